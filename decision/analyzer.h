@@ -1,0 +1,35 @@
+// The pure heart of the service: telemetry in, incidents out. No I/O, no threads of its own, no clock of its own.
+// (Paper, section 4.2.) Not thread-safe: one caller at a time.
+//
+//   Analyzer a(settings);
+//   a.apply(batch, now_ns);             // for every decoded batch
+//   for (const Incident& i : a.advance(now_ns)) publish(i);   // ten times a second: incidents that are new or changed
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "decision/model/status.h"
+#include "decision/model/verdict.h"
+#include "decision/settings.h"
+
+namespace ccld::decision {
+
+class Analyzer {
+ public:
+  explicit Analyzer(const Settings&);
+  ~Analyzer();
+
+  void apply(const Batch&, Nanoseconds now_ns);
+  std::vector<Incident> advance(Nanoseconds now_ns);
+
+  // For `ccld status` and `ccld explain`.
+  StatusView status(Nanoseconds now_ns) const;
+  std::vector<Incident> incidents() const;  // newest last; bounded by Settings::incidents_max
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ccld::decision

@@ -1,0 +1,184 @@
+// Telemetry as the decision service sees it: decoded, verified, free of FlatBuffers. One struct per payload of
+// schemas/wire/telemetry.fbs; field meanings are those of the schema. `received_ns` is the service's injected clock.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "decision/model/types.h"
+#include "schemas/abi/frame.h"
+
+namespace ccld::decision {
+
+struct ProcessId {
+  std::string host;             // machine or fake node name
+  std::string boot_id;          // of the machine: processes with equal boot_id share pids
+  uint32_t pid = 0;
+  uint64_t pid_start_ticks = 0;
+  friend auto operator<=>(const ProcessId&, const ProcessId&) = default;
+};
+
+struct Signature {
+  uint64_t count = 0;
+  int32_t root = -1;
+  abi::Function function = abi::Function::unknown;
+  abi::Datatype datatype = abi::Datatype::unknown;
+  abi::Reduction reduction = abi::Reduction::none;
+  abi::Algorithm algorithm = abi::Algorithm::unknown;
+  abi::Protocol protocol = abi::Protocol::unknown;
+  uint8_t flags = 0;
+  uint16_t channels = 0;
+  friend bool operator==(const Signature&, const Signature&) = default;
+};
+
+struct ChannelTopology {
+  int channel = 0;
+  int ring_prev = -1, ring_next = -1;
+  int tree_up = -1;
+  std::vector<int> tree_down;
+  int tree_depth = -1;
+};
+
+struct NetConnection {
+  int channel = 0;
+  abi::Direction direction = abi::Direction::recv;
+  int peer = -1;
+  int net_device = -1;
+  std::string net_name;
+};
+
+struct CommUp {
+  CommUid comm;
+  uint64_t comm_hash = 0;
+  uint32_t comm_number = 0;
+  std::string name;
+  Rank rank;
+  int rank_count = 0;
+  int node = 0, node_count = 0, local_rank = 0, cuda_device = 0;
+  std::string gpu_bus_id;
+  std::string host;
+  std::vector<ChannelTopology> channels;
+  std::vector<NetConnection> connections;
+  uint32_t mode = 0;
+};
+
+struct CommDown {
+  CommUid comm;
+  Rank rank;
+  abi::CommState state = abi::CommState::none;
+  OpSeq last_entered;
+};
+
+enum RoundFlag : uint8_t { round_counts_valid = 1, round_aborted = 2, round_no_kernel = 4, round_lapped = 8 };
+
+struct Round {
+  OpSeq op;
+  Signature signature;
+  uint64_t enter_monotonic_ns = 0, launch_monotonic_ns = 0;  // of the sender's machine
+  uint64_t begin_device_ns = 0, end_device_ns = 0;           // of that GPU only
+  uint32_t send_steps = 0, recv_steps = 0;
+  uint32_t send_changes = 0, recv_changes = 0;
+  uint32_t samples = 0;
+  uint8_t flags = 0;
+  bool has_device_times() const { return (flags & (round_no_kernel | round_lapped)) == 0 && end_device_ns >= begin_device_ns; }
+  Nanoseconds duration_ns() const { return static_cast<Nanoseconds>(end_device_ns - begin_device_ns); }
+};
+
+struct LinkStages {
+  OpSeq op;
+  int64_t gpu_mean_realtime_ns = 0, ready_mean_realtime_ns = 0, wire_mean_realtime_ns = 0, done_mean_realtime_ns = 0;
+  int32_t peer = -1, net_device = -1;
+  uint32_t steps = 0;
+  uint16_t channel = 0;
+  abi::Direction direction = abi::Direction::recv;
+  uint8_t group = 0;
+};
+
+struct Rounds {
+  CommUid comm;
+  Rank rank;
+  std::vector<Round> rounds;
+  std::vector<LinkStages> links;
+};
+
+constexpr uint32_t age_never = 0xffffffffu;
+
+struct LaneState {
+  uint32_t token = 0, current_step = 0, base_step = 0, want_step = 0, seen_step = 0;
+  int32_t peer = -1;
+  uint32_t wait_age_ms = 0, poll_age_ms = 0, moved_age_ms = 0;
+  uint16_t channel = 0;
+  abi::Direction direction = abi::Direction::recv;
+  uint8_t group = 0, peer_index = 0;
+  abi::WaitKind wait = abi::WaitKind::none;
+  bool wait_certain = false;
+};
+
+struct ProxyState {
+  uint64_t base = 0, posted = 0, received = 0, transmitted = 0, done = 0, step_count = 0, operation = 0;
+  int32_t peer = -1, net_device = -1;
+  uint32_t tick_age_ms = 0, moved_age_ms = 0;
+  uint16_t channel = 0;
+  abi::Direction direction = abi::Direction::recv;
+};
+
+struct ChannelState {
+  uint32_t token = 0;
+  uint16_t channel = 0;
+  bool begun = false, ended = false;
+  uint32_t running_age_ms = 0, polling_age_ms = age_never;
+  uint32_t send_steps = 0, recv_steps = 0;
+};
+
+struct InFlightOp {
+  OpSeq op;
+  Signature signature;
+  uint32_t plan = 0;
+  uint32_t enter_age_ms = 0, launch_age_ms = 0;
+  bool launched = false, begun = false;
+  std::vector<ChannelState> channels;
+};
+
+struct InFlight {
+  CommUid comm;
+  Rank rank;
+  uint64_t sample_monotonic_ns = 0;
+  OpSeq entered, launched, completed;
+  uint32_t moved_age_ms = 0;
+  uint64_t movement = 0;
+  std::vector<InFlightOp> operations;
+  uint32_t operations_total = 0;
+  std::vector<LaneState> lanes;
+  std::vector<ProxyState> proxies;
+  uint32_t proxy_tick_age_ms = age_never;
+  bool late = false;
+  abi::CommState state = abi::CommState::none;
+};
+
+struct Sibling {
+  uint32_t pid = 0;
+  uint64_t pid_start_ticks = 0;
+  char state = '?';             // letter of /proc/<pid>/stat, 'X': gone
+  uint32_t state_age_ms = 0;
+};
+
+struct AgentHealth {
+  uint64_t samples = 0, late_samples = 0, lapped_rounds = 0, dropped_batches = 0, dropped_rounds = 0, send_errors = 0,
+           sent_batches = 0, sent_bytes = 0, cpu_ns = 0;
+  std::vector<Sibling> siblings;
+};
+
+using Payload = std::variant<CommUp, CommDown, Rounds, InFlight, AgentHealth>;
+
+struct Batch {
+  ProcessId process;
+  std::string job;
+  uint64_t batch_seq = 0;
+  int64_t sent_realtime_ns = 0;
+  uint64_t sent_monotonic_ns = 0;
+  uint32_t nccl_version = 0;
+  std::vector<Payload> payloads;
+};
+
+}  // namespace ccld::decision

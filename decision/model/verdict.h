@@ -1,0 +1,70 @@
+// What the service says: one incident per cause, updated from suspected to confirmed to resolved, never an alert storm.
+// (Paper, section 2.2: the classes; section 4.2.2: the decision tree.)
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decision/model/events.h"
+
+namespace ccld::decision {
+
+enum class FaultClass { h1_not_entered, h2_inconsistent, h3_hardware, s1_computation_slow, s2_communication_slow, s3_mixed_slow };
+enum class VerdictState { suspected, confirmed, resolved };
+enum class Component { unknown, process, host, gpu, proxy, nic, link, application };
+enum class RuleSet { measured, paper };
+
+const char* name(FaultClass);     // "H1" .. "S3"
+const char* title(FaultClass);    // "Not-Entered-Hang" ..
+const char* name(VerdictState);
+const char* name(Component);
+const char* name(RuleSet);
+
+struct Culprit {
+  Rank rank;
+  std::string host;
+  uint32_t pid = 0;
+  int cuda_device = -1;
+  std::string gpu_bus_id;
+  Component component = Component::unknown;
+  int channel = -1;              // -1: all, or not known
+  std::optional<Rank> peer;      // of a link: the other end
+  std::string net_name;          // of a NIC or link, when known
+  double lost_time_share = 0;    // slow classes: its share of the lost time, 0..1
+  std::string reason;            // short, e.g. "did not call operation 17", "count differs: 1024 against 2048"
+};
+
+// A number that decided, for `ccld explain` and the JSON line: rank (or -1), what, value, unit, comparison.
+struct Evidence {
+  int32_t rank = -1;
+  std::string what;              // e.g. "channel 0 recv lane of group 1 wants step 133 from rank 4, which posted"
+  double value = 0;
+  std::string unit;              // "steps", "ms", "elements", ...
+};
+
+struct Incident {
+  uint64_t id = 0;
+  FaultClass fault = FaultClass::h1_not_entered;
+  VerdictState state = VerdictState::suspected;
+  RuleSet rules = RuleSet::measured;
+  std::string job;
+  CommUid comm;
+  std::string comm_name;
+  int rank_count = 0;
+  OpSeq op;                      // first operation affected
+  Signature signature;           // of the majority
+  std::vector<Culprit> culprits; // empty: not singled out; then `candidates` and `next_step` say what is left
+  std::vector<Rank> candidates;
+  uint32_t victim_count = 0;
+  std::vector<Rank> victim_sample;
+  double confidence = 0;         // 0..1
+  std::vector<Evidence> evidence;
+  std::string next_step;         // what to look at next
+  // Instants of the injected clock; 0: not yet.
+  Nanoseconds onset_ns = 0;      // last evidence that all was well
+  Nanoseconds suspected_ns = 0, confirmed_ns = 0, located_ns = 0, resolved_ns = 0;
+};
+
+}  // namespace ccld::decision

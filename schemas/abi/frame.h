@@ -1,0 +1,277 @@
+// The probing frame: one file per communicator and rank, shared by the GPU, the host and outside readers.
+// (Paper, section 5.1, figure 9: header + blocks of {Trace ID, per channel SendCount and RecvCount}.)
+//
+// Contract
+//   Plain fixed-width fields, little-endian, every offset asserted below. A reader maps the file read-only, waits for
+//   `magic`, refuses another `abi_major`, and uses the offsets and strides of the header instead of sizeof. Bytes of
+//   unknown fields are zero. The file is /dev/shm/ccld-<pid>-<communicator number within the process>.frame.
+//   It is registered with CUDA as mapped pinned memory: the GPU writes it with plain stores, nobody ever waits.
+//
+// Who may write what (nobody writes a word of another writer, and no two writers share a 128-byte line)
+//
+//   part               writer                              order and validity
+//   -----------------  ----------------------------------  -----------------------------------------------------------
+//   identity           thread that creates the frame       before `state` becomes `ready`; `magic` is the last store
+//   ApiLine            user thread in NCCL calls           each word: relaxed store, increasing
+//   AgentLine          diagnostic thread                   each word: relaxed store
+//   StateLine          thread that ends the communicator   relaxed store, increasing
+//   OpRecord           user thread in NCCL calls           commit = 0, fields, commit = op_seq (release); readers check
+//                                                          commit before and after
+//   ProxyRecord        proxy progress thread               each word: relaxed store; `ticks` increases with every visit
+//   RoundRow, Lane,    GPU threads (one writer per word)   16-byte vector stores that carry their own token, or single
+//   poll ticks                                             4-byte stores; a row counts only if its token is the wanted one
+//
+//        OpRecord:  free --enter--> entered --plan launched--> launched        (then overwritten 256 operations later)
+//        RoundRow:  other token --kernel begins--> begin.token = plan --last thread ends--> end.token = plan
+//        Lane:      other token --primitive built--> token, base = current --each post--> current   (--waits--> want, seen, tick)
+//
+// Steps are connection steps as NCCL counts them (absolute, modulo 2^32), so that both ends of an edge and the proxies
+// between them can be compared. SendCount of a channel is the sum over its send lanes of current - base; RecvCount likewise.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ccld::abi {
+
+constexpr uint32_t frame_magic = 0x444c4343;  // "CCLD"
+constexpr uint16_t frame_abi_major = 1;
+constexpr uint16_t frame_abi_minor = 0;
+
+constexpr unsigned ops_max = 256;           // operations whose signature is remembered
+constexpr unsigned proxies_max = 256;       // connections with a proxy; more are counted in ProxyLine::dropped
+constexpr unsigned channels_max = 64;       // NCCL's MAXCHANNELS
+constexpr unsigned rounds_max = 64;         // kernels per channel between two drains before one is lapped
+constexpr unsigned warps_max = 32;          // of a block
+constexpr unsigned directions = 2;          // Direction
+constexpr unsigned lanes_per_direction = 32;
+constexpr unsigned lane_groups = 8;         // thread groups (primitives that run at the same time in one block) told apart
+constexpr unsigned lane_peers = 4;          // peers of one group told apart
+static_assert(lane_groups * lane_peers == lanes_per_direction);
+
+enum class Direction : uint8_t { recv = 0, send = 1 };
+
+// The lane of a peer; groups and peers beyond the limits share lanes (only NVLS and wide point-to-point batches have them).
+constexpr unsigned lane_index(unsigned group, unsigned peer_index) {
+  return (group % lane_groups) * lane_peers + peer_index % lane_peers;
+}
+
+enum class CommState : uint32_t { none = 0, initializing = 1, ready = 2, finalized = 3, destroyed = 4, aborted = 5 };
+
+// Stable ids of the wire and the frame; nccl/hooks maps NCCL's own enums to them.
+enum class Function : uint8_t {
+  unknown = 0, broadcast = 1, reduce = 2, all_gather = 3, reduce_scatter = 4, all_reduce = 5, send = 6, recv = 7,
+  all_to_all = 8, gather = 9, scatter = 10, all_gather_v = 11, other = 12
+};
+enum class Datatype : uint8_t {
+  int8 = 0, uint8 = 1, int32 = 2, uint32 = 3, int64 = 4, uint64 = 5, float16 = 6, float32 = 7, float64 = 8, bfloat16 = 9,
+  float8_e4m3 = 10, float8_e5m2 = 11, unknown = 255
+};
+enum class Reduction : uint8_t { sum = 0, prod = 1, max = 2, min = 3, avg = 4, user = 5, none = 255 };
+enum class Algorithm : uint8_t {
+  tree = 0, ring = 1, collnet_direct = 2, collnet_chain = 3, nvls = 4, nvls_tree = 5, pat = 6, symmetric = 7, copy_engine = 8,
+  unknown = 255
+};
+enum class Protocol : uint8_t { ll = 0, ll128 = 1, simple = 2, unknown = 255 };
+
+enum OpFlag : uint8_t {
+  op_no_kernel = 1,  // nothing runs on the GPU for it (zero elements, one rank)
+  op_captured = 2,   // recorded into a CUDA graph: it runs when the graph is replayed
+  op_grouped = 4,    // issued between ncclGroupStart and ncclGroupEnd
+  op_launched = 8,   // its kernel was handed to CUDA
+};
+
+// ---- header ----------------------------------------------------------------------------------------------------
+
+struct FrameIdentity {
+  uint32_t magic;
+  uint16_t abi_major;
+  uint16_t abi_minor;
+  uint32_t file_bytes;
+  uint32_t channel_count;      // channels that have room in this frame
+  uint32_t ops_offset;
+  uint32_t ops_stride;
+  uint32_t proxies_offset;
+  uint32_t proxies_stride;
+  uint32_t channels_offset;
+  uint32_t channels_stride;
+  uint32_t nccl_version;       // 22907
+  uint32_t mode;               // ModeFlag: what is measured (the paper's mode flag)
+  uint64_t comm_uid;           // CommUid; 0 until the communicator is ready
+  uint64_t comm_hash;          // NCCL's own, equal on all ranks, not unique
+  uint32_t comm_number;        // of this process, from 1
+  int32_t rank;
+  int32_t rank_count;
+  int32_t node;
+  int32_t node_count;
+  int32_t local_rank;
+  int32_t cuda_device;
+  uint32_t pid;
+  uint64_t pid_start_ticks;    // field 22 of /proc/<pid>/stat: tells a reused pid
+  uint64_t created_monotonic_ns;
+  char gpu_bus_id[16];         // "0000:10:00.0"
+  char host[64];               // host name, or NCCL_HOSTID where it is set
+  char boot_id[40];            // equal for all processes of one machine
+  char job[64];
+  char comm_name[64];
+  uint8_t reserved[504 - 360];
+  uint64_t end_marker;         // equals frame_magic
+};
+
+enum ModeFlag : uint32_t {
+  mode_operations = 1,  // OpRecords are written
+  mode_steps = 2,       // lanes and rounds are written by the GPU
+  mode_proxies = 4,     // ProxyRecords are written
+};
+
+struct ApiLine {
+  uint64_t entered_op_seq;    // accepted collective calls (the paper's operation counter)
+  uint64_t launched_op_seq;   // the newest of them whose kernel was handed to CUDA
+  uint64_t launched_plan;     // kernels handed to CUDA; its low 32 bits are the token of the newest
+  uint64_t entered_p2p;       // accepted Send and Recv calls
+  uint64_t reserved[12];
+};
+
+struct AgentLine {
+  uint64_t heartbeat_monotonic_ns;
+  uint64_t completed_op_seq;  // newest operation known to have ended
+  uint64_t samples;
+  uint64_t lapped_rounds;
+  uint64_t reserved[12];
+};
+
+struct StateLine {
+  uint32_t state;             // CommState
+  uint32_t reserved[31];
+};
+
+struct ProxyLine {
+  uint64_t ticks;             // visits of the progress thread to operations of this communicator
+  uint64_t connections;       // ProxyRecords in use
+  uint64_t dropped;           // connections that found no record
+  uint64_t reserved[13];
+};
+
+struct alignas(128) FrameHeader {
+  FrameIdentity identity;
+  ApiLine api;
+  AgentLine agent;
+  StateLine state;
+  ProxyLine proxy;
+};
+
+// ---- host-written rings ----------------------------------------------------------------------------------------
+
+// One collective call: the paper's Trace ID (comm_uid of the header, op_seq) and Operation Type Set.
+// Slot: op_seq % ops_max.
+struct alignas(128) OpRecord {
+  uint64_t commit;              // op_seq once the fields of `enter` are complete; 0 while they are written
+  uint64_t count;               // elements as the caller gave them
+  uint64_t enter_monotonic_ns;
+  uint64_t launch_monotonic_ns; // 0 until launched
+  uint64_t channel_mask;        // channels the kernel uses; 0 until launched
+  uint32_t plan;                // token of the kernel that carries it; 0 until launched
+  int32_t root;                 // -1 where the function has none
+  uint8_t function;             // Function
+  uint8_t datatype;
+  uint8_t reduction;
+  uint8_t algorithm;            // unknown until launched
+  uint8_t protocol;             // unknown until launched
+  uint8_t flags;                // OpFlag; may gain bits after commit
+  uint16_t channel_count;       // 0 until launched
+  uint8_t reserved[72];
+};
+
+// One end of one connection that a proxy thread serves. All step counters are absolute connection steps.
+struct alignas(128) ProxyRecord {
+  uint64_t connection;          // identity within the process; 0: free
+  int32_t peer;
+  int32_t channel;
+  int32_t net_device;           // -1: not a network transport
+  uint8_t direction;            // Direction
+  uint8_t reserved0[3];
+  uint64_t ticks;               // visits
+  uint64_t operation;           // NCCL's opCount of the operation it works for
+  uint64_t posted;              // send: credits given to the GPU; recv: receives posted to the network
+  uint64_t received;            // recv: arrived from the network
+  uint64_t transmitted;         // send: handed to the network; recv: handed to the GPU
+  uint64_t done;                // send: the network said sent; recv: the GPU consumed it
+  uint64_t base;                // step at which the operation began
+  uint64_t step_count;          // steps of the operation
+  uint64_t reserved[4];
+};
+
+// ---- device-written part ---------------------------------------------------------------------------------------
+
+// A kernel on a channel. Slot: token % rounds_max. Two 16-byte rows, each valid if its token is the wanted one.
+struct alignas(32) RoundRow {
+  uint32_t begin_token;
+  uint32_t begin_flags;
+  uint64_t begin_device_ns;     // globaltimer of this GPU: compare with this GPU only
+  uint32_t end_token;
+  uint32_t end_flags;           // RoundFlag
+  uint64_t end_device_ns;
+};
+
+enum RoundFlag : uint32_t { round_aborted = 1 };
+
+enum class WaitKind : uint32_t {
+  none = 0,
+  data = 1,    // a receive lane waits for step `want` from its peer
+  credit = 2,  // a send lane waits for its peer (or proxy) to free the slot of step `want`
+};
+
+// One peer of one primitive, in one direction.
+struct alignas(32) Lane {
+  uint32_t token;
+  uint32_t current_step;
+  uint32_t base_step;
+  uint32_t peer_and_warps;      // peer rank in bits 0..19, first warp of the group in 20..24, warps - 1 in 25..29, bit 31 set
+  uint32_t want_step;           // valid while want_step > current_step (as signed difference) and poll_tick moves
+  uint32_t seen_step;           // what the peer had made available when this was written
+  uint32_t poll_tick;           // changes as long as the wait goes on
+  uint32_t wait_kind;           // WaitKind
+};
+
+constexpr uint32_t lane_peer(uint32_t peer_and_warps) { return peer_and_warps & 0xfffffu; }
+constexpr uint32_t lane_first_warp(uint32_t peer_and_warps) { return (peer_and_warps >> 20) & 31u; }
+constexpr uint32_t lane_warp_count(uint32_t peer_and_warps) { return ((peer_and_warps >> 25) & 31u) + 1; }
+constexpr uint32_t lane_in_use = 1u << 31;
+constexpr uint32_t pack_peer_and_warps(uint32_t peer, uint32_t first_warp, uint32_t warp_count) {
+  return lane_in_use | (peer & 0xfffffu) | ((first_warp & 31u) << 20) | (((warp_count - 1) & 31u) << 25);
+}
+
+struct alignas(128) DeviceChannel {
+  RoundRow rounds[rounds_max];
+  uint32_t warp_poll_tick[warps_max];  // changes while any thread of the warp polls without success
+  Lane lanes[directions][lanes_per_direction];
+};
+
+constexpr size_t frame_bytes(unsigned channel_count) {
+  return sizeof(FrameHeader) + ops_max * sizeof(OpRecord) + proxies_max * sizeof(ProxyRecord) +
+         channel_count * sizeof(DeviceChannel);
+}
+
+static_assert(sizeof(FrameIdentity) == 512);
+static_assert(offsetof(FrameIdentity, comm_uid) == 48);
+static_assert(offsetof(FrameIdentity, rank) == 68);
+static_assert(offsetof(FrameIdentity, pid_start_ticks) == 96);
+static_assert(offsetof(FrameIdentity, gpu_bus_id) == 112);
+static_assert(offsetof(FrameIdentity, comm_name) == 296);
+static_assert(offsetof(FrameIdentity, end_marker) == 504);
+static_assert(sizeof(ApiLine) == 128 && sizeof(AgentLine) == 128 && sizeof(StateLine) == 128 && sizeof(ProxyLine) == 128);
+static_assert(offsetof(FrameHeader, api) == 512);
+static_assert(offsetof(FrameHeader, agent) == 640);
+static_assert(offsetof(FrameHeader, state) == 768);
+static_assert(offsetof(FrameHeader, proxy) == 896);
+static_assert(sizeof(FrameHeader) == 1024);
+static_assert(sizeof(OpRecord) == 128);
+static_assert(offsetof(OpRecord, plan) == 40 && offsetof(OpRecord, function) == 48 && offsetof(OpRecord, channel_count) == 54);
+static_assert(sizeof(ProxyRecord) == 128);
+static_assert(offsetof(ProxyRecord, ticks) == 24 && offsetof(ProxyRecord, step_count) == 80);
+static_assert(sizeof(RoundRow) == 32 && offsetof(RoundRow, end_token) == 16);
+static_assert(sizeof(Lane) == 32 && offsetof(Lane, want_step) == 16);
+static_assert(sizeof(DeviceChannel) == 64 * 32 + 128 + 2 * 32 * 32);
+static_assert(offsetof(DeviceChannel, lanes) == 2176);
+
+}  // namespace ccld::abi
