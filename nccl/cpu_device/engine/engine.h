@@ -18,6 +18,14 @@
 #include <cstdint>
 
 namespace ccld::cpu_device {
+struct Block;
+}
+
+// The engine lives in the CPU device's library; device code in another one (libnccl) finds it there, also when both
+// are compiled with hidden visibility.
+#pragma GCC visibility push(default)
+
+namespace ccld::cpu_device {
 
 constexpr unsigned warp_size = 32;
 
@@ -30,8 +38,6 @@ struct LaunchShape {
   Dim3 block;
 };
 
-struct Block;
-
 // One CUDA thread. Device code reads the identity fields; everything else belongs to the engine.
 struct Fiber {
   void* stack_pointer;
@@ -41,8 +47,9 @@ struct Fiber {
   unsigned warp;
   Block* block;
   Fiber* next_ready;
-  int state;              // FiberState of fibers.h
+  int state;              // a fiber_* constant of fibers.h, or the barrier it waits at
   unsigned vote;          // the result of the last reducing barrier
+  int poll_spins;         // the last count given to poll_again()
 };
 
 // The values that the lanes of one warp-level operation exchanged (shuffles, votes, matches).
@@ -74,7 +81,8 @@ void release_rendezvous(Rendezvous*);
 
 // Called wherever device code polls: lets the other fibers of the block run, and the processor rest when all poll.
 void poll_yield();
-// True while a polling loop should go on without looking at its abort flag.
+// Yields like poll_yield(), and returns true while a polling loop should go on without looking at its abort flag.
+// `spins` counts the polls of this loop since it began or last looked.
 bool poll_again(int spins);
 
 [[noreturn]] void trap(const char* what);
@@ -96,6 +104,7 @@ struct KernelInfo {
   const size_t* argument_offsets;
 };
 
+// Registering a function again changes nothing.
 void register_kernel(const void* function, const KernelInfo&);
 // nullptr when nobody registered `function`.
 const KernelInfo* find_kernel(const void* function);
@@ -109,3 +118,5 @@ void add_shared_memory_hook(SharedMemoryHook);
 void run_grid(const void* function, const KernelInfo&, const void* arguments, LaunchShape, size_t dynamic_shared_bytes);
 
 }  // namespace ccld::cpu_device
+
+#pragma GCC visibility pop

@@ -1,0 +1,80 @@
+#include "nccl/cpu_device/base/settings.h"
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "nccl/cpu_device/base/diagnostics.h"
+
+namespace ccld::cpu_device {
+namespace {
+
+enum SettingIndex {
+  setting_count,
+  setting_memory,
+  setting_control,
+  setting_order_seed,
+  setting_abort_spins,
+  setting_stack,
+  setting_watchdog,
+  setting_poll_sleep,
+  setting_poll_sleep_max,
+  settings_total,
+};
+
+constexpr SettingInfo table[settings_total] = {
+    {"CCLD_CPU_DEVICE_COUNT", "8", "GPUs this machine pretends to have, 1 to 64"},
+    {"CCLD_CPU_DEVICE_MEMORY_MIB", "16384", "memory of each GPU in MiB; nothing is used until it is written"},
+    {"CCLD_CPU_DEVICE_CONTROL", "", "path of the control file that plants device faults (none: no faults)"},
+    {"CCLD_CPU_DEVICE_ORDER_SEED", "", "seed of a random warp order (none: warps run in ascending order)"},
+    {"CCLD_CPU_DEVICE_ABORT_SPINS", "64", "polls between two looks at NCCL's abort flag, 2 to 1000000"},
+    {"CCLD_CPU_DEVICE_STACK_KIB", "256", "stack of each CUDA thread in KiB, 32 to 8192"},
+    {"CCLD_CPU_DEVICE_WATCHDOG_S", "30", "processor seconds after which a block that polls without yielding is reported; 0: never"},
+    {"CCLD_CPU_DEVICE_POLL_SLEEP_US", "50", "first sleep of a block in which every thread polls, 1 to 100000"},
+    {"CCLD_CPU_DEVICE_POLL_SLEEP_MAX_US", "1000", "longest such sleep, reached as the wait goes on, 1 to 100000"},
+};
+
+std::optional<uint64_t> read_number(SettingIndex index, uint64_t least, uint64_t most) {
+  const SettingInfo& setting = table[index];
+  const char* text = getenv(setting.variable);
+  if (text == nullptr || *text == '\0') text = setting.default_text;
+  if (*text == '\0') return std::nullopt;
+  char* end = nullptr;
+  errno = 0;
+  const unsigned long long value = strtoull(text, &end, 10);
+  if (errno != 0 || *end != '\0' || *text < '0' || *text > '9' || value < least || value > most) {
+    fatal_configuration("%s=%s: expected a whole number from %llu to %llu", setting.variable, text,
+                        static_cast<unsigned long long>(least), static_cast<unsigned long long>(most));
+  }
+  return value;
+}
+
+Settings read_settings() {
+  constexpr uint64_t kib = 1024;
+  Settings result{};
+  result.device_count = static_cast<unsigned>(*read_number(setting_count, 1, 64));
+  result.memory_bytes = *read_number(setting_memory, 16, 1 << 20) * kib * kib;
+  if (const char* path = getenv(table[setting_control].variable)) result.control_path = path;
+  result.order_seed = read_number(setting_order_seed, 0, UINT64_MAX);
+  result.abort_spins = static_cast<int>(*read_number(setting_abort_spins, 2, 1000000));
+  result.stack_bytes = *read_number(setting_stack, 32, 8192) * kib;
+  result.watchdog_s = static_cast<unsigned>(*read_number(setting_watchdog, 0, 86400));
+  result.poll_sleep_ns_min = *read_number(setting_poll_sleep, 1, 100000) * 1000;
+  result.poll_sleep_ns_max = *read_number(setting_poll_sleep_max, 1, 100000) * 1000;
+  if (result.poll_sleep_ns_max < result.poll_sleep_ns_min) result.poll_sleep_ns_max = result.poll_sleep_ns_min;
+  return result;
+}
+
+}  // namespace
+
+const Settings& settings() {
+  // Leaked: device threads may still run while the process exits.
+  static const Settings* const instance = new Settings(read_settings());
+  return *instance;
+}
+
+const SettingInfo* setting_table(size_t* count) {
+  *count = settings_total;
+  return table;
+}
+
+}  // namespace ccld::cpu_device
