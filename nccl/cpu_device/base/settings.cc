@@ -28,7 +28,8 @@ constexpr SettingInfo table[settings_total] = {
     {"CCLD_CPU_DEVICE_ORDER_SEED", "", "seed of a random warp order (none: warps run in ascending order)"},
     {"CCLD_CPU_DEVICE_ABORT_SPINS", "64", "polls between two looks at NCCL's abort flag, 2 to 1000000"},
     {"CCLD_CPU_DEVICE_STACK_KIB", "256", "stack of each CUDA thread in KiB, 32 to 8192"},
-    {"CCLD_CPU_DEVICE_WATCHDOG_S", "30", "processor seconds after which a block that polls without yielding is reported; 0: never"},
+    {"CCLD_CPU_DEVICE_WATCHDOG_S", "30",
+     "processor seconds after which a block that polls without yielding is reported; 0: never"},
     {"CCLD_CPU_DEVICE_POLL_SLEEP_US", "50", "first sleep of a block in which every thread polls, 1 to 100000"},
     {"CCLD_CPU_DEVICE_POLL_SLEEP_MAX_US", "1000", "longest such sleep, reached as the wait goes on, 1 to 100000"},
 };

@@ -22,7 +22,7 @@ struct Capture {
 
 struct CaptureMembership {
   std::shared_ptr<Capture> capture;
-  std::vector<cudaGraphNode_t> tail;     // what the next operation of the stream depends on
+  std::vector<cudaGraphNode_t> tail;      // what the next operation of the stream depends on
   std::vector<cudaGraphNode_t> captured;  // those of `tail` that the stream itself captured: must be joined again
 };
 
@@ -168,8 +168,8 @@ cudaError_t capture_event_wait(const StreamPtr& stream, const EventPtr& event, u
   if (error != cudaSuccess) return error;
   const bool external = (flags & cudaEventWaitExternal) != 0;
   const std::shared_ptr<Capture>& source = event->captured_in;
-  const bool source_active = source != nullptr && std::find(state().active.begin(), state().active.end(), source) !=
-                                                      state().active.end();
+  const bool source_active =
+      source != nullptr && std::find(state().active.begin(), state().active.end(), source) != state().active.end();
   if (membership != nullptr && external) {
     append(membership, {cudaGraphNodeTypeWaitEvent, {}, event});
     *captured = true;
@@ -229,9 +229,9 @@ cudaError_t check_unsafe_call() {
   cudaError_t error = cudaSuccess;
   for (const auto& capture : state().active) {
     const bool mine = capture->owner == std::this_thread::get_id();
-    const bool forbids = mine ? capture->mode != cudaStreamCaptureModeRelaxed
-                              : capture->mode == cudaStreamCaptureModeGlobal &&
-                                    thread_mode == cudaStreamCaptureModeGlobal;
+    const bool forbids =
+        mine ? capture->mode != cudaStreamCaptureModeRelaxed
+             : capture->mode == cudaStreamCaptureModeGlobal && thread_mode == cudaStreamCaptureModeGlobal;
     if (!forbids) continue;
     capture->valid = false;
     error = cudaErrorStreamCaptureUnsupported;
@@ -334,8 +334,7 @@ CCLD_CUDA_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStre
 }
 
 CCLD_CUDA_API cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t handle, cudaGraphNode_t* nodes,
-                                                              const cudaGraphEdgeData*, size_t count,
-                                                              unsigned flags) {
+                                                              const cudaGraphEdgeData*, size_t count, unsigned flags) {
   const StreamPtr stream = find_stream(handle);
   if (stream == nullptr) return remember(cudaErrorInvalidResourceHandle);
   std::lock_guard<std::mutex> lock(state().mutex);

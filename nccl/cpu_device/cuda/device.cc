@@ -159,74 +159,36 @@ int physical_index_of_bus_id(const char* text) {
   if (sscanf(text, "%x:%x:%x.%x", &domain, &bus, &slot, &function) < 3) return -1;
   const int physical = static_cast<int>(bus) - first_bus;
   return domain == 0 && slot == 0 && function == 0 && physical >= 0 && physical < physical_device_count() ? physical
-                                                                                                         : -1;
+                                                                                                          : -1;
 }
 
 bool device_attribute(int attribute, int visible, int* value) {
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
     case cudaDevAttrMaxBlockDimX:
-    case cudaDevAttrMaxBlockDimY:
-      *value = 1024;
-      return true;
-    case cudaDevAttrMaxBlockDimZ:
-      *value = 64;
-      return true;
-    case cudaDevAttrMaxGridDimX:
-      *value = 0x7fffffff;
-      return true;
+    case cudaDevAttrMaxBlockDimY: *value = 1024; return true;
+    case cudaDevAttrMaxBlockDimZ: *value = 64; return true;
+    case cudaDevAttrMaxGridDimX: *value = 0x7fffffff; return true;
     case cudaDevAttrMaxGridDimY:
-    case cudaDevAttrMaxGridDimZ:
-      *value = 65535;
-      return true;
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      *value = shared_bytes_per_block;
-      return true;
+    case cudaDevAttrMaxGridDimZ: *value = 65535; return true;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = shared_bytes_per_block; return true;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      *value = shared_bytes_per_block_opt_in;
-      return true;
-    case cudaDevAttrWarpSize:
-      *value = 32;
-      return true;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = shared_bytes_per_block_opt_in; return true;
+    case cudaDevAttrWarpSize: *value = 32; return true;
     case cudaDevAttrMaxRegistersPerBlock:
-    case cudaDevAttrMaxRegistersPerMultiprocessor:
-      *value = registers_per_block;
-      return true;
-    case cudaDevAttrMaxThreadsPerMultiProcessor:
-      *value = 2048;
-      return true;
-    case cudaDevAttrMultiProcessorCount:
-      *value = multiprocessors;
-      return true;
-    case cudaDevAttrClockRate:
-      *value = clock_mhz * 1000;
-      return true;
-    case cudaDevAttrMemoryClockRate:
-      *value = 2619 * 1000;
-      return true;
-    case cudaDevAttrGlobalMemoryBusWidth:
-      *value = bus_width_bits;
-      return true;
-    case cudaDevAttrL2CacheSize:
-      *value = l2_bytes;
-      return true;
-    case cudaDevAttrAsyncEngineCount:
-      *value = 2;
-      return true;
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = compute_capability_major;
-      return true;
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = compute_capability_minor;
-      return true;
-    case cudaDevAttrPciBusId:
-      *value = first_bus + physical_index(visible);
-      return true;
+    case cudaDevAttrMaxRegistersPerMultiprocessor: *value = registers_per_block; return true;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = 2048; return true;
+    case cudaDevAttrMultiProcessorCount: *value = multiprocessors; return true;
+    case cudaDevAttrClockRate: *value = clock_mhz * 1000; return true;
+    case cudaDevAttrMemoryClockRate: *value = 2619 * 1000; return true;
+    case cudaDevAttrGlobalMemoryBusWidth: *value = bus_width_bits; return true;
+    case cudaDevAttrL2CacheSize: *value = l2_bytes; return true;
+    case cudaDevAttrAsyncEngineCount: *value = 2; return true;
+    case cudaDevAttrComputeCapabilityMajor: *value = compute_capability_major; return true;
+    case cudaDevAttrComputeCapabilityMinor: *value = compute_capability_minor; return true;
+    case cudaDevAttrPciBusId: *value = first_bus + physical_index(visible); return true;
     case cudaDevAttrPciDeviceId:
-    case cudaDevAttrPciDomainId:
-      *value = 0;
-      return true;
+    case cudaDevAttrPciDomainId: *value = 0; return true;
     case cudaDevAttrCanMapHostMemory:
     case cudaDevAttrConcurrentKernels:
     case cudaDevAttrUnifiedAddressing:
@@ -237,9 +199,7 @@ bool device_attribute(int attribute, int visible, int* value) {
     case cudaDevAttrCooperativeLaunch:
     case cudaDevAttrMemoryPoolsSupported:
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
-      *value = 1;
-      return true;
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: *value = 1; return true;
     case cudaDevAttrIntegrated:
     case cudaDevAttrEccEnabled:
     case cudaDevAttrKernelExecTimeout:
@@ -254,15 +214,9 @@ bool device_attribute(int attribute, int visible, int* value) {
     case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
-      *value = 0;
-      return true;
-    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
-      *value = -1;
-      return true;
-    default:
-      report("device attribute %d is not known to the CPU device", attribute);
-      return false;
+    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: *value = 0; return true;
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID: *value = -1; return true;
+    default: report("device attribute %d is not known to the CPU device", attribute); return false;
   }
 }
 

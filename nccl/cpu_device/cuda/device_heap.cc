@@ -57,8 +57,7 @@ void DeviceHeap::free(char* begin, size_t bytes) {
   uint64_t length = usable + guard_bytes;
   std::lock_guard<std::mutex> lock(mutex_);
   mprotect(begin, usable, PROT_NONE);
-  fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-            static_cast<off_t>(usable));
+  fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(usable));
   used_bytes_ -= usable;
   auto next = gaps_.lower_bound(offset);
   if (next != gaps_.end() && offset + length == next->first) {

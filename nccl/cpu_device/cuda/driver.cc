@@ -94,9 +94,7 @@ CCLD_CUDA_API CUresult cuPointerGetAttribute(void* value, CUpointer_attribute at
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       *static_cast<unsigned*>(value) = allocation->on_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
       return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      *static_cast<int*>(value) = allocation->device;
-      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(value) = allocation->device; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       *static_cast<int*>(value) = allocation->kind == MemoryKind::device;
       return CUDA_SUCCESS;
@@ -107,11 +105,8 @@ CCLD_CUDA_API CUresult cuPointerGetAttribute(void* value, CUpointer_attribute at
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       *static_cast<CUdeviceptr*>(value) = reinterpret_cast<CUdeviceptr>(allocation->begin);
       return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      *static_cast<size_t*>(value) = allocation->bytes;
-      return CUDA_SUCCESS;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *static_cast<size_t*>(value) = allocation->bytes; return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
@@ -122,7 +117,8 @@ struct EntryPoint {
   void* function;
 };
 
-#define CCLD_ENTRY_POINT(name) {#name, reinterpret_cast<void*>(name)}
+#define CCLD_ENTRY_POINT(name) \
+  { #name, reinterpret_cast < void*>(name) }
 const EntryPoint entry_points[] = {
     CCLD_ENTRY_POINT(cuInit),
     CCLD_ENTRY_POINT(cuDriverGetVersion),

@@ -20,8 +20,7 @@ const char* runtime_error_name(int value) {
 #include "error_names.inc"
 #undef CCLD_RUNTIME_ERROR
 #undef CCLD_DRIVER_ERROR
-    default:
-      return "unrecognized error code";
+    default: return "unrecognized error code";
   }
 }
 
@@ -34,8 +33,7 @@ const char* driver_error_name(int value) {
 #include "error_names.inc"
 #undef CCLD_RUNTIME_ERROR
 #undef CCLD_DRIVER_ERROR
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 

@@ -55,7 +55,8 @@ EventPtr find_event(cudaEvent_t handle) {
 
 StreamPosition record_now(const StreamPtr& stream, const EventPtr& event, std::vector<StreamPosition> dependencies) {
   const uint64_t record = event->begin_record();
-  return submit_now(stream, [event, record] { event->complete_record(record); }, std::move(dependencies));
+  return submit_now(
+      stream, [event, record] { event->complete_record(record); }, std::move(dependencies));
 }
 
 StreamPosition wait_now(const StreamPtr& stream, const EventPtr& event, std::vector<StreamPosition> dependencies) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads the installed CUDA headers and writes, into the build folder, what must not be copied into the repository:
 
-unsupported.cc    a weak function for every entry point of the runtime and driver API. The ones the CPU device implements
+unsupported.cc    a weak function for every entry point of the runtime and driver API. Those the CPU device implements
                   replace theirs at link time; each of the others answers "not supported" and names itself once.
 error_names.inc   the names of all cudaError_t and CUresult values.
 exports.map       the linker's version script: what the library shows.

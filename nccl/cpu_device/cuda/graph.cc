@@ -135,7 +135,8 @@ void replay(const std::shared_ptr<Plan>& plan, const StreamPtr& stream) {
   }
   if (!tails.empty()) tails.erase(tails.begin());  // lane 0 is the stream itself
   // The work holds the plan, and with it the user's objects, until the replay is over.
-  plan->last_replay = submit_now(stream, [plan] {}, std::move(tails));
+  plan->last_replay = submit_now(
+      stream, [plan] {}, std::move(tails));
 }
 
 struct NodeList {
@@ -310,8 +311,8 @@ CCLD_CUDA_API cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNo
 
 CCLD_CUDA_API cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                                unsigned long long flags) {
-  constexpr unsigned long long harmless =
-      cudaGraphInstantiateFlagAutoFreeOnLaunch | cudaGraphInstantiateFlagUpload | cudaGraphInstantiateFlagUseNodePriority;
+  constexpr unsigned long long harmless = cudaGraphInstantiateFlagAutoFreeOnLaunch | cudaGraphInstantiateFlagUpload |
+                                          cudaGraphInstantiateFlagUseNodePriority;
   if (executable == nullptr || graph == nullptr) return remember(cudaErrorInvalidValue);
   if ((flags & ~harmless) != 0) {
     report("cudaGraphInstantiate: flags 0x%llx are not supported by the CPU device", flags & ~harmless);

@@ -49,12 +49,12 @@ cudaError_t open_handle(const IpcHandle& handle, void** address) {
   if (!is_device_heap(path)) return cudaErrorMapBufferObjectFailed;
   const int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return cudaErrorMapBufferObjectFailed;
-  void* begin = mmap(nullptr, handle.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file,
-                     static_cast<off_t>(handle.offset));
+  void* begin =
+      mmap(nullptr, handle.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(handle.offset));
   close(file);  // the mapping keeps the memory alive
   if (begin == MAP_FAILED) return cudaErrorMapBufferObjectFailed;
-  add_allocation({static_cast<char*>(begin), handle.bytes, MemoryKind::imported,
-                  visible_index_of(handle.physical_device), false});
+  add_allocation(
+      {static_cast<char*>(begin), handle.bytes, MemoryKind::imported, visible_index_of(handle.physical_device), false});
   *address = begin;
   return cudaSuccess;
 }
@@ -68,8 +68,8 @@ CCLD_CUDA_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* 
   const auto allocation = find_allocation(address);
   if (!allocation.has_value() || allocation->kind != MemoryKind::device) return remember(cudaErrorInvalidValue);
   const DeviceHeap& heap = device_heap(allocation->device);
-  const IpcHandle mine{handle_magic,  heap.offset_of(allocation->begin),  allocation->bytes,
-                       getpid(),      heap.file(),                        physical_index(allocation->device)};
+  const IpcHandle mine{handle_magic, heap.offset_of(allocation->begin), allocation->bytes, getpid(),
+                       heap.file(),  physical_index(allocation->device)};
   memset(handle, 0, sizeof *handle);
   memcpy(handle, &mine, sizeof mine);
   return cudaSuccess;

@@ -72,8 +72,7 @@ cudaError_t apply_attributes(const CUlaunchAttribute* attributes, unsigned count
       case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
       case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
       case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
-        break;
+      case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: break;
       case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: {
         // "All blocks have begun" is when the stream reaches the kernel.
         const StreamPtr stream = find_stream(handle);
@@ -138,8 +137,8 @@ CCLD_CUDA_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, 
                                               void** arguments) {
   // The runtime's attribute type is the driver's under another name.
   static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute));
-  const cudaError_t error = apply_attributes(reinterpret_cast<const CUlaunchAttribute*>(config->attrs),
-                                             config->numAttrs, config->stream);
+  const cudaError_t error =
+      apply_attributes(reinterpret_cast<const CUlaunchAttribute*>(config->attrs), config->numAttrs, config->stream);
   if (error != cudaSuccess) return remember(error);
   return cudaLaunchKernel(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes,
                           config->stream);

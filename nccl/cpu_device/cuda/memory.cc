@@ -87,8 +87,8 @@ cudaError_t copy_async(void* target, const void* source, size_t bytes, cudaMemcp
   Operation operation{cudaGraphNodeTypeMemcpy, {}, nullptr};
   if (!stream->capturing && is_pageable(source) && !is_on_host(target)) {
     // CUDA stages a pageable source before it returns: the caller may change it at once.
-    auto staged = std::make_shared<std::vector<char>>(static_cast<const char*>(source),
-                                                      static_cast<const char*>(source) + bytes);
+    auto staged =
+        std::make_shared<std::vector<char>>(static_cast<const char*>(source), static_cast<const char*>(source) + bytes);
     operation.work = [=] { copy_bytes(target, staged->data(), bytes); };
     return submit(stream, std::move(operation));
   }

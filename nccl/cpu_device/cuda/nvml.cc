@@ -21,7 +21,6 @@ constexpr int nvml_insufficient_size = 7;
 
 constexpr int nvml_p2p_ok = 0;
 
-
 // A device handle is its physical index plus one.
 int index_of(void* handle) {
   const auto value = reinterpret_cast<uintptr_t>(handle);
@@ -48,18 +47,12 @@ CCLD_CUDA_API int nvmlShutdown() { return nvml_success; }
 
 CCLD_CUDA_API const char* nvmlErrorString(int result) {
   switch (result) {
-    case nvml_success:
-      return "success";
-    case nvml_invalid_argument:
-      return "invalid argument";
-    case nvml_not_supported:
-      return "not supported by the CPU device";
-    case nvml_not_found:
-      return "not found";
-    case nvml_insufficient_size:
-      return "insufficient size";
-    default:
-      return "unknown error";
+    case nvml_success: return "success";
+    case nvml_invalid_argument: return "invalid argument";
+    case nvml_not_supported: return "not supported by the CPU device";
+    case nvml_not_found: return "not found";
+    case nvml_insufficient_size: return "insufficient size";
+    default: return "unknown error";
   }
 }
 

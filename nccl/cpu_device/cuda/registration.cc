@@ -48,8 +48,8 @@ CCLD_CUDA_API void __cudaRegisterFatBinaryEnd(void**) {}
 
 CCLD_CUDA_API void __cudaUnregisterFatBinary(void**) {}
 
-CCLD_CUDA_API void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, void*,
-                                          void*, void*, void*, int*) {
+CCLD_CUDA_API void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, void*, void*,
+                                          void*, void*, int*) {
   std::lock_guard<std::mutex> lock(gpu_kernels().mutex);
   gpu_kernels().names[host_function] = name;
 }

@@ -14,10 +14,10 @@ int answer_unsupported(const char* function, bool* reported, int error);
 
 }  // namespace ccld::cpu_device
 
-#define CCLD_UNSUPPORTED(name, error)                                                          \
-  extern "C" __attribute__((weak, visibility("default"))) int name() {                         \
-    static bool reported = false;                                                              \
-    return ccld::cpu_device::answer_unsupported(#name, &reported, ccld::cpu_device::error);    \
+#define CCLD_UNSUPPORTED(name, error)                                                       \
+  extern "C" __attribute__((weak, visibility("default"))) int name() {                      \
+    static bool reported = false;                                                           \
+    return ccld::cpu_device::answer_unsupported(#name, &reported, ccld::cpu_device::error); \
   }
 #define CCLD_UNSUPPORTED_RUNTIME(name) CCLD_UNSUPPORTED(name, unsupported_runtime_error)
 #define CCLD_UNSUPPORTED_DRIVER(name) CCLD_UNSUPPORTED(name, unsupported_driver_error)

@@ -100,8 +100,7 @@ __attribute__((noinline)) void obey_faults(Block& block) {
 
 void scheduling_point(Block& block) {
   // Only this thread writes; the watchdog reads.
-  block.scheduling_points.store(block.scheduling_points.load(std::memory_order_relaxed) + 1,
-                                std::memory_order_relaxed);
+  block.scheduling_points.store(block.scheduling_points.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (__builtin_expect(faults_planted.load(std::memory_order_relaxed), 0)) obey_faults(block);
 }
 
@@ -130,8 +129,7 @@ unsigned arrive(int id, int count, unsigned vote) {
   Barrier& barrier = block.barriers[id];
   const unsigned expected = count > 0 ? static_cast<unsigned>(count) : block.threads;
   if (barrier.arrived != 0 && barrier.expected != expected) {
-    fatal("barrier %d entered for %u and for %u threads (%s)", id, barrier.expected, expected,
-          describe(block).c_str());
+    fatal("barrier %d entered for %u and for %u threads (%s)", id, barrier.expected, expected, describe(block).c_str());
   }
   barrier.expected = expected;
   barrier.votes |= vote;
@@ -268,8 +266,19 @@ void prepare(Block& block, const BlockLaunch& launch) {
 }  // namespace
 
 Block::Block(size_t stack_bytes)
-    : fibers{}, warps{}, barriers{}, ready{}, launch{}, threads(0), alive(0), scheduler_context(nullptr),
-      stacks(stack_bytes), shared_memory(nullptr), fruitless_polls(0), idle_rounds(0), scheduling_points(0) {
+    : fibers{},
+      warps{},
+      barriers{},
+      ready{},
+      launch{},
+      threads(0),
+      alive(0),
+      scheduler_context(nullptr),
+      stacks(stack_bytes),
+      shared_memory(nullptr),
+      fruitless_polls(0),
+      idle_rounds(0),
+      scheduling_points(0) {
   // Below 4 GiB: a 32-bit shared address is a truncated pointer.
   void* memory = mmap(nullptr, static_shared_bytes_max + dynamic_shared_bytes_max, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);

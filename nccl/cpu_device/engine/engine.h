@@ -47,9 +47,9 @@ struct Fiber {
   unsigned warp;
   Block* block;
   Fiber* next_ready;
-  int state;              // a fiber_* constant of fibers.h, or the barrier it waits at
-  unsigned vote;          // the result of the last reducing barrier
-  int poll_spins;         // the last count given to poll_again()
+  int state;       // a fiber_* constant of fibers.h, or the barrier it waits at
+  unsigned vote;   // the result of the last reducing barrier
+  int poll_spins;  // the last count given to poll_again()
 };
 
 // The values that the lanes of one warp-level operation exchanged (shuffles, votes, matches).

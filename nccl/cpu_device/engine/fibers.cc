@@ -55,9 +55,10 @@ void guard(char* page, size_t page_bytes) {
   }
   static std::atomic<bool> warned{false};
   if (!warned.exchange(true)) {
-    report("more than %u CUDA threads at once: the stacks of the others have no guard page (lower NCCL_MAX_NCHANNELS "
-           "or NCCL_NTHREADS)",
-           guard_pages_max);
+    report(
+        "more than %u CUDA threads at once: the stacks of the others have no guard page (lower NCCL_MAX_NCHANNELS "
+        "or NCCL_NTHREADS)",
+        guard_pages_max);
   }
 }
 

@@ -128,9 +128,8 @@ void check_limits(const KernelInfo& kernel, LaunchShape shape, size_t dynamic_sh
           blocks_max);
   }
   if (kernel.static_shared_bytes > static_shared_bytes_max || dynamic_shared_bytes > dynamic_shared_bytes_max) {
-    fatal("kernel %s: %zu static and %zu dynamic bytes of shared memory, at most %zu and %zu are possible",
-          kernel.name, kernel.static_shared_bytes, dynamic_shared_bytes, static_shared_bytes_max,
-          dynamic_shared_bytes_max);
+    fatal("kernel %s: %zu static and %zu dynamic bytes of shared memory, at most %zu and %zu are possible", kernel.name,
+          kernel.static_shared_bytes, dynamic_shared_bytes, static_shared_bytes_max, dynamic_shared_bytes_max);
   }
 }
 

@@ -56,9 +56,10 @@ class Watchdog {
     const uint64_t limit_ns = uint64_t{settings().watchdog_s} * 1'000'000'000u;
     if (entry.reported || cpu_ns - entry.cpu_ns < limit_ns) return;
     entry.reported = true;
-    report("kernel %s, block %u has computed for %u s without a barrier, exchange or poll: a polling loop that does "
-           "not yield?",
-           entry.block->launch.kernel->name, entry.block->launch.block_index, settings().watchdog_s);
+    report(
+        "kernel %s, block %u has computed for %u s without a barrier, exchange or poll: a polling loop that does "
+        "not yield?",
+        entry.block->launch.kernel->name, entry.block->launch.block_index, settings().watchdog_s);
   }
 
   std::mutex mutex_;

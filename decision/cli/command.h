@@ -1,0 +1,23 @@
+// How a command ends: it returns normally, or throws what CLI11 carries to main with the exit code.
+#pragma once
+
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "decision/cli/exit_codes.h"
+
+namespace ccld::decision {
+
+// One line on standard error, then the end of the command.
+[[noreturn]] void fail(int exit_code, const std::string& line);
+// InvalidArgument ends with exit_usage, any other error with exit_failed.
+void end_unless_ok(const absl::Status&);
+
+// Each adds one subcommand.
+void add_serve_command(CLI::App&);
+void add_status_command(CLI::App&);
+void add_explain_command(CLI::App&);
+void add_settings_command(CLI::App&);
+
+}  // namespace ccld::decision

@@ -1,0 +1,74 @@
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "decision/cli/command.h"
+#include "decision/server/config_file.h"
+#include "decision/server/serve.h"
+
+namespace ccld::decision {
+namespace {
+
+using server::ServeOptions;
+
+struct Flag {
+  const char* name;  // also in the config file
+  std::string ServeOptions::* value;
+  const char* type;
+  const char* help;
+};
+constexpr Flag flags[] = {
+    {"listen", &ServeOptions::listen, "ENDPOINT", "where probes send telemetry, tcp://address:port or ipc://path; port 0: any free one"},
+    {"http", &ServeOptions::http, "ADDRESS", "address:port of the query API; port 0: any free one"},
+    {"verdicts", &ServeOptions::verdicts, "FILE", "verdicts as JSON lines are appended here; -: standard output"},
+    {"rules", &ServeOptions::rules, "RULES", "measured: this project's rules, paper: those of the paper as published"},
+    {"log-level", &ServeOptions::log_level, "LEVEL", "trace, debug, info, warning, error, critical or off; the log goes to standard error"},
+    {"ready-file", &ServeOptions::ready_file, "FILE", "written once everything listens: {\"pid\", \"telemetry\", \"http\"}; removed at the end"},
+};
+
+void serve_with(ServeOptions options, const std::vector<std::string>& settings_of_flags, const std::string& config_path,
+                const std::vector<const Flag*>& given) {
+  if (!config_path.empty()) {
+    std::vector<std::string> known;
+    for (const Flag& flag : flags) known.emplace_back(flag.name);
+    auto config = server::read_config_file(config_path, known);
+    end_unless_ok(config.status());
+    for (const Flag* flag : given) config->values.erase(flag->name);
+    for (const Flag& flag : flags) {
+      const auto found = config->values.find(flag.name);
+      if (found != config->values.end()) options.*flag.value = found->second;
+    }
+    options.settings = std::move(config->settings);
+  }
+  options.settings.insert(options.settings.end(), settings_of_flags.begin(), settings_of_flags.end());
+  end_unless_ok(server::serve(options));
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("serve", "Receive telemetry, detect and locate faults, answer queries");
+  struct Values {
+    ServeOptions options;
+    std::vector<std::string> settings;
+    std::string config;
+  };
+  auto values = std::make_shared<Values>();
+  for (const Flag& flag : flags) {
+    command->add_option(std::string("--") + flag.name, values->options.*flag.value, flag.help)->type_name(flag.type)->capture_default_str();
+  }
+  command->add_option("--set", values->settings, "a setting, may be repeated; `ccld settings` lists them")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--config", values->config, "config file (TOML or INI) with the names of these flags and a [settings] section")
+      ->type_name("FILE");
+  command->callback([command, values] {
+    std::vector<const Flag*> given;
+    for (const Flag& flag : flags) {
+      if (command->count(std::string("--") + flag.name) > 0) given.push_back(&flag);
+    }
+    serve_with(values->options, values->settings, values->config, given);
+  });
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,73 @@
+#include "decision/detect/hang.h"
+
+#include <algorithm>
+
+namespace ccld::decision {
+namespace {
+
+// Standstill shorter than this is not worth a look at the ranks; and not more looks than this.
+constexpr Nanoseconds look_after_ns = 200 * ns_per_ms;
+constexpr Nanoseconds look_every_ns = 100 * ns_per_ms;
+
+// Hard evidence needs a look earlier than suspicion does.
+bool process_evidence(const HangView& view) {
+  for (const RankProgress& p : view.ranks) {
+    if (p.progress == Progress::done) continue;
+    if (p.life == Life::gone || p.life == Life::stopped || p.life == Life::aborted) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Nanoseconds HangDetector::threshold_ns(const Communicator& comm, const HangView& view, const Settings& s) const {
+  double base_s = s.hang_suspect_s;
+  if (view.op.value <= s.warmup_rounds) base_s = std::max(base_s, s.hang_warmup_suspect_s);
+  else if (comm.is_barrier(view.signature, false)) base_s = std::max(base_s, s.barrier_hang_suspect_s);
+  const Nanoseconds learned = static_cast<Nanoseconds>(s.hang_gap_factor * static_cast<double>(longest_pause_ns_));
+  return std::max(seconds_to_ns(base_s), std::min(learned, seconds_to_ns(s.hang_confirm_s)));
+}
+
+std::optional<HangView> HangDetector::check(const Communicator& comm, const ProcessTable& processes, const Settings& s, Nanoseconds now_ns) {
+  if (s.rules == RuleSet::paper) return check_paper(comm, processes, s, now_ns);
+  if (comm.moved_ns() != seen_moved_ns_) {
+    if (!pause_is_warmup_) longest_pause_ns_ = std::max(longest_pause_ns_, pause_ns_);
+    pause_ns_ = 0;
+    seen_moved_ns_ = comm.moved_ns();
+  }
+  if (comm.ranks_in_flight() == 0 || now_ns - comm.moved_ns() < look_after_ns || now_ns - looked_ns_ < look_every_ns) return std::nullopt;
+  looked_ns_ = now_ns;
+  std::optional<HangView> view = view_hang(comm, processes);
+  if (!view) return std::nullopt;
+  pause_ns_ = std::max(pause_ns_, view->stall_ns);
+  pause_is_warmup_ = view->op.value <= s.warmup_rounds;
+  const Nanoseconds threshold = threshold_ns(comm, *view, s);
+  if (view->stall_ns >= threshold) {
+    view->overdue = view->stall_ns >= std::max(seconds_to_ns(s.hang_confirm_s), 2 * threshold);
+    return view;
+  }
+  if (view->stall_ns >= seconds_to_ns(s.hard_evidence_s) && process_evidence(*view)) {
+    view->early = true;
+    return view;
+  }
+  return std::nullopt;
+}
+
+std::optional<HangView> HangDetector::check_paper(const Communicator& comm, const ProcessTable& processes, const Settings& s,
+                                                  Nanoseconds now_ns) {
+  if (comm.ranks_in_flight() == 0 || now_ns - looked_ns_ < look_every_ns) return std::nullopt;
+  looked_ns_ = now_ns;
+  std::optional<HangView> view = view_hang(comm, processes);
+  if (!view || comm.is_barrier(view->signature, true)) return std::nullopt;
+  for (const RankModel& r : comm.ranks()) {
+    if (!r.in_flight()) continue;
+    for (const InFlightOp& o : r.last.operations) {
+      if (o.op != view->op) continue;
+      const Nanoseconds duration_ns = static_cast<Nanoseconds>(o.enter_age_ms) * ns_per_ms + (now_ns - r.sampled_ns);
+      if (duration_ns >= seconds_to_ns(s.hang_confirm_s)) return view;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace ccld::decision

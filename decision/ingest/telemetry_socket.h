@@ -1,0 +1,34 @@
+// The PULL socket that probes push to. Messages beyond message_bytes_max are refused by ZeroMQ before they are in memory.
+// Errors: open() names the endpoint. Threads: one; the socket belongs to the thread that opened it.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "zmq.hpp"
+
+namespace ccld::decision::ingest {
+
+class TelemetrySocket {
+ public:
+  // `endpoint`: tcp://host:port (port 0 or *: any free one) or ipc://path.
+  static absl::StatusOr<TelemetrySocket> open(const std::string& endpoint);
+
+  const std::string& endpoint() const { return endpoint_; }  // with the port that was picked
+  zmq::pollitem_t poll_item() { return {socket_.handle(), 0, ZMQ_POLLIN, 0}; }
+
+  enum class Received { nothing, message, multipart };
+  // Does not wait. The bytes are valid until the next call.
+  Received receive(absl::Span<const uint8_t>& bytes);
+
+ private:
+  TelemetrySocket() : socket_(context_, zmq::socket_type::pull) {}
+
+  zmq::context_t context_{1};
+  zmq::socket_t socket_;
+  zmq::message_t message_;
+  std::string endpoint_;
+};
+
+}  // namespace ccld::decision::ingest

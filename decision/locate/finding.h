@@ -1,0 +1,40 @@
+// What location concludes from one look at the evidence; the analyzer turns it into an incident.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "decision/model/communicator.h"
+#include "decision/model/verdict.h"
+
+namespace ccld::decision {
+
+struct Finding {
+  FaultClass fault = FaultClass::h1_not_entered;
+  OpSeq op;
+  Signature signature;
+  std::vector<Culprit> culprits;
+  std::vector<Rank> candidates;
+  std::vector<Rank> victims;
+  double confidence = 0;
+  std::vector<Evidence> evidence;
+  std::string next_step;
+  // Evidence that no healthy job gives, however long one waits: the incident is confirmed without waiting for hang_confirm_s.
+  bool hard = false;
+};
+
+// At most so many rows of one kind: an incident of a thousand ranks stays readable.
+constexpr size_t evidence_max = 24;
+constexpr size_t culprits_max = 64;
+
+inline void add_evidence(Finding& f, int32_t rank, std::string what, double value, std::string unit) {
+  if (f.evidence.size() < evidence_max) f.evidence.push_back({rank, std::move(what), value, std::move(unit)});
+}
+
+// With host, pid and GPU of the rank filled in.
+Culprit make_culprit(const Communicator&, Rank, Component, std::string reason);
+
+// The network device of this rank's connection; empty: none known.
+std::string net_name_of(const Communicator&, Rank, abi::Direction, Rank peer, int channel);
+
+}  // namespace ccld::decision

@@ -1,0 +1,100 @@
+#include "decision/locate/links.h"
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+
+namespace ccld::decision {
+namespace {
+
+// The proxy of the connection; with several to the same peer on the channel (trees), the one nearest to the step.
+const ProxyState* find_proxy(const RankModel* r, abi::Direction direction, Rank peer, int channel, uint32_t near_step) {
+  const ProxyState* best = nullptr;
+  uint32_t best_off = 0;
+  if (!r) return nullptr;
+  for (const ProxyState& p : r->last.proxies) {
+    if (p.direction != direction || p.peer != peer.value || p.channel != channel) continue;
+    const uint32_t off = std::abs(static_cast<int64_t>(steps_between(static_cast<uint32_t>(p.base), near_step)));
+    if (!best || off < best_off) best = &p, best_off = off;
+  }
+  return best;
+}
+
+bool reached(uint64_t counter, uint32_t want) { return steps_between(want, static_cast<uint32_t>(counter)) >= 0; }
+
+}  // namespace
+
+bool same_node(const Communicator& comm, Rank a, Rank b) {
+  const RankModel *x = comm.rank(a), *y = comm.rank(b);
+  if (!x || !y) return false;
+  if (x->node >= 0 && y->node >= 0) return x->node == y->node;
+  return x->host == y->host;
+}
+
+EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const StuckEdge& edge, Nanoseconds fresh) {
+  EdgeVerdict v;
+  const RankModel *s = comm.rank(edge.sender), *r = comm.rank(edge.receiver);
+  const std::string step = absl::StrCat("step ", edge.want, " on channel ", edge.channel);
+  const auto fresh_ms = static_cast<uint32_t>(fresh / ns_per_ms);
+
+  const auto blame = [&](Rank rank, Rank peer, Component component, double confidence, std::string reason) {
+    v.culprit = make_culprit(comm, rank, component, std::move(reason));
+    v.culprit.channel = edge.channel;
+    v.culprit.peer = peer;
+    if (component == Component::nic || component == Component::link) {
+      v.culprit.net_name = rank == edge.sender ? net_name_of(comm, rank, abi::Direction::send, peer, edge.channel)
+                                               : net_name_of(comm, rank, abi::Direction::recv, peer, edge.channel);
+    }
+    v.confidence = confidence;
+  };
+  const auto fact = [&](Rank rank, std::string what, double value, std::string unit) {
+    v.evidence.push_back({rank.value, std::move(what), value, std::move(unit)});
+  };
+  fact(edge.sender, absl::StrCat("posted to rank ", edge.receiver.value, " on channel ", edge.channel), edge.posted, "steps");
+
+  const ProxyState* tx = find_proxy(s, abi::Direction::send, edge.receiver, edge.channel, edge.want);
+  const ProxyState* rx = find_proxy(r, abi::Direction::recv, edge.sender, edge.channel, edge.want);
+
+  if (same_node(comm, edge.sender, edge.receiver) && !tx && !rx) {
+    // Nothing lies between the two GPUs. Both poll; one does not see what the other wrote.
+    blame(edge.sender, edge.receiver, Component::link, 0.4,
+          absl::StrCat("posted ", step, ", which rank ", edge.receiver.value, " does not see"));
+    v.single = false;
+    return v;
+  }
+  if (tx) {
+    fact(edge.sender, absl::StrCat("proxy handed to the network towards rank ", edge.receiver.value), static_cast<uint32_t>(tx->transmitted), "steps");
+    fact(edge.sender, absl::StrCat("network said sent towards rank ", edge.receiver.value), static_cast<uint32_t>(tx->done), "steps");
+    fact(edge.sender, "since its proxy last looked at this connection", tx->tick_age_ms, "ms");
+  }
+  if (rx) {
+    fact(edge.receiver, absl::StrCat("proxy received from rank ", edge.sender.value), static_cast<uint32_t>(rx->received), "steps");
+    fact(edge.receiver, absl::StrCat("proxy handed to its GPU from rank ", edge.sender.value), static_cast<uint32_t>(rx->transmitted), "steps");
+    fact(edge.receiver, "since its proxy last looked at this connection", rx->tick_age_ms, "ms");
+  }
+  const auto well = [&](Rank rank) {
+    return rank.value >= 0 && static_cast<size_t>(rank.value) < view.ranks.size() && view.ranks[rank.value].reports();
+  };
+
+  // From the receiver back to the sender: the first stage that has input and does not pass it on.
+  if (rx && reached(rx->transmitted, edge.want)) {
+    blame(edge.receiver, edge.sender, Component::gpu, 0.8, absl::StrCat("its proxy delivered ", step, ", which its GPU does not see"));
+  } else if (rx && reached(rx->received, edge.want)) {
+    blame(edge.receiver, edge.sender, Component::proxy, 0.85, absl::StrCat("its proxy received ", step, " and does not hand it to the GPU"));
+  } else if (rx && well(edge.receiver) && rx->tick_age_ms > fresh_ms && !(tx && tx->tick_age_ms > fresh_ms)) {
+    blame(edge.receiver, edge.sender, Component::proxy, 0.8, absl::StrCat("its proxy has stopped looking for ", step));
+  } else if (tx && !reached(tx->transmitted, edge.want)) {
+    if (tx->tick_age_ms > fresh_ms)
+      blame(edge.sender, edge.receiver, Component::proxy, 0.85, absl::StrCat("its proxy has stopped before ", step));
+    else if (rx && !reached(rx->posted, edge.want))
+      blame(edge.receiver, edge.sender, Component::proxy, 0.7, absl::StrCat("its proxy has not posted a receive for ", step));
+    else
+      blame(edge.sender, edge.receiver, Component::nic, 0.7, absl::StrCat("its network device does not take ", step));
+  } else {
+    blame(edge.sender, edge.receiver, Component::link, tx && rx ? 0.95 : 0.75,
+          absl::StrCat(step, " was sent and has not arrived at rank ", edge.receiver.value));
+  }
+  return v;
+}
+
+}  // namespace ccld::decision

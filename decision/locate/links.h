@@ -1,0 +1,35 @@
+// What the two ends and the proxies between them say about an edge on which a step is missing or late.
+// (Paper, section 4.1.1: Send/Recv counts expose transport issues; here the counts of the proxies are compared as well.)
+#pragma once
+
+#include "decision/locate/finding.h"
+#include "decision/locate/hang.h"
+
+namespace ccld::decision {
+
+// NCCL_STEPS: a sender may be so many steps ahead of its receiver.
+constexpr int32_t steps_in_flight_max = 8;
+
+// Steps are counted modulo 2^32.
+constexpr int32_t steps_between(uint32_t from, uint32_t to) { return static_cast<int32_t>(to - from); }
+
+struct StuckEdge {
+  Rank sender, receiver;
+  int channel = 0;
+  uint32_t want = 0;    // the step that does not arrive, or whose slot does not become free
+  uint32_t posted = 0;  // what the sender's GPU has posted
+};
+
+struct EdgeVerdict {
+  Culprit culprit;
+  bool single = true;   // false: both ends are left, and the culprit is only the first of them
+  double confidence = 0;
+  std::vector<Evidence> evidence;
+};
+
+bool same_node(const Communicator&, Rank, Rank);
+
+// The sender has posted what the receiver wants, and the receiver has not got it: whose fault is it?
+EdgeVerdict judge_edge(const Communicator&, const HangView&, const StuckEdge&, Nanoseconds fresh_ns);
+
+}  // namespace ccld::decision

@@ -1,0 +1,374 @@
+#include "decision/locate/walk.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "decision/locate/links.h"
+
+namespace ccld::decision {
+namespace {
+
+struct Node {
+  int32_t rank;
+  int32_t channel;
+  int32_t group;
+  friend auto operator<=>(const Node&, const Node&) = default;
+};
+
+enum class EndKind { process, gpu, not_begun, ended, unknown_rank };
+
+struct End {
+  EndKind kind;
+  Nanoseconds quiet_ns = 0;  // how long it has neither moved nor polled
+  std::set<int32_t> waiters;
+};
+
+class Walk {
+ public:
+  Walk(const Communicator& comm, const HangView& view, const Settings& settings, Nanoseconds now_ns)
+      : comm_(comm), view_(view), settings_(settings), now_ns_(now_ns), fresh_(fresh_ns(view, settings)) {
+    for (const RankModel& r : comm.ranks())
+      if (r.has_last)
+        for (const LaneState& l : r.last.lanes) lanes_[{r.rank.value, l.channel}].push_back(&l);
+  }
+
+  Finding run() {
+    for (const RankModel& r : comm_.ranks()) {
+      if (!r.has_last || !progress(r.rank.value).reports() || progress(r.rank.value).progress != Progress::begun) continue;
+      if (!shows_op(r)) continue;
+      follow_all(r);
+    }
+    return conclude();
+  }
+
+ private:
+  using Place = std::pair<int32_t, int32_t>;  // rank, channel
+
+  const RankProgress& progress(int32_t rank) const { return view_.ranks[rank]; }
+  bool valid(int32_t rank) const { return rank >= 0 && static_cast<size_t>(rank) < view_.ranks.size(); }
+
+  // Its lanes belong to the operation that hangs.
+  bool shows_op(const RankModel& r) const {
+    const InFlightOp* o = op_of(r);
+    return o && o->begun;
+  }
+  const InFlightOp* op_of(const RankModel& r) const {
+    for (const InFlightOp& o : r.last.operations)
+      if (o.op == view_.op) return &o;
+    return nullptr;
+  }
+  const ChannelState* channel_of(const RankModel& r, int channel) const {
+    for (const InFlightOp& o : r.last.operations)
+      for (const ChannelState& c : o.channels)
+        if (c.channel == channel) return &c;
+    return nullptr;
+  }
+  Nanoseconds since_sample(const RankModel& r) const { return std::max<Nanoseconds>(0, now_ns_ - r.sampled_ns); }
+
+  bool waits(const LaneState& l) const {
+    return l.wait != abi::WaitKind::none && l.poll_age_ms != age_never &&
+           static_cast<Nanoseconds>(l.poll_age_ms) * ns_per_ms <= fresh_;
+  }
+
+  // The lane at the other end of the same connection: opposite direction, back to me, and nearest in steps.
+  const LaneState* other_end(int32_t peer, int32_t me, const LaneState& mine, uint32_t want) const {
+    auto it = lanes_.find({peer, mine.channel});
+    if (it == lanes_.end()) return nullptr;
+    const LaneState* best = nullptr;
+    int64_t best_off = 0;
+    for (const LaneState* l : it->second) {
+      if (l->direction == mine.direction || l->peer != me) continue;
+      const int32_t ahead = l->direction == abi::Direction::recv ? steps_in_flight_max : 0;
+      const int64_t off = std::abs(static_cast<int64_t>(steps_between(want, l->current_step + ahead)));
+      if (!best || off < best_off) best = l, best_off = off;
+    }
+    return best;
+  }
+
+  void follow_all(const RankModel& r) {
+    // Groups in which a receive loop polls without saying for which lane: the lane whose peer has posted too little is the one.
+    std::map<std::pair<int, int>, std::vector<const LaneState*>> uncertain;
+    for (const LaneState& l : r.last.lanes) {
+      if (!waits(l)) continue;
+      if (l.wait_certain) follow(r, l);
+      else uncertain[{l.channel, l.group}].push_back(&l);
+    }
+    for (const auto& [place, lanes] : uncertain) {
+      std::vector<const LaneState*> starved;
+      for (const LaneState* l : lanes) {
+        const LaneState* other = other_end(l->peer, r.rank.value, *l, l->want_step);
+        if (!other || steps_between(l->want_step, other->current_step) < 0) starved.push_back(l);
+      }
+      for (const LaneState* l : starved.empty() ? lanes : starved) follow(r, *l);
+    }
+  }
+
+  void follow(const RankModel& r, const LaneState& l) {
+    ++waits_;
+    const int32_t peer = l.peer;
+    if (!valid(peer)) return;
+    const LaneState* other = other_end(peer, r.rank.value, l, l.want_step);
+    const bool data = l.wait == abi::WaitKind::data;
+    if (other) {
+      const uint32_t available = data ? other->current_step : other->current_step + steps_in_flight_max;
+      if (steps_between(l.want_step, available) >= 0 && alive(peer)) {
+        const Rank me = r.rank, them{peer};
+        StuckEdge e{data ? them : me, data ? me : them, l.channel, l.want_step, data ? other->current_step : l.current_step};
+        stops_.push_back({e, static_cast<Nanoseconds>(l.wait_age_ms) * ns_per_ms + since_sample(r)});
+        return;
+      }
+    }
+    // Finished, so it sent everything: what does not arrive from another node is on its way. (Within a node nothing is on its way.)
+    if (!other && data && alive(peer) && progress(peer).progress == Progress::done && !same_node(comm_, r.rank, Rank{peer})) {
+      stops_.push_back({StuckEdge{Rank{peer}, r.rank, l.channel, l.want_step, l.want_step},
+                        static_cast<Nanoseconds>(l.wait_age_ms) * ns_per_ms + since_sample(r)});
+      return;
+    }
+    if (data) note_wait(r.rank.value, l, other);
+    arrive(r.rank.value, {peer, l.channel, other ? other->group : 0});
+  }
+
+  // A stopped process holds what its snapshot showed; nobody can tell what it would see now.
+  bool alive(int32_t rank) const { return progress(rank).reports(); }
+
+  void arrive(int32_t from, const Node& node) {
+    if (visited_.contains(node)) {
+      if (auto it = ends_.find(node); it != ends_.end()) it->second.waiters.insert(from);
+      return;
+    }
+    const std::optional<End> end = end_at(node);
+    visited_.insert(node);
+    if (end) {
+      ends_[node] = *end;
+      ends_[node].waiters.insert(from);
+    }
+  }
+
+  // nullopt: it waits for somebody else, or it moves.
+  std::optional<End> end_at(const Node& node) const {
+    const RankProgress& p = progress(node.rank);
+    const RankModel* r = comm_.rank(Rank{node.rank});
+    if (p.life == Life::unknown || !r) return End{EndKind::unknown_rank};
+    if (!p.reports()) return End{EndKind::process, now_ns_ - r->process->heard_ns};
+    if (p.progress == Progress::done) return End{EndKind::ended};
+    if (p.progress != Progress::begun || !shows_op(*r)) return End{EndKind::not_begun};
+    const ChannelState* c = channel_of(*r, node.channel);
+    if (c && c->ended) return End{EndKind::ended};
+    if (c && !c->begun) return End{EndKind::not_begun, static_cast<Nanoseconds>(c->running_age_ms) * ns_per_ms};
+    Nanoseconds quiet = c ? static_cast<Nanoseconds>(c->running_age_ms) * ns_per_ms : view_.stall_ns;
+    auto it = lanes_.find({node.rank, node.channel});
+    if (it != lanes_.end()) {
+      for (const LaneState* l : it->second) {
+        if (l->group != node.group) continue;
+        if (waits(*l)) return std::nullopt;
+        quiet = std::min(quiet, static_cast<Nanoseconds>(l->moved_age_ms) * ns_per_ms);
+        if (l->poll_age_ms != age_never) quiet = std::min(quiet, static_cast<Nanoseconds>(l->poll_age_ms) * ns_per_ms);
+      }
+    }
+    if (quiet < fresh_) return std::nullopt;
+    return End{EndKind::gpu, quiet + since_sample(*r)};
+  }
+
+  void note_wait(int32_t rank, const LaneState& l, const LaneState* other) {
+    if (facts_.size() >= evidence_max / 2) return;
+    facts_.push_back({rank, absl::StrCat("channel ", l.channel, " group ", l.group, " waits for step ", l.want_step, " of rank ", l.peer, ", which posted"),
+                      other ? static_cast<double>(other->current_step) : -1, "steps"});
+  }
+
+  size_t channels_used() const {
+    std::set<int> used;
+    for (const RankModel& r : comm_.ranks())
+      if (const InFlightOp* o = op_of(r))
+        for (const ChannelState& c : o->channels) used.insert(c.channel);
+    return used.size();
+  }
+
+  static int priority(EndKind k) {
+    switch (k) {
+      case EndKind::process: return 0;
+      case EndKind::gpu: return 1;
+      case EndKind::not_begun: return 2;
+      case EndKind::unknown_rank: return 4;
+      case EndKind::ended: return 5;
+    }
+    return 9;
+  }
+  static constexpr int priority_of_edge = 3;
+
+  Finding conclude() {
+    Finding f;
+    f.fault = FaultClass::h3_hardware;
+    f.op = view_.op;
+    f.signature = view_.signature;
+    int best = 9;
+    for (const auto& [node, end] : ends_) best = std::min(best, priority(end.kind));
+    if (!stops_.empty()) best = std::min(best, priority_of_edge);
+    if (best == 9) return nobody(f);
+    if (best == priority_of_edge) name_edges(f);
+    else name_ends(f, best);
+    for (const Evidence& e : facts_) add_evidence(f, e.rank, e.what, e.value, e.unit);
+    add_evidence(f, -1, "waits followed", static_cast<double>(waits_), "lanes");
+    return f;
+  }
+
+  void name_ends(Finding& f, int best) {
+    std::map<int32_t, std::vector<std::pair<Node, const End*>>> by_rank;
+    for (const auto& [node, end] : ends_)
+      if (priority(end.kind) == best) by_rank[node.rank].push_back({node, &end});
+    const size_t used = channels_used();
+    Nanoseconds quiet_min = INT64_MAX;
+    for (const auto& [rank, nodes] : by_rank) {
+      const Rank r{rank};
+      const EndKind kind = nodes[0].second->kind;
+      std::set<int> channels;
+      Nanoseconds quiet = INT64_MAX;
+      size_t waiters = 0;
+      for (const auto& [node, end] : nodes) {
+        channels.insert(node.channel);
+        quiet = std::min(quiet, end->quiet_ns);
+        waiters += end->waiters.size();
+      }
+      quiet_min = std::min(quiet_min, quiet);
+      const int channel = channels.size() == 1 && used > 1 ? *channels.begin() : -1;
+      const std::string where = channel >= 0 ? absl::StrCat(" on channel ", channel) : "";
+      Culprit c;
+      switch (kind) {
+        case EndKind::process: {
+          const Life life = progress(rank).life;
+          c = make_culprit(comm_, r, life == Life::host_silent ? Component::host : Component::process,
+                           life == Life::stopped       ? "its process is stopped inside the operation"
+                           : life == Life::gone        ? "its process is gone"
+                           : life == Life::host_silent ? "its host is silent"
+                           : life == Life::aborted     ? "it aborted the communicator"
+                                                       : "its process is silent");
+          if (life != Life::silent && life != Life::host_silent) f.hard = true;
+          break;
+        }
+        case EndKind::gpu:
+          c = make_culprit(comm_, r, Component::gpu, absl::StrCat("its kernel neither moves nor waits", where));
+          c.channel = channel;
+          break;
+        case EndKind::not_begun:
+          c = make_culprit(comm_, r, Component::gpu, absl::StrCat("its kernel has not begun", where));
+          c.channel = channel;
+          break;
+        case EndKind::unknown_rank: c = make_culprit(comm_, r, Component::process, "it was never heard of, and others wait for it"); break;
+        case EndKind::ended: f.candidates.push_back(r); break;
+      }
+      add_evidence(f, rank, absl::StrCat("ends the walk", where, "; direct waiters"), static_cast<double>(waiters), "lanes");
+      if (kind != EndKind::ended && kind != EndKind::unknown_rank) add_evidence(f, rank, absl::StrCat("has not moved", where, " for"), quiet / 1e6, "ms");
+      if (kind == EndKind::ended) {
+        for (const auto& [node, end] : nodes)
+          for (int32_t w : end->waiters) f.candidates.push_back(Rank{w});
+        continue;
+      }
+      if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(c));
+    }
+    std::sort(f.candidates.begin(), f.candidates.end());
+    f.candidates.erase(std::unique(f.candidates.begin(), f.candidates.end()), f.candidates.end());
+    switch (ends_kind(best)) {
+      case EndKind::process:
+        f.confidence = 0.95;
+        f.next_step = "Look at the process: who stopped it, its exit status, the kernel log; restart the job without this rank's host if it recurs.";
+        break;
+      case EndKind::gpu:
+        f.confidence = f.culprits.size() == 1 ? 0.95 : 0.6;
+        f.hard = quiet_min >= seconds_to_ns(settings_.frozen_s);
+        f.next_step = "Check the GPU: XID errors, ECC, NVLink state; a kernel that neither polls nor moves is stuck on the device.";
+        break;
+      case EndKind::not_begun:
+        f.confidence = 0.7;
+        f.hard = view_.stall_ns >= seconds_to_ns(settings_.frozen_s);
+        f.next_step = "The kernel runs on other channels only: look for other kernels that hold this GPU's multiprocessors.";
+        break;
+      case EndKind::unknown_rank:
+        f.fault = FaultClass::h1_not_entered;
+        f.confidence = 0.4;
+        f.next_step = "Check that the process runs this library and can reach the service.";
+        break;
+      case EndKind::ended:
+        f.fault = FaultClass::h2_inconsistent;
+        f.confidence = 0.4;
+        f.next_step = "A rank ended without sending what another expects: compare sizes and order of operations of the candidates.";
+        break;
+    }
+  }
+
+  static EndKind ends_kind(int best) {
+    for (EndKind k : {EndKind::process, EndKind::gpu, EndKind::not_begun, EndKind::unknown_rank, EndKind::ended})
+      if (priority(k) == best) return k;
+    return EndKind::ended;
+  }
+
+  void name_edges(Finding& f) {
+    // One culprit per pair and component; several channels of the same pair are one link.
+    std::map<std::tuple<int32_t, int32_t, int>, std::pair<EdgeVerdict, std::set<int>>> merged;
+    Nanoseconds age_min = INT64_MAX;
+    for (const auto& [edge, age] : stops_) {
+      EdgeVerdict v = judge_edge(comm_, view_, edge, fresh_);
+      age_min = std::min(age_min, age);
+      const auto key = std::make_tuple(v.culprit.rank.value, v.culprit.peer ? v.culprit.peer->value : -1, static_cast<int>(v.culprit.component));
+      auto [it, added] = merged.try_emplace(key, std::move(v), std::set<int>{});
+      it->second.second.insert(edge.channel);
+    }
+    const size_t used = channels_used();
+    bool single = true;
+    f.confidence = 1;
+    for (auto& [key, value] : merged) {
+      auto& [verdict, channels] = value;
+      if (channels.size() > 1 || used <= 1) verdict.culprit.channel = -1;
+      f.confidence = std::min(f.confidence, verdict.confidence);
+      for (const Evidence& e : verdict.evidence) add_evidence(f, e.rank, e.what, e.value, e.unit);
+      if (verdict.single) {
+        if (f.culprits.size() < culprits_max) f.culprits.push_back(verdict.culprit);
+      } else {
+        single = false;
+        f.candidates.push_back(verdict.culprit.rank);
+        if (verdict.culprit.peer) f.candidates.push_back(*verdict.culprit.peer);
+      }
+    }
+    std::sort(f.candidates.begin(), f.candidates.end());
+    f.candidates.erase(std::unique(f.candidates.begin(), f.candidates.end()), f.candidates.end());
+    f.hard = age_min >= seconds_to_ns(settings_.frozen_s);
+    f.next_step = single ? "Check the link between the two ranks: port counters, cable, switch, routing, firewall."
+                         : "Two GPUs of one node disagree about what was sent: compare the sizes of their operations, then check NVLink and PCIe.";
+  }
+
+  Finding nobody(Finding& f) {
+    // A cycle of waits without an end: the ranks that stopped first are what is left.
+    Nanoseconds oldest = INT64_MAX;
+    for (const RankModel& r : comm_.ranks())
+      if (progress(r.rank.value).progress == Progress::begun) oldest = std::min(oldest, r.moved_ns);
+    for (const RankModel& r : comm_.ranks())
+      if (progress(r.rank.value).progress == Progress::begun && r.moved_ns <= oldest + ns_per_ms) f.candidates.push_back(r.rank);
+    f.confidence = 0.2;
+    add_evidence(f, -1, "waits followed without coming to an end", static_cast<double>(waits_), "lanes");
+    f.next_step = "The waits form a cycle or are not visible: take device stacks of the candidates, which stopped first.";
+    return f;
+  }
+
+  const Communicator& comm_;
+  const HangView& view_;
+  const Settings& settings_;
+  const Nanoseconds now_ns_;
+  const Nanoseconds fresh_;
+  std::map<Place, std::vector<const LaneState*>> lanes_;
+  std::set<Node> visited_;
+  std::map<Node, End> ends_;
+  std::vector<std::pair<StuckEdge, Nanoseconds>> stops_;
+  std::vector<Evidence> facts_;
+  size_t waits_ = 0;
+};
+
+}  // namespace
+
+Finding locate_inside(const Communicator& comm, const HangView& view, const Settings& settings, Nanoseconds now_ns) {
+  return Walk(comm, view, settings, now_ns).run();
+}
+
+}  // namespace ccld::decision

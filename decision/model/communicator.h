@@ -1,0 +1,104 @@
+// One communicator: its ranks, how far each has come, when anything last moved, and its rounds.
+// (Paper, section 4.2.1: metrics are grouped by communicator.)
+//
+// Contract: applies decoded telemetry in any order, late or twice; everything known about a rank only ever advances.
+// Instants are those of the service's clock; those of snapshots are moved there through the sender's ClockMap, so that delay in
+// the network does not look like standstill. Not thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "decision/model/events.h"
+#include "decision/model/processes.h"
+#include "decision/model/round_history.h"
+#include "decision/settings.h"
+
+namespace ccld::decision {
+
+struct RankModel {
+  Rank rank;
+  ProcessModel* process = nullptr;  // nullptr: never heard of
+  std::string host;
+  int node = -1, local_rank = -1, cuda_device = -1;
+  std::string gpu_bus_id;
+  std::vector<ChannelTopology> channels;
+  std::vector<NetConnection> connections;
+  bool up = false, down = false;
+  abi::CommState state = abi::CommState::none;
+
+  OpSeq entered, launched, completed;  // best knowledge
+  InFlight last;                       // newest snapshot
+  bool has_last = false;
+  Nanoseconds sampled_ns = 0;          // instant of it
+  Nanoseconds moved_ns = 0;            // last movement of this communicator on this rank
+
+  OpSeq last_round;                    // newest finished round reported
+  uint64_t last_round_end_ns = 0;      // device clock
+
+  // By its own reports: inside an operation.
+  bool in_flight() const { return entered > completed && !down; }
+  bool left() const { return down; }
+};
+
+class Communicator {
+ public:
+  Communicator(CommUid uid, const Settings& settings) : uid_(uid), settings_(settings), history_(settings) {}
+  Communicator(const Communicator&) = delete;
+
+  void up(const CommUp&, ProcessModel&, Nanoseconds now_ns);
+  void down(const CommDown&, ProcessModel&, Nanoseconds now_ns);
+  void rounds(const Rounds&, ProcessModel&, Nanoseconds now_ns);
+  void in_flight(const InFlight&, ProcessModel&, Nanoseconds now_ns);
+
+  CommUid uid() const { return uid_; }
+  const std::string& job() const { return job_; }
+  const std::string& name() const { return name_; }
+  int rank_count() const { return rank_count_ > 0 ? rank_count_ : static_cast<int>(ranks_.size()); }
+  bool rank_count_known() const { return rank_count_ > 0; }
+  const std::vector<RankModel>& ranks() const { return ranks_; }
+  const RankModel* rank(Rank r) const {
+    return r.value >= 0 && static_cast<size_t>(r.value) < ranks_.size() ? &ranks_[r.value] : nullptr;
+  }
+  RoundHistory& history() { return history_; }
+  const RoundHistory& history() const { return history_; }
+
+  int ranks_in_flight() const { return ranks_in_flight_; }
+  int ranks_down() const { return ranks_down_; }
+  OpSeq entered_max() const { return entered_max_; }
+  // All ranks have at least begun every operation up to here: some rank finished it, and it needs everybody's data.
+  OpSeq begun_by_all() const { return begun_by_all_; }
+  Nanoseconds moved_ns() const { return moved_ns_; }
+  Nanoseconds heard_ns() const { return heard_ns_; }
+  OpSeq completed_min() const;
+
+  bool is_barrier(const Signature&, bool paper) const;
+  // Best known signature of an operation, from the rounds or from any rank's snapshot.
+  Signature signature(OpSeq) const;
+
+  // Telemetry has arrived since this was last called.
+  bool take_dirty() {
+    const bool d = dirty_;
+    dirty_ = false;
+    return d;
+  }
+
+ private:
+  RankModel* member(Rank, ProcessModel&, Nanoseconds now_ns);
+  void moved(RankModel&, Nanoseconds at_ns);
+  void finished(const RankModel&, OpSeq, const Signature&);
+  void recount(RankModel&, bool was_in_flight);
+
+  CommUid uid_;
+  const Settings& settings_;
+  std::string job_, name_;
+  int rank_count_ = 0;
+  std::vector<RankModel> ranks_;
+  RoundHistory history_;
+  int ranks_in_flight_ = 0, ranks_down_ = 0;
+  OpSeq entered_max_, begun_by_all_;
+  Nanoseconds moved_ns_ = 0, heard_ns_ = 0;
+  bool dirty_ = false;
+};
+
+}  // namespace ccld::decision

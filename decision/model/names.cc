@@ -1,0 +1,150 @@
+#include "decision/model/names.h"
+
+namespace ccld::decision {
+
+const char* name(FaultClass f) {
+  switch (f) {
+    case FaultClass::h1_not_entered: return "H1";
+    case FaultClass::h2_inconsistent: return "H2";
+    case FaultClass::h3_hardware: return "H3";
+    case FaultClass::s1_computation_slow: return "S1";
+    case FaultClass::s2_communication_slow: return "S2";
+    case FaultClass::s3_mixed_slow: return "S3";
+  }
+  return "?";
+}
+
+const char* title(FaultClass f) {
+  switch (f) {
+    case FaultClass::h1_not_entered: return "Not-Entered-Hang";
+    case FaultClass::h2_inconsistent: return "Inconsistent-Hang";
+    case FaultClass::h3_hardware: return "Hardware-Fault";
+    case FaultClass::s1_computation_slow: return "Computation-Slow";
+    case FaultClass::s2_communication_slow: return "Communication-Slow";
+    case FaultClass::s3_mixed_slow: return "Mixed-Slow";
+  }
+  return "?";
+}
+
+const char* name(VerdictState s) {
+  switch (s) {
+    case VerdictState::suspected: return "suspected";
+    case VerdictState::confirmed: return "confirmed";
+    case VerdictState::resolved: return "resolved";
+  }
+  return "?";
+}
+
+const char* name(Component c) {
+  switch (c) {
+    case Component::unknown: return "unknown";
+    case Component::process: return "process";
+    case Component::host: return "host";
+    case Component::gpu: return "gpu";
+    case Component::proxy: return "proxy";
+    case Component::nic: return "nic";
+    case Component::link: return "link";
+    case Component::application: return "application";
+  }
+  return "?";
+}
+
+const char* name(RuleSet r) { return r == RuleSet::paper ? "paper" : "measured"; }
+
+const char* name(abi::Function f) {
+  switch (f) {
+    case abi::Function::unknown: return "unknown";
+    case abi::Function::broadcast: return "Broadcast";
+    case abi::Function::reduce: return "Reduce";
+    case abi::Function::all_gather: return "AllGather";
+    case abi::Function::reduce_scatter: return "ReduceScatter";
+    case abi::Function::all_reduce: return "AllReduce";
+    case abi::Function::send: return "Send";
+    case abi::Function::recv: return "Recv";
+    case abi::Function::all_to_all: return "AllToAll";
+    case abi::Function::gather: return "Gather";
+    case abi::Function::scatter: return "Scatter";
+    case abi::Function::all_gather_v: return "AllGatherV";
+    case abi::Function::other: return "other";
+  }
+  return "?";
+}
+
+const char* name(abi::Datatype d) {
+  switch (d) {
+    case abi::Datatype::int8: return "int8";
+    case abi::Datatype::uint8: return "uint8";
+    case abi::Datatype::int32: return "int32";
+    case abi::Datatype::uint32: return "uint32";
+    case abi::Datatype::int64: return "int64";
+    case abi::Datatype::uint64: return "uint64";
+    case abi::Datatype::float16: return "float16";
+    case abi::Datatype::float32: return "float32";
+    case abi::Datatype::float64: return "float64";
+    case abi::Datatype::bfloat16: return "bfloat16";
+    case abi::Datatype::float8_e4m3: return "float8_e4m3";
+    case abi::Datatype::float8_e5m2: return "float8_e5m2";
+    case abi::Datatype::unknown: return "unknown";
+  }
+  return "?";
+}
+
+const char* name(abi::Reduction r) {
+  switch (r) {
+    case abi::Reduction::sum: return "sum";
+    case abi::Reduction::prod: return "prod";
+    case abi::Reduction::max: return "max";
+    case abi::Reduction::min: return "min";
+    case abi::Reduction::avg: return "avg";
+    case abi::Reduction::user: return "user";
+    case abi::Reduction::none: return "none";
+  }
+  return "?";
+}
+
+const char* name(abi::Algorithm a) {
+  switch (a) {
+    case abi::Algorithm::tree: return "Tree";
+    case abi::Algorithm::ring: return "Ring";
+    case abi::Algorithm::collnet_direct: return "CollNetDirect";
+    case abi::Algorithm::collnet_chain: return "CollNetChain";
+    case abi::Algorithm::nvls: return "NVLS";
+    case abi::Algorithm::nvls_tree: return "NVLSTree";
+    case abi::Algorithm::pat: return "PAT";
+    case abi::Algorithm::symmetric: return "Symmetric";
+    case abi::Algorithm::copy_engine: return "CopyEngine";
+    case abi::Algorithm::unknown: return "unknown";
+  }
+  return "?";
+}
+
+const char* name(abi::Protocol p) {
+  switch (p) {
+    case abi::Protocol::ll: return "LL";
+    case abi::Protocol::ll128: return "LL128";
+    case abi::Protocol::simple: return "Simple";
+    case abi::Protocol::unknown: return "unknown";
+  }
+  return "?";
+}
+
+unsigned datatype_bytes(abi::Datatype d) {
+  switch (d) {
+    case abi::Datatype::int8:
+    case abi::Datatype::uint8:
+    case abi::Datatype::float8_e4m3:
+    case abi::Datatype::float8_e5m2: return 1;
+    case abi::Datatype::float16:
+    case abi::Datatype::bfloat16: return 2;
+    case abi::Datatype::int32:
+    case abi::Datatype::uint32:
+    case abi::Datatype::float32: return 4;
+    case abi::Datatype::int64:
+    case abi::Datatype::uint64:
+    case abi::Datatype::float64: return 8;
+    case abi::Datatype::unknown: return 0;
+  }
+  return 0;
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,118 @@
+// The processes that send telemetry: when they were last heard, their clocks, and what their siblings say about them.
+// (Paper, section 4.2: the analyzer groups metrics of all ranks; a rank that cannot speak is judged by its neighbours.)
+//
+// Contract: plain state, no clock of its own, not thread-safe. Pointers to ProcessModel stay valid until forget() returns them
+// to nobody: a process with memberships is never forgotten.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "decision/model/events.h"
+#include "decision/settings.h"
+
+namespace ccld::decision {
+
+// CLOCK_MONOTONIC of a sender, expressed in the service's clock. The smallest difference seen is the one with the least delay;
+// two generations of ten minutes let it follow a drifting clock.
+class ClockMap {
+ public:
+  void observe(uint64_t remote_ns, Nanoseconds now_ns);
+  // Never later than `now_ns`.
+  Nanoseconds to_local(uint64_t remote_ns, Nanoseconds now_ns) const;
+
+ private:
+  static constexpr Nanoseconds generation_ns = 600 * ns_per_s;
+  bool known_ = false, has_previous_ = false;
+  Nanoseconds started_ns_ = 0, current_ = 0, previous_ = 0;
+};
+
+// When the GPUs of a process were inside kernels of which communicator: time spent in another communicator is not computation.
+class KernelLog {
+ public:
+  void add(CommUid comm, int device, uint64_t begin_ns, uint64_t end_ns);
+  // How long between `from_ns` and `to_ns` (device clock) at least one kernel of another communicator ran.
+  Nanoseconds busy_in_others_ns(CommUid comm, int device, uint64_t from_ns, uint64_t to_ns) const;
+
+ private:
+  static constexpr size_t kept_max = 256;
+  struct Kernel {
+    CommUid comm;
+    int device;
+    uint64_t begin_ns, end_ns;
+  };
+  std::deque<Kernel> kernels_;
+};
+
+struct HostModel {
+  Nanoseconds heard_ns = 0;  // last batch of any of its processes
+  size_t processes = 0;
+};
+
+struct ProcessModel {
+  struct Membership {
+    CommUid comm;
+    Rank rank;
+  };
+
+  ProcessId id;
+  std::string job;
+  HostModel* host = nullptr;
+  Nanoseconds heard_ns = 0;  // last batch received
+  uint64_t batches = 0, batch_seq_max = 0, distinct_batches = 0;
+  uint64_t recent_batches = 0;  // bit i: batch_seq_max - i was received
+  AgentHealth health;
+  ClockMap clock;
+  KernelLog kernels;
+  std::vector<Membership> memberships;
+
+  // As siblings of the same machine report it; '?' while it speaks for itself.
+  char state = '?';
+  Nanoseconds state_since_ns = 0;
+
+  uint64_t lost_batches() const { return batch_seq_max > distinct_batches ? batch_seq_max - distinct_batches : 0; }
+  bool stopped() const { return state == 'T' || state == 't'; }
+  bool gone() const { return state == 'X' || state == 'Z'; }
+};
+
+class ProcessTable {
+ public:
+  explicit ProcessTable(const Settings& settings) : settings_(settings) {}
+
+  // nullptr: the table is full.
+  ProcessModel* heard(const Batch&, Nanoseconds now_ns);
+  void health(ProcessModel& reporter, const AgentHealth&, Nanoseconds now_ns);
+
+  // Silent: nothing from it for silent_s up to the newest telemetry of anybody. If all are silent, nobody is: then it is the
+  // service that hears nothing.
+  bool silent(const ProcessModel&) const;
+  bool host_silent(const ProcessModel&) const;  // and so are all other processes of its host
+  Nanoseconds newest_ns() const { return newest_ns_; }
+  Nanoseconds silent_limit_ns() const { return seconds_to_ns(settings_.silent_s); }
+
+  void forget(Nanoseconds now_ns);
+  const std::map<ProcessId, std::unique_ptr<ProcessModel>>& all() const { return processes_; }
+
+ private:
+  struct Pid {
+    std::string boot_id;
+    uint32_t pid;
+    uint64_t start_ticks;
+    friend bool operator==(const Pid&, const Pid&) = default;
+    template <class H>
+    friend H AbslHashValue(H h, const Pid& p) {
+      return H::combine(std::move(h), p.boot_id, p.pid, p.start_ticks);
+    }
+  };
+  const Settings& settings_;
+  std::map<ProcessId, std::unique_ptr<ProcessModel>> processes_;
+  absl::flat_hash_map<Pid, ProcessModel*> by_pid_;
+  std::map<std::pair<std::string, std::string>, HostModel> hosts_;  // by host and boot_id
+  Nanoseconds newest_ns_ = 0;
+};
+
+}  // namespace ccld::decision

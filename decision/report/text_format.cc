@@ -1,0 +1,140 @@
+#include "decision/report/text_format.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace ccld::decision::report {
+
+std::string grouped(uint64_t value) {
+  std::string digits = absl::StrCat(value);
+  for (size_t at = digits.size(); at > 3;) {
+    at -= 3;
+    digits.insert(at, 1, ',');
+  }
+  return digits;
+}
+
+std::string grouped(double value) {
+  constexpr double exact_max = 1e15;
+  if (!std::isfinite(value) || std::abs(value) > exact_max) return absl::StrFormat("%g", value);
+  const double rounded = std::round(std::abs(value) * 1e3) / 1e3;
+  const auto whole = static_cast<uint64_t>(rounded);
+  std::string text = absl::StrCat(value < 0 && rounded > 0 ? "-" : "", grouped(whole));
+  const auto thousandths = static_cast<unsigned>(std::round((rounded - static_cast<double>(whole)) * 1e3));
+  if (thousandths > 0) {
+    std::string decimals = absl::StrFormat("%03u", thousandths);
+    decimals.erase(decimals.find_last_not_of('0') + 1);
+    absl::StrAppend(&text, ".", decimals);
+  }
+  return text;
+}
+
+std::string span_text(double milliseconds) {
+  if (!(milliseconds >= 0)) milliseconds = 0;
+  if (milliseconds < 1000) return absl::StrFormat("%.0f ms", std::floor(milliseconds));
+  const double seconds = milliseconds / 1e3;
+  if (seconds < 60) return absl::StrFormat("%.1f s", std::floor(seconds * 10) / 10);
+  const auto whole = static_cast<uint64_t>(std::min(seconds, 1e15));
+  if (whole < 3600) return absl::StrFormat("%u min %02u s", whole / 60, whole % 60);
+  if (whole < 48 * 3600) return absl::StrFormat("%u h %02u min", whole / 3600, whole / 60 % 60);
+  return absl::StrFormat("%u d %u h", whole / 86400, whole / 3600 % 24);
+}
+
+std::string count_text(uint64_t n, absl::string_view singular, absl::string_view plural) {
+  return absl::StrCat(grouped(n), " ", n == 1 ? singular : plural);
+}
+
+std::string ranks_text(const Json& ranks) {
+  std::vector<int64_t> sorted;
+  for (const Json& rank : ranks) sorted.push_back(rank.get<int64_t>());
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::string> parts;
+  for (size_t first = 0; first < sorted.size();) {
+    size_t last = first;
+    while (last + 1 < sorted.size() && sorted[last + 1] - sorted[last] <= 1) ++last;
+    const bool one = sorted[first] == sorted[last];
+    parts.push_back(one ? absl::StrCat(sorted[first]) : absl::StrCat(sorted[first], "-", sorted[last]));
+    first = last + 1;
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string wrapped(absl::string_view text, size_t indent, size_t columns) {
+  std::string out;
+  size_t column = indent;
+  for (const absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
+    if (column > indent && column + 1 + word.size() > columns) {
+      absl::StrAppend(&out, "\n", std::string(indent, ' '));
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    absl::StrAppend(&out, word);
+    column += word.size();
+  }
+  return out;
+}
+
+std::string table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right, size_t indent) {
+  std::vector<size_t> widths(right.size(), 0);
+  for (const auto& row : rows) {
+    for (size_t c = 0; c < widths.size() && c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line(indent, ' ');
+    for (size_t c = 0; c < widths.size() && c < row.size(); ++c) {
+      const std::string padding(widths[c] - row[c].size(), ' ');
+      absl::StrAppend(&line, c == 0 ? "" : "  ", right[c] ? padding : "", row[c], right[c] ? "" : padding);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    absl::StrAppend(&out, line, "\n");
+  }
+  return out;
+}
+
+const Json& member(const Json& object, const char* key) {
+  static const Json nothing;
+  if (!object.is_object()) return nothing;
+  const auto found = object.find(key);
+  return found == object.end() ? nothing : *found;
+}
+
+bool has(const Json& object, const char* key) { return !member(object, key).is_null(); }
+
+std::string text_of(const Json& object, const char* key, const char* fallback) {
+  const Json& value = member(object, key);
+  if (value.is_null()) return fallback;
+  return value.is_string() ? value.get<std::string>() : to_line(value);
+}
+
+uint64_t number_of(const Json& object, const char* key, uint64_t fallback) {
+  const Json& value = member(object, key);
+  return value.is_null() ? fallback : value.get<uint64_t>();
+}
+
+double real_of(const Json& object, const char* key, double fallback) {
+  const Json& value = member(object, key);
+  return value.is_null() ? fallback : value.get<double>();
+}
+
+std::string operation_text(const Json& operation) {
+  std::string out = absl::StrCat(text_of(operation, "function", "operation"), " of ", grouped(number_of(operation, "count")),
+                                 " ", text_of(operation, "datatype", "elements"));
+  if (has(operation, "reduction")) absl::StrAppend(&out, " (", text_of(operation, "reduction"), ")");
+  if (has(operation, "root")) absl::StrAppend(&out, ", root ", number_of(operation, "root"));
+  for (const char* key : {"algorithm", "protocol"}) {
+    const std::string value = text_of(operation, key, "unknown");
+    if (value != "unknown") absl::StrAppend(&out, ", ", value);
+  }
+  if (has(operation, "channels")) absl::StrAppend(&out, ", ", count_text(number_of(operation, "channels"), "channel", "channels"));
+  return out;
+}
+
+}  // namespace ccld::decision::report

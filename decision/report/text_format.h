@@ -1,0 +1,40 @@
+// Small pieces of the human reports: numbers with thousands separators, spans of time, aligned columns, wrapped prose.
+// Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "decision/report/verdict_json.h"
+
+namespace ccld::decision::report {
+
+constexpr size_t text_columns = 110;
+
+std::string grouped(uint64_t value);             // 1048576 -> "1,048,576"
+std::string grouped(double value);               // at most three decimals
+std::string span_text(double milliseconds);      // "35 ms", "12.3 s", "4 min 05 s", "3 h 20 min"
+std::string count_text(uint64_t n, absl::string_view singular, absl::string_view plural);  // "1 rank", "2 ranks"
+// Consecutive ranks as ranges: "0-2, 4, 6-7".
+std::string ranks_text(const Json& ranks);
+// Breaks at blanks; lines after the first begin with `indent` blanks, which the first is taken to have already.
+std::string wrapped(absl::string_view text, size_t indent, size_t columns = text_columns);
+
+// Rows of equally many cells become lines; columns are as wide as their widest cell, no trailing blanks.
+// `right`: columns aligned to the right.
+std::string table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right, size_t indent = 0);
+
+// Members of documents made elsewhere: a missing member and null read as the fallback.
+// Errors: nlohmann::json::exception where the document is not what it should be.
+std::string text_of(const Json& object, const char* key, const char* fallback = "");
+uint64_t number_of(const Json& object, const char* key, uint64_t fallback = 0);
+double real_of(const Json& object, const char* key, double fallback = 0);
+bool has(const Json& object, const char* key);  // there and not null
+const Json& member(const Json& object, const char* key);  // null where missing
+
+// "AllReduce of 1,048,576 float32 (sum), Ring, Simple, 2 channels"
+std::string operation_text(const Json& operation);
+
+}  // namespace ccld::decision::report

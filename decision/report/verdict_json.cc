@@ -1,0 +1,109 @@
+#include "decision/report/verdict_json.h"
+
+#include <cmath>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "decision/model/names.h"
+
+namespace ccld::decision::report {
+namespace {
+
+Json optional_op(OpSeq op) { return op.value == 0 ? Json(nullptr) : Json(op.value); }
+Json optional_text(const std::string& s) { return s.empty() ? Json(nullptr) : Json(s); }
+Json optional_index(int i) { return i < 0 ? Json(nullptr) : Json(i); }
+// JSON has no infinity.
+Json finite(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
+
+// Milliseconds between the onset and an instant that may not have come yet.
+Json since_onset_ms(const Incident& i, Nanoseconds instant_ns) {
+  if (instant_ns == 0) return nullptr;
+  return std::round(static_cast<double>(instant_ns - i.onset_ns) / 1e3) / 1e3;
+}
+
+Json optional_time(const WallClock& clock, Nanoseconds instant_ns) {
+  return instant_ns == 0 ? Json(nullptr) : Json(clock.text(instant_ns));
+}
+
+Json culprit_json(const Culprit& c) {
+  return {{"rank", c.rank.value},
+          {"host", c.host},
+          {"pid", c.pid},
+          {"gpu", optional_index(c.cuda_device)},
+          {"bus_id", optional_text(c.gpu_bus_id)},
+          {"component", name(c.component)},
+          {"channel", optional_index(c.channel)},
+          {"peer", c.peer.has_value() ? Json(c.peer->value) : Json(nullptr)},
+          {"net", optional_text(c.net_name)},
+          {"lost_time_share", finite(c.lost_time_share)},
+          {"reason", c.reason}};
+}
+
+Json evidence_json(const Evidence& e) {
+  return {{"rank", optional_index(e.rank)}, {"what", e.what}, {"value", finite(e.value)}, {"unit", e.unit}};
+}
+
+Json ranks_json(const std::vector<Rank>& ranks) {
+  Json result = Json::array();
+  for (const Rank rank : ranks) result.push_back(rank.value);
+  return result;
+}
+
+}  // namespace
+
+std::string comm_text(CommUid comm) { return absl::StrCat(absl::Hex(comm.value, absl::kZeroPad16)); }
+
+std::string to_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json operation_json(const Signature& s) {
+  return {{"function", name(s.function)},
+          {"count", s.count},
+          {"datatype", name(s.datatype)},
+          {"reduction", s.reduction == abi::Reduction::none ? Json(nullptr) : Json(name(s.reduction))},
+          {"root", optional_index(s.root)},
+          {"algorithm", name(s.algorithm)},
+          {"protocol", name(s.protocol)},
+          {"channels", s.channels == 0 ? Json(nullptr) : Json(s.channels)}};
+}
+
+Json verdict_json(const Incident& i, Nanoseconds now_ns, const WallClock& clock) {
+  std::set<int32_t> ranks;
+  Json culprits = Json::array();
+  for (const Culprit& culprit : i.culprits) {
+    if (culprit.rank.value >= 0) ranks.insert(culprit.rank.value);
+    culprits.push_back(culprit_json(culprit));
+  }
+  Json evidence = Json::array();
+  for (const Evidence& row : i.evidence) evidence.push_back(evidence_json(row));
+
+  return {{"time", clock.text(now_ns)},
+          {"incident", i.id},
+          {"class", name(i.fault)},
+          {"title", title(i.fault)},
+          {"state", name(i.state)},
+          {"rules", name(i.rules)},
+          {"job", i.job},
+          {"communicator", comm_text(i.comm)},
+          {"comm_name", optional_text(i.comm_name)},
+          {"rank_count", i.rank_count},
+          {"op_seq", optional_op(i.op)},
+          {"operation", operation_json(i.signature)},
+          {"ranks", ranks},
+          {"culprits", std::move(culprits)},
+          {"candidates", ranks_json(i.candidates)},
+          {"victims", {{"count", i.victim_count}, {"sample", ranks_json(i.victim_sample)}}},
+          {"confidence", finite(i.confidence)},
+          {"evidence", std::move(evidence)},
+          {"next_step", i.next_step},
+          {"suspected_ms", since_onset_ms(i, i.suspected_ns)},
+          {"confirmed_ms", since_onset_ms(i, i.confirmed_ns)},
+          {"located_ms", since_onset_ms(i, i.located_ns)},
+          {"resolved_ms", since_onset_ms(i, i.resolved_ns)},
+          {"onset_time", optional_time(clock, i.onset_ns)},
+          {"suspected_time", optional_time(clock, i.suspected_ns)},
+          {"confirmed_time", optional_time(clock, i.confirmed_ns)},
+          {"located_time", optional_time(clock, i.located_ns)},
+          {"resolved_time", optional_time(clock, i.resolved_ns)}};
+}
+
+}  // namespace ccld::decision::report

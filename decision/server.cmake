@@ -1,0 +1,47 @@
+# The processes around the pure library: ingest, reports, the serve loop, and the executable `ccld`.
+find_package(nlohmann_json REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(CCLD_ZMQ REQUIRED IMPORTED_TARGET libzmq)
+pkg_check_modules(CCLD_HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
+find_path(CCLD_CPPZMQ_INCLUDE zmq.hpp REQUIRED)
+
+add_library(ccld_server STATIC
+  ingest/batch_decoder.cc
+  ingest/distinct_errors.cc
+  ingest/ingest.cc
+  ingest/sequence_tracker.cc
+  ingest/telemetry_socket.cc
+  report/prometheus.cc
+  report/status_json.cc
+  report/status_text.cc
+  report/text_format.cc
+  report/verdict_json.cc
+  report/verdict_text.cc
+  report/wall_clock.cc
+  server/analysis_loop.cc
+  server/config_file.cc
+  server/host_port.cc
+  server/http_api.cc
+  server/serve.cc
+  server/verdict_writer.cc)
+target_compile_features(ccld_server PUBLIC cxx_std_20)
+target_compile_definitions(ccld_server PUBLIC CCLD_VERSION="${PROJECT_VERSION}")
+target_include_directories(ccld_server SYSTEM PUBLIC ${CCLD_CPPZMQ_INCLUDE})
+target_link_libraries(ccld_server
+  PUBLIC ccld_decision ccld_wire PkgConfig::CCLD_ZMQ nlohmann_json::nlohmann_json absl::synchronization absl::time absl::span
+         absl::hash absl::str_format absl::cord absl::cleanup Threads::Threads
+  PRIVATE ccld_options PkgConfig::CCLD_HTTPLIB spdlog::spdlog CLI11::CLI11)
+
+add_executable(ccld
+  cli/command.cc
+  cli/explain_command.cc
+  cli/frames_command.cc
+  cli/main.cc
+  cli/serve_command.cc
+  cli/service_client.cc
+  cli/settings_command.cc
+  cli/status_command.cc)
+target_link_libraries(ccld PRIVATE ccld_server ccld_options PkgConfig::CCLD_HTTPLIB CLI11::CLI11)
+set_target_properties(ccld PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)

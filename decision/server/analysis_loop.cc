@@ -1,0 +1,63 @@
+#include "decision/server/analysis_loop.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "decision/report/verdict_json.h"
+#include "spdlog/spdlog.h"
+
+namespace ccld::decision::server {
+namespace {
+
+std::string culprit_ranks(const Incident& incident) {
+  if (incident.culprits.empty()) return "not singled out";
+  return absl::StrCat(incident.culprits.size() == 1 ? "rank " : "ranks ",
+                      absl::StrJoin(incident.culprits, ", ", [](std::string* out, const Culprit& culprit) {
+                        absl::StrAppend(out, culprit.rank.value);
+                      }));
+}
+
+}  // namespace
+
+AnalysisLoop::AnalysisLoop(const Settings& settings, VerdictWriter writer, std::shared_ptr<SnapshotStore> store, Nanoseconds now_ns)
+    : settings_(settings), analyzer_(settings), writer_(std::move(writer)), store_(std::move(store)), started_ns_(now_ns) {}
+
+void AnalysisLoop::on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns) {
+  if (const auto batch = ingest_.accept(message, now_ns, realtime_ns)) analyzer_.apply(*batch, now_ns);
+}
+
+void AnalysisLoop::on_multipart_message(Nanoseconds now_ns) {
+  ingest_.reject(ingest::rejection(ingest::RejectReason::multipart, "multipart", "message has several parts, a batch has one"), now_ns);
+}
+
+void AnalysisLoop::analyse(Nanoseconds now_ns, Nanoseconds realtime_ns) {
+  ++ticks_;
+  const report::WallClock clock{realtime_ns - now_ns};
+  for (const Incident& incident : analyzer_.advance(now_ns)) {
+    writer_.write_line(report::to_line(report::verdict_json(incident, now_ns, clock)));
+    spdlog::info("incident {}: {} {}, {}: {}", incident.id, name(incident.fault), title(incident.fault), name(incident.state),
+                 culprit_ranks(incident));
+  }
+}
+
+void AnalysisLoop::publish(Nanoseconds now_ns, Nanoseconds realtime_ns) {
+  auto snapshot = std::make_shared<report::Snapshot>();
+  snapshot->now_ns = now_ns;
+  snapshot->started_ns = started_ns_;
+  snapshot->clock.realtime_minus_clock_ns = realtime_ns - now_ns;
+  snapshot->rules = settings_.rules;
+  snapshot->silent_ns = seconds_to_ns(settings_.silent_s);
+  snapshot->status = analyzer_.status(now_ns);
+  snapshot->incidents = analyzer_.incidents();
+  snapshot->ingest = ingest_.counters();
+  snapshot->ingest_errors = ingest_.errors().all();
+  snapshot->ticks = ticks_;
+  snapshot->late_ticks = late_ticks_;
+  snapshot->tick_duration_ns = tick_duration_ns_;
+  snapshot->verdict_lines = writer_.lines();
+  snapshot->verdict_write_errors = writer_.errors();
+  store_->publish(std::move(snapshot));
+}
+
+}  // namespace ccld::decision::server

@@ -1,0 +1,59 @@
+// What the analysis thread does: telemetry into the analyzer, its incidents to the verdict writer, a snapshot for the
+// query API. It is given the time and the bytes; the caller owns the socket and the waiting.
+// (Paper, section 4: the decision analyzer.)
+// Threads: one.
+#pragma once
+
+#include <memory>
+
+#include "absl/types/span.h"
+#include "decision/analyzer.h"
+#include "decision/ingest/ingest.h"
+#include "decision/server/snapshot_store.h"
+#include "decision/server/verdict_writer.h"
+
+namespace ccld::decision::server {
+
+constexpr Nanoseconds tick_period_ns = 100 * ns_per_ms;
+
+class AnalysisLoop {
+ public:
+  AnalysisLoop(const Settings&, VerdictWriter, std::shared_ptr<SnapshotStore>, Nanoseconds now_ns);
+
+  void on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns);
+  void on_multipart_message(Nanoseconds now_ns);
+
+  // Analyses, writes verdicts, and refreshes the snapshot. `finished_ns()` tells the time again when asked, so that
+  // the cost of the tick is known.
+  template <class Clock>
+  void tick(Nanoseconds now_ns, Nanoseconds realtime_ns, Clock clock_ns) {
+    analyse(now_ns, realtime_ns);
+    const Nanoseconds analysed_ns = clock_ns();
+    if (now_ns >= next_snapshot_ns_) {
+      publish(now_ns, realtime_ns);
+      // A snapshot of a large cluster costs; it may take one twentieth of the thread.
+      constexpr int share = 20;
+      next_snapshot_ns_ = now_ns + (clock_ns() - analysed_ns) * share;
+    }
+    tick_duration_ns_ = clock_ns() - now_ns;
+  }
+  void count_late_tick() { ++late_ticks_; }
+
+  const ingest::Ingest& ingest() const { return ingest_; }
+
+ private:
+  void analyse(Nanoseconds now_ns, Nanoseconds realtime_ns);
+  void publish(Nanoseconds now_ns, Nanoseconds realtime_ns);
+
+  Settings settings_;
+  Analyzer analyzer_;
+  ingest::Ingest ingest_;
+  VerdictWriter writer_;
+  std::shared_ptr<SnapshotStore> store_;
+  Nanoseconds started_ns_;
+  Nanoseconds next_snapshot_ns_ = 0;
+  Nanoseconds tick_duration_ns_ = 0;
+  uint64_t ticks_ = 0, late_ticks_ = 0;
+};
+
+}  // namespace ccld::decision::server

@@ -1,0 +1,42 @@
+#include "decision/server/host_port.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace ccld::decision::server {
+
+std::string HostPort::text() const {
+  const bool ipv6 = absl::StrContains(host, ":");
+  return absl::StrCat(ipv6 ? "[" : "", host, ipv6 ? "]" : "", ":", port);
+}
+
+bool HostPort::is_loopback() const { return host == "localhost" || host == "::1" || absl::StartsWith(host, "127."); }
+
+absl::StatusOr<HostPort> parse_host_port(absl::string_view text) {
+  const auto refuse = [text](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not an address: ", why));
+  };
+  absl::string_view rest = text;
+  absl::ConsumePrefix(&rest, "http://");
+  absl::ConsumeSuffix(&rest, "/");
+  const size_t colon = rest.rfind(':');
+  if (colon == absl::string_view::npos) return refuse("host:port is expected");
+  HostPort result;
+  absl::string_view host = rest.substr(0, colon);
+  if (absl::ConsumePrefix(&host, "[")) {
+    if (!absl::ConsumeSuffix(&host, "]")) return refuse("']' is missing");
+  } else if (absl::StrContains(host, ":")) {
+    return refuse("an IPv6 address needs brackets, [::1]:5580");
+  }
+  if (host.empty() || host.find_first_of("/ ") != absl::string_view::npos) return refuse("host:port is expected");
+  result.host = std::string(host);
+  constexpr int port_max = 65535;
+  if (!absl::SimpleAtoi(rest.substr(colon + 1), &result.port) || result.port < 0 || result.port > port_max) {
+    return refuse("the port must be a number from 0 to 65535");
+  }
+  return result;
+}
+
+}  // namespace ccld::decision::server

@@ -1,0 +1,212 @@
+#include "decision/server/serve.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "decision/ingest/telemetry_socket.h"
+#include "decision/server/analysis_loop.h"
+#include "decision/server/clock.h"
+#include "decision/server/http_api.h"
+#include "decision/settings.h"
+#include "spdlog/sinks/stdout_color_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace ccld::decision::server {
+namespace {
+
+using ingest::TelemetrySocket;
+
+constexpr absl::Duration shutdown_patience = absl::Milliseconds(600);  // of the promised second
+constexpr Nanoseconds paused_ns = ns_per_s;        // waking so much later than asked: we were stopped or starved
+constexpr Nanoseconds drain_ns = 500 * ns_per_ms;  // how long waiting telemetry may hold up a tick
+
+absl::Status naming(const char* option, const absl::Status& status) {
+  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(option, ": ", status.message()));
+}
+
+absl::StatusOr<Settings> settings_of(const ServeOptions& options) {
+  Settings settings;
+  if (absl::Status s = set_setting(settings, "rules", options.rules); !s.ok()) return naming("--rules", s);
+  for (const std::string& text : options.settings) {
+    if (absl::Status s = parse_setting(settings, text); !s.ok()) return s;
+  }
+  if (absl::Status s = validate(settings); !s.ok()) return s;
+  return settings;
+}
+
+absl::Status start_log(const std::string& level) {
+  const auto parsed = spdlog::level::from_str(level);  // "off" for everything unknown
+  if (parsed == spdlog::level::off && level != "off") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--log-level: '", level, "' is not known: trace, debug, info, warning, error, critical or off is expected"));
+  }
+  auto logger = std::make_shared<spdlog::logger>("ccld", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e ccld %^%l%$ %v");
+  logger->set_level(parsed);
+  logger->flush_on(spdlog::level::trace);
+  spdlog::set_default_logger(std::move(logger));
+  return absl::OkStatus();
+}
+
+// SIGINT and SIGTERM become readable; a reader of our output that went away must not end us.
+absl::StatusOr<int> open_stop_signals() {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGINT);
+  sigaddset(&stop, SIGTERM);
+  signal(SIGPIPE, SIG_IGN);
+  if (pthread_sigmask(SIG_BLOCK, &stop, nullptr) != 0) return absl::InternalError("cannot block signals");
+  const int fd = signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (fd < 0) return absl::InternalError(absl::StrCat("cannot watch for signals: ", std::strerror(errno)));
+  return fd;
+}
+
+void warn_if_reachable(const char* option, const std::string& where, bool loopback) {
+  if (!loopback) spdlog::warn("{} {}: everyone who reaches this address can talk to the service; there is no authentication", option, where);
+}
+
+bool is_loopback_endpoint(const std::string& endpoint) {
+  return absl::StartsWith(endpoint, "ipc://") || absl::StartsWith(endpoint, "tcp://127.") || absl::StartsWith(endpoint, "tcp://[::1]") ||
+         absl::StartsWith(endpoint, "tcp://localhost");
+}
+
+// ZeroMQ takes any number for a port and wraps it around.
+absl::Status check_endpoint(absl::string_view endpoint) {
+  if (!absl::ConsumePrefix(&endpoint, "tcp://")) return absl::OkStatus();
+  const bool any_port = absl::ConsumeSuffix(&endpoint, ":*");
+  return parse_host_port(absl::StrCat(endpoint, any_port ? ":0" : "")).status();
+}
+
+absl::Status write_ready_file(const std::string& path, const std::string& telemetry, const std::string& http) {
+  const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
+  const report::Json ready = {{"pid", getpid()}, {"telemetry", telemetry}, {"http", http}};
+  std::FILE* file = std::fopen(temporary.c_str(), "we");
+  const std::string text = report::to_line(ready) + "\n";
+  const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool closed = file != nullptr && std::fclose(file) == 0;
+  if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    unlink(temporary.c_str());
+    return absl::UnavailableError(absl::StrCat("--ready-file: cannot write '", path, "': ", std::strerror(error)));
+  }
+  return absl::OkStatus();
+}
+
+// Hands waiting messages to the analysis until there are none or `until_ns` has come.
+void drain(TelemetrySocket& socket, AnalysisLoop& loop, Nanoseconds until_ns) {
+  constexpr int messages_between_clocks = 64;
+  for (;;) {
+    const Nanoseconds now_ns = monotonic_now_ns();
+    if (now_ns >= until_ns) return;
+    const Nanoseconds realtime_ns = realtime_now_ns();
+    for (int i = 0; i < messages_between_clocks; ++i) {
+      absl::Span<const uint8_t> bytes;
+      switch (socket.receive(bytes)) {
+        case TelemetrySocket::Received::nothing: return;
+        case TelemetrySocket::Received::message: loop.on_message(bytes, now_ns, realtime_ns); break;
+        case TelemetrySocket::Received::multipart: loop.on_multipart_message(now_ns); break;
+      }
+    }
+  }
+}
+
+// Until a stop signal; returns its number.
+int analyse_until_stopped(TelemetrySocket& socket, int signal_fd, AnalysisLoop& loop) {
+  zmq::pollitem_t items[] = {socket.poll_item(), {nullptr, signal_fd, ZMQ_POLLIN, 0}};
+  Nanoseconds next_tick_ns = monotonic_now_ns();
+  for (;;) {
+    const Nanoseconds before_ns = monotonic_now_ns();
+    const Nanoseconds wait_ms = std::max<Nanoseconds>(0, (next_tick_ns - before_ns + ns_per_ms - 1) / ns_per_ms);
+    try {
+      zmq::poll(items, std::size(items), std::chrono::milliseconds(wait_ms));
+    } catch (const zmq::error_t& e) {
+      if (e.num() != EINTR) throw;
+      continue;
+    }
+    if ((items[1].revents & ZMQ_POLLIN) != 0) {
+      signalfd_siginfo info{};
+      if (read(signal_fd, &info, sizeof(info)) == sizeof(info)) return static_cast<int>(info.ssi_signo);
+    }
+    const Nanoseconds woken_ns = monotonic_now_ns();
+    if (woken_ns - before_ns > wait_ms * ns_per_ms + paused_ns) {
+      // What waits in the network has to be read before silence may be judged.
+      spdlog::warn("the service did not run for {} ms", (woken_ns - before_ns) / ns_per_ms);
+      loop.count_late_tick();
+      next_tick_ns = woken_ns + tick_period_ns;
+    }
+    drain(socket, loop, std::max(next_tick_ns, woken_ns) + drain_ns);
+    const Nanoseconds now_ns = monotonic_now_ns();
+    if (now_ns < next_tick_ns) continue;
+    if (now_ns > next_tick_ns + tick_period_ns) loop.count_late_tick();
+    loop.tick(now_ns, realtime_now_ns(), monotonic_now_ns);
+    next_tick_ns = std::max(next_tick_ns + tick_period_ns, monotonic_now_ns());
+  }
+}
+
+void log_summary(const ingest::Ingest& ingest) {
+  const ingest::IngestCounters& c = ingest.counters();
+  spdlog::info("{} batches, {} lost, {} rejected", c.batches, c.lost_batches, c.rejected_total());
+  for (const ingest::DistinctError& e : ingest.errors().all()) {
+    if (e.count > 1) spdlog::warn("{} times within {:.1f} s: {}", e.count, static_cast<double>(e.last_ns - e.first_ns) / ns_per_s, e.text);
+  }
+}
+
+}  // namespace
+
+absl::Status serve(const ServeOptions& options) {
+  if (absl::Status s = start_log(options.log_level); !s.ok()) return s;
+  const auto settings = settings_of(options);
+  if (!settings.ok()) return settings.status();
+  const auto http_address = parse_host_port(options.http);
+  if (!http_address.ok()) return naming("--http", http_address.status());
+  if (absl::Status s = check_endpoint(options.listen); !s.ok()) return naming("--listen", s);
+  const auto signal_fd = open_stop_signals();
+  if (!signal_fd.ok()) return signal_fd.status();
+  const absl::Cleanup close_signals = [&] { close(*signal_fd); };
+
+  auto socket = TelemetrySocket::open(options.listen);
+  if (!socket.ok()) return naming("--listen", socket.status());
+  const auto store = std::make_shared<SnapshotStore>();
+  auto http = HttpApi::open(*http_address, store);
+  if (!http.ok()) return naming("--http", http.status());
+  auto writer = VerdictWriter::open(options.verdicts);
+  if (!writer.ok()) return naming("--verdicts", writer.status());
+
+  warn_if_reachable("--listen", socket->endpoint(), is_loopback_endpoint(socket->endpoint()));
+  warn_if_reachable("--http", (*http)->address().text(), (*http)->address().is_loopback());
+  AnalysisLoop loop(*settings, *std::move(writer), store, monotonic_now_ns());
+  loop.tick(monotonic_now_ns(), realtime_now_ns(), monotonic_now_ns);  // the first query finds a snapshot
+  (*http)->start();
+
+  const std::string http_url = absl::StrCat("http://", (*http)->address().text());
+  if (!options.ready_file.empty()) {
+    if (absl::Status s = write_ready_file(options.ready_file, socket->endpoint(), http_url); !s.ok()) return s;
+  }
+  std::fprintf(stderr, "ccld: listening on %s and %s\n", socket->endpoint().c_str(), http_url.c_str());
+  std::fflush(stderr);
+
+  const int signal_number = analyse_until_stopped(*socket, *signal_fd, loop);
+  spdlog::info("{}: ending", signal_number == SIGINT ? "interrupted" : "terminated");
+  if (!options.ready_file.empty()) unlink(options.ready_file.c_str());
+  log_summary(loop.ingest());
+  if (!(*http)->stop(shutdown_patience)) {
+    // A client holds a thread of the query API. Everything is written; waiting for it would break the promised second.
+    std::_Exit(EXIT_SUCCESS);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ccld::decision::server

@@ -1,0 +1,51 @@
+#include "decision/server/verdict_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
+
+namespace ccld::decision::server {
+
+absl::StatusOr<VerdictWriter> VerdictWriter::open(const std::string& path) {
+  if (path == "-") return VerdictWriter(STDOUT_FILENO, "standard output", false);
+  constexpr mode_t readable_by_all = 0644;
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, readable_by_all);
+  if (fd < 0) return absl::UnavailableError(absl::StrCat("cannot write to '", path, "': ", std::strerror(errno)));
+  return VerdictWriter(fd, path, true);
+}
+
+VerdictWriter::VerdictWriter(VerdictWriter&& other) noexcept
+    : fd_(other.fd_), path_(std::move(other.path_)), owned_(std::exchange(other.owned_, false)), torn_(other.torn_),
+      lines_(other.lines_), errors_(other.errors_) {}
+
+VerdictWriter::~VerdictWriter() {
+  if (owned_) ::close(fd_);
+}
+
+void VerdictWriter::write_line(absl::string_view line) {
+  // After a torn line (disk full) the next one starts on a line of its own.
+  const std::string text = absl::StrCat(torn_ ? "\n" : "", line, "\n");
+  size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t n = ::write(fd_, text.data() + written, text.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      if (written > 0) torn_ = true;
+      if (errors_++ == 0) {
+        spdlog::error("verdicts cannot be written to {}: {}; further failures are only counted", path_, std::strerror(errno));
+      }
+      return;
+    }
+    written += static_cast<size_t>(n);
+  }
+  torn_ = false;
+  ++lines_;
+}
+
+}  // namespace ccld::decision::server

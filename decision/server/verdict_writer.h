@@ -1,0 +1,37 @@
+// Appends verdicts as JSON lines to a file or to standard output, each line with one write, so that a reader that
+// follows the file sees whole lines. A line that cannot be written is counted and logged once, the service goes on.
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace ccld::decision::server {
+
+class VerdictWriter {
+ public:
+  // `path`: "-" is standard output. An existing file is appended to. Errors: the path and the reason.
+  static absl::StatusOr<VerdictWriter> open(const std::string& path);
+  VerdictWriter(VerdictWriter&&) noexcept;
+  VerdictWriter& operator=(VerdictWriter&&) = delete;
+  ~VerdictWriter();
+
+  void write_line(absl::string_view line);  // without line feed
+
+  uint64_t lines() const { return lines_; }
+  uint64_t errors() const { return errors_; }
+
+ private:
+  VerdictWriter(int fd, std::string path, bool owned) : fd_(fd), path_(std::move(path)), owned_(owned) {}
+
+  int fd_;
+  std::string path_;
+  bool owned_;
+  bool torn_ = false;  // the last write ended within a line
+  uint64_t lines_ = 0, errors_ = 0;
+};
+
+}  // namespace ccld::decision::server

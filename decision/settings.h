@@ -1,0 +1,88 @@
+// Every threshold of detection and location, once: name, default, range, what it does and why it has its default.
+// (Paper, section 4.2.1 and 4.2.2.)
+//
+// Contract
+//   Plain data plus one table. Units are the last part of a name (_s, _ms, _bytes); factors and shares have none.
+//   parse_setting() takes "name=value" and either changes exactly that field or leaves everything as it was; its error is one
+//   line that names the field and its range. validate() checks relations between fields.
+// Threads: none of it has state of its own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "decision/model/types.h"
+#include "decision/model/verdict.h"
+
+namespace ccld::decision {
+
+struct Settings {
+  RuleSet rules = RuleSet::measured;
+
+  // Hang detection.
+  double hang_suspect_s = 5;
+  double hang_gap_factor = 3;
+  double hang_confirm_s = 300;
+  double hang_warmup_suspect_s = 60;
+  double barrier_hang_suspect_s = 60;
+  uint64_t barrier_bytes_max = 4;
+  double hard_evidence_s = 1;
+  double frozen_s = 10;
+  double poll_fresh_s = 2;
+  double silent_s = 5;
+  double mismatch_settle_s = 3;
+  double mismatch_clean_s = 600;
+
+  // Slow detection and location.
+  double slow_theta = 3;
+  double slow_window_s = 30;
+  uint64_t slow_rounds_min = 3;
+  double slow_lost_share_min = 0.2;
+  uint64_t slow_repeat = 3;
+  uint64_t slow_clean_windows = 2;
+  double slow_alpha = 0.4;
+  double slow_beta = 0.6;
+  double slow_component_share_min = 0.15;
+  double slow_spread_factor = 3;
+  uint64_t baseline_rounds_max = 100;
+  double baseline_s = 120;
+  double baseline_init_ms = 0;
+  uint64_t warmup_rounds = 5;
+
+  // Bounds of memory.
+  uint64_t incidents_max = 1000;
+  uint64_t rounds_kept_max = 1024;
+  uint64_t round_cells_max = 1u << 20;
+  uint64_t signatures_max = 64;
+  uint64_t ranks_max = 1u << 16;
+  uint64_t communicators_max = 4096;
+  uint64_t processes_max = 1u << 16;
+  double forget_s = 600;
+};
+
+struct SettingRow {
+  std::string_view name;
+  std::string default_text;
+  std::string range_text;   // "0.1 .. 86400", or "measured | paper"
+  std::string_view help;    // what it does
+  std::string_view reason;  // why this default
+};
+
+// In the order of the documentation.
+std::vector<SettingRow> describe_settings();
+
+// "hang_suspect_s=2.5"; blanks around name and value are ignored.
+absl::Status parse_setting(Settings&, std::string_view name_equals_value);
+absl::Status set_setting(Settings&, std::string_view name, std::string_view value);
+absl::StatusOr<std::string> setting_text(const Settings&, std::string_view name);
+
+// Relations between fields, e.g. a suspicion may not come after its confirmation.
+absl::Status validate(const Settings&);
+
+constexpr Nanoseconds seconds_to_ns(double s) { return static_cast<Nanoseconds>(s * 1e9); }
+
+}  // namespace ccld::decision

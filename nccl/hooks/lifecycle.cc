@@ -1,0 +1,203 @@
+// A communicator's life: its frame is made and shown to the GPU, filled in when the communicator is ready, and taken
+// away.
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "comm.h"
+#include "nccl.h"
+#include "nccl/hooks/ccld_hooks.h"
+#include "nccl/hooks/hooked_comm.h"
+#include "nccl/hooks/watched_comms.h"
+#include "nvmlwrap.h"
+#include "param.h"
+#include "probe/probe.h"
+#include "transport.h"
+#include "utils.h"
+
+namespace ccld::hooks {
+namespace {
+
+void log_through_nccl(probe::LogLevel level, const char* line) {
+  if (level == probe::LogLevel::warning) {
+    WARN("PROBE %s", line);
+  } else {
+    INFO(NCCL_INIT, "PROBE %s", line);
+  }
+}
+
+void warn_once(const char* what, const char* reason) {
+  static bool warned = false;  // two threads at the same moment may both warn, which does no harm
+  if (__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED)) return;
+  WARN("PROBE a communicator is not watched: %s: %s", what, reason);
+}
+
+// CUDA forbids some calls to every thread while any stream is being captured; these are as harmless to a capture as
+// NCCL's own.
+class CaptureAllowed {
+ public:
+  CaptureAllowed() { changed_ = cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess; }
+  ~CaptureAllowed() {
+    if (changed_) (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+  }
+  CaptureAllowed(const CaptureAllowed&) = delete;
+  CaptureAllowed& operator=(const CaptureAllowed&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  bool changed_ = false;
+};
+
+// The frame as the GPU addresses it, or null after a warning.
+char* show_to_gpu(void* memory, size_t bytes) {
+  CaptureAllowed allowed;
+  cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+  if (error != cudaSuccess) {
+    warn_once("cudaHostRegister", cudaGetErrorString(error));
+    (void)cudaGetLastError();  // it is not NCCL's error
+    return nullptr;
+  }
+  void* device_address = nullptr;
+  error = cudaHostGetDevicePointer(&device_address, memory, 0);
+  if (error != cudaSuccess) {
+    warn_once("cudaHostGetDevicePointer", cudaGetErrorString(error));
+    (void)cudaGetLastError();
+    (void)cudaHostUnregister(memory);
+    return nullptr;
+  }
+  return static_cast<char*>(device_address);
+}
+
+void hide_from_gpu(void* memory) {
+  CaptureAllowed allowed;
+  if (cudaHostUnregister(memory) != cudaSuccess) (void)cudaGetLastError();
+}
+
+unsigned channels_that_may_run(const ncclComm* comm) {
+  int channels = comm->nChannels;
+  for (int other : {comm->collChannels, comm->nvlsChannels, comm->p2pnChannels}) {
+    if (other > channels) channels = other;
+  }
+  if (channels < 1) channels = 1;
+  return static_cast<unsigned>(channels > MAXCHANNELS ? MAXCHANNELS : channels);
+}
+
+int nccl_version() {
+  int version = 0;
+  (void)ncclGetVersion(&version);
+  return version;
+}
+
+std::string host_name() {
+  if (const char* given = ncclGetEnv("NCCL_HOSTID")) return given;
+  char name[1024] = "";
+  (void)getHostName(name, sizeof(name), '\0');
+  return name;
+}
+
+std::string bus_id_text(int64_t bus_id) {
+  char text[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE] = "";
+  (void)int64ToBusId(bus_id, text);
+  return text;
+}
+
+// NCCL adds its own hash of the communicator to what identifies hosts and processes.
+uint64_t uid_of(const ncclComm* comm) {
+  std::vector<probe::MemberId> members(static_cast<size_t>(comm->nRanks));
+  for (int rank = 0; rank < comm->nRanks; ++rank) {
+    const ncclPeerInfo& peer = comm->peerInfo[rank];
+    members[static_cast<size_t>(rank)] = {peer.hostHash - comm->commHash, peer.pidHash - comm->commHash, peer.busId};
+  }
+  return probe::comm_uid(comm->commHash, members.data(), members.size());
+}
+
+std::vector<probe::ChannelTopology> topology_of(const ncclComm* comm) {
+  std::vector<probe::ChannelTopology> channels;
+  static_assert(NCCL_MAX_TREE_ARITY == sizeof(probe::ChannelTopology::tree_down) / sizeof(int));
+  for (int c = 0; c < comm->nChannels; ++c) {
+    const ncclChannel& theirs = comm->channels[c];
+    probe::ChannelTopology ours{};
+    ours.channel = c;
+    ours.ring_prev = theirs.ring.prev;
+    ours.ring_next = theirs.ring.next;
+    ours.tree_up = theirs.tree.up;
+    for (int i = 0; i < NCCL_MAX_TREE_ARITY; ++i) ours.tree_down[i] = theirs.tree.down[i];
+    ours.tree_depth = theirs.tree.depth;
+    channels.push_back(ours);
+  }
+  return channels;
+}
+
+abi::CommState end_state_of(const ncclComm* comm) {
+  if (comm->abortFlag != nullptr && __atomic_load_n(comm->abortFlag, __ATOMIC_ACQUIRE) != 0)
+    return abi::CommState::aborted;
+  return comm->finalizeCalled ? abi::CommState::finalized : abi::CommState::destroyed;
+}
+
+}  // namespace
+}  // namespace ccld::hooks
+
+using namespace ccld;
+
+void ccld_comm_created(struct ncclComm* comm, struct ncclKernelCommAndChannels* device_side) {
+  probe::set_log(&hooks::log_through_nccl);
+  if (!probe::enabled()) return;
+  probe::CommSetup setup{};
+  setup.rank = comm->rank;
+  setup.rank_count = comm->nRanks;
+  setup.cuda_device = comm->cudaDev;
+  setup.channel_count = hooks::channels_that_may_run(comm);
+  setup.nccl_version = static_cast<uint32_t>(hooks::nccl_version());
+  probe::Comm* watched = probe::comm_create(setup);
+  if (watched == nullptr) return;
+
+  void* memory = probe::frame_memory(watched);
+  char* device_address = hooks::show_to_gpu(memory, probe::frame_size(watched));
+  ccld_comm* hooked = device_address != nullptr ? new (std::nothrow) ccld_comm : nullptr;
+  if (hooked == nullptr) {
+    if (device_address != nullptr) hooks::hide_from_gpu(memory);
+    probe::comm_end(watched, abi::CommState::destroyed);
+    probe::comm_release(watched);
+    return;
+  }
+  hooked->probe = watched;
+  hooked->number = static_cast<const abi::FrameHeader*>(memory)->identity.comm_number;
+  hooked->channel_count = setup.channel_count;
+  hooked->registered = memory;
+  for (unsigned c = 0; c < setup.channel_count; ++c) {
+    device_side->channels[c].ccld =
+        device_address + probe::device_channels_offset(watched) + c * sizeof(abi::DeviceChannel);
+  }
+  comm->ccld = hooked;
+}
+
+void ccld_comm_ready(struct ncclComm* comm) {
+  ccld_comm* hooked = comm->ccld;
+  if (hooked == nullptr) return;
+  probe::CommIdentity identity;
+  identity.comm_uid = hooks::uid_of(comm);
+  identity.comm_hash = comm->commHash;
+  identity.node = comm->node;
+  identity.node_count = comm->nNodes;
+  identity.local_rank = comm->localRank;
+  identity.gpu_bus_id = hooks::bus_id_text(comm->busId);
+  identity.host = hooks::host_name();
+  identity.comm_name = comm->config.commName != nullptr ? comm->config.commName : "";
+  identity.channels = hooks::topology_of(comm);
+  hooked->proxy_state = comm->proxyState;
+  hooks::watched_comms().add(hooked);
+  probe::comm_ready(hooked->probe, identity);
+}
+
+void ccld_comm_ends(struct ncclComm* comm) {
+  ccld_comm* hooked = comm->ccld;
+  if (hooked == nullptr) return;
+  comm->ccld = nullptr;
+  hooks::watched_comms().remove(hooked);
+  probe::comm_end(hooked->probe, hooks::end_state_of(comm));
+  // The order matters: CUDA must let go of the pages before they are unmapped.
+  hooks::hide_from_gpu(hooked->registered);
+  probe::comm_release(hooked->probe);
+  delete hooked;
+}

@@ -1,0 +1,90 @@
+// What proxy threads do for the GPU on the way to the network, and which network device a connection uses.
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "comm.h"
+#include "nccl/hooks/ccld_hooks.h"
+#include "nccl/hooks/hooked_comm.h"
+#include "nccl/hooks/watched_comms.h"
+#include "net.h"
+#include "probe/probe.h"
+#include "proxy.h"
+#include "transport.h"
+
+using namespace ccld;
+
+namespace ccld::hooks {
+
+WatchedComms& watched_comms() {
+  static WatchedComms* const comms = new WatchedComms;
+  return *comms;
+}
+
+uint32_t process_tag() {
+  // Random, not the process id: containers that share memory need not share process ids.
+  static const uint32_t tag = [] {
+    uint32_t random = 0;
+    if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != static_cast<ssize_t>(sizeof(random))) {
+      random = static_cast<uint32_t>(getpid()) * 2654435761u;
+    }
+    return random | 1;  // 0 would make the name of a missing communicator
+  }();
+  return tag;
+}
+
+namespace {
+
+// Aggregated network operations of CollNet and the profiler's pseudo operations count something else.
+bool counts_steps(const ncclProxyArgs* args, const ncclProxyConnection* connection) {
+  return args->pattern != ncclPatternProfiler && connection != nullptr &&
+         (connection->transport == TRANSPORT_NET || connection->transport == TRANSPORT_SHM ||
+          connection->transport == TRANSPORT_P2P);
+}
+
+probe::ProxySteps steps_of(const ncclProxyArgs* args, const ncclProxySubArgs& sub) {
+  const ncclProxyConnection& connection = *sub.connection;
+  probe::ProxySteps steps{};
+  steps.connection = reinterpret_cast<uint64_t>(sub.connection);
+  steps.peer = sub.peer;
+  steps.channel = sub.channelId;
+  steps.net_device = connection.ccld_net_device - 1;  // 0 where it was never set
+  steps.direction = connection.send ? abi::Direction::send : abi::Direction::recv;
+  steps.operation = args->opCount;
+  steps.base = sub.base;
+  steps.posted = sub.base + sub.posted;
+  steps.received = sub.base + (connection.send ? 0 : sub.received);
+  steps.transmitted = sub.base + sub.transmitted;
+  steps.done = sub.base + sub.done;
+  steps.step_count = static_cast<uint64_t>(sub.nsteps);
+  return steps;
+}
+
+}  // namespace
+}  // namespace ccld::hooks
+
+uint64_t ccld_proxy_owner(struct ncclComm* comm) {
+  return comm->ccld != nullptr ? hooks::proxy_owner_name(hooks::process_tag(), comm->ccld->number) : 0;
+}
+
+void ccld_proxy_visited(struct ncclProxyState* proxy_state, struct ncclProxyArgs* args) {
+  // Before its first progress an operation still shows the numbers of the one that had its place.
+  if (args->state == ncclProxyOpReady) return;
+  for (int s = 0; s < args->nsubs; ++s) {
+    const ncclProxySubArgs& sub = args->subs[s];
+    if (sub.ccld_owner >> 32 != hooks::process_tag() || !hooks::counts_steps(args, sub.connection)) continue;
+    hooks::watched_comms().visit(static_cast<uint32_t>(sub.ccld_owner), [&](ccld_comm& hooked) {
+      // Operations sent through another rank's network device are served by that rank's progress thread. If that rank
+      // lives in this process, two threads would write one record.
+      if (hooked.proxy_state == proxy_state) probe::proxy_visited(hooked.probe, hooks::steps_of(args, sub));
+    });
+  }
+}
+
+void ccld_net_connected(struct ncclComm* comm, int sends, int channel, int peer, int net_device, int connection_index) {
+  // Connections with index 1 serve point-to-point operations, of every peer with every other.
+  if (comm->ccld == nullptr || connection_index != 0) return;
+  ncclNetProperties_t properties{};
+  const char* name = comm->ncclNet->getProperties(net_device, &properties) == ncclSuccess ? properties.name : nullptr;
+  probe::net_connection(comm->ccld->probe, sends ? abi::Direction::send : abi::Direction::recv, channel, peer,
+                        net_device, name);
+}

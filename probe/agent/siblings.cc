@@ -1,0 +1,115 @@
+#include "probe/agent/siblings.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "probe/frames/frame_file.h"
+#include "schemas/abi/frame_reader.h"
+
+namespace ccld::probe {
+namespace {
+
+// Reads at most `size` bytes; returns how many.
+size_t read_file(const std::string& path, void* buffer, size_t size) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return 0;
+  size_t total = 0;
+  while (total < size) {
+    const ssize_t n = read(fd, static_cast<char*>(buffer) + total, size - total);
+    if (n <= 0) break;
+    total += static_cast<size_t>(n);
+  }
+  close(fd);
+  return total;
+}
+
+constexpr unsigned stat_field_state = 3, stat_field_start_ticks = 22;
+
+}  // namespace
+
+Siblings::Siblings(const SiblingOptions& options) : options_(options) {}
+
+char Siblings::read_state(const Key& key) const {
+  char line[1024];
+  const size_t size = read_file(options_.proc_dir + "/" + std::to_string(key.first) + "/stat", line, sizeof line - 1);
+  line[size] = '\0';
+  // The program's name (field 2) may hold anything, a ')' too.
+  const char* cursor = strrchr(line, ')');
+  if (cursor == nullptr || cursor[1] != ' ') return 'X';
+  cursor += 2;
+  const char state = *cursor;
+  for (unsigned field = stat_field_state; field < stat_field_start_ticks; ++field) {
+    cursor = strchr(cursor, ' ');
+    if (cursor == nullptr) return 'X';
+    ++cursor;
+  }
+  return strtoull(cursor, nullptr, 10) == key.second ? state : 'X';
+}
+
+void Siblings::scan(Instant now) {
+  for (auto& [key, process] : processes_) process.has_frame = false;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(options_.frames_dir.c_str()), closedir);
+  if (folder == nullptr) return;
+  while (const dirent* entry = readdir(folder.get())) {
+    uint32_t pid = 0, comm_number = 0;
+    if (!parse_frame_file_name(entry->d_name, &pid, &comm_number) || pid == options_.own_pid) continue;
+    const std::string path = options_.frames_dir + "/" + entry->d_name;
+    abi::FrameHeader header{};
+    if (read_file(path, &header, sizeof header) != sizeof header) continue;
+    const abi::FrameIdentity& id = header.identity;
+    if (id.magic != abi::frame_magic || id.abi_major != abi::frame_abi_major || id.pid != pid) continue;
+    if (abi::FrameView::text(id.boot_id) != options_.boot_id) continue;
+    const Key key{pid, id.pid_start_ticks};
+    const char state = read_state(key);
+    // Its own heartbeat tells a process of another pid namespace, which is not to be seen in /proc, from one that is gone.
+    const uint64_t last_sign_ns = std::max(header.agent.heartbeat_monotonic_ns, id.created_monotonic_ns);
+    if (state == 'X' && now.monotonic_ns > last_sign_ns && now.monotonic_ns - last_sign_ns > options_.keep_ns) {
+      unlink(path.c_str());
+      continue;
+    }
+    if (abi::FrameView::text(id.host) != options_.host) continue;
+    const auto known = processes_.find(key);
+    if (known != processes_.end()) {
+      known->second.has_frame = true;
+    } else if (state != 'X') {
+      processes_[key] = Process{state, true, true, now.monotonic_ns};
+    }
+  }
+  // One that has ended all its communicators is no sibling any more, unless it is known to be gone.
+  for (auto it = processes_.begin(); it != processes_.end();)
+    it = !it->second.has_frame && it->second.state != 'X' ? processes_.erase(it) : std::next(it);
+}
+
+void Siblings::poll(Instant now) {
+  for (auto it = processes_.begin(); it != processes_.end();) {
+    Process& process = it->second;
+    const char state = process.state == 'X' ? 'X' : read_state(it->first);
+    if (state != process.state) {
+      process.state = state;
+      process.state_since_ns = now.monotonic_ns;
+    }
+    const bool forget = state == 'X' && now.monotonic_ns - process.state_since_ns > gone_reported_ns;
+    it = forget ? processes_.erase(it) : std::next(it);
+  }
+}
+
+std::vector<SiblingState> Siblings::states(Instant now) const {
+  std::vector<SiblingState> result;
+  for (const auto& [key, process] : processes_) {
+    SiblingState s;
+    s.pid = key.first;
+    s.pid_start_ticks = key.second;
+    s.state = process.state;
+    s.state_age_ms = static_cast<uint32_t>((now.monotonic_ns - process.state_since_ns) / ns_per_ms);
+    result.push_back(s);
+  }
+  return result;
+}
+
+}  // namespace ccld::probe

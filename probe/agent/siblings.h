@@ -1,0 +1,61 @@
+// The other watched processes of this machine, as this process sees them: evidence about one that cannot speak any more.
+//
+// Contract
+//   A sibling is a process with a frame in the frames folder that has the same boot id and the same `host` text (fake nodes on one machine
+//   differ in it). Its state is the letter of /proc/<pid>/stat; one that was seen alive and is not there any more has state 'X',
+//   reported for `gone_reported_ns`. A process that was never seen in /proc may live in another pid namespace: it is not reported.
+//   Frames of processes of this machine that are gone for longer than `keep_ns` are removed, whatever their host text.
+//   Nothing here fails: what cannot be read is skipped.
+//
+// Threads: the diagnostic thread. Makes system calls (opendir, open, read, unlink).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "probe/agent/clock.h"
+#include "probe/transport/messages.h"
+
+namespace ccld::probe {
+
+struct SiblingOptions {
+  std::string frames_dir;
+  std::string proc_dir = "/proc";
+  std::string boot_id;
+  std::string host;
+  uint32_t own_pid = 0;
+  uint64_t keep_ns = 0;
+};
+
+constexpr uint64_t gone_reported_ns = 60 * ns_per_s;
+
+class Siblings {
+ public:
+  explicit Siblings(const SiblingOptions&);
+
+  // Looks for frames: new siblings, and stale files to remove. Costs a directory listing and one small read a file.
+  void scan(Instant now);
+  // Reads the state of every known sibling.
+  void poll(Instant now);
+  std::vector<SiblingState> states(Instant now) const;
+
+ private:
+  struct Process {
+    char state = '?';
+    bool seen_alive = false;
+    bool has_frame = false;
+    uint64_t state_since_ns = 0;
+  };
+  using Key = std::pair<uint32_t, uint64_t>;  // pid, start ticks
+
+  // Letter of the process, 'X' if there is no such process (any more).
+  char read_state(const Key&) const;
+
+  const SiblingOptions options_;
+  std::map<Key, Process> processes_;
+};
+
+}  // namespace ccld::probe

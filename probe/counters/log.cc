@@ -1,0 +1,27 @@
+#include "probe/counters/log.h"
+
+#include <atomic>
+
+namespace ccld::probe {
+namespace {
+
+std::atomic<Log> current_log{nullptr};
+std::atomic<uint64_t> occurrences[static_cast<size_t>(Warning::count)];
+
+}  // namespace
+
+void log_set(Log log) { current_log.store(log, std::memory_order_release); }
+
+void log_line(LogLevel level, const std::string& line) {
+  if (Log log = current_log.load(std::memory_order_acquire)) log(level, line.c_str());
+}
+
+bool warn_once(Warning kind, const std::string& line) {
+  if (occurrences[static_cast<size_t>(kind)].fetch_add(1, std::memory_order_relaxed) != 0) return false;
+  log_line(LogLevel::warning, line);
+  return true;
+}
+
+uint64_t warning_count(Warning kind) { return occurrences[static_cast<size_t>(kind)].load(std::memory_order_relaxed); }
+
+}  // namespace ccld::probe

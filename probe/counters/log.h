@@ -1,0 +1,24 @@
+// Where the probe says something: NCCL's own log, through the function given to set_log. At most one line per kind of trouble.
+//
+// Threads: all functions, any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "probe/probe.h"
+
+namespace ccld::probe {
+
+// Kinds of trouble. Each is reported once per process; later occurrences only count.
+enum class Warning : uint8_t { frame_file, thread, transport_library, transport_endpoint, transport_context, other, count };
+
+void log_set(Log);
+// Unconditionally; used for the lines that are already unique, such as one per wrong setting.
+void log_line(LogLevel, const std::string& line);
+inline void log_warning(const std::string& line) { log_line(LogLevel::warning, line); }
+// Logs `line` as a warning if this kind was never reported. Returns whether it did.
+bool warn_once(Warning, const std::string& line);
+uint64_t warning_count(Warning);
+
+}  // namespace ccld::probe

@@ -1,0 +1,79 @@
+// One communicator as the probe sees it: the mapping of its frame and what its owners keep beside it.
+//
+// Contract
+//   Created by comm_create (frame_file.cc), published to the diagnostic thread by comm_ready, detached from it by
+//   comm_end, freed by comm_release. Every member names its owner; nobody else writes it.
+//
+// Threads
+//   Constant members may be read by everybody from comm_create to comm_release. `user` belongs to the one thread that
+//   is in an NCCL call on the communicator, `agent_state` and `identity` to probe/agent, `connections` is guarded by
+//   its mutex.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "probe/probe.h"
+#include "schemas/abi/frame.h"
+
+namespace ccld::probe {
+
+struct NetConnection {
+  abi::Direction direction;
+  int channel;
+  int peer;
+  int net_device;
+  std::string net_name;
+};
+
+struct Comm {
+  // ---- constant after comm_create
+  CommSetup setup;
+  uint32_t number = 0;     // of this process, from 1
+  std::string path;        // of the frame file
+  void* memory = nullptr;  // the mapping
+  size_t bytes = 0;
+  abi::FrameHeader* header = nullptr;      // parts of the mapping
+  abi::OpRecord* operations = nullptr;     // abi::ops_max
+  abi::ProxyRecord* proxies = nullptr;     // abi::proxies_max
+  abi::DeviceChannel* channels = nullptr;  // setup.channel_count
+
+  // ---- user thread (HOT functions)
+  struct UserSide {
+    uint64_t op_seq = 0;  // newest accepted collective
+    uint64_t p2p = 0;     // accepted Send and Recv calls
+    uint64_t plans = 0;   // kernels begun; the token is made of its low bits
+    uint64_t launched_op_seq = 0;
+    uint64_t launched_plans = 0;
+    uint64_t settled_op_seq = 0;  // it and all before it are launched or never will be
+  } user;
+
+  // ---- proxy progress thread
+  struct ProxySide {
+    static constexpr unsigned bucket_bits = 9;
+    static constexpr unsigned buckets = 1u << bucket_bits;
+    static_assert(buckets >= 2 * abi::proxies_max, "a search must always meet a free bucket");
+    static constexpr unsigned dropped_bits_log2 = 12;
+    uint64_t ticks = 0;
+    uint64_t dropped = 0;
+    uint32_t records = 0;                     // in use, from the first on
+    uint16_t record_of_bucket[buckets] = {};  // hash table over connections: 0 is free, else record index + 1
+    uint64_t dropped_seen[(1u << dropped_bits_log2) / 64] = {};  // one bit for each connection without a record
+  } proxy_side;
+
+  // ---- any thread
+  std::mutex connections_mutex;
+  std::vector<NetConnection> connections;        // guarded by connections_mutex
+  std::atomic<uint32_t> connections_version{0};  // increases with every addition: lets a reader skip the mutex
+  std::atomic<bool> detached{false};  // set by comm_end before anything is taken away: HOT functions then do nothing
+
+  // ---- probe/agent
+  CommIdentity identity{};  // copy made by comm_ready
+  void* agent_state = nullptr;
+};
+
+}  // namespace ccld::probe

@@ -1,0 +1,265 @@
+#include "probe/frames/frame_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <new>
+#include <string>
+
+#include "probe/counters/log.h"
+#include "probe/frames/comm.h"
+#include "probe/frames/words.h"
+#include "probe/settings.h"
+
+namespace ccld::probe {
+namespace {
+
+std::atomic<uint32_t> communicators_created{0};
+
+std::string read_line(const char* path) {
+  std::string line;
+  FILE* file = fopen(path, "re");
+  if (file == nullptr) return line;
+  char buffer[1024];
+  if (fgets(buffer, sizeof(buffer), file) != nullptr) line = buffer;
+  fclose(file);
+  while (!line.empty() && (line.back() == '\n' || line.back() == ' ')) line.pop_back();
+  return line;
+}
+
+uint64_t monotonic_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// Cuts a text that is too long; the field always ends with a zero.
+template <size_t size>
+void copy_text(char (&field)[size], const std::string& text) {
+  const size_t length = text.size() < size - 1 ? text.size() : size - 1;
+  memcpy(field, text.data(), length);
+  memset(field + length, 0, size - length);
+}
+
+std::string reason(const std::string& what, int error) { return what + ": " + strerror(error); }
+
+// Makes `path` a file of `bytes` bytes whose storage exists, and maps it. nullptr and *error if that fails.
+void* make_mapping(const std::string& path, size_t bytes, std::string* error) {
+  unlink(path.c_str());  // of an earlier process with our process id
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (file < 0) {
+    *error = reason("cannot create " + path, errno);
+    return nullptr;
+  }
+  // Not ftruncate: on a full file system a later store to a hole would kill the process.
+  int failure = posix_fallocate(file, 0, static_cast<off_t>(bytes));
+  void* memory = MAP_FAILED;
+  if (failure == 0) {
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) failure = errno;
+  }
+  close(file);
+  if (failure == 0) return memory;
+  unlink(path.c_str());
+  *error = reason("cannot get " + std::to_string(bytes) + " bytes for " + path, failure);
+  return nullptr;
+}
+
+void fill_process_part(const FrameOptions& options, const Comm& comm) {
+  const ProcessIdentity& process = process_identity();
+  abi::FrameIdentity& identity = comm.header->identity;
+  identity.abi_major = abi::frame_abi_major;
+  identity.abi_minor = abi::frame_abi_minor;
+  identity.file_bytes = static_cast<uint32_t>(comm.bytes);
+  identity.channel_count = comm.setup.channel_count;
+  const auto offset = [&comm](const void* part) {
+    return static_cast<uint32_t>(static_cast<const char*>(part) - static_cast<const char*>(comm.memory));
+  };
+  identity.ops_offset = offset(comm.operations);
+  identity.ops_stride = sizeof(abi::OpRecord);
+  identity.proxies_offset = offset(comm.proxies);
+  identity.proxies_stride = sizeof(abi::ProxyRecord);
+  identity.channels_offset = offset(comm.channels);
+  identity.channels_stride = sizeof(abi::DeviceChannel);
+  identity.nccl_version = comm.setup.nccl_version;
+  identity.mode = abi::mode_operations | abi::mode_steps | abi::mode_proxies;
+  identity.comm_number = comm.number;
+  identity.rank = comm.setup.rank;
+  identity.rank_count = comm.setup.rank_count;
+  identity.node = -1;
+  identity.local_rank = -1;
+  identity.cuda_device = comm.setup.cuda_device;
+  identity.pid = process.pid;
+  identity.pid_start_ticks = process.start_ticks;
+  identity.created_monotonic_ns = monotonic_ns();
+  copy_text(identity.boot_id, process.boot_id);
+  copy_text(identity.job, options.job);
+  identity.end_marker = abi::frame_magic;
+  store_relaxed(comm.header->state.state, static_cast<uint32_t>(abi::CommState::initializing));
+  store_release(identity.magic, abi::frame_magic);
+}
+
+}  // namespace
+
+uint64_t process_start_ticks(uint32_t pid) {
+  const std::string stat = read_line(("/proc/" + std::to_string(pid) + "/stat").c_str());
+  // Field 2 is the program's name in parentheses and may hold anything; field 3 follows the last ')'.
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  const char* cursor = stat.c_str() + name_end + 1;
+  constexpr int first_field = 3;
+  constexpr int start_time_field = 22;
+  for (int field = first_field; field < start_time_field; ++field) {
+    cursor += strspn(cursor, " ");
+    cursor += strcspn(cursor, " ");
+  }
+  return strtoull(cursor, nullptr, 10);
+}
+
+const ProcessIdentity& process_identity() {
+  static const ProcessIdentity identity = [] {
+    const auto pid = static_cast<uint32_t>(getpid());
+    return ProcessIdentity{pid, process_start_ticks(pid), read_line("/proc/sys/kernel/random/boot_id")};
+  }();
+  return identity;
+}
+
+std::string frame_file_name(uint32_t pid, uint32_t comm_number) {
+  char name[64];
+  snprintf(name, sizeof(name), "ccld-%" PRIu32 "-%" PRIu32 ".frame", pid, comm_number);
+  return name;
+}
+
+bool parse_frame_file_name(const std::string& name, uint32_t* pid, uint32_t* comm_number) {
+  uint32_t parsed_pid = 0;
+  uint32_t parsed_number = 0;
+  if (sscanf(name.c_str(), "ccld-%" SCNu32 "-%" SCNu32 ".frame", &parsed_pid, &parsed_number) != 2) return false;
+  if (name != frame_file_name(parsed_pid, parsed_number)) return false;  // leading zeros, signs, something after it
+  *pid = parsed_pid;
+  *comm_number = parsed_number;
+  return true;
+}
+
+Comm* frame_create(const FrameOptions& options, const CommSetup& setup, std::string* error) {
+  if (setup.channel_count == 0 || setup.channel_count > abi::channels_max) {
+    *error = "communicator with " + std::to_string(setup.channel_count) + " channels; the frame has room for 1 to " +
+             std::to_string(abi::channels_max);
+    return nullptr;
+  }
+  Comm* comm = new (std::nothrow) Comm;
+  if (comm == nullptr) {
+    *error = "out of memory";
+    return nullptr;
+  }
+  comm->setup = setup;
+  comm->number = communicators_created.fetch_add(1, std::memory_order_relaxed) + 1;
+  comm->bytes = abi::frame_bytes(setup.channel_count);
+  comm->path = options.folder + "/" + frame_file_name(process_identity().pid, comm->number);
+  // Under another name until it is complete: who lists the folder never meets half a frame.
+  const std::string unfinished = options.folder + "/.ccld-" + std::to_string(process_identity().pid) + "-" +
+                                 std::to_string(comm->number) + ".unfinished";
+  comm->memory = make_mapping(unfinished, comm->bytes, error);
+  if (comm->memory == nullptr) {
+    delete comm;
+    return nullptr;
+  }
+  comm->header = static_cast<abi::FrameHeader*>(comm->memory);
+  comm->operations = reinterpret_cast<abi::OpRecord*>(comm->header + 1);
+  comm->proxies = reinterpret_cast<abi::ProxyRecord*>(comm->operations + abi::ops_max);
+  comm->channels = reinterpret_cast<abi::DeviceChannel*>(comm->proxies + abi::proxies_max);
+  fill_process_part(options, *comm);
+  if (rename(unfinished.c_str(), comm->path.c_str()) != 0) {
+    *error = reason("cannot create " + comm->path, errno);
+    unlink(unfinished.c_str());
+    comm_release(comm);
+    return nullptr;
+  }
+  return comm;
+}
+
+void frame_publish_identity(Comm& comm, const CommIdentity& known) {
+  abi::FrameIdentity& identity = comm.header->identity;
+  store_relaxed(identity.comm_hash, known.comm_hash);
+  store_relaxed(identity.node, known.node);
+  store_relaxed(identity.node_count, known.node_count);
+  store_relaxed(identity.local_rank, known.local_rank);
+  copy_text(identity.gpu_bus_id, known.gpu_bus_id);
+  copy_text(identity.host, known.host);
+  copy_text(identity.comm_name, known.comm_name);
+  store_relaxed(identity.comm_uid, known.comm_uid);
+  frame_set_state(comm, abi::CommState::ready);
+}
+
+void frame_set_state(Comm& comm, abi::CommState state) {
+  uint32_t& word = comm.header->state.state;
+  if (static_cast<uint32_t>(state) > load_relaxed(word)) store_release(word, static_cast<uint32_t>(state));
+}
+
+void frame_unlink(Comm& comm) { unlink(comm.path.c_str()); }
+
+// ---- probe/probe.h ------------------------------------------------------------------------------------------------
+
+Comm* comm_create(const CommSetup& setup) {
+  if (!enabled()) return nullptr;
+  std::string error;
+  Comm* comm = frame_create({settings().frames_dir, settings().job}, setup, &error);
+  if (comm == nullptr) warn_once(Warning::frame_file, "a communicator is not watched: " + error);
+  return comm;
+}
+
+void* frame_memory(const Comm* comm) { return comm->memory; }
+
+size_t frame_size(const Comm* comm) { return comm->bytes; }
+
+size_t device_channels_offset(const Comm* comm) {
+  return static_cast<size_t>(reinterpret_cast<const char*>(comm->channels) - static_cast<const char*>(comm->memory));
+}
+
+uint64_t comm_uid(uint64_t comm_hash, const MemberId* members, size_t member_count) {
+  // Each word is mixed into the state by a 64-bit finalizer; the order of the members counts, and all ranks have the
+  // same one.
+  uint64_t state = 0x243f6a8885a308d3u;
+  const auto mix = [&state](uint64_t word) {
+    state ^= word + 0x9e3779b97f4a7c15u + (state << 6) + (state >> 2);
+    state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9u;
+    state = (state ^ (state >> 27)) * 0x94d049bb133111ebu;
+    state ^= state >> 31;
+  };
+  mix(comm_hash);
+  mix(member_count);
+  for (size_t i = 0; i < member_count; ++i) {
+    mix(members[i].host_hash);
+    mix(members[i].pid_hash);
+    mix(static_cast<uint64_t>(members[i].bus_id));
+  }
+  return state != 0 ? state : 1;  // 0 means "not known yet"
+}
+
+void net_connection(Comm* comm, abi::Direction direction, int channel, int peer, int net_device, const char* net_name) {
+  if (comm == nullptr) return;
+  std::lock_guard<std::mutex> lock(comm->connections_mutex);
+  for (NetConnection& known : comm->connections) {
+    if (known.direction == direction && known.channel == channel && known.peer == peer &&
+        known.net_device == net_device)
+      return;
+  }
+  comm->connections.push_back({direction, channel, peer, net_device, net_name != nullptr ? net_name : ""});
+  comm->connections_version.fetch_add(1, std::memory_order_release);
+}
+
+void comm_release(Comm* comm) {
+  if (comm == nullptr) return;
+  munmap(comm->memory, comm->bytes);
+  delete comm;
+}
+
+}  // namespace ccld::probe

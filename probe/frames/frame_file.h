@@ -1,0 +1,54 @@
+// Creates, fills in and removes the file that is a communicator's probing frame.
+//
+// Contract
+//   The file appears complete: it is made under a temporary name, given its size and its process part of the identity,
+//   and then renamed. The communicator's part follows with frame_publish_identity. All functions report failure by
+//   value and never throw.
+//
+// Threads: each frame is created, published and removed by one thread at a time; different frames are independent.
+// (Paper, section 5.1: the probing frame.)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "probe/probe.h"
+#include "schemas/abi/frame.h"
+
+namespace ccld::probe {
+
+struct Comm;
+
+// What identifies this process to a reader of frames. Read once, then constant.
+struct ProcessIdentity {
+  uint32_t pid;
+  uint64_t start_ticks;  // field 22 of /proc/self/stat; 0: not readable
+  std::string boot_id;   // /proc/sys/kernel/random/boot_id; empty: not readable
+};
+const ProcessIdentity& process_identity();
+// The same field for another process; 0 when it does not exist (any more).
+uint64_t process_start_ticks(uint32_t pid);
+
+// "ccld-<pid>-<number>.frame"
+std::string frame_file_name(uint32_t pid, uint32_t comm_number);
+// True if `name` is such a name; gives its parts.
+bool parse_frame_file_name(const std::string& name, uint32_t* pid, uint32_t* comm_number);
+
+struct FrameOptions {
+  std::string folder;  // NCCL_PROBE_FRAMES_DIR
+  std::string job;     // NCCL_PROBE_JOB
+};
+// The work of comm_create once the settings are known. nullptr and a reason in *error if it cannot.
+Comm* frame_create(const FrameOptions&, const CommSetup&, std::string* error);
+
+// Fills in what is known when the communicator is ready and sets its state to `ready`. Called by comm_ready.
+void frame_publish_identity(Comm&, const CommIdentity&);
+
+// Stores the state; only ever to a higher one. Called by comm_end.
+void frame_set_state(Comm&, abi::CommState);
+
+// Removes the file; the mapping stays valid. Called by comm_end.
+void frame_unlink(Comm&);
+
+}  // namespace ccld::probe

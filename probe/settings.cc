@@ -1,0 +1,152 @@
+#include "probe/settings.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <variant>
+
+#include "probe/counters/log.h"
+
+namespace ccld::probe {
+namespace {
+
+using Member = std::variant<bool Settings::*, int64_t Settings::*, std::string Settings::*>;
+
+enum class Text { any, job, folder, endpoint };
+
+struct Row {
+  const char* name;
+  Member member;
+  const char* default_text;
+  int64_t min, max;            // of numbers
+  Text text;                   // of strings
+  const char* help;
+};
+
+// The order is that of the README. 63 characters is what a probing frame has room for.
+constexpr size_t job_bytes_max = 63;
+
+const Row table[] = {
+    {"NCCL_PROBE_ENABLE", &Settings::enable, "1", 0, 1, Text::any, "0 switches the probe off completely."},
+    {"NCCL_PROBE_ENDPOINT", &Settings::endpoint, "", 0, 0, Text::endpoint,
+     "Where `ccld serve` listens, for example `tcp://127.0.0.1:5566`. Empty: nothing is sent, the frames can still be read."},
+    {"NCCL_PROBE_JOB", &Settings::job, "default", 0, 0, Text::job,
+     "Name of the job, equal on all its ranks. Not set: `SLURM_JOB_ID` if there is one."},
+    {"NCCL_PROBE_FRAMES_DIR", &Settings::frames_dir, "/dev/shm", 0, 0, Text::folder,
+     "Folder of the probing frames; it should be in memory and private to the machine."},
+    {"NCCL_PROBE_SAMPLE_US", &Settings::sample_us, "1000", 100, 1000000, Text::any,
+     "Time between two samples while an operation is in flight (the paper's 1 ms)."},
+    {"NCCL_PROBE_IDLE_MS", &Settings::idle_ms, "20", 1, 1000, Text::any,
+     "Longest time between two samples while nothing is in flight: a new operation is noticed at most that late."},
+    {"NCCL_PROBE_FLUSH_MS", &Settings::flush_ms, "100", 1, 10000, Text::any, "Finished rounds are sent that often, batched."},
+    {"NCCL_PROBE_HEARTBEAT_MS", &Settings::heartbeat_ms, "1000", 100, 60000, Text::any,
+     "How often every communicator reports where it stands, and the probe its own health."},
+    {"NCCL_PROBE_LATE_MS", &Settings::late_ms, "1000", 10, 3600000, Text::any,
+     "A communicator is late when something is in flight and nothing moved for that long."},
+    {"NCCL_PROBE_LATE_REPORT_MS", &Settings::late_report_ms, "100", 10, 60000, Text::any,
+     "How often a late communicator reports where it stands."},
+    {"NCCL_PROBE_POLL_FRESH_MS", &Settings::poll_fresh_ms, "1000", 10, 60000, Text::any,
+     "A thread of the GPU counts as waiting if it polled within that time; otherwise it is silent."},
+    {"NCCL_PROBE_QUEUE_MAX", &Settings::queue_max, "256", 1, 100000, Text::any,
+     "Batches that wait for the service before new ones are dropped (and counted)."},
+    {"NCCL_PROBE_LINGER_MS", &Settings::linger_ms, "200", 0, 200, Text::any,
+     "Longest time the end of the process waits for batches that are not sent yet."},
+    {"NCCL_PROBE_SIBLINGS_MS", &Settings::siblings_ms, "500", 100, 60000, Text::any,
+     "How often the states of the other processes of the job on this machine are read."},
+    {"NCCL_PROBE_STALE_KEEP_S", &Settings::stale_keep_s, "600", 0, 604800, Text::any,
+     "How long the frame of a killed process is kept for `ccld frames` before a living process removes it."},
+};
+
+std::string accepted(const Row& row) {
+  if (std::holds_alternative<bool Settings::*>(row.member)) return "0 or 1";
+  if (std::holds_alternative<int64_t Settings::*>(row.member))
+    return std::to_string(row.min) + " to " + std::to_string(row.max);
+  switch (row.text) {
+    case Text::endpoint: return "transport://address or empty";
+    case Text::folder: return "an absolute path";
+    case Text::job: return "1 to " + std::to_string(job_bytes_max) + " printable characters";
+    case Text::any: break;
+  }
+  return "any text";
+}
+
+bool acceptable_text(Text kind, const std::string& text) {
+  switch (kind) {
+    case Text::endpoint: {
+      if (text.empty()) return true;
+      const size_t separator = text.find("://");
+      return separator != std::string::npos && separator > 0 && separator + 3 < text.size();
+    }
+    case Text::folder: return !text.empty() && text[0] == '/';
+    case Text::job:
+      if (text.empty() || text.size() > job_bytes_max) return false;
+      for (unsigned char c : text)
+        if (c < 0x20 || c == 0x7f) return false;
+      return true;
+    case Text::any: break;
+  }
+  return true;
+}
+
+bool parse_number(const std::string& text, int64_t min, int64_t max, int64_t* value) {
+  if (text.empty() || text[0] == ' ') return false;
+  char* end = nullptr;
+  errno = 0;
+  const long long parsed = std::strtoll(text.c_str(), &end, 10);
+  if (errno != 0 || *end != '\0' || parsed < min || parsed > max) return false;
+  *value = parsed;
+  return true;
+}
+
+bool assign(const Row& row, const std::string& text, Settings* settings) {
+  if (auto member = std::get_if<bool Settings::*>(&row.member)) {
+    if (text != "0" && text != "1") return false;
+    settings->*(*member) = text == "1";
+    return true;
+  }
+  if (auto member = std::get_if<int64_t Settings::*>(&row.member))
+    return parse_number(text, row.min, row.max, &(settings->*(*member)));
+  if (!acceptable_text(row.text, text)) return false;
+  settings->*std::get<std::string Settings::*>(row.member) = text;
+  return true;
+}
+
+}  // namespace
+
+Settings parse_settings(const Environment& environment, std::vector<std::string>* warnings) {
+  Settings settings;
+  for (const Row& row : table) {
+    assign(row, row.default_text, &settings);
+    if (row.text == Text::job) {
+      const char* slurm_job = environment("SLURM_JOB_ID");
+      if (slurm_job != nullptr) assign(row, slurm_job, &settings);
+    }
+    const char* given = environment(row.name);
+    if (given == nullptr || assign(row, given, &settings)) continue;
+    if (warnings != nullptr)
+      warnings->push_back(std::string(row.name) + "=\"" + given + "\" is not usable (accepted: " + accepted(row) +
+                          "), using the default \"" + row.default_text + "\"");
+  }
+  return settings;
+}
+
+const Settings& settings() {
+  // Never destroyed: threads may still look at it while the process ends.
+  static const Settings* const process_settings = [] {
+    std::vector<std::string> warnings;
+    auto* parsed = new Settings(parse_settings([](const char* name) { return std::getenv(name); }, &warnings));
+    for (const std::string& line : warnings) log_line(LogLevel::warning, line);
+    return parsed;
+  }();
+  return *process_settings;
+}
+
+std::string settings_markdown() {
+  std::string text = "| variable | default | accepted | meaning |\n|---|---|---|---|\n";
+  for (const Row& row : table) {
+    const std::string shown = row.default_text[0] == '\0' ? "empty" : "`" + std::string(row.default_text) + "`";
+    text += "| `" + std::string(row.name) + "` | " + shown + " | " + accepted(row) + " | " + row.help + " |\n";
+  }
+  return text;
+}
+
+}  // namespace ccld::probe

@@ -1,0 +1,106 @@
+#include "probe/transport/zmq_transport.h"
+
+#include <cerrno>
+
+#include <dlfcn.h>
+#include <zmq.h>
+
+#include "probe/counters/log.h"
+
+namespace ccld::probe {
+namespace {
+
+// The functions of libzmq that are used. Types and constants come from <zmq.h>; nothing is linked.
+struct ZmqLibrary {
+  decltype(&zmq_ctx_new) ctx_new = nullptr;
+  decltype(&zmq_ctx_term) ctx_term = nullptr;
+  decltype(&zmq_socket) socket = nullptr;
+  decltype(&zmq_setsockopt) setsockopt = nullptr;
+  decltype(&zmq_connect) connect = nullptr;
+  decltype(&zmq_send) send = nullptr;
+  decltype(&zmq_close) close = nullptr;
+  decltype(&zmq_errno) last_error = nullptr;
+  decltype(&zmq_strerror) error_text = nullptr;
+};
+
+template <class Function>
+bool resolve(void* handle, const char* name, Function* function) {
+  *function = reinterpret_cast<Function>(dlsym(handle, name));
+  return *function != nullptr;
+}
+
+// The library stays loaded: unloading code whose threads may still be unwinding is not worth the memory.
+bool load(const std::string& name, ZmqLibrary* zmq, std::string* error) {
+  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* reason = dlerror();
+    *error = reason != nullptr ? reason : "unknown error";
+    return false;
+  }
+  if (resolve(handle, "zmq_ctx_new", &zmq->ctx_new) && resolve(handle, "zmq_ctx_term", &zmq->ctx_term) &&
+      resolve(handle, "zmq_socket", &zmq->socket) && resolve(handle, "zmq_setsockopt", &zmq->setsockopt) &&
+      resolve(handle, "zmq_connect", &zmq->connect) && resolve(handle, "zmq_send", &zmq->send) &&
+      resolve(handle, "zmq_close", &zmq->close) && resolve(handle, "zmq_errno", &zmq->last_error) &&
+      resolve(handle, "zmq_strerror", &zmq->error_text))
+    return true;
+  *error = name + " lacks a function of the ZeroMQ API";
+  return false;
+}
+
+class ZmqTransport final : public Transport {
+ public:
+  ZmqTransport(const ZmqLibrary& zmq, void* context, void* socket) : zmq_(zmq), context_(context), socket_(socket) {}
+  ~ZmqTransport() override {
+    zmq_.close(socket_);
+    zmq_.ctx_term(context_);  // returns within the socket's linger time
+  }
+
+  SendResult send(const uint8_t* data, size_t size) override {
+    if (zmq_.send(socket_, data, size, ZMQ_DONTWAIT) >= 0) return SendResult::sent;
+    return zmq_.last_error() == EAGAIN ? SendResult::full : SendResult::error;
+  }
+
+ private:
+  const ZmqLibrary zmq_;
+  void* const context_;
+  void* const socket_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> open_zmq_transport(const ZmqOptions& options) {
+  ZmqLibrary zmq;
+  std::string error;
+  if (!load(options.library, &zmq, &error)) {
+    warn_once(Warning::transport_library, "nothing is sent to " + options.endpoint + ": ZeroMQ cannot be loaded: " + error);
+    return nullptr;
+  }
+  void* context = zmq.ctx_new();
+  void* socket = context != nullptr ? zmq.socket(context, ZMQ_PUSH) : nullptr;
+  if (socket == nullptr) {
+    warn_once(Warning::transport_context,
+              "nothing is sent to " + options.endpoint + ": no ZeroMQ socket: " + zmq.error_text(zmq.last_error()));
+    if (context != nullptr) zmq.ctx_term(context);
+    return nullptr;
+  }
+  const auto set = [&](int option, int value) { zmq.setsockopt(socket, option, &value, sizeof value); };
+  set(ZMQ_SNDHWM, options.queue_max);
+  set(ZMQ_LINGER, options.linger_ms);
+  set(ZMQ_SNDTIMEO, 0);
+  set(ZMQ_IPV6, 1);
+  set(ZMQ_RECONNECT_IVL, 100);
+  set(ZMQ_RECONNECT_IVL_MAX, 2000);
+  // A service behind a cut link must not be waited for until TCP gives up after a quarter of an hour.
+  set(ZMQ_TCP_MAXRT, 10000);
+  if (zmq.connect(socket, options.endpoint.c_str()) != 0) {
+    warn_once(Warning::transport_endpoint, "nothing is sent: NCCL_PROBE_ENDPOINT=\"" + options.endpoint +
+                                               "\" is not usable: " + zmq.error_text(zmq.last_error()));
+    set(ZMQ_LINGER, 0);
+    zmq.close(socket);
+    zmq.ctx_term(context);
+    return nullptr;
+  }
+  return std::make_unique<ZmqTransport>(zmq, context, socket);
+}
+
+}  // namespace ccld::probe

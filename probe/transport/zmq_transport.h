@@ -1,0 +1,28 @@
+// ZeroMQ PUSH to the decision service, through a libzmq that is loaded when it is needed and stays private to the probe
+// (the process may already hold another copy).
+//
+// Contract
+//   open() returns nullptr after one warning when libzmq is missing or the endpoint is not usable. A service that is not there (yet) is no
+//   error: up to `queue_max` batches wait for it, further ones are refused as `full`. send() never blocks.
+//   The destructor waits at most `linger_ms` for what is not sent yet.
+//
+// Threads: one thread at a time; libzmq adds two threads of its own with all signals blocked.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "probe/transport/transport.h"
+
+namespace ccld::probe {
+
+struct ZmqOptions {
+  std::string endpoint;
+  int queue_max = 0;
+  int linger_ms = 0;
+  std::string library = "libzmq.so.5";
+};
+
+std::unique_ptr<Transport> open_zmq_transport(const ZmqOptions&);
+
+}  // namespace ccld::probe

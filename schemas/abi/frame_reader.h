@@ -1,0 +1,314 @@
+// Reads a probing frame while it is being written: validation, reads that refuse a torn or foreign record, and what each lane waits for.
+// (Paper, section 5.1: Probing Frame; section 4.1: SendCount and RecvCount.)
+//
+// Contract
+//   FrameView::open checks magic, major version, sizes and that every part lies within the memory; afterwards no index or offset that
+//   the frame contains can lead outside. It uses the offsets and strides of the header, so that a newer minor version with longer
+//   records is read too. Times are nanoseconds, steps are the connection steps of frame.h (absolute, modulo 2^32).
+//   Nothing here waits, locks, allocates (besides error texts) or throws.
+//
+// Threads: a view is immutable; any number of threads and processes may read while the writers write.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+#include "schemas/abi/frame.h"
+
+namespace ccld::abi {
+
+namespace reading {
+
+// Sixteen bytes as one load where the machine has it (aligned SSE loads are single on every x86 with AVX). Elsewhere as two:
+// callers always check the token again afterwards.
+struct Row16 {
+  uint64_t low, high;
+  friend bool operator==(const Row16& a, const Row16& b) { return a.low == b.low && a.high == b.high; }
+};
+
+inline Row16 load_row(const void* address) {
+  Row16 row;
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+  __m128i value;
+  asm volatile("movdqa %1, %0" : "=x"(value) : "m"(*static_cast<const __m128i*>(address)) : "memory");
+  std::memcpy(&row, &value, sizeof row);
+#else
+  const auto* words = static_cast<const uint64_t*>(address);
+  row.low = __atomic_load_n(words, __ATOMIC_ACQUIRE);
+  row.high = __atomic_load_n(words + 1, __ATOMIC_ACQUIRE);
+#endif
+  return row;
+}
+
+template <class T>
+T load(const T& word) {
+  return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
+}
+
+// Copies a record of the host word by word, so that no 8-byte word is torn.
+inline void load_words(const void* from, void* to, size_t bytes) {
+  const auto* source = static_cast<const uint64_t*>(from);
+  auto* target = static_cast<uint64_t*>(to);
+  for (size_t i = 0; i < bytes / sizeof(uint64_t); ++i) target[i] = __atomic_load_n(source + i, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+}  // namespace reading
+
+// Signed distance of two tokens or steps that count modulo 2^32.
+constexpr int32_t distance(uint32_t from, uint32_t to) { return static_cast<int32_t>(to - from); }
+
+// What a record says about the one that was asked for.
+enum class Found : uint8_t {
+  yes,
+  earlier,   // the place still holds (or never held) anything newer: not written yet
+  later,     // overwritten by a newer one
+  busy,      // being written; ask again later
+};
+
+struct RoundEdge {
+  uint32_t flags = 0;
+  uint64_t device_ns = 0;
+};
+
+// SendCount and RecvCount of one channel for one kernel.
+struct StepCounts {
+  uint32_t send = 0;
+  uint32_t recv = 0;
+  uint32_t lanes = 0;            // that carried the token
+  bool overwritten = false;      // a newer kernel has taken lanes: the sums are incomplete
+};
+
+class FrameView {
+ public:
+  // `memory` must be 16-byte aligned and outlive the view. On failure *error says what is wrong, without the file's name.
+  static std::optional<FrameView> open(const void* memory, size_t bytes, std::string* error) {
+    const auto fail = [error](std::string text) {
+      if (error != nullptr) *error = std::move(text);
+      return std::nullopt;
+    };
+    if (bytes < sizeof(FrameHeader))
+      return fail("truncated: " + std::to_string(bytes) + " bytes, the header alone has " + std::to_string(sizeof(FrameHeader)));
+    const auto* header = static_cast<const FrameHeader*>(memory);
+    const FrameIdentity& id = header->identity;
+    if (reading::load(id.magic) != frame_magic) return fail("not a probing frame (or not initialized yet)");
+    if (id.abi_major != frame_abi_major)
+      return fail("frame version " + std::to_string(id.abi_major) + "." + std::to_string(id.abi_minor) + ", this program reads " +
+                  std::to_string(frame_abi_major) + ".x");
+    if (id.end_marker != frame_magic) return fail("header damaged: end marker missing");
+    if (id.file_bytes > bytes)
+      return fail("truncated: " + std::to_string(bytes) + " bytes of " + std::to_string(id.file_bytes));
+    if (id.channel_count > channels_max)
+      return fail("header damaged: " + std::to_string(id.channel_count) + " channels, at most " + std::to_string(channels_max));
+    FrameView view;
+    view.header_ = header;
+    view.channel_count_ = id.channel_count;
+    const Part parts[] = {
+        {"operations", id.ops_offset, id.ops_stride, sizeof(OpRecord), ops_max, &view.operations_, &view.ops_stride_},
+        {"proxies", id.proxies_offset, id.proxies_stride, sizeof(ProxyRecord), proxies_max, &view.proxies_, &view.proxies_stride_},
+        {"channels", id.channels_offset, id.channels_stride, sizeof(DeviceChannel), id.channel_count, &view.channels_,
+         &view.channels_stride_},
+    };
+    for (const Part& part : parts) {
+      const uint64_t end = part.offset + uint64_t{part.stride} * part.count;
+      if (part.offset < sizeof(FrameHeader) || part.offset % 128 != 0 || part.stride % 128 != 0 || part.stride < part.record_bytes ||
+          end > id.file_bytes)
+        return fail(std::string("header damaged: ") + part.name + " lie outside the frame");
+      *part.base = static_cast<const unsigned char*>(memory) + part.offset;
+      *part.view_stride = part.stride;
+    }
+    return view;
+  }
+
+  // Constant once the communicator is ready (state() >= ready); texts are always terminated by these accessors.
+  const FrameIdentity& identity() const { return header_->identity; }
+  template <size_t N>
+  static std::string text(const char (&field)[N]) {
+    return std::string(field, strnlen(field, N));
+  }
+
+  uint32_t channel_count() const { return channel_count_; }
+  CommState state() const { return static_cast<CommState>(reading::load(header_->state.state)); }
+
+  uint64_t entered_op_seq() const { return reading::load(header_->api.entered_op_seq); }
+  uint64_t launched_op_seq() const { return reading::load(header_->api.launched_op_seq); }
+  uint64_t launched_plan() const { return reading::load(header_->api.launched_plan); }
+  uint64_t entered_p2p() const { return reading::load(header_->api.entered_p2p); }
+  uint64_t completed_op_seq() const { return reading::load(header_->agent.completed_op_seq); }
+  uint64_t heartbeat_monotonic_ns() const { return reading::load(header_->agent.heartbeat_monotonic_ns); }
+  uint64_t agent_samples() const { return reading::load(header_->agent.samples); }
+  uint64_t lapped_rounds() const { return reading::load(header_->agent.lapped_rounds); }
+  uint64_t proxy_ticks() const { return reading::load(header_->proxy.ticks); }
+  uint64_t proxies_dropped() const { return reading::load(header_->proxy.dropped); }
+  uint32_t proxy_count() const {
+    const uint64_t connections = reading::load(header_->proxy.connections);
+    return static_cast<uint32_t>(connections < proxies_max ? connections : proxies_max);
+  }
+
+  // Fields after the launch (plan, channels, launch time, flags) may still be 0 in the copy.
+  Found read_operation(uint64_t op_seq, OpRecord* out) const {
+    const auto* record = reinterpret_cast<const OpRecord*>(operations_ + (op_seq % ops_max) * ops_stride_);
+    const uint64_t before = reading::load(record->commit);
+    if (before == 0) return Found::busy;
+    if (before != op_seq) return before > op_seq ? Found::later : Found::earlier;
+    // Flags and plan before the words they vouch for: a launched record then always shows its plan, channels and launch time.
+    const uint8_t flags = reading::load(record->flags);
+    const uint32_t plan = reading::load(record->plan);
+    reading::load_words(record, out, sizeof(OpRecord));
+    out->flags = flags;
+    out->plan = plan;
+    return reading::load(record->commit) == op_seq && out->commit == op_seq ? Found::yes : Found::later;
+  }
+
+  // Counters of the writer may be of two consecutive visits; each of them is whole.
+  bool read_proxy(uint32_t index, ProxyRecord* out) const {
+    if (index >= proxies_max) return false;
+    reading::load_words(proxies_ + size_t{index} * proxies_stride_, out, sizeof(ProxyRecord));
+    return out->connection != 0;
+  }
+
+  // Begin and end of kernel `token` on a channel.
+  Found read_begin(uint32_t channel, uint32_t token, RoundEdge* out) const { return read_edge(channel, token, 0, out); }
+  Found read_end(uint32_t channel, uint32_t token, RoundEdge* out) const { return read_edge(channel, token, 16, out); }
+
+  // The lane whatever kernel it belongs to. False: not in use (or being rebuilt right now).
+  bool read_lane(uint32_t channel, Direction direction, uint32_t index, Lane* out) const {
+    if (channel >= channel_count_ || index >= lanes_per_direction) return false;
+    const Lane* lane = &this->channel(channel)->lanes[static_cast<unsigned>(direction)][index];
+    if ((reading::load(lane->peer_and_warps) & lane_in_use) == 0) return false;
+    const reading::Row16 first = reading::load_row(lane);
+    const reading::Row16 second = reading::load_row(&lane->want_step);
+    std::memcpy(out, &first, sizeof first);
+    std::memcpy(reinterpret_cast<unsigned char*>(out) + sizeof first, &second, sizeof second);
+    return (out->peer_and_warps & lane_in_use) != 0 && reading::load(lane->token) == out->token &&
+           reading::load(lane->base_step) == out->base_step;
+  }
+  // Only if it belongs to kernel `token`.
+  bool read_lane_of(uint32_t channel, Direction direction, uint32_t index, uint32_t token, Lane* out) const {
+    return read_lane(channel, direction, index, out) && out->token == token;
+  }
+
+  uint32_t warp_poll_tick(uint32_t channel, uint32_t warp) const {
+    return channel < channel_count_ && warp < warps_max ? reading::load(this->channel(channel)->warp_poll_tick[warp]) : 0;
+  }
+
+  StepCounts read_counts(uint32_t channel, uint32_t token) const {
+    StepCounts counts;
+    Lane lane;
+    for (unsigned d = 0; d < directions; ++d)
+      for (uint32_t i = 0; i < lanes_per_direction; ++i) {
+        if (!read_lane(channel, static_cast<Direction>(d), i, &lane)) continue;
+        if (lane.token != token) {
+          if (distance(token, lane.token) <= 0) continue;
+          counts.overwritten = true;
+          return counts;
+        }
+        (d == static_cast<unsigned>(Direction::send) ? counts.send : counts.recv) += lane.current_step - lane.base_step;
+        ++counts.lanes;
+      }
+    return counts;
+  }
+
+ private:
+  struct Part {
+    const char* name;
+    uint32_t offset, stride;
+    size_t record_bytes;
+    uint32_t count;
+    const unsigned char** base;
+    uint32_t* view_stride;
+  };
+
+  const DeviceChannel* channel(uint32_t index) const {
+    return reinterpret_cast<const DeviceChannel*>(channels_ + size_t{index} * channels_stride_);
+  }
+
+  Found read_edge(uint32_t channel, uint32_t token, size_t row_offset, RoundEdge* out) const {
+    if (channel >= channel_count_) return Found::earlier;
+    const auto* row = reinterpret_cast<const unsigned char*>(&this->channel(channel)->rounds[token % rounds_max]) + row_offset;
+    reading::Row16 first = reading::load_row(row);
+    // Token, value, token again: the same bytes twice in a row are not a row in the middle of being stored.
+    for (int attempt = 0; attempt < 4; ++attempt) {
+      const reading::Row16 again = reading::load_row(row);
+      if (first == again) {
+        const auto found = static_cast<uint32_t>(first.low);
+        if (found == token) {
+          out->flags = static_cast<uint32_t>(first.low >> 32);
+          out->device_ns = first.high;
+          return Found::yes;
+        }
+        return found != 0 && distance(token, found) > 0 ? Found::later : Found::earlier;
+      }
+      first = again;
+    }
+    return Found::busy;
+  }
+
+  const FrameHeader* header_ = nullptr;
+  const unsigned char* operations_ = nullptr;
+  const unsigned char* proxies_ = nullptr;
+  const unsigned char* channels_ = nullptr;
+  uint32_t channel_count_ = 0;
+  uint32_t ops_stride_ = 0, proxies_stride_ = 0, channels_stride_ = 0;
+};
+
+// ---- what the lanes of one channel wait for ----------------------------------------------------------------------
+
+// A lane of the kernel in question together with what two looks at it, some time apart, have shown.
+struct LaneObservation {
+  Lane lane{};
+  Direction direction = Direction::recv;
+  uint8_t index = 0;               // lane_index()
+  bool lane_polls = false;         // its own poll_tick moved recently
+  bool warps_poll = false;         // a warp of its group polled recently
+  // filled in by derive_waits
+  WaitKind wait = WaitKind::none;
+  uint32_t want_step = 0;
+  uint32_t seen_step = 0;
+  bool certain = false;
+
+  unsigned group() const { return index / lane_peers; }
+  unsigned peer_index() const { return index % lane_peers; }
+  uint32_t steps() const { return lane.current_step - lane.base_step; }
+};
+
+// `lanes`: all lanes of the kernel on one channel that has begun and not ended.
+//
+// A wait that the lane itself announces (Simple; sends of LL and LL128) counts while the wanted step is not reached and the
+// lane polls. The receive loops of LL and LL128 announce nothing but that a warp polls: then every receive lane of the group may
+// be the one that waits for its next step, unless another lane of the group announces that the group waits there. Simple announces
+// every wait (`all_announced`): there nothing is derived.
+inline void derive_waits(LaneObservation* lanes, size_t count, bool all_announced) {
+  bool announced[lane_groups] = {};
+  unsigned receivers[lane_groups] = {};
+  for (size_t i = 0; i < count; ++i) {
+    LaneObservation& o = lanes[i];
+    const auto kind = static_cast<WaitKind>(o.lane.wait_kind);
+    const bool known = kind == WaitKind::data || kind == WaitKind::credit;
+    const bool explicit_wait = known && o.lane_polls && distance(o.lane.current_step, o.lane.want_step) > 0;
+    o.wait = explicit_wait ? kind : WaitKind::none;
+    o.want_step = explicit_wait ? o.lane.want_step : 0;
+    o.seen_step = explicit_wait ? o.lane.seen_step : 0;
+    o.certain = explicit_wait;
+    announced[o.group() % lane_groups] |= explicit_wait;
+    if (o.direction == Direction::recv) ++receivers[o.group() % lane_groups];
+  }
+  for (size_t i = 0; i < count && !all_announced; ++i) {
+    LaneObservation& o = lanes[i];
+    const unsigned group = o.group() % lane_groups;
+    if (o.direction != Direction::recv || announced[group] || !o.warps_poll) continue;
+    o.wait = WaitKind::data;
+    o.want_step = o.lane.current_step + 1;
+    o.seen_step = o.lane.current_step;
+    o.certain = receivers[group] == 1;
+  }
+}
+
+}  // namespace ccld::abi

@@ -1,0 +1,21 @@
+// cpu_device_matrix TEST: runs one ctest case of real NCCL on the CPU device; prints only what is wrong.
+// cpu_device_matrix --rank SUITE RANK RANKS PIPE: one rank of it.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "test/integration/cpu_device/suites.h"
+
+using namespace ccld::cpu_device_matrix;
+
+int main(int argc, char** argv) {
+  if (argc == 6 && strcmp(argv[1], "--rank") == 0) {
+    return run_rank(argv[2], {atoi(argv[3]), atoi(argv[4]), atoi(argv[5])});
+  }
+  const int result = argc == 2 ? run_test(argv[1]) : -1;
+  if (result < 0) {
+    fprintf(stderr, "usage: cpu_device_matrix TEST (see CMakeLists.txt for their names)\n");
+    return 2;
+  }
+  return result;
+}

@@ -1,0 +1,233 @@
+// The jobs of each ctest case.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "test/integration/cpu_device/suites.h"
+
+namespace ccld::cpu_device_matrix {
+namespace {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+Environment with(Environment environment, const Environment& more) {
+  environment.insert(environment.end(), more.begin(), more.end());
+  return environment;
+}
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    char name[] = "/tmp/ccld-cpu-device-XXXXXX";
+    if (mkdtemp(name) == nullptr) abort();
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    const std::string command = "rm -rf '" + path_ + "'";
+    if (system(command.c_str()) != 0) fprintf(stderr, "cannot remove %s\n", path_.c_str());
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// What all jobs share: small on two cores, and nothing but this machine.
+Environment basics(int channels) {
+  return {{"NCCL_MIN_NCHANNELS", std::to_string(channels)},
+          {"NCCL_MAX_NCHANNELS", std::to_string(channels)},
+          {"NCCL_NTHREADS", "128"},
+          {"NCCL_LL128_NTHREADS", "128"},
+          {"NCCL_SOCKET_IFNAME", "lo"},
+          {"NCCL_IB_DISABLE", "1"},
+          {"NCCL_PAT_ENABLE", "0"},
+          {"NCCL_PROBE_ENABLE", "0"}};
+}
+
+// The tuner's own log proves that the algorithm and protocol under test were the ones that ran.
+bool used_only(const std::string& log_path, const std::string& collective, const std::string& algorithm,
+               const std::string& protocol) {
+  std::ifstream log(log_path);
+  int seen = 0;
+  for (std::string line; std::getline(log, line);) {
+    if (line.find(collective + ": ") == std::string::npos || line.find("-> Algo") == std::string::npos) continue;
+    ++seen;
+    if (line.find("Algo " + algorithm + " ") == std::string::npos ||
+        line.find("proto " + protocol + " ") == std::string::npos) {
+      fprintf(stderr, "expected %s %s: %s\n", algorithm.c_str(), protocol.c_str(), line.c_str());
+      return false;
+    }
+  }
+  if (seen == 0) fprintf(stderr, "the tuner did not log any %s\n", collective.c_str());
+  return seen != 0;
+}
+
+bool run_matrix_job(const std::string& algorithm, const std::string& protocol, int ranks, const std::string& suite,
+                    const Environment& more) {
+  const TemporaryFolder folder;
+  JobSpec job;
+  job.name = algorithm + " " + protocol;
+  for (const auto& [name, value] : more) job.name += " " + name + "=" + value;
+  job.suite = suite;
+  job.ranks = ranks;
+  job.environment = with(with(basics(1), {{"NCCL_ALGO", algorithm == "TREE" ? "RING;allreduce:TREE" : "RING"},
+                                          {"NCCL_PROTO", protocol},
+                                          {"NCCL_DEBUG", "INFO"},
+                                          {"NCCL_DEBUG_SUBSYS", "TUNING"},
+                                          {"NCCL_DEBUG_FILE", folder.path() + "/log.%p"}}),
+                         more);
+  std::string rank_zero;
+  job.meanwhile = [&](const std::vector<pid_t>& pids) { rank_zero = std::to_string(pids[0]); };
+  if (!run_job(job)) return false;
+  std::string protocol_in_log = protocol;
+  for (char& c : protocol_in_log) c = static_cast<char>(toupper(c));
+  return used_only(folder.path() + "/log." + rank_zero, "AllReduce", algorithm, protocol_in_log);
+}
+
+bool matrix_test(const std::string& algorithm) {
+  bool good = true;
+  for (const char* protocol : {"Simple", "LL", "LL128"}) {
+    good = run_matrix_job(algorithm, protocol, 4, algorithm == "TREE" ? "all_reduce" : "every_collective", {}) && good;
+  }
+  return good;
+}
+
+bool ring_test() { return matrix_test("RING"); }
+bool tree_test() { return matrix_test("TREE"); }
+
+bool warp_order_test() {
+  bool good = true;
+  for (const char* seed : {"1", "20260"}) {
+    for (const char* protocol : {"Simple", "LL", "LL128"}) {
+      good = run_matrix_job("RING", protocol, 3, "smoke", {{"CCLD_CPU_DEVICE_ORDER_SEED", seed}}) && good;
+    }
+    good = run_matrix_job("TREE", "LL128", 4, "smoke", {{"CCLD_CPU_DEVICE_ORDER_SEED", seed}}) && good;
+  }
+  return good;
+}
+
+bool simple_job(const std::string& name, const std::string& suite, int ranks, const Environment& more,
+                int channels = 2) {
+  JobSpec job;
+  job.name = name;
+  job.suite = suite;
+  job.ranks = ranks;
+  job.environment = with(basics(channels), more);
+  return run_job(job);
+}
+
+bool transports_test() {
+  bool good = true;
+  good = simple_job("P2P over cuMem", "smoke", 3, {{"NCCL_P2P_LEVEL", "SYS"}}) && good;
+  good = simple_job("P2P over cudaIpc", "smoke", 3, {{"NCCL_P2P_LEVEL", "SYS"}, {"NCCL_CUMEM_ENABLE", "0"}}) && good;
+  good = simple_job("SHM", "smoke", 3, {{"NCCL_P2P_DISABLE", "1"}}) && good;
+  good = simple_job("default stream", "default_stream", 2, {}) && good;
+  good = simple_job("sockets", "smoke", 3, {{"NCCL_P2P_DISABLE", "1"}, {"NCCL_SHM_DISABLE", "1"}}) && good;
+  return good;
+}
+
+bool graph_test() {
+  bool good = true;
+  good = simple_job("graph", "graph", 3, {}) && good;
+  good = simple_job("graph over sockets", "graph", 2, {{"NCCL_P2P_DISABLE", "1"}, {"NCCL_SHM_DISABLE", "1"}}) && good;
+  return good;
+}
+
+bool one_process_test() { return simple_job("four GPUs in one process", "one_process", 1, {}); }
+
+bool abort_test() {
+  bool good = true;
+  for (const char* protocol : {"Simple", "LL", "LL128"}) {
+    const TemporaryFolder folder;
+    good = simple_job(std::string("abort ") + protocol, "abort", 3,
+                      {{"NCCL_ALGO", "RING"}, {"NCCL_PROTO", protocol}, {meeting_folder_variable, folder.path()}}) &&
+           good;
+  }
+  return good;
+}
+
+bool kill_test() {
+  JobSpec job;
+  job.name = "kill";
+  job.suite = "kill";
+  job.ranks = 4;
+  job.environment = basics(2);
+  job.killed_ranks = {1};
+  return run_job(job);
+}
+
+// A job of checked AllReduces; `disturb` runs in the middle of them and must hold one up for more than 1.2 s.
+bool disturbed_test(const std::string& name, int channels,
+                    const std::function<void(pid_t rank_one, const std::string& control_file)>& disturb) {
+  const TemporaryFolder folder;
+  const std::string fifo_path = folder.path() + "/ready", control_file = folder.path() + "/control";
+  if (mkfifo(fifo_path.c_str(), 0600) != 0) abort();
+  const int fifo = open(fifo_path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  JobSpec job;
+  job.name = name;
+  job.suite = "disturbed";
+  job.ranks = 3;
+  job.environment = with(basics(channels), {{ready_variable, fifo_path}});
+  job.control_rank_file = control_file;
+  job.meanwhile = [&](const std::vector<pid_t>& pids) {
+    pollfd ready{fifo, POLLIN, 0};
+    if (poll(&ready, 1, 30000) == 1) disturb(pids[1], control_file);
+  };
+  const bool good = run_job(job);
+  close(fifo);
+  return good;
+}
+
+constexpr useconds_t disturbance_us = 1500000;
+
+bool stop_test() {
+  return disturbed_test("stop and continue", 1, [](pid_t rank_one, const std::string&) {
+    kill(rank_one, SIGSTOP);
+    usleep(disturbance_us);
+    kill(rank_one, SIGCONT);
+  });
+}
+
+bool freeze_test(const std::string& name, const std::string& line) {
+  return disturbed_test(name, 2, [&](pid_t, const std::string& control_file) {
+    std::ofstream(control_file) << line << '\n';
+    usleep(disturbance_us);
+    unlink(control_file.c_str());
+  });
+}
+
+bool frozen_channel_test() { return freeze_test("frozen channel", "freeze_block 1"); }
+bool frozen_device_test() { return freeze_test("frozen device", "freeze_device"); }
+
+}  // namespace
+
+int run_test(const std::string& name) {
+  static const std::map<std::string, bool (*)()> tests = {
+      {"ring", ring_test},
+      {"tree", tree_test},
+      {"warp_order", warp_order_test},
+      {"transports", transports_test},
+      {"graph", graph_test},
+      {"abort", abort_test},
+      {"kill", kill_test},
+      {"stop", stop_test},
+      {"frozen_channel", frozen_channel_test},
+      {"frozen_device", frozen_device_test},
+      {"one_process", one_process_test},
+  };
+  const auto found = tests.find(name);
+  if (found == tests.end()) return -1;
+  return found->second() ? 0 : 1;
+}
+
+}  // namespace ccld::cpu_device_matrix

@@ -1,0 +1,471 @@
+// `ccld` as its users meet it: the executable itself, real sockets, real telemetry.
+#define CATCH_CONFIG_MAIN
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <sstream>
+
+#include "httplib.h"
+#include "nlohmann/json.hpp"
+#include "test/integration/serve/child_process.h"
+#include "test/unit/server/wire_batch.h"
+#include "zmq.hpp"
+
+namespace ccld::test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+const std::string ccld = CCLD_EXECUTABLE;
+
+struct Folder {
+  Folder() {
+    char text[] = "/tmp/ccld-serve-XXXXXX";
+    path = mkdtemp(text);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string file(const std::string& name) const { return path / name; }
+  std::filesystem::path path;
+};
+
+std::string content(const std::string& path) {
+  std::ostringstream out;
+  out << std::ifstream(path).rdbuf();
+  return out.str();
+}
+
+size_t lines(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// `ccld serve` on free ports, ready to be used.
+class Service {
+ public:
+  explicit Service(std::vector<std::string> flags = {}, bool own_ports = true) : child(command(std::move(flags), own_ports)) {
+    const std::string line = child.wait_for_error("ccld: listening on ");
+    std::istringstream words(line.empty() ? "" : line.substr(line.find(" on ") + 4));
+    std::string and_word;
+    words >> telemetry >> and_word >> http;
+    if (http.empty()) FAIL("the service did not start: " << child.error());
+  }
+
+  Json get(const std::string& path) const {
+    const auto answer = httplib::Client(http).Get(path);
+    REQUIRE(answer);
+    return Json::parse(answer->body);
+  }
+  std::string get_text(const std::string& path) const {
+    const auto answer = httplib::Client(http).Get(path);
+    REQUIRE(answer);
+    return answer->body;
+  }
+  // Asks until the status is as wished.
+  Json status_when(const std::function<bool(const Json&)>& wished) const {
+    const auto deadline = Clock::now() + std::chrono::seconds(10);
+    Json status;
+    do {
+      status = get("/v1/status?ranks=1");
+      if (wished(status)) return status;
+      usleep(10'000);
+    } while (Clock::now() < deadline);
+    FAIL("the status did not become as wished: " << status.dump());
+    return status;
+  }
+  Finished ask(std::vector<std::string> words) const {
+    words.insert(words.begin(), ccld);
+    words.insert(words.end(), {"--http", http});
+    return run(words);
+  }
+
+  ChildProcess child;
+  std::string telemetry, http;
+
+ private:
+  static std::vector<std::string> command(std::vector<std::string> flags, bool own_ports) {
+    std::vector<std::string> words = {ccld, "serve"};
+    if (own_ports) words.insert(words.end(), {"--listen", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0"});
+    words.insert(words.end(), flags.begin(), flags.end());
+    return words;
+  }
+};
+
+class Sender {
+ public:
+  explicit Sender(const std::string& endpoint) : socket_(context_, zmq::socket_type::push) {
+    socket_.set(zmq::sockopt::linger, 0);
+    socket_.set(zmq::sockopt::reconnect_ivl, 10);
+    socket_.connect(endpoint);
+  }
+  void send(const Bytes& bytes, zmq::send_flags flags = zmq::send_flags::none) {
+    REQUIRE(socket_.send(zmq::buffer(bytes), flags).has_value());
+  }
+
+ private:
+  zmq::context_t context_;
+  zmq::socket_t socket_;
+};
+
+WireProcess process_of(int32_t rank, uint64_t batch_seq) {
+  return {.pid = 4711u + static_cast<uint32_t>(rank), .batch_seq = batch_seq};
+}
+
+// All ranks of a communicator come up, finish two operations and have a third in flight; counts of the finished ones are
+// as given, one per rank.
+void send_ranks(Sender& sender, const std::vector<uint64_t>& counts, uint64_t comm_uid = 0xabc, uint64_t batch_seq = 1) {
+  const auto rank_count = static_cast<int32_t>(counts.size());
+  for (int32_t rank = 0; rank < rank_count; ++rank) {
+    WireBatch b;
+    add_comm_up(b, {.comm_uid = comm_uid, .rank = rank, .rank_count = rank_count, .local_rank = rank, .cuda_device = rank});
+    WireRounds rounds;
+    rounds.comm_uid = comm_uid;
+    rounds.rank = rank;
+    rounds.signatures = {wire_signature(counts[static_cast<size_t>(rank)])};
+    add_rounds(b, rounds);
+    add_in_flight(b, {.comm_uid = comm_uid, .rank = rank});
+    sender.send(b.finish(process_of(rank, batch_seq)));
+  }
+}
+
+int free_port() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&address), length) == 0);
+  REQUIRE(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+// The command ends with `status` and says one line that contains `part`.
+void require_refused(const std::vector<std::string>& command, int status, const std::string& part) {
+  const Finished finished = run(command);
+  INFO(finished.error);
+  CHECK(finished.status == status);
+  CHECK(lines(finished.error) == 1);
+  CHECK(finished.error.find("ccld: ") == 0);
+  CHECK(contains(finished.error, part));
+  CHECK(finished.output.empty());
+}
+
+}  // namespace
+
+TEST_CASE("The service says where it listens and ends at once when asked to") {
+  const Folder folder;
+  for (const int number : {SIGTERM, SIGINT}) {
+    Service service({"--ready-file", folder.file("ready")});
+    const Json ready = Json::parse(content(folder.file("ready")));
+    CHECK(ready["pid"] == service.child.pid());
+    CHECK(ready["telemetry"] == service.telemetry);
+    CHECK(ready["http"] == service.http);
+    CHECK(service.get_text("/healthz") == "ok\n");
+    const auto asked = Clock::now();
+    service.child.signal(number);
+    CHECK(service.child.wait() == 0);
+    CHECK(Clock::now() - asked < std::chrono::seconds(1));
+    CHECK_FALSE(std::filesystem::exists(folder.file("ready")));
+  }
+}
+
+TEST_CASE("Telemetry shows in the status, in the table for people, and in the metrics") {
+  Service service;
+  Sender sender(service.telemetry);
+  send_ranks(sender, {1024, 1024});
+  const Json status = service.status_when([](const Json& s) { return s["ingest"]["batches"] == 2; });
+  CHECK(status["version"] == "0.1.0");
+  CHECK(status["process_count"] == 2);
+  REQUIRE(status["communicators"].size() == 1);
+  const Json& comm = status["communicators"][0];
+  CHECK(comm["communicator"] == "0000000000000abc");
+  CHECK(comm["comm_name"] == "tp0");
+  CHECK(comm["job"] == "demo");
+  CHECK(comm["rank_count"] == 2);
+  CHECK(comm["ranks_seen"] == 2);
+  REQUIRE(comm["ranks"].size() == 2);
+  CHECK(comm["ranks"][1]["pid"] == 4712);
+  CHECK(comm["ranks"][1]["up"] == true);
+
+  const Finished table = service.ask({"status", "--ranks"});
+  CHECK(table.status == 0);
+  CHECK(table.error.empty());
+  CHECK(contains(table.output, "2 processes, 2 batches, 0 lost, 0 rejected"));
+  CHECK(contains(table.output, "0000000000000abc  tp0"));
+  CHECK(contains(table.output, "4712"));
+  const Finished json = service.ask({"status", "--json"});
+  CHECK(json.status == 0);
+  CHECK(Json::parse(json.output)["process_count"] == 2);
+  CHECK(contains(service.get_text("/metrics"), "\nccld_ranks 2\n"));
+}
+
+TEST_CASE("Operations in flight are shown with their age") {
+  Service service;
+  Sender sender(service.telemetry);
+  send_ranks(sender, {1024, 1024});
+  const Json status = service.status_when([](const Json& s) {
+    return !s["communicators"].empty() && !s["communicators"][0]["in_flight"].is_null();
+  });
+  const Json& flight = status["communicators"][0]["in_flight"];
+  CHECK(flight["op_seq"] == 3);
+  CHECK(flight["operation"]["function"] == "AllReduce");
+  CHECK(flight["age_ms"] >= 200);
+}
+
+TEST_CASE("Bad messages are counted by reason, logged once per cause, and nothing else suffers") {
+  Service service;
+  Sender sender(service.telemetry);
+  const Bytes whole = full_batch();
+  for (size_t at = 0; at < whole.size(); at += 7) {
+    sender.send(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(at)));
+    Bytes damaged = whole;
+    damaged[at] ^= 0xff;
+    sender.send(damaged);
+  }
+  const std::string junk = "GET / HTTP/1.1";
+  for (int i = 0; i < 5; ++i) sender.send(Bytes(junk.begin(), junk.end()));
+  sender.send(whole, zmq::send_flags::sndmore);
+  sender.send(whole);
+  send_ranks(sender, {1024, 1024}, 0xdef, 5000);
+  const Json status = service.status_when([](const Json& s) {
+    return std::any_of(s["communicators"].begin(), s["communicators"].end(),
+                       [](const Json& c) { return c["communicator"] == "0000000000000def" && c["ranks_seen"] == 2; });
+  });
+  const Json& rejected = status["ingest"]["rejected"];
+  CHECK(rejected["identifier"] >= 5);
+  CHECK(rejected["structure"] > 10);
+  CHECK(rejected["multipart"] == 1);
+  CHECK(contains(service.get_text("/metrics"), "ccld_messages_rejected_total{reason=\"multipart\"} 1\n"));
+  service.child.signal(SIGTERM);
+  CHECK(service.child.wait() == 0);
+  std::istringstream log(service.child.error());
+  std::string line;
+  size_t refused_lines = 0;
+  while (std::getline(log, line)) refused_lines += contains(line, "telemetry refused (structure)") ? 1 : 0;
+  CHECK(refused_lines == 1);
+}
+
+TEST_CASE("Messages about ranks that cannot be do not end the service") {
+  Service service;
+  Sender sender(service.telemetry);
+  send_ranks(sender, {1024, 1024});
+  uint64_t seq = 2;
+  for (const int32_t rank : {2, 1000, (1 << 20) - 1}) {
+    WireBatch b;
+    WireRounds rounds;
+    rounds.rank = rank;
+    add_rounds(b, rounds);
+    add_in_flight(b, {.rank = rank});
+    add_comm_down(b, rank);
+    sender.send(b.finish(process_of(0, seq++)));
+  }
+  // A communicator that contradicts itself, and lanes that point outside it.
+  WireBatch b;
+  add_comm_up(b, {.rank = 5, .rank_count = 6});
+  add_in_flight(b, {.lanes = {wire::LaneState(3, 10, 8, 11, 10, 1 << 19, 240, 1, 250, 1, 0, 2, 3, 1, 1, 0)}});
+  sender.send(b.finish(process_of(0, seq++)));
+  service.status_when([](const Json& s) { return s["ingest"]["batches"] == 6; });
+  CHECK(service.get_text("/healthz") == "ok\n");
+}
+
+TEST_CASE("Ranks that disagree about an operation become a verdict that can be read and explained") {
+  const Folder folder;
+  Service service({"--set", "mismatch_settle_s=0", "--rules", "measured"});
+  Sender sender(service.telemetry);
+  send_ranks(sender, {1024, 1024, 2048});
+  const std::string line = service.child.wait_for_output("\"H2\"");
+  REQUIRE_FALSE(line.empty());
+  const Json verdict = Json::parse(line);
+  CHECK(verdict["class"] == "H2");
+  CHECK(verdict["rules"] == "measured");
+  CHECK(verdict["job"] == "demo");
+  CHECK(verdict["communicator"] == "0000000000000abc");
+  CHECK(verdict["op_seq"] == 1);
+  CHECK(verdict["operation"]["function"] == "AllReduce");
+  CHECK(verdict["ranks"] == Json::parse("[2]"));
+  CHECK(verdict["culprits"][0]["pid"] == 4713);
+  CHECK_FALSE(verdict["evidence"].empty());
+
+  const std::string id = verdict["incident"].dump();
+  const Finished text = service.ask({"explain", id});
+  CHECK(text.status == 0);
+  CHECK(text.output.find("Incident " + id + ": H2 ") == 0);
+  CHECK(contains(text.output, "\nWho "));
+  CHECK(contains(text.output, "\nWhy "));
+  const Finished list = service.ask({"explain"});
+  CHECK(list.status == 0);
+  CHECK(contains(list.output, "INCIDENT"));
+  CHECK(contains(list.output, "H2"));
+  CHECK(Json::parse(service.ask({"explain", id, "--json"}).output)["class"] == "H2");
+  CHECK(Json::parse(service.ask({"explain", "--json"}).output)[0]["class"] == "H2");
+  CHECK(service.get("/v1/incidents")["incidents"][0]["class"] == "H2");
+
+  const Finished unknown = service.ask({"explain", "4242"});
+  CHECK(unknown.status == 1);
+  CHECK(unknown.error == "ccld: there is no incident 4242\n");
+
+  // The same from the file, when the service is gone.
+  std::ofstream(folder.file("v.jsonl")) << service.child.output();
+  service.child.signal(SIGTERM);
+  CHECK(service.child.wait() == 0);
+  const Finished later = run({ccld, "explain", id, "--file", folder.file("v.jsonl")});
+  CHECK(later.status == 0);
+  CHECK(later.output.find("Incident " + id + ": H2 ") == 0);
+}
+
+TEST_CASE("Settings and flags come from the config file, and the command line wins") {
+  const Folder folder;
+  std::ofstream(folder.file("ccld.toml")) << "listen = \"tcp://127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\nrules = \"paper\"\n"
+                                          << "verdicts = \"" << folder.file("verdicts.jsonl") << "\"\n[settings]\nhang_confirm_s = 1\n";
+  {
+    Service service({"--config", folder.file("ccld.toml"), "--set", "hang_suspect_s=0.5"}, false);
+    CHECK(service.get("/v1/status")["rules"] == "paper");
+    CHECK(std::filesystem::exists(folder.file("verdicts.jsonl")));
+  }
+  {
+    Service service({"--config", folder.file("ccld.toml"), "--rules", "measured", "--set", "hang_suspect_s=0.5"}, false);
+    CHECK(service.get("/v1/status")["rules"] == "measured");
+  }
+  // hang_confirm_s of the file is in force: it contradicts the default of hang_suspect_s.
+  require_refused({ccld, "serve", "--config", folder.file("ccld.toml")}, 2, "hang_confirm_s");
+}
+
+TEST_CASE("A wrong setting, flag or config is one line that names it, and status 2") {
+  const Folder folder;
+  std::ofstream(folder.file("bad.toml")) << "colour = \"blue\"\n";
+  require_refused({ccld, "serve", "--set", "no_such=1"}, 2, "no_such");
+  require_refused({ccld, "serve", "--set", "hang_suspect_s=-3"}, 2, "hang_suspect_s");
+  require_refused({ccld, "serve", "--set", "hang_suspect_s"}, 2, "hang_suspect_s");
+  require_refused({ccld, "serve", "--rules", "guess"}, 2, "--rules");
+  require_refused({ccld, "serve", "--listen", "nowhere"}, 2, "--listen");
+  require_refused({ccld, "serve", "--listen", "tcp://127.0.0.1:99999"}, 2, "--listen");
+  require_refused({ccld, "serve", "--listen", "udp://127.0.0.1:5566"}, 2, "--listen");
+  require_refused({ccld, "serve", "--http", "nowhere"}, 2, "--http");
+  require_refused({ccld, "serve", "--log-level", "loud"}, 2, "--log-level");
+  require_refused({ccld, "serve", "--config", folder.file("none.toml")}, 2, "none.toml");
+  require_refused({ccld, "serve", "--config", folder.file("bad.toml")}, 2, "colour");
+  require_refused({ccld, "serve", "--no-such-flag"}, 2, "--no-such-flag");
+  require_refused({ccld, "status", "--http", "nowhere"}, 2, "--http");
+  require_refused({ccld}, 2, "subcommand");
+}
+
+TEST_CASE("An occupied port or a file that cannot be written is one line that names the flag, and status 1") {
+  Service first;
+  const std::string http = first.http.substr(std::string("http://").size());
+  require_refused({ccld, "serve", "--listen", first.telemetry, "--http", "127.0.0.1:0"}, 1,
+                  "--listen: cannot listen on '" + first.telemetry + "': Address already in use");
+  require_refused({ccld, "serve", "--listen", "tcp://127.0.0.1:0", "--http", http}, 1,
+                  "--http: cannot listen on '" + http + "': Address already in use");
+  const std::vector<std::string> free_ports = {ccld, "serve", "--listen", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0"};
+  const auto with = [&free_ports](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), free_ports.begin(), free_ports.end());
+    return flags;
+  };
+  require_refused(with({"--verdicts", "/no/such/folder/v.jsonl"}), 1, "--verdicts: cannot write to '/no/such/folder/v.jsonl'");
+  require_refused(with({"--ready-file", "/no/such/folder/ready"}), 1, "--ready-file");
+}
+
+TEST_CASE("Without a service, questions end with one line and status 1") {
+  const std::string url = "http://127.0.0.1:" + std::to_string(free_port());
+  require_refused({ccld, "status", "--http", url}, 1, url);
+  require_refused({ccld, "explain", "--http", url}, 1, url);
+  require_refused({ccld, "explain", "1", "--http", url}, 1, url);
+  require_refused({ccld, "explain", "--file", "/no/such/file"}, 1, "/no/such/file");
+}
+
+TEST_CASE("Help and version are status 0") {
+  CHECK(run({ccld, "--version"}).output == "ccld 0.1.0\n");
+  CHECK(run({ccld, "--help"}).status == 0);
+  const Finished help = run({ccld, "serve", "--help"});
+  CHECK(help.status == 0);
+  CHECK(contains(help.output, "--verdicts"));
+  const Finished settings = run({ccld, "settings"});
+  CHECK(settings.status == 0);
+  CHECK(contains(settings.output, "hang_confirm_s = 300"));
+}
+
+TEST_CASE("A restarted service takes up where the senders are and appends to its verdicts") {
+  const Folder folder;
+  const std::string verdicts = folder.file("v.jsonl");
+  const std::vector<std::string> flags = {"--listen", "tcp://127.0.0.1:" + std::to_string(free_port()), "--http", "127.0.0.1:0",
+                                          "--verdicts", verdicts, "--set", "mismatch_settle_s=0"};
+  std::unique_ptr<Sender> sender;
+  {
+    Service service(flags, false);
+    sender = std::make_unique<Sender>(service.telemetry);
+    send_ranks(*sender, {1024, 2048});
+    service.status_when([](const Json& s) { return s["incidents_total"] >= 1; });
+    service.child.signal(SIGTERM);
+    REQUIRE(service.child.wait() == 0);
+  }
+  const std::string before = content(verdicts);
+  CHECK(lines(before) >= 1);
+  Service service(flags, false);
+  send_ranks(*sender, {1024, 4096}, 0xabc, 7);  // the connection is made anew by ZeroMQ
+  const Json status = service.status_when([](const Json& s) { return s["incidents_total"] >= 1; });
+  CHECK(status["ingest"]["lost_batches"] == 0);
+  CHECK(content(verdicts).find(before) == 0);
+  CHECK(lines(content(verdicts)) > lines(before));
+}
+
+TEST_CASE("A client that never finishes its request delays neither telemetry nor the end") {
+  Service service;
+  const int port = std::stoi(service.http.substr(service.http.rfind(':') + 1));
+  std::vector<int> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(connect(clients.back(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+    REQUIRE(write(clients.back(), "GET /v1/st", 10) == 10);
+  }
+  Sender sender(service.telemetry);
+  send_ranks(sender, {1024, 1024});
+  service.status_when([](const Json& s) { return s["ingest"]["batches"] == 2; });
+  for (const int fd : clients) REQUIRE(write(fd, "atus", 4) >= -1);
+  const auto asked = Clock::now();
+  service.child.signal(SIGTERM);
+  CHECK(service.child.wait() == 0);
+  CHECK(Clock::now() - asked < std::chrono::seconds(1));
+  for (const int fd : clients) close(fd);
+}
+
+TEST_CASE("Every batch of a busy sender arrives once") {
+  Service service;
+  Sender sender(service.telemetry);
+  constexpr uint64_t batches = 3000;
+  for (uint64_t seq = 1; seq <= batches; ++seq) {
+    WireBatch b;
+    add_agent_health(b);
+    sender.send(b.finish(process_of(0, seq)));
+  }
+  const Json status = service.status_when([](const Json& s) { return s["ingest"]["batches"] == batches; });
+  CHECK(status["ingest"]["lost_batches"] == 0);
+  CHECK(status["ingest"]["repeated_batches"] == 0);
+}
+
+TEST_CASE("Unknown questions are answered with an error, not with silence") {
+  Service service;
+  httplib::Client client(service.http);
+  const auto nothing = client.Get("/v1/nothing");
+  REQUIRE(nothing);
+  CHECK(nothing->status == 404);
+  CHECK(Json::parse(nothing->body)["error"] == "no answer for GET /v1/nothing");
+  const auto no_number = client.Get("/v1/incidents/abc");
+  REQUIRE(no_number);
+  CHECK(no_number->status == 400);
+  const auto unknown = client.Get("/v1/incidents/1");
+  REQUIRE(unknown);
+  CHECK(unknown->status == 404);
+}
+
+}  // namespace ccld::test

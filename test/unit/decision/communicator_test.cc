@@ -1,0 +1,143 @@
+#include "decision/model/communicator.h"
+
+#include <catch2/catch.hpp>
+
+#include "test/support/telemetry/fake_cluster.h"
+
+namespace ccld::decision {
+
+namespace {
+
+struct Fixture {
+  Settings settings;
+  ProcessTable processes{settings};
+  Communicator comm{CommUid{1}, settings};
+
+  ProcessModel& process(uint32_t pid, Nanoseconds now_ns = ns_per_s) {
+    Batch b;
+    b.process = {"host", "boot", pid, pid};
+    b.sent_monotonic_ns = static_cast<uint64_t>(now_ns);
+    return *processes.heard(b, now_ns);
+  }
+  void up(int rank, int ranks) {
+    CommUp m;
+    m.comm = CommUid{1};
+    m.rank = Rank{rank};
+    m.rank_count = ranks;
+    comm.up(m, process(1 + rank), ns_per_s);
+  }
+  void snapshot(int rank, uint64_t entered, uint64_t completed, Nanoseconds at_ns, uint32_t moved_age_ms = 0, uint64_t movement = 0) {
+    InFlight m;
+    m.comm = CommUid{1};
+    m.rank = Rank{rank};
+    m.sample_monotonic_ns = static_cast<uint64_t>(at_ns);
+    m.entered = m.launched = OpSeq{entered};
+    m.completed = OpSeq{completed};
+    m.moved_age_ms = moved_age_ms;
+    m.movement = movement;
+    comm.in_flight(m, process(1 + rank, at_ns), at_ns);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("Ranks are in flight between entering and completing") {
+  Fixture f;
+  f.up(0, 2);
+  f.up(1, 2);
+  CHECK(f.comm.ranks_in_flight() == 0);
+  f.snapshot(0, 5, 4, 2 * ns_per_s);
+  CHECK(f.comm.ranks_in_flight() == 1);
+  f.snapshot(0, 5, 5, 3 * ns_per_s);
+  CHECK(f.comm.ranks_in_flight() == 0);
+  CHECK(f.comm.entered_max() == OpSeq{5});
+}
+
+TEST_CASE("A snapshot that arrives late or twice changes nothing") {
+  Fixture f;
+  f.up(0, 2);
+  f.snapshot(0, 5, 5, 3 * ns_per_s);
+  f.snapshot(0, 5, 4, 2 * ns_per_s);
+  CHECK(f.comm.ranks_in_flight() == 0);
+  CHECK(f.comm.rank(Rank{0})->completed == OpSeq{5});
+}
+
+TEST_CASE("The last movement is that of the sender's clock, not of the arrival") {
+  Fixture f;
+  f.up(0, 2);
+  f.snapshot(0, 5, 4, 10 * ns_per_s, 3000, 7);
+  CHECK(f.comm.moved_ns() == 7 * ns_per_s);
+  f.snapshot(0, 5, 4, 11 * ns_per_s, 4000, 7);
+  CHECK(f.comm.moved_ns() == 7 * ns_per_s);
+}
+
+TEST_CASE("Nonsense is refused: ranks out of range, absurd sizes, a second owner of a rank") {
+  Fixture f;
+  f.up(0, 2);
+  f.up(7, 2);
+  CHECK(f.comm.ranks().size() == 2);
+  CommUp m;
+  m.comm = CommUid{1};
+  m.rank = Rank{-4};
+  m.rank_count = 2;
+  f.comm.up(m, f.process(1), ns_per_s);
+  m.rank = Rank{0};
+  m.rank_count = 1 << 30;
+  f.comm.up(m, f.process(1), ns_per_s);
+  CHECK(f.comm.rank_count() == 2);
+  m.rank_count = 2;
+  f.comm.up(m, f.process(99), ns_per_s);
+  CHECK(f.comm.rank(Rank{0})->process->id.pid == 1);
+}
+
+TEST_CASE("One rank that finished an operation that needs everybody proves that all have begun it") {
+  Fixture f;
+  f.up(0, 2);
+  f.up(1, 2);
+  Rounds m;
+  m.comm = CommUid{1};
+  m.rank = Rank{0};
+  Round r;
+  r.op = OpSeq{9};
+  r.signature = fake::all_reduce();
+  r.begin_device_ns = 5;
+  r.end_device_ns = 9;
+  m.rounds = {r};
+  f.comm.rounds(m, f.process(1), ns_per_s);
+  CHECK(f.comm.begun_by_all() == OpSeq{9});
+  m.rounds[0].op = OpSeq{10};
+  m.rounds[0].signature.function = abi::Function::broadcast;
+  f.comm.rounds(m, f.process(1), ns_per_s);
+  CHECK(f.comm.begun_by_all() == OpSeq{9});
+}
+
+TEST_CASE("A rank that left in good order is not in flight, and does not come back") {
+  Fixture f;
+  f.up(0, 2);
+  f.snapshot(0, 5, 4, 2 * ns_per_s);
+  CommDown d;
+  d.comm = CommUid{1};
+  d.rank = Rank{0};
+  d.state = abi::CommState::destroyed;
+  d.last_entered = OpSeq{5};
+  f.comm.down(d, f.process(1), 3 * ns_per_s);
+  CHECK(f.comm.ranks_in_flight() == 0);
+  f.up(0, 2);  // repeated announcement, overtaken
+  CHECK(f.comm.rank(Rank{0})->left());
+}
+
+TEST_CASE("A barrier is a small AllReduce, and the paper's bound excludes four bytes") {
+  Fixture f;
+  Signature s = fake::all_reduce(1);
+  CHECK(f.comm.is_barrier(s, false));
+  CHECK_FALSE(f.comm.is_barrier(s, true));
+  s.datatype = abi::Datatype::int8;
+  CHECK(f.comm.is_barrier(s, true));
+  s.count = 1 << 20;
+  CHECK_FALSE(f.comm.is_barrier(s, false));
+  s = fake::all_reduce(1);
+  s.function = abi::Function::broadcast;
+  CHECK_FALSE(f.comm.is_barrier(s, false));
+}
+
+}  // namespace ccld::decision

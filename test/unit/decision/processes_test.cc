@@ -1,0 +1,105 @@
+#include "decision/model/processes.h"
+
+#include <catch2/catch.hpp>
+
+namespace ccld::decision {
+
+namespace {
+
+Batch from(uint32_t pid, uint64_t seq = 1, const char* boot = "a", uint64_t mono = 0) {
+  Batch b;
+  b.process = {std::string("host-") + boot, boot, pid, pid};
+  b.batch_seq = seq;
+  b.sent_monotonic_ns = mono;
+  return b;
+}
+
+AgentHealth says(uint32_t pid, char state, uint32_t age_ms = 0) {
+  AgentHealth h;
+  h.siblings.push_back({pid, pid, state, age_ms});
+  return h;
+}
+
+}  // namespace
+
+TEST_CASE("A stopped process is known from its sibling until it speaks again") {
+  Settings s;
+  ProcessTable table(s);
+  ProcessModel& a = *table.heard(from(1), 1 * ns_per_s);
+  ProcessModel& b = *table.heard(from(2), 1 * ns_per_s);
+  table.health(a, says(2, 'T', 500), 3 * ns_per_s);
+  CHECK(b.stopped());
+  CHECK(b.state_since_ns == 3 * ns_per_s - ns_per_s / 2);
+  table.heard(from(2, 2), 4 * ns_per_s);
+  CHECK_FALSE(b.stopped());
+}
+
+TEST_CASE("Siblings speak only of processes of their own machine") {
+  Settings s;
+  ProcessTable table(s);
+  ProcessModel& a = *table.heard(from(1, 1, "a"), ns_per_s);
+  ProcessModel& same_pid_elsewhere = *table.heard(from(2, 1, "b"), ns_per_s);
+  table.health(a, says(2, 'X'), 3 * ns_per_s);
+  CHECK_FALSE(same_pid_elsewhere.gone());
+}
+
+TEST_CASE("An old report of a stop does not count against a process that has just spoken") {
+  Settings s;
+  ProcessTable table(s);
+  ProcessModel& a = *table.heard(from(1), ns_per_s);
+  ProcessModel& b = *table.heard(from(2), 5 * ns_per_s);
+  table.health(a, says(2, 'T', 1000), 5 * ns_per_s + 1);
+  CHECK_FALSE(b.stopped());
+}
+
+TEST_CASE("Silence is measured against the newest telemetry of anybody") {
+  Settings s;
+  ProcessTable table(s);
+  ProcessModel& a = *table.heard(from(1), ns_per_s);
+  CHECK_FALSE(table.silent(a));
+  table.heard(from(2), 20 * ns_per_s);
+  CHECK(table.silent(a));
+  CHECK_FALSE(table.host_silent(a));  // its host talks through process 2
+  ProcessModel& c = *table.heard(from(3, 1, "c"), 20 * ns_per_s);
+  table.heard(from(1, 2), 40 * ns_per_s);
+  CHECK(table.host_silent(c));
+}
+
+TEST_CASE("Lost, repeated and reordered batches are told apart") {
+  Settings s;
+  ProcessTable table(s);
+  for (uint64_t seq : {1, 2, 4, 3, 4, 4, 7}) table.heard(from(1, seq), ns_per_s);
+  CHECK(table.all().begin()->second->lost_batches() == 2);  // 5 and 6
+}
+
+TEST_CASE("A sender's clock is mapped by the batch with the least delay") {
+  ClockMap clock;
+  clock.observe(1'000, 5'500);
+  clock.observe(2'000, 6'100);  // 400 less delay
+  clock.observe(3'000, 9'000);
+  CHECK(clock.to_local(3'000, 9'000) == 7'100);
+  CHECK(clock.to_local(9'000, 9'000) == 9'000);  // never in the future
+}
+
+TEST_CASE("Time in other communicators' kernels is counted once, however they overlap") {
+  KernelLog log;
+  log.add(CommUid{2}, 0, 10, 20);
+  log.add(CommUid{3}, 0, 15, 30);
+  log.add(CommUid{1}, 0, 12, 14);  // its own
+  log.add(CommUid{2}, 1, 0, 100);  // another GPU
+  CHECK(log.busy_in_others_ns(CommUid{1}, 0, 0, 100) == 20);
+  CHECK(log.busy_in_others_ns(CommUid{1}, 0, 18, 25) == 7);
+}
+
+TEST_CASE("Processes without communicator are forgotten, and their number is bounded") {
+  Settings s;
+  s.processes_max = 2;
+  ProcessTable table(s);
+  CHECK(table.heard(from(1), ns_per_s));
+  CHECK(table.heard(from(2), ns_per_s));
+  CHECK_FALSE(table.heard(from(3), ns_per_s));
+  table.forget(ns_per_s + seconds_to_ns(s.forget_s) + 1);
+  CHECK(table.all().empty());
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,273 @@
+#include "decision/detect/slow.h"
+
+#include <catch2/catch.hpp>
+
+#include "decision/locate/slow.h"
+#include "test/unit/decision/verdicts.h"
+
+namespace ccld::decision {
+
+using fake::Cluster;
+using fake::Comm;
+using fake::RoundShape;
+
+namespace {
+
+constexpr Nanoseconds usual_gap = 10 * ns_per_ms;
+
+Settings quick() {
+  Settings s;
+  s.slow_window_s = 5;
+  return s;
+}
+
+RoundShape late(std::set<int> ranks, Nanoseconds by, RoundShape shape = {}) {
+  shape.gap_ns = [=](int r, uint64_t) { return usual_gap + (ranks.contains(r) ? by : 0); };
+  return shape;
+}
+
+// The wire from rank 3 to rank 4: its steps queue there, and the round takes longer.
+RoundShape throttled(RoundShape shape = {}) {
+  shape.comm_ns = 60 * ns_per_ms;
+  shape.stage_ns[{Edge{3, 4, 0}, Stage::wire}] = 20 * ns_per_ms;
+  return shape;
+}
+
+Incident only(const Cluster& cluster) {
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  return open[0];
+}
+
+}  // namespace
+
+TEST_CASE("A rank that comes late in every round is computation-slow, suspected and then confirmed") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  CHECK(cluster.reported().empty());
+  comm.rounds(600, late({6}, 40 * ns_per_ms));
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s1_computation_slow);
+  CHECK(i.state == VerdictState::confirmed);
+  CHECK(ranks_of(i.culprits) == std::set<int>{6});
+  CHECK(i.culprits[0].lost_time_share > 0.9);
+  CHECK(i.culprits[0].component == Component::gpu);
+  CHECK(i.suspected_ns < i.confirmed_ns);
+  comm.rounds(1500);
+  CHECK(cluster.open_incidents().empty());
+}
+
+TEST_CASE("A rank whose host launches late is told from one whose GPU is busy") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all(abi::Algorithm::tree);
+  RoundShape shape;
+  shape.host_late = {4};
+  comm.rounds(200, shape);
+  comm.rounds(600, late({4}, 40 * ns_per_ms, shape));
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s1_computation_slow);
+  CHECK(ranks_of(i.culprits) == std::set<int>{4});
+  CHECK(i.culprits[0].component == Component::process);
+}
+
+TEST_CASE("Two late ranks are both named with their shares") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape;
+  shape.gap_ns = [](int r, uint64_t) { return usual_gap + (r == 1 ? 40 : r == 2 ? 36 : 0) * ns_per_ms; };
+  comm.rounds(600, shape);
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s1_computation_slow);
+  CHECK(ranks_of(i.culprits) == std::set<int>{1, 2});
+}
+
+TEST_CASE("A throttled wire is communication-slow and names sender, receiver and network device") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  comm.rounds(600, throttled());
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s2_communication_slow);
+  CHECK(i.state == VerdictState::confirmed);
+  REQUIRE(i.culprits.size() == 1);
+  CHECK(i.culprits[0].rank == Rank{3});
+  CHECK(i.culprits[0].peer == Rank{4});
+  CHECK(i.culprits[0].component == Component::link);
+  CHECK(i.culprits[0].net_name == "net0");
+}
+
+TEST_CASE("Each stage of a link has its own component") {
+  struct Case {
+    Edge edge;
+    Stage stage;
+    int rank;
+    Component component;
+  };
+  const Case c = GENERATE(Case{{3, 4, 0}, Stage::sender_proxy, 3, Component::proxy}, Case{{3, 4, 0}, Stage::sender_nic, 3, Component::nic},
+                          Case{{7, 0, 0}, Stage::receiver_proxy, 0, Component::proxy}, Case{{7, 0, 0}, Stage::receiver_gpu, 0, Component::gpu},
+                          Case{{1, 2, 0}, Stage::gpu_to_gpu, 2, Component::gpu});
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape;
+  shape.comm_ns = 60 * ns_per_ms;
+  shape.stage_ns[{c.edge, c.stage}] = 10 * ns_per_ms;
+  comm.rounds(600, shape);
+  const Incident i = only(cluster);
+  INFO(name(c.stage) << '\n' << text({i}));
+  CHECK(i.fault == FaultClass::s2_communication_slow);
+  REQUIRE(i.culprits.size() == 1);
+  CHECK(i.culprits[0].rank.value == c.rank);
+  CHECK(i.culprits[0].component == c.component);
+}
+
+TEST_CASE("Steps that queue in front of a slow link lead to the link") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape = throttled();
+  // Ranks 2 and 3 cannot pass on what they have, so what is sent to them waits, even longer than on the wire.
+  shape.stage_ns[{Edge{2, 3, 0}, Stage::gpu_to_gpu}] = 25 * ns_per_ms;
+  shape.stage_ns[{Edge{1, 2, 0}, Stage::gpu_to_gpu}] = 22 * ns_per_ms;
+  shape.stage_ns[{Edge{3, 4, 0}, Stage::sender_proxy}] = 5 * ns_per_ms;
+  comm.rounds(600, shape);
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  REQUIRE(i.culprits.size() == 1);
+  CHECK(i.culprits[0].rank == Rank{3});
+  CHECK(i.culprits[0].component == Component::link);
+}
+
+TEST_CASE("A late rank and a throttled wire at once are mixed, with both named and their shares") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  comm.rounds(600, late({1}, 50 * ns_per_ms, throttled()));
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s3_mixed_slow);
+  CHECK(ranks_of(i.culprits) == std::set<int>{1, 3});
+  CHECK(i.culprits[0].lost_time_share > 0.25);
+  CHECK(i.culprits[1].lost_time_share > 0.25);
+}
+
+TEST_CASE("A slow GPU clock that stretches gaps and kernels is one cause") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape = late({6}, 90 * ns_per_ms);
+  shape.comm_ns = 30 * ns_per_ms;
+  shape.stage_ns[{Edge{5, 6, 0}, Stage::gpu_to_gpu}] = 8 * ns_per_ms;
+  comm.rounds(400, shape);
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s1_computation_slow);
+  CHECK(ranks_of(i.culprits) == std::set<int>{6});
+}
+
+TEST_CASE("Communication that is slow everywhere is a suspicion without culprit") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape;
+  shape.comm_ns = 60 * ns_per_ms;
+  comm.rounds(600, shape);
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s2_communication_slow);
+  CHECK(i.culprits.empty());
+  CHECK(i.state == VerdictState::suspected);
+}
+
+TEST_CASE("Data imbalance that moves from rank to rank does not alarm") {
+  const int ranks = GENERATE(2, 8);
+  fake::ClusterOptions options;
+  options.processes = ranks;
+  Cluster cluster(quick(), options);
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape;
+  shape.gap_ns = [=](int r, uint64_t op) { return usual_gap + (op * 2654435761u / 1024 % ranks == static_cast<unsigned>(r) ? 60 : 0) * ns_per_ms; };
+  comm.rounds(800, shape);
+  INFO(text(cluster.reported()));
+  CHECK(cluster.reported().empty());
+}
+
+TEST_CASE("Steps that are long for everybody together do not alarm") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape;
+  shape.gap_ns = [](int, uint64_t op) { return op % 20 == 0 ? 2 * ns_per_s : usual_gap; };  // evaluation, checkpoint of all ranks
+  comm.rounds(400, shape);
+  CHECK(cluster.reported().empty());
+}
+
+TEST_CASE("A checkpoint of one rank now and then does not alarm") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape;
+  shape.gap_ns = [](int r, uint64_t op) { return usual_gap + (r == 0 && op % 200 == 0 ? 800 * ns_per_ms : 0); };
+  comm.rounds(2000, shape);
+  CHECK(cluster.reported().empty());
+}
+
+TEST_CASE("Rounds of the warm-up neither alarm nor count") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  RoundShape first;
+  first.comm_ns = 3 * ns_per_s;
+  comm.rounds(4, first);
+  comm.rounds(300);
+  comm.rounds(600, late({6}, 40 * ns_per_ms));  // would vanish in a base that the first rounds had spoilt
+  CHECK(ranks_of(only(cluster).culprits) == std::set<int>{6});
+}
+
+TEST_CASE("A barrier that waits long is not slow") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  RoundShape shape;
+  shape.signature = fake::all_reduce(1);
+  comm.rounds(200, shape);
+  comm.rounds(600, late({6}, 40 * ns_per_ms, shape));
+  CHECK(cluster.reported().empty());
+}
+
+TEST_CASE("A job that is slow from its start is found if the administrator says what to expect") {
+  Settings settings = quick();
+  settings.baseline_init_ms = 5;
+  settings.baseline_rounds_max = 1000;
+  Cluster cluster(settings);
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(600, late({6}, 40 * ns_per_ms));
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s1_computation_slow);
+  CHECK(ranks_of(i.culprits) == std::set<int>{6});
+}
+
+TEST_CASE("Lost and repeated telemetry does not hide a slow rank and does not invent one") {
+  fake::ClusterOptions options;
+  options.loss = 0.02;
+  options.duplicates = 0.1;
+  options.delay_max_ns = 300 * ns_per_ms;
+  Cluster cluster(quick(), options);
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(1000);
+  CHECK(cluster.reported().empty());
+  comm.rounds(1500, late({6}, 40 * ns_per_ms));
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s1_computation_slow);
+  CHECK(ranks_of(i.culprits) == std::set<int>{6});
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,348 @@
+#include "probe/frames/frame_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "probe/counters/log.h"
+#include "probe/frames/comm.h"
+#include "probe/probe.h"
+#include "test/unit/frames/temporary_folder.h"
+
+namespace ccld::probe {
+namespace {
+
+CommSetup small_setup() {
+  CommSetup setup{};
+  setup.rank = 3;
+  setup.rank_count = 8;
+  setup.cuda_device = 5;
+  setup.channel_count = 2;
+  setup.nccl_version = 22907;
+  return setup;
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// A frame as an outside reader gets it: a copy of the file's bytes.
+abi::FrameHeader header_in(const std::string& bytes) {
+  abi::FrameHeader header;
+  REQUIRE(bytes.size() >= sizeof(header));
+  memcpy(&header, bytes.data(), sizeof(header));
+  return header;
+}
+
+// Runs `body` in a child process; returns whether it ended by itself with status 0.
+template <class Body>
+bool succeeds_in_child(Body&& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST_CASE("A new frame file says whose it is and where its parts are") {
+  TemporaryFolder folder;
+  std::string error;
+  Comm* comm = frame_create({folder.path(), "job 7"}, small_setup(), &error);
+  REQUIRE(comm != nullptr);
+  CHECK(error.empty());
+  CHECK(folder.file_names() ==
+        std::vector<std::string>{frame_file_name(static_cast<uint32_t>(getpid()), comm->number)});
+
+  const std::string bytes = bytes_of(comm->path);
+  CHECK(bytes.size() == abi::frame_bytes(2));
+  CHECK(frame_size(comm) == bytes.size());
+  const abi::FrameHeader header = header_in(bytes);
+  const abi::FrameIdentity& identity = header.identity;
+  CHECK(identity.magic == abi::frame_magic);
+  CHECK(identity.end_marker == abi::frame_magic);
+  CHECK(identity.abi_major == abi::frame_abi_major);
+  CHECK(identity.file_bytes == bytes.size());
+  CHECK(identity.channel_count == 2);
+  CHECK(identity.ops_offset == sizeof(abi::FrameHeader));
+  CHECK(identity.ops_stride == sizeof(abi::OpRecord));
+  CHECK(identity.proxies_offset == identity.ops_offset + abi::ops_max * identity.ops_stride);
+  CHECK(identity.proxies_stride == sizeof(abi::ProxyRecord));
+  CHECK(identity.channels_offset == identity.proxies_offset + abi::proxies_max * identity.proxies_stride);
+  CHECK(identity.channels_offset == device_channels_offset(comm));
+  CHECK(identity.channels_offset + 2 * identity.channels_stride == bytes.size());
+  CHECK(identity.channels_offset % alignof(abi::DeviceChannel) == 0);
+  CHECK(identity.nccl_version == 22907);
+  CHECK(identity.mode == (abi::mode_operations | abi::mode_steps | abi::mode_proxies));
+  CHECK(identity.rank == 3);
+  CHECK(identity.rank_count == 8);
+  CHECK(identity.cuda_device == 5);
+  CHECK(identity.comm_number == comm->number);
+  CHECK(identity.pid == static_cast<uint32_t>(getpid()));
+  CHECK(identity.pid_start_ticks == process_start_ticks(static_cast<uint32_t>(getpid())));
+  CHECK(identity.comm_uid == 0);
+  CHECK(std::string(identity.job) == "job 7");
+  CHECK(std::string(identity.boot_id).size() == 36);
+  CHECK(header.state.state == static_cast<uint32_t>(abi::CommState::initializing));
+
+  frame_unlink(*comm);
+  comm_release(comm);
+}
+
+TEST_CASE("A frame starts without any valid record") {
+  TemporaryFolder folder;
+  std::string error;
+  Comm* comm = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(comm != nullptr);
+  const std::string bytes = bytes_of(comm->path);
+  for (size_t i = sizeof(abi::FrameHeader); i < bytes.size(); ++i) {
+    if (bytes[i] != 0) FAIL("byte " << i << " is not zero");
+  }
+  comm_release(comm);
+}
+
+TEST_CASE("Publishing the identity makes the communicator ready, and texts that are too long are cut") {
+  TemporaryFolder folder;
+  std::string error;
+  Comm* comm = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(comm != nullptr);
+  CommIdentity identity;
+  identity.comm_uid = 0x1122334455667788u;
+  identity.comm_hash = 42;
+  identity.node = 1;
+  identity.node_count = 2;
+  identity.local_rank = 3;
+  identity.gpu_bus_id = "0000:10:00.0";
+  identity.host = std::string(200, 'h');
+  identity.comm_name = "tensor parallel";
+  frame_publish_identity(*comm, identity);
+
+  const abi::FrameHeader header = header_in(bytes_of(comm->path));
+  CHECK(header.identity.comm_uid == 0x1122334455667788u);
+  CHECK(header.identity.comm_hash == 42);
+  CHECK(header.identity.node == 1);
+  CHECK(header.identity.node_count == 2);
+  CHECK(header.identity.local_rank == 3);
+  CHECK(std::string(header.identity.gpu_bus_id) == "0000:10:00.0");
+  CHECK(std::string(header.identity.host) == std::string(sizeof(header.identity.host) - 1, 'h'));
+  CHECK(std::string(header.identity.comm_name) == "tensor parallel");
+  CHECK(header.state.state == static_cast<uint32_t>(abi::CommState::ready));
+  comm_release(comm);
+}
+
+TEST_CASE("A communicator's state never goes back") {
+  TemporaryFolder folder;
+  std::string error;
+  Comm* comm = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(comm != nullptr);
+  frame_set_state(*comm, abi::CommState::aborted);
+  frame_set_state(*comm, abi::CommState::ready);
+  CHECK(comm->header->state.state == static_cast<uint32_t>(abi::CommState::aborted));
+  comm_release(comm);
+}
+
+TEST_CASE("The mapping outlives the file, which is gone from the folder at once") {
+  TemporaryFolder folder;
+  std::string error;
+  Comm* comm = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(comm != nullptr);
+  frame_unlink(*comm);
+  CHECK(folder.file_names().empty());
+  static_cast<abi::FrameHeader*>(frame_memory(comm))->api.entered_p2p = 1;
+  comm_release(comm);
+}
+
+TEST_CASE("Every communicator of a process has its own number and file") {
+  TemporaryFolder folder;
+  std::string error;
+  Comm* first = frame_create({folder.path(), "job"}, small_setup(), &error);
+  Comm* second = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(first != nullptr);
+  REQUIRE(second != nullptr);
+  CHECK(first->number != second->number);
+  CHECK(first->path != second->path);
+  comm_release(first);
+  comm_release(second);
+}
+
+TEST_CASE("A file left behind under the same name is replaced, not written into") {
+  TemporaryFolder folder;
+  std::string error;
+  Comm* earlier = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(earlier != nullptr);
+  const std::string next = folder.path() + "/" + frame_file_name(static_cast<uint32_t>(getpid()), earlier->number + 1);
+  std::ofstream(next) << "left behind";
+  const int left_behind = open(next.c_str(), O_RDONLY);
+  Comm* comm = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(comm != nullptr);
+  REQUIRE(comm->path == next);
+  CHECK(header_in(bytes_of(next)).identity.magic == abi::frame_magic);
+  char text[32] = {};
+  CHECK(read(left_behind, text, sizeof(text)) == 11);
+  CHECK(std::string(text) == "left behind");
+  close(left_behind);
+  comm_release(earlier);
+  comm_release(comm);
+}
+
+TEST_CASE("A folder that cannot be written to is an error that names the file and leaves nothing behind") {
+  std::string error;
+  CHECK(frame_create({"/proc/no such folder", "job"}, small_setup(), &error) == nullptr);
+  CHECK(error.find("/proc/no such folder/") != std::string::npos);
+}
+
+TEST_CASE("A full disk is an error when the frame is made, not a crash when it is used") {
+  TemporaryFolder folder;
+  const std::string path = folder.path();
+  CHECK(succeeds_in_child([&path] {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::string error;
+    return frame_create({path, "job"}, small_setup(), &error) == nullptr &&
+           error.find("bytes for") != std::string::npos;
+  }));
+  CHECK(folder.file_names().empty());
+}
+
+TEST_CASE("A number of channels that no frame has is refused") {
+  std::string error;
+  CommSetup setup = small_setup();
+  setup.channel_count = 0;
+  CHECK(frame_create({"/tmp", "job"}, setup, &error) == nullptr);
+  setup.channel_count = abi::channels_max + 1;
+  CHECK(frame_create({"/tmp", "job"}, setup, &error) == nullptr);
+  CHECK(error.find("65 channels") != std::string::npos);
+}
+
+TEST_CASE("Frame file names are read back, and only those") {
+  uint32_t pid = 0;
+  uint32_t number = 0;
+  CHECK(parse_frame_file_name(frame_file_name(4194304, 12), &pid, &number));
+  CHECK(pid == 4194304);
+  CHECK(number == 12);
+  for (const char* other :
+       {"ccld-1-2.frame.tmp", "ccld-1-.frame", "ccld-01-2.frame", "ccld--1-2.frame", ".ccld-1-2.unfinished", ""}) {
+    CAPTURE(other);
+    CHECK_FALSE(parse_frame_file_name(other, &pid, &number));
+  }
+}
+
+TEST_CASE("A process's start time is the one of /proc, whatever its name looks like, and 0 for no process") {
+  CHECK(process_start_ticks(static_cast<uint32_t>(getpid())) != 0);
+  CHECK(process_identity().start_ticks == process_start_ticks(static_cast<uint32_t>(getpid())));
+  CHECK(process_start_ticks(4194304 + 1) == 0);  // beyond the largest process id
+}
+
+// ---- comm_create: the settings of the process decide, so each case has a process of its own -----------------------
+
+int warnings = 0;
+std::string last_warning;
+void count_warnings(LogLevel level, const char* line) {
+  if (level != LogLevel::warning) return;
+  ++warnings;
+  last_warning = line;
+}
+
+TEST_CASE("A disabled probe creates nothing") {
+  TemporaryFolder folder;
+  const std::string path = folder.path();
+  CHECK(succeeds_in_child([&path] {
+    setenv("NCCL_PROBE_ENABLE", "0", 1);
+    setenv("NCCL_PROBE_FRAMES_DIR", path.c_str(), 1);
+    set_log(&count_warnings);
+    return !enabled() && comm_create(small_setup()) == nullptr && warnings == 0;
+  }));
+  CHECK(folder.file_names().empty());
+}
+
+TEST_CASE("A frames folder that cannot be written to is one warning for all communicators") {
+  CHECK(succeeds_in_child([] {
+    setenv("NCCL_PROBE_FRAMES_DIR", "/proc/no-such-folder", 1);
+    unsetenv("NCCL_PROBE_ENABLE");
+    set_log(&count_warnings);
+    const bool none = comm_create(small_setup()) == nullptr && comm_create(small_setup()) == nullptr;
+    return none && warnings == 1 && last_warning.find("/proc/no-such-folder") != std::string::npos;
+  }));
+}
+
+TEST_CASE("The frames folder and the job of the environment are used") {
+  TemporaryFolder folder;
+  const std::string path = folder.path();
+  CHECK(succeeds_in_child([&path] {
+    setenv("NCCL_PROBE_FRAMES_DIR", path.c_str(), 1);
+    setenv("NCCL_PROBE_JOB", "nightly", 1);
+    unsetenv("NCCL_PROBE_ENABLE");
+    set_log(&count_warnings);
+    Comm* comm = comm_create(small_setup());
+    return comm != nullptr && comm->path.rfind(path + "/", 0) == 0 &&
+           std::string(comm->header->identity.job) == "nightly" && warnings == 0;
+  }));
+}
+
+// ---- comm_uid -----------------------------------------------------------------------------------------------------
+
+TEST_CASE("All members of a communicator compute the same identity") {
+  const std::vector<MemberId> members{{1, 2, 3}, {1, 5, 6}, {7, 8, 9}};
+  const std::vector<MemberId> same = members;
+  CHECK(comm_uid(99, members.data(), members.size()) == comm_uid(99, same.data(), same.size()));
+}
+
+TEST_CASE("Communicators that differ in anything have different identities") {
+  const std::vector<MemberId> members{{1, 2, 3}, {1, 5, 6}};
+  const uint64_t uid = comm_uid(99, members.data(), members.size());
+  CHECK(uid != 0);
+  CHECK(comm_uid(98, members.data(), 2) != uid);
+  CHECK(comm_uid(99, members.data(), 1) != uid);
+  for (size_t member = 0; member < 2; ++member) {
+    for (int field = 0; field < 3; ++field) {
+      std::vector<MemberId> changed = members;
+      if (field == 0) changed[member].host_hash ^= 1;
+      if (field == 1) changed[member].pid_hash ^= 1;
+      if (field == 2) changed[member].bus_id ^= 1;
+      CHECK(comm_uid(99, changed.data(), 2) != uid);
+    }
+  }
+  // Two halves of one parent have equal hashes, and ranks that swap places are another communicator.
+  const std::vector<MemberId> swapped{members[1], members[0]};
+  CHECK(comm_uid(99, swapped.data(), 2) != uid);
+}
+
+TEST_CASE("Values of members do not run into each other") {
+  const MemberId one[] = {{1, 0, 0}, {0, 0, 0}};
+  const MemberId other[] = {{0, 0, 0}, {1, 0, 0}};
+  CHECK(comm_uid(5, one, 2) != comm_uid(5, other, 2));
+}
+
+// ---- network connections ------------------------------------------------------------------------------------------
+
+TEST_CASE("A network connection is kept once and counted in the version") {
+  TemporaryFolder folder;
+  std::string error;
+  Comm* comm = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(comm != nullptr);
+  net_connection(comm, abi::Direction::send, 0, 4, 1, "mlx5_1");
+  net_connection(comm, abi::Direction::send, 0, 4, 1, "mlx5_1");
+  net_connection(comm, abi::Direction::recv, 0, 4, 1, nullptr);
+  REQUIRE(comm->connections.size() == 2);
+  CHECK(comm->connections_version.load() == 2);
+  CHECK(comm->connections[0].net_name == "mlx5_1");
+  CHECK(comm->connections[1].net_name.empty());
+  net_connection(nullptr, abi::Direction::send, 0, 4, 1, "no communicator");
+  comm_release(comm);
+}
+
+}  // namespace
+}  // namespace ccld::probe

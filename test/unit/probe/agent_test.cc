@@ -1,0 +1,288 @@
+#include "probe/agent/agent.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <catch2/catch.hpp>
+
+#include "probe/frames/frame_file.h"
+#include "test/unit/probe/support.h"
+#include "test/unit/schemas/synthetic_frame.h"
+
+namespace ccld::probe {
+namespace {
+
+namespace fs = std::filesystem;
+using abi::Direction;
+using test::SyntheticFrame;
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// An agent whose time, transport and communicators are the test's.
+struct Scene {
+  explicit Scene(const Variables& more = {}) {
+    char name[] = "/tmp/ccld-agent-XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    folder = name;
+    Variables variables = {{"NCCL_PROBE_ENDPOINT", "test://x"}, {"NCCL_PROBE_FRAMES_DIR", name}};
+    variables.insert(variables.end(), more.begin(), more.end());
+    settings = test::settings_with(variables);
+    agent = std::make_unique<Agent>(settings, Sender{"job-a", "", "boot", 4242, 777, 0}, clock);
+    if (!settings.endpoint.empty()) agent->set_transport(std::make_unique<test::RecordingTransport>(&sent));
+  }
+  ~Scene() {
+    agent.reset();
+    fs::remove_all(folder);
+  }
+
+  // Ticks whenever one is due, for that long.
+  void run_ms(uint64_t ms) {
+    const uint64_t end = clock.at.monotonic_ns + ms * ns_per_ms;
+    while (next_ns <= end) {
+      if (next_ns > clock.at.monotonic_ns) clock.advance_us((next_ns - clock.at.monotonic_ns) / 1000);
+      next_ns = agent->tick();
+      ++ticks;
+    }
+    clock.advance_us((end - clock.at.monotonic_ns) / 1000);
+  }
+
+  std::string folder;
+  test::FakeClock clock;
+  test::Sent sent;
+  Settings settings;
+  std::unique_ptr<Agent> agent;
+  uint64_t next_ns = 0;
+  int ticks = 0;
+};
+
+// A communicator whose frame is plain memory.
+struct Communicator {
+  explicit Communicator(uint64_t uid = 0x77) {
+    comm.setup = {3, 8, 1, 2, 22907};
+    comm.number = 1;
+    comm.memory = frame.memory();
+    comm.bytes = frame.bytes();
+    comm.header = &frame.header();
+    comm.path = "/nonexistent/ccld-frame";
+    comm.identity.comm_uid = uid;
+    comm.identity.host = "node0";
+    comm.identity.comm_name = "world";
+  }
+  // A finished round.
+  void round(uint32_t token) {
+    frame.launch_operation(token, 1);
+    frame.begin(0, token, token * 100);
+    frame.end(0, token, token * 100 + 10);
+  }
+  SyntheticFrame frame;
+  Comm comm;
+};
+
+TEST_CASE("a communicator is announced, reports where it stands every second, and says when it ends") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(3500);
+  REQUIRE(s.sent.all<wire::CommUp>().size() == 1);
+  const auto* up = s.sent.all<wire::CommUp>()[0];
+  CHECK(up->comm_uid() == 0x77);
+  CHECK(up->name()->str() == "world");
+  CHECK(up->rank() == 3);
+  CHECK(up->rank_count() == 8);
+  CHECK(up->cuda_device() == 1);
+  CHECK(s.sent.all<wire::InFlight>().size() == 4);
+  CHECK(s.sent.all<wire::AgentHealth>().size() == 4);
+  CHECK(s.sent.batch(0)->host()->str() == "node0");
+  CHECK(s.sent.batch(0)->nccl_version() == 22907);
+  c.round(1);
+  s.agent->detach(&c.comm, abi::CommState::destroyed);
+  s.run_ms(50);
+  // Its last round is not lost.
+  REQUIRE(s.sent.all<wire::Rounds>().size() == 1);
+  REQUIRE(s.sent.all<wire::CommDown>().size() == 1);
+  CHECK(s.sent.all<wire::CommDown>()[0]->state() == static_cast<uint32_t>(abi::CommState::destroyed));
+  CHECK(s.sent.all<wire::CommDown>()[0]->last_entered_op_seq() == 1);
+  const size_t batches = s.sent.all<wire::InFlight>().size();
+  s.run_ms(3000);
+  CHECK(s.sent.all<wire::InFlight>().size() == batches);
+}
+
+TEST_CASE("a communicator that lived between two ticks is announced with its end") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.agent->detach(&c.comm, abi::CommState::aborted);
+  s.run_ms(20);
+  CHECK(s.sent.all<wire::CommUp>().size() == 1);
+  CHECK(s.sent.all<wire::CommDown>().size() == 1);
+}
+
+TEST_CASE("the announcement is repeated for a service that was restarted, and renewed with new connections") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(500);
+  net_connection(&c.comm, Direction::send, 1, 4, 0, "eth0");
+  s.run_ms(1000);
+  REQUIRE(s.sent.all<wire::CommUp>().size() == 2);
+  REQUIRE(s.sent.all<wire::CommUp>()[1]->connections()->size() == 1);
+  CHECK(s.sent.all<wire::CommUp>()[1]->connections()->Get(0)->net_name()->str() == "eth0");
+  s.run_ms(31000);
+  CHECK(s.sent.all<wire::CommUp>().size() == 3);
+}
+
+TEST_CASE("batches are numbered from 1 without gaps, and a refused one leaves a gap and is counted") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(2500);
+  for (size_t i = 0; i < s.sent.batches.size(); ++i) CHECK(s.sent.batch(i)->batch_seq() == i + 1);
+  s.sent.answer = SendResult::full;
+  s.run_ms(2000);
+  REQUIRE(s.sent.refused == 2);
+  s.sent.answer = SendResult::sent;
+  const size_t before = s.sent.batches.size();
+  s.run_ms(1000);
+  REQUIRE(s.sent.batches.size() == before + 1);
+  CHECK(s.sent.batch(before)->batch_seq() == before + 3);
+  CHECK(s.sent.all<wire::AgentHealth>().back()->dropped_batches() == 2);
+  s.sent.answer = SendResult::error;
+  s.run_ms(1000);
+  CHECK(s.agent->health().send_errors == 1);
+}
+
+TEST_CASE("rounds are batched") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(100);
+  for (uint32_t i = 1; i <= 200; ++i) {
+    c.round(i);
+    s.run_ms(2);
+  }
+  s.run_ms(200);
+  uint64_t expected = 1;
+  for (const auto* rounds : s.sent.all<wire::Rounds>())
+    for (const uint64_t op_seq : *rounds->op_seq()) CHECK(op_seq == expected++);
+  CHECK(expected == 201);
+  CHECK(s.sent.all<wire::Rounds>().size() <= 6);
+  CHECK(s.sent.all<wire::Rounds>().size() >= 4);
+}
+
+TEST_CASE("the thread samples every millisecond while something is in flight and backs off when not") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(1000);
+  s.ticks = 0;
+  s.run_ms(1000);
+  CHECK(s.ticks == 50);  // every 20 ms
+  c.frame.launch_operation(1, 1);
+  c.frame.begin(0, 1, 100);
+  s.run_ms(20);          // noticed by now
+  s.ticks = 0;
+  s.run_ms(500);
+  CHECK(s.ticks == 500);
+  c.frame.end(0, 1, 200);
+  s.run_ms(1);
+  s.ticks = 0;
+  s.run_ms(1000);
+  CHECK(s.ticks < 60);
+}
+
+TEST_CASE("a stuck communicator is late: it reports ten times a second, and is sampled less often") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(100);
+  c.frame.launch_operation(1, 1);
+  c.frame.begin(0, 1, 100);
+  s.run_ms(800);
+  const size_t before = s.sent.all<wire::InFlight>().size();
+  CHECK(before == 1);
+  s.run_ms(2200);
+  const auto reports = s.sent.all<wire::InFlight>();
+  CHECK(reports.size() - before >= 18);
+  CHECK(reports.size() - before <= 22);
+  CHECK(reports.back()->late());
+  CHECK(reports.back()->moved_age_ms() > 1900);
+  REQUIRE(reports.back()->operations()->size() == 1);
+  CHECK(reports.back()->operations()->Get(0)->begun());
+  s.ticks = 0;
+  s.run_ms(1000);
+  CHECK(s.ticks == 100);
+}
+
+TEST_CASE("readers of the frame see that the agent lives and how far it is") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  c.round(1);
+  s.run_ms(100);
+  const abi::AgentLine& line = c.frame.header().agent;
+  CHECK(line.completed_op_seq == 1);
+  CHECK(line.samples > 3);
+  CHECK(s.clock.at.monotonic_ns - line.heartbeat_monotonic_ns <= 20 * ns_per_ms);
+}
+
+TEST_CASE("without an endpoint the frames are served and nothing else") {
+  Scene s(Variables{{"NCCL_PROBE_ENDPOINT", ""}});
+  Communicator c;
+  s.agent->attach(&c.comm);
+  c.round(1);
+  s.run_ms(5000);
+  CHECK(c.frame.header().agent.completed_op_seq == 1);
+  CHECK(s.ticks == 251);
+  CHECK(s.agent->health().dropped_batches == 0);
+  CHECK(s.agent->health().dropped_rounds == 0);
+}
+
+TEST_CASE("late wake-ups are counted") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(500);
+  CHECK(s.agent->health().late_samples == 0);
+  s.clock.advance_ms(500);  // the machine did not let it run
+  s.agent->tick();
+  CHECK(s.agent->health().late_samples == 1);
+}
+
+TEST_CASE("a large amount of news is split into several batches") {
+  Scene s;
+  Communicator c;
+  std::vector<std::unique_ptr<Communicator>> many;
+  for (uint64_t i = 0; i < 300; ++i) {
+    many.push_back(std::make_unique<Communicator>(i + 1));
+    for (int n = 0; n < 64; ++n) many.back()->comm.identity.channels.push_back({n, 1, 2, 3, {4, 5, 6}, 7});
+    s.agent->attach(&many.back()->comm);
+  }
+  s.run_ms(10);
+  CHECK(s.sent.batches.size() > 3);
+  for (const auto& batch : s.sent.batches) CHECK(batch.size() < batch_bytes_max + 65536);
+  CHECK(s.sent.all<wire::CommUp>().size() == 300);
+}
+
+TEST_CASE("the end of the process says what is left, and leaves no frame behind") {
+  Scene s;
+  CommSetup setup{0, 2, 0, 2, 22907};
+  std::string error;
+  Comm* comm = frame_create({s.folder, "job-a"}, setup, &error);
+  REQUIRE(comm != nullptr);
+  CommIdentity identity{};
+  identity.comm_uid = 5;
+  identity.host = "node0";
+  comm->identity = identity;
+  frame_publish_identity(*comm, identity);
+  s.agent->attach(comm);
+  s.run_ms(100);
+  CHECK(fs::exists(comm->path));
+  s.agent->close();
+  CHECK_FALSE(fs::exists(comm->path));
+  REQUIRE(s.sent.all<wire::CommDown>().size() == 1);
+  CHECK(s.sent.all<wire::CommDown>()[0]->state() == static_cast<uint32_t>(abi::CommState::ready));  // it was never ended
+  comm_release(comm);
+}
+
+}  // namespace
+}  // namespace ccld::probe

@@ -1,0 +1,317 @@
+#include "probe/transport/encoder.h"
+
+#include <catch2/catch.hpp>
+
+namespace ccld::probe {
+namespace {
+
+Sender sender() { return {"job-a", "node0", "boot", 4242, 777, 22907}; }
+
+wire::OpSignature signature(uint64_t count) { return wire::OpSignature(count, -1, 5, 7, 0, 1, 2, 8, 4); }
+
+std::vector<Message> one_of_each() {
+  CommUpMessage up;
+  up.identity.comm_uid = 11;
+  up.identity.comm_hash = 12;
+  up.identity.node = 1;
+  up.identity.node_count = 2;
+  up.identity.local_rank = 3;
+  up.identity.gpu_bus_id = "0000:10:00.0";
+  up.identity.host = "node1";
+  up.identity.comm_name = "world";
+  up.identity.channels = {{0, 6, 0, 5, {1, -1, 2}, 3}, {1, 2, 3, -1, {-1, -1, -1}, -1}};
+  up.comm_number = 2;
+  up.rank = 7;
+  up.rank_count = 8;
+  up.cuda_device = 1;
+  up.mode = 7;
+  up.connections = {{abi::Direction::send, 1, 0, 2, "mlx5_2"}};
+
+  RoundsMessage rounds;
+  rounds.comm_uid = 11;
+  rounds.rank = 7;
+  for (uint64_t i = 0; i < 5; ++i) {
+    FinishedRound r;
+    r.op_seq = 100 + i;
+    r.signature = signature(i % 2 == 0 ? 1000 : 2000);
+    r.enter_monotonic_ns = 1 + i;
+    r.launch_monotonic_ns = 2 + i;
+    r.begin_device_ns = 3 + i;
+    r.end_device_ns = 4 + i;
+    r.send_steps = static_cast<uint32_t>(5 + i);
+    r.recv_steps = static_cast<uint32_t>(6 + i);
+    r.send_changes = static_cast<uint32_t>(7 + i);
+    r.recv_changes = static_cast<uint32_t>(8 + i);
+    r.samples = static_cast<uint32_t>(9 + i);
+    r.flags = static_cast<uint8_t>(i);
+    rounds.rounds.push_back(r);
+  }
+  rounds.links.emplace_back(100, 1, 2, 3, 4, 6, 0, 128, uint16_t{1}, uint8_t{1}, uint8_t{0});
+
+  InFlightMessage in_flight;
+  in_flight.comm_uid = 11;
+  in_flight.rank = 7;
+  in_flight.sample_monotonic_ns = 5;
+  in_flight.entered_op_seq = 105;
+  in_flight.launched_op_seq = 104;
+  in_flight.completed_op_seq = 103;
+  in_flight.moved_age_ms = 60;
+  in_flight.movement = 70;
+  in_flight.operations_total = 2;
+  in_flight.proxy_tick_age_ms = 80;
+  in_flight.late = true;
+  in_flight.state = 2;
+  OperationInFlight operation;
+  operation.op_seq = 104;
+  operation.signature = signature(3000);
+  operation.plan = 9;
+  operation.enter_age_ms = 10;
+  operation.launch_age_ms = 9;
+  operation.launched = operation.begun = true;
+  operation.channels.emplace_back(9, uint16_t{1}, uint8_t{1}, uint8_t{0}, 8, 7, 6, 5);
+  in_flight.operations.push_back(operation);
+  in_flight.lanes.emplace_back(9, 108, 100, 109, 108, 4, 50, 1, 50, uint16_t{1}, uint8_t{0}, uint8_t{2}, uint8_t{3}, uint8_t{1}, uint8_t{1},
+                               uint8_t{0});
+  in_flight.proxies.emplace_back(100, 108, 0, 108, 107, 16, 55, 4, 0, 3, 4, uint16_t{1}, uint8_t{1}, uint8_t{0});
+
+  HealthMessage health;
+  health.health.samples = 1;
+  health.health.dropped_batches = 2;
+  health.health.cpu_ns = 3;
+  health.siblings = {{99, 98, 'T', 1234}};
+
+  CommDownMessage down;
+  down.comm_uid = 11;
+  down.rank = 7;
+  down.state = 4;
+  down.last_entered_op_seq = 105;
+  return {up, rounds, in_flight, health, down};
+}
+
+std::vector<uint8_t> encoded() {
+  BatchEncoder encoder;
+  for (const Message& m : one_of_each()) encoder.add(m);
+  const BatchEncoder::Bytes bytes = encoder.finish(sender(), 42, -5, 6);
+  return {bytes.data, bytes.data + bytes.size};
+}
+
+bool verifies(const std::vector<uint8_t>& bytes) {
+  flatbuffers::Verifier verifier(bytes.data(), bytes.size());
+  return wire::VerifyBatchBuffer(verifier);
+}
+
+// One of each, encoded and verified.
+class Encoded {
+ public:
+  Encoded() { REQUIRE(verifies(bytes_)); }
+  const wire::Batch* batch() const { return wire::GetBatch(bytes_.data()); }
+
+ private:
+  const std::vector<uint8_t> bytes_ = encoded();
+};
+
+TEST_CASE("the sender of a batch comes out again") {
+  const Encoded bytes;
+  const wire::Batch* batch = bytes.batch();
+  CHECK(batch->schema_version() == wire_schema_version);
+  CHECK(batch->job()->str() == "job-a");
+  CHECK(batch->host()->str() == "node0");
+  CHECK(batch->boot_id()->str() == "boot");
+  CHECK(batch->pid() == 4242);
+  CHECK(batch->pid_start_ticks() == 777);
+  CHECK(batch->batch_seq() == 42);
+  CHECK(batch->sent_realtime_ns() == -5);
+  CHECK(batch->sent_monotonic_ns() == 6);
+  CHECK(batch->nccl_version() == 22907);
+  REQUIRE(batch->messages()->size() == 5);
+}
+
+TEST_CASE("a communicator's announcement comes out again") {
+  const Encoded bytes;
+  const wire::Batch* batch = bytes.batch();
+  const auto* up = batch->messages()->Get(0)->payload_as_CommUp();
+  REQUIRE(up != nullptr);
+  CHECK(up->comm_uid() == 11);
+  CHECK(up->name()->str() == "world");
+  CHECK(up->rank() == 7);
+  CHECK(up->rank_count() == 8);
+  CHECK(up->gpu_bus_id()->str() == "0000:10:00.0");
+  CHECK(up->host()->str() == "node1");
+  CHECK(up->mode() == 7);
+  REQUIRE(up->channels()->size() == 2);
+  const auto* channel = up->channels()->Get(0);
+  CHECK(channel->ring_prev() == 6);
+  CHECK(channel->ring_next() == 0);
+  CHECK(channel->tree_up() == 5);
+  REQUIRE(channel->tree_down()->size() == 2);
+  CHECK(channel->tree_down()->Get(1) == 2);
+  CHECK(up->channels()->Get(1)->tree_down()->size() == 0);
+  REQUIRE(up->connections()->size() == 1);
+  CHECK(up->connections()->Get(0)->net_name()->str() == "mlx5_2");
+  CHECK(up->connections()->Get(0)->direction() == 1);
+}
+
+TEST_CASE("rounds come out again, with each signature once") {
+  const Encoded bytes;
+  const wire::Batch* batch = bytes.batch();
+  const auto* rounds = batch->messages()->Get(1)->payload_as_Rounds();
+  REQUIRE(rounds != nullptr);
+  REQUIRE(rounds->op_seq()->size() == 5);
+  CHECK(rounds->signatures()->size() == 2);  // distinct ones
+  for (unsigned i = 0; i < 5; ++i) {
+    CHECK(rounds->op_seq()->Get(i) == 100 + i);
+    CHECK(rounds->signatures()->Get(rounds->signature_index()->Get(i))->count() == (i % 2 == 0 ? 1000 : 2000));
+    CHECK(rounds->enter_monotonic_ns()->Get(i) == 1 + i);
+    CHECK(rounds->launch_monotonic_ns()->Get(i) == 2 + i);
+    CHECK(rounds->begin_device_ns()->Get(i) == 3 + i);
+    CHECK(rounds->end_device_ns()->Get(i) == 4 + i);
+    CHECK(rounds->send_steps()->Get(i) == 5 + i);
+    CHECK(rounds->recv_steps()->Get(i) == 6 + i);
+    CHECK(rounds->send_changes()->Get(i) == 7 + i);
+    CHECK(rounds->recv_changes()->Get(i) == 8 + i);
+    CHECK(rounds->samples()->Get(i) == 9 + i);
+    CHECK(rounds->flags()->Get(i) == i);
+  }
+  REQUIRE(rounds->links()->size() == 1);
+  CHECK(rounds->links()->Get(0)->done_mean_realtime_ns() == 4);
+  CHECK(rounds->links()->Get(0)->steps() == 128);
+}
+
+TEST_CASE("what is in flight comes out again") {
+  const Encoded bytes;
+  const wire::Batch* batch = bytes.batch();
+  const auto* in_flight = batch->messages()->Get(2)->payload_as_InFlight();
+  REQUIRE(in_flight != nullptr);
+  CHECK(in_flight->movement() == 70);
+  CHECK(in_flight->late());
+  REQUIRE(in_flight->operations()->size() == 1);
+  CHECK(in_flight->operations()->Get(0)->signature()->count() == 3000);
+  CHECK(in_flight->operations()->Get(0)->begun());
+  CHECK(in_flight->operations()->Get(0)->channels()->Get(0)->polling_age_ms() == 7);
+  CHECK(in_flight->lanes()->Get(0)->peer() == 4);
+  CHECK(in_flight->lanes()->Get(0)->peer_index() == 3);
+  CHECK(in_flight->lanes()->Get(0)->wait_certain() == 1);
+  CHECK(in_flight->proxies()->Get(0)->done() == 107);
+}
+
+TEST_CASE("the agent's health comes out again") {
+  const Encoded bytes;
+  const wire::Batch* batch = bytes.batch();
+  const auto* health = batch->messages()->Get(3)->payload_as_AgentHealth();
+  REQUIRE(health != nullptr);
+  CHECK(health->dropped_batches() == 2);
+  CHECK(health->siblings()->Get(0)->state() == 'T');
+  CHECK(health->siblings()->Get(0)->state_age_ms() == 1234);
+}
+
+TEST_CASE("a communicator's end comes out again") {
+  const Encoded bytes;
+  const wire::Batch* batch = bytes.batch();
+  const auto* down = batch->messages()->Get(4)->payload_as_CommDown();
+  REQUIRE(down != nullptr);
+  CHECK(down->state() == 4);
+  CHECK(down->last_entered_op_seq() == 105);
+}
+
+TEST_CASE("an encoder is used again and again") {
+  BatchEncoder encoder;
+  CHECK(encoder.empty());
+  for (uint64_t i = 1; i <= 3; ++i) {
+    encoder.add(CommDownMessage{i, 0, 0, 0});
+    CHECK_FALSE(encoder.empty());
+    const auto bytes = encoder.finish(sender(), i, 0, 0);
+    CHECK(encoder.empty());
+    const wire::Batch* batch = wire::GetBatch(bytes.data);
+    CHECK(batch->messages()->size() == 1);
+    CHECK(batch->messages()->Get(0)->payload_as_CommDown()->comm_uid() == i);
+  }
+}
+
+TEST_CASE("empty messages are valid") {
+  BatchEncoder encoder;
+  for (const Message& m : {Message(CommUpMessage{}), Message(RoundsMessage{}), Message(InFlightMessage{}), Message(HealthMessage{})})
+    encoder.add(m);
+  const auto bytes = encoder.finish(Sender{}, 1, 0, 0);
+  CHECK(verifies({bytes.data, bytes.data + bytes.size}));
+}
+
+// What a reader does with a verified batch: it must be able to look at everything.
+uint64_t read_everything(const wire::Batch* batch) {
+  uint64_t sum = batch->batch_seq();
+  const auto text = [&sum](const flatbuffers::String* s) { sum += s != nullptr ? s->size() + (s->size() != 0 ? (*s)[0] : 0) : 0; };
+  const auto structs = [&sum](const auto* v) {
+    if (v == nullptr) return;
+    for (const auto* row : *v) {
+      const auto* bytes = reinterpret_cast<const uint8_t*>(row);
+      for (size_t i = 0; i < sizeof(*row); ++i) sum += bytes[i];
+    }
+  };
+  const auto numbers = [&sum](const auto* v) {
+    if (v == nullptr) return;
+    for (const auto value : *v) sum += static_cast<uint64_t>(value);
+  };
+  text(batch->job());
+  text(batch->host());
+  if (batch->messages() == nullptr) return sum;
+  for (const wire::Message* m : *batch->messages()) {
+    if (const auto* up = m->payload_as_CommUp()) {
+      text(up->name());
+      if (up->channels() != nullptr)
+        for (const auto* c : *up->channels()) numbers(c->tree_down());
+      if (up->connections() != nullptr)
+        for (const auto* c : *up->connections()) text(c->net_name());
+    } else if (const auto* rounds = m->payload_as_Rounds()) {
+      numbers(rounds->op_seq());
+      structs(rounds->signatures());
+      numbers(rounds->signature_index());
+      numbers(rounds->flags());
+      structs(rounds->links());
+    } else if (const auto* in_flight = m->payload_as_InFlight()) {
+      structs(in_flight->lanes());
+      structs(in_flight->proxies());
+      if (in_flight->operations() != nullptr)
+        for (const auto* o : *in_flight->operations()) structs(o->channels());
+    } else if (const auto* health = m->payload_as_AgentHealth()) {
+      if (health->siblings() != nullptr)
+        for (const auto* s : *health->siblings()) sum += s->pid();
+    }
+  }
+  return sum;
+}
+
+TEST_CASE("a corrupted batch is refused or readable, never a crash") {
+  const std::vector<uint8_t> good = encoded();
+  uint64_t state = 12345, sum = 0;
+  const auto random = [&state] {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<uint32_t>(state >> 33);
+  };
+  int refused = 0, readable = 0;
+  const auto look_at = [&](const std::vector<uint8_t>& bytes) {
+    if (!verifies(bytes)) {
+      ++refused;
+      return;
+    }
+    ++readable;
+    sum += read_everything(wire::GetBatch(bytes.data()));
+  };
+  for (size_t i = 0; i < good.size(); ++i) {  // every byte
+    for (const uint8_t mask : {0x01, 0x80, 0xff}) {
+      std::vector<uint8_t> bad = good;
+      bad[i] = static_cast<uint8_t>(bad[i] ^ mask);
+      look_at(bad);
+    }
+  }
+  for (int i = 0; i < 5000; ++i) {  // many at once
+    std::vector<uint8_t> bad = good;
+    for (uint32_t n = 1 + random() % 8; n > 0; --n) bad[random() % bad.size()] = static_cast<uint8_t>(random());
+    look_at(bad);
+  }
+  for (size_t size = 0; size < good.size(); ++size) look_at({good.begin(), good.begin() + static_cast<long>(size)});
+  CHECK(refused > 1000);
+  CHECK(readable > 100);
+  CHECK(sum != 0);
+}
+
+}  // namespace
+}  // namespace ccld::probe

@@ -1,0 +1,165 @@
+#include "probe/agent/siblings.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <catch2/catch.hpp>
+
+#include "probe/frames/frame_file.h"
+#include "test/unit/probe/support.h"
+#include "test/unit/schemas/synthetic_frame.h"
+
+namespace ccld::probe {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A machine: a /proc and a folder of frames.
+struct Machine {
+  Machine() {
+    char name[] = "/tmp/ccld-siblings-XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    root = name;
+    fs::create_directories(root / "proc");
+    fs::create_directories(root / "frames");
+    clock.at.monotonic_ns = 10000 * ns_per_s;
+  }
+  ~Machine() { fs::remove_all(root); }
+
+  void process(uint32_t pid, char state, uint64_t start_ticks, const std::string& name = "python") {
+    fs::create_directories(root / "proc" / std::to_string(pid));
+    std::ofstream(root / "proc" / std::to_string(pid) / "stat")
+        << pid << " (" << name << ") " << state << " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " << start_ticks << " 20 21\n";
+  }
+  void gone(uint32_t pid) { fs::remove_all(root / "proc" / std::to_string(pid)); }
+  fs::path frame(uint32_t pid, uint64_t start_ticks, const char* host = "node0", const char* boot_id = "boot", uint64_t heartbeat_s = 9999) {
+    test::SyntheticFrame f(1);
+    abi::FrameIdentity& id = f.header().identity;
+    id.pid = pid;
+    id.pid_start_ticks = start_ticks;
+    std::strcpy(id.host, host);
+    std::strcpy(id.boot_id, boot_id);
+    f.header().agent.heartbeat_monotonic_ns = heartbeat_s * ns_per_s;
+    const fs::path path = root / "frames" / frame_file_name(pid, 1);
+    std::ofstream(path, std::ios::binary).write(static_cast<const char*>(f.memory()), static_cast<long>(f.bytes()));
+    return path;
+  }
+  SiblingOptions options() const {
+    SiblingOptions o;
+    o.frames_dir = (root / "frames").string();
+    o.proc_dir = (root / "proc").string();
+    o.boot_id = "boot";
+    o.host = "node0";
+    o.own_pid = 100;
+    o.keep_ns = 600 * ns_per_s;
+    return o;
+  }
+
+  fs::path root;
+  test::FakeClock clock;
+};
+
+TEST_CASE("the processes with frames of the same machine and node are siblings") {
+  Machine m;
+  m.process(100, 'S', 1);
+  m.process(101, 'R', 2, "a (strange) name");
+  m.process(102, 'S', 3);
+  m.process(103, 'S', 4);
+  m.process(104, 'S', 5);
+  m.frame(100, 1);                      // itself
+  m.frame(101, 2);
+  m.frame(102, 3, "node1");             // another fake node on this machine
+  m.frame(103, 4, "node0", "other boot");
+  std::ofstream(m.root / "frames" / "ccld-104-1.frame") << "no frame";
+  Siblings siblings(m.options());
+  siblings.scan(m.clock.at);
+  const auto states = siblings.states(m.clock.at);
+  REQUIRE(states.size() == 1);
+  CHECK(states[0].pid == 101);
+  CHECK(states[0].pid_start_ticks == 2);
+  CHECK(states[0].state == 'R');
+}
+
+TEST_CASE("a state has the age since which it was seen") {
+  Machine m;
+  m.process(101, 'S', 2);
+  m.frame(101, 2);
+  Siblings siblings(m.options());
+  siblings.scan(m.clock.at);
+  m.process(101, 'T', 2);
+  m.clock.advance_ms(500);
+  siblings.poll(m.clock.at);
+  m.clock.advance_ms(1500);
+  siblings.poll(m.clock.at);
+  const auto states = siblings.states(m.clock.at);
+  REQUIRE(states.size() == 1);
+  CHECK(states[0].state == 'T');
+  CHECK(states[0].state_age_ms == 1500);
+}
+
+TEST_CASE("a process that disappears is gone for a minute, even if its pid is used again") {
+  Machine m;
+  m.process(101, 'S', 2);
+  m.frame(101, 2);
+  Siblings siblings(m.options());
+  siblings.scan(m.clock.at);
+  SECTION("no such process") { m.gone(101); }
+  SECTION("another process has its pid") { m.process(101, 'S', 99); }
+  siblings.poll(m.clock.at);
+  m.clock.advance_ms(30000);
+  siblings.scan(m.clock.at);
+  siblings.poll(m.clock.at);
+  auto states = siblings.states(m.clock.at);
+  REQUIRE(states.size() == 1);
+  CHECK(states[0].state == 'X');
+  CHECK(states[0].state_age_ms == 30000);
+  m.clock.advance_ms(30001);
+  siblings.poll(m.clock.at);
+  CHECK(siblings.states(m.clock.at).empty());
+  siblings.scan(m.clock.at);  // its frame is still there
+  CHECK(siblings.states(m.clock.at).empty());
+}
+
+TEST_CASE("a process that ended its communicators is no sibling any more") {
+  Machine m;
+  m.process(101, 'S', 2);
+  const fs::path frame = m.frame(101, 2);
+  Siblings siblings(m.options());
+  siblings.scan(m.clock.at);
+  fs::remove(frame);
+  siblings.scan(m.clock.at);
+  CHECK(siblings.states(m.clock.at).empty());
+}
+
+TEST_CASE("frames of processes that are gone are kept for a while and then removed") {
+  Machine m;
+  const fs::path old = m.frame(101, 2, "node0", "boot", 9399);
+  const fs::path recent = m.frame(102, 2, "node0", "boot", 9401);
+  const fs::path other_node = m.frame(103, 2, "node1", "boot", 9000);
+  const fs::path other_machine = m.frame(104, 2, "node0", "other boot", 9000);
+  m.process(105, 'T', 7);
+  const fs::path stopped = m.frame(105, 7, "node0", "boot", 9000);
+  std::ofstream(m.root / "frames" / "other-file") << "x";
+  Siblings siblings(m.options());
+  siblings.scan(m.clock.at);
+  CHECK_FALSE(fs::exists(old));
+  CHECK(fs::exists(recent));
+  CHECK_FALSE(fs::exists(other_node));
+  CHECK(fs::exists(other_machine));
+  CHECK(fs::exists(stopped));
+  CHECK(fs::exists(m.root / "frames" / "other-file"));
+}
+
+TEST_CASE("a folder that is not there is no error") {
+  Machine m;
+  SiblingOptions o = m.options();
+  o.frames_dir = "/nonexistent";
+  Siblings siblings(o);
+  siblings.scan(m.clock.at);
+  siblings.poll(m.clock.at);
+  CHECK(siblings.states(m.clock.at).empty());
+}
+
+}  // namespace
+}  // namespace ccld::probe

@@ -1,0 +1,75 @@
+// Time and transport in the hands of the test.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "probe/agent/clock.h"
+#include "probe/settings.h"
+#include "probe/transport/transport.h"
+#include "schemas/wire/telemetry_generated.h"
+
+namespace ccld::test {
+
+class FakeClock final : public probe::Clock {
+ public:
+  probe::Instant now() const override { return at; }
+  uint64_t thread_cpu_ns() const override { return 1234; }
+  void advance_us(uint64_t us) {
+    at.monotonic_ns += us * 1000;
+    at.realtime_ns += static_cast<int64_t>(us) * 1000;
+  }
+  void advance_ms(uint64_t ms) { advance_us(ms * 1000); }
+
+  probe::Instant at{1000 * probe::ns_per_s, 1700000000000000000};
+};
+
+// What was sent, verified like the service does it.
+struct Sent {
+  std::vector<std::vector<uint8_t>> batches;
+  probe::SendResult answer = probe::SendResult::sent;
+  int refused = 0;
+
+  const wire::Batch* batch(size_t i) const { return wire::GetBatch(batches[i].data()); }
+  // All payloads of one kind, in order.
+  template <class T>
+  std::vector<const T*> all() const {
+    std::vector<const T*> result;
+    for (const auto& bytes : batches)
+      for (const wire::Message* m : *wire::GetBatch(bytes.data())->messages())
+        if (m->payload_type() == wire::PayloadTraits<T>::enum_value) result.push_back(m->payload_as<T>());
+    return result;
+  }
+};
+
+class RecordingTransport final : public probe::Transport {
+ public:
+  explicit RecordingTransport(Sent* sent) : sent_(sent) {}
+  probe::SendResult send(const uint8_t* data, size_t size) override {
+    flatbuffers::Verifier verifier(data, size);
+    if (!wire::VerifyBatchBuffer(verifier)) throw std::runtime_error("batch does not verify");
+    if (sent_->answer != probe::SendResult::sent) {
+      ++sent_->refused;
+      return sent_->answer;
+    }
+    sent_->batches.emplace_back(data, data + size);
+    return probe::SendResult::sent;
+  }
+
+ private:
+  Sent* sent_;
+};
+
+inline probe::Settings settings_with(std::vector<std::pair<std::string, std::string>> variables) {
+  return probe::parse_settings(
+      [&](const char* name) -> const char* {
+        const char* last = nullptr;
+        for (const auto& [key, value] : variables)
+          if (key == name) last = value.c_str();
+        return last;
+      },
+      nullptr);
+}
+
+}  // namespace ccld::test

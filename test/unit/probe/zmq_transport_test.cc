@@ -1,0 +1,110 @@
+#include "probe/transport/zmq_transport.h"
+
+#include <string>
+#include <vector>
+
+#include <zmq.h>
+
+#include <catch2/catch.hpp>
+
+#include "probe/counters/log.h"
+
+namespace ccld::probe {
+namespace {
+
+std::vector<std::string> warnings;
+void remember(LogLevel, const char* line) { warnings.push_back(line); }
+
+// The service's end.
+class Receiver {
+ public:
+  Receiver() {
+    zmq_setsockopt(socket_, ZMQ_RCVTIMEO, &timeout_ms_, sizeof timeout_ms_);
+    REQUIRE(zmq_bind(socket_, "tcp://127.0.0.1:*") == 0);
+    char text[128];
+    size_t size = sizeof text;
+    REQUIRE(zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, text, &size) == 0);
+    endpoint = text;
+  }
+  ~Receiver() {
+    zmq_close(socket_);
+    zmq_ctx_term(context_);
+  }
+  std::string receive() {
+    char buffer[256];
+    const int n = zmq_recv(socket_, buffer, sizeof buffer, 0);
+    return n < 0 ? "nothing" : std::string(buffer, static_cast<size_t>(n));
+  }
+  std::string endpoint;
+
+ private:
+  void* context_ = zmq_ctx_new();
+  void* socket_ = zmq_socket(context_, ZMQ_PULL);
+  int timeout_ms_ = 10000;
+};
+
+ZmqOptions options(const std::string& endpoint) {
+  ZmqOptions o;
+  o.endpoint = endpoint;
+  o.queue_max = 8;
+  o.linger_ms = 200;
+  return o;
+}
+
+const uint8_t* bytes(const char* text) { return reinterpret_cast<const uint8_t*>(text); }
+
+TEST_CASE("what is sent arrives, also what was sent right before the end") {
+  Receiver receiver;
+  auto transport = open_zmq_transport(options(receiver.endpoint));
+  REQUIRE(transport != nullptr);
+  CHECK(transport->send(bytes("one"), 3) == SendResult::sent);
+  CHECK(receiver.receive() == "one");
+  CHECK(transport->send(bytes("two"), 3) == SendResult::sent);
+  transport.reset();
+  CHECK(receiver.receive() == "two");
+}
+
+TEST_CASE("with nobody listening the queue fills and then refuses, without ever blocking") {
+  auto transport = open_zmq_transport(options("tcp://127.0.0.1:1"));
+  REQUIRE(transport != nullptr);
+  int sent = 0, full = 0;
+  for (int i = 0; i < 100; ++i) {
+    const SendResult result = transport->send(bytes("x"), 1);
+    sent += result == SendResult::sent;
+    full += result == SendResult::full;
+  }
+  CHECK(sent == 8);
+  CHECK(full == 92);
+}
+
+TEST_CASE("a missing library is one warning") {
+  warnings.clear();
+  log_set(remember);
+  ZmqOptions o = options("tcp://127.0.0.1:1");
+  o.library = "libzmq-that-is-not-there.so.5";
+  CHECK(open_zmq_transport(o) == nullptr);
+  CHECK(open_zmq_transport(o) == nullptr);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("tcp://127.0.0.1:1") != std::string::npos);
+  CHECK(warnings[0].find("libzmq-that-is-not-there.so.5") != std::string::npos);
+  log_set(nullptr);
+}
+
+TEST_CASE("a library that is not ZeroMQ is refused") {
+  ZmqOptions o = options("tcp://127.0.0.1:1");
+  o.library = "libm.so.6";
+  CHECK(open_zmq_transport(o) == nullptr);
+}
+
+TEST_CASE("an endpoint that ZeroMQ does not understand is one warning that names the variable") {
+  warnings.clear();
+  log_set(remember);
+  CHECK(open_zmq_transport(options("gopher://127.0.0.1:70")) == nullptr);
+  CHECK(open_zmq_transport(options("tcp://127.0.0.1:notaport")) == nullptr);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("NCCL_PROBE_ENDPOINT=\"gopher://127.0.0.1:70\"") != std::string::npos);
+  log_set(nullptr);
+}
+
+}  // namespace
+}  // namespace ccld::probe

@@ -1,0 +1,316 @@
+#include "decision/ingest/batch_decoder.h"
+
+#include <catch2/catch.hpp>
+
+#include "decision/ingest/limits.h"
+#include "test/unit/server/wire_batch.h"
+
+namespace ccld::decision {
+
+using namespace ingest;
+using namespace test;
+
+namespace {
+
+absl::StatusOr<Batch> decode(const Bytes& bytes) { return decode_batch(absl::MakeConstSpan(bytes)); }
+
+// The batch must be refused for a field, with a text that names it.
+void require_refused(const Bytes& bytes, const std::string& field) {
+  const auto batch = decode(bytes);
+  REQUIRE_FALSE(batch.ok());
+  CHECK(reject_reason(batch.status()) == RejectReason::field);
+  CHECK(reject_key(batch.status()) == field);
+  CHECK(std::string(batch.status().message()).find(field) == 0);
+}
+
+template <class Payload>
+void require_rounds_refused(Payload change, const std::string& field) {
+  WireRounds rounds;
+  change(rounds);
+  WireBatch b;
+  add_rounds(b, rounds);
+  require_refused(b.finish(), field);
+}
+
+}  // namespace
+
+TEST_CASE("A batch with one of every payload is decoded field by field") {
+  const auto batch = decode(full_batch());
+  REQUIRE(batch.ok());
+  CHECK(batch->job == "demo");
+  CHECK(batch->process == ProcessId{"node-a", "boot-1", 4711, 99});
+  CHECK(batch->batch_seq == 1);
+  CHECK(batch->nccl_version == 22907);
+  REQUIRE(batch->payloads.size() == 5);
+
+  const auto& up = std::get<CommUp>(batch->payloads[0]);
+  CHECK(up.comm == CommUid(0xabc));
+  CHECK(up.comm_hash == 77);
+  CHECK(up.name == "tp0");
+  CHECK(up.rank == Rank(0));
+  CHECK(up.rank_count == 2);
+  CHECK(up.gpu_bus_id == "0000:10:00.0");
+  REQUIRE(up.channels.size() == 2);
+  CHECK(up.channels[1].channel == 1);
+  CHECK(up.channels[1].ring_prev == 1);
+  CHECK(up.channels[1].tree_up == -1);
+  CHECK(up.channels[1].tree_down == std::vector<int>{1});  // -1 fills up the wire only
+  REQUIRE(up.connections.size() == 1);
+  CHECK(up.connections[0].direction == abi::Direction::send);
+  CHECK(up.connections[0].net_name == "mlx5_0");
+  CHECK(up.mode == 7);
+
+  const auto& rounds = std::get<Rounds>(batch->payloads[1]);
+  REQUIRE(rounds.rounds.size() == 2);
+  const Round& round = rounds.rounds[1];
+  CHECK(round.op == OpSeq(2));
+  CHECK(round.signature.count == 1024);
+  CHECK(round.signature.function == abi::Function::all_reduce);
+  CHECK(round.signature.datatype == abi::Datatype::float32);
+  CHECK(round.signature.algorithm == abi::Algorithm::ring);
+  CHECK(round.signature.protocol == abi::Protocol::simple);
+  CHECK(round.signature.channels == 2);
+  CHECK(round.enter_monotonic_ns == 200);
+  CHECK(round.launch_monotonic_ns == 210);
+  CHECK(round.duration_ns() == 2000);
+  CHECK(round.send_changes == 3);
+  CHECK(round.recv_changes == 5);
+  CHECK(round.samples == 7);
+  CHECK(round.flags == round_counts_valid);
+  REQUIRE(rounds.links.size() == 1);
+  CHECK(rounds.links[0].wire_mean_realtime_ns == 13);
+  CHECK(rounds.links[0].group == 2);
+
+  const auto& flight = std::get<InFlight>(batch->payloads[2]);
+  CHECK(flight.entered == OpSeq(3));
+  CHECK(flight.completed == OpSeq(2));
+  CHECK(flight.late);
+  CHECK(flight.proxy_tick_age_ms == 12);
+  REQUIRE(flight.operations.size() == 1);
+  CHECK(flight.operations[0].op == OpSeq(3));
+  CHECK(flight.operations[0].begun);
+  REQUIRE(flight.operations[0].channels.size() == 1);
+  CHECK(flight.operations[0].channels[0].polling_age_ms == age_never);
+  REQUIRE(flight.lanes.size() == 1);
+  CHECK(flight.lanes[0].want_step == 11);
+  CHECK(flight.lanes[0].wait == abi::WaitKind::data);
+  CHECK(flight.lanes[0].wait_certain);
+  REQUIRE(flight.proxies.size() == 1);
+  CHECK(flight.proxies[0].transmitted == 4);
+
+  const auto& health = std::get<AgentHealth>(batch->payloads[3]);
+  CHECK(health.cpu_ns == 9);
+  REQUIRE(health.siblings.size() == 2);
+  CHECK(health.siblings[0].state == 'T');
+  CHECK(health.siblings[1].state == '?');  // not a letter
+
+  const auto& down = std::get<CommDown>(batch->payloads[4]);
+  CHECK(down.state == abi::CommState::destroyed);
+  CHECK(down.last_entered == OpSeq(9));
+}
+
+TEST_CASE("A batch without messages is accepted") {
+  WireBatch b;
+  const auto batch = decode(b.finish());
+  REQUIRE(batch.ok());
+  CHECK(batch->payloads.empty());
+}
+
+TEST_CASE("Every truncation of a batch is refused") {
+  const Bytes whole = full_batch();
+  for (size_t length = 0; length < whole.size(); ++length) {
+    // A copy of exactly this length, so that a sanitizer sees every read beyond it.
+    const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+    const auto batch = decode(cut);
+    // The last bytes may be padding or the tail of an unused part; what is accepted must at least be whole.
+    if (batch.ok()) CHECK(batch->payloads.size() == 5);
+    else CHECK_FALSE(batch.status().message().empty());
+    if (length < whole.size() / 2) CHECK_FALSE(batch.ok());
+  }
+}
+
+TEST_CASE("A batch with any byte damaged is decoded or refused, never worse") {
+  const Bytes whole = full_batch();
+  size_t refused = 0;
+  for (size_t at = 0; at < whole.size(); ++at) {
+    for (const int pattern : {0x01, 0x80, 0xff}) {
+      Bytes damaged = whole;
+      damaged[at] = static_cast<uint8_t>(damaged[at] ^ pattern);
+      const auto batch = decode(damaged);
+      if (batch.ok()) continue;
+      ++refused;
+      CHECK_FALSE(batch.status().message().empty());
+      CHECK_FALSE(reject_key(batch.status()).empty());
+    }
+  }
+  CHECK(refused > whole.size());  // most damage shows
+}
+
+TEST_CASE("A batch is decoded at any address") {
+  const Bytes whole = full_batch();
+  for (size_t shift = 0; shift < 8; ++shift) {
+    Bytes room(whole.size() + shift);
+    std::copy(whole.begin(), whole.end(), room.begin() + static_cast<std::ptrdiff_t>(shift));
+    CHECK(decode_batch(absl::MakeConstSpan(room).subspan(shift)).ok());
+  }
+}
+
+TEST_CASE("Bytes that are not a batch are refused for their identifier") {
+  const std::string text = "GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n";
+  const auto batch = decode(Bytes(text.begin(), text.end()));
+  REQUIRE_FALSE(batch.ok());
+  CHECK(reject_reason(batch.status()) == RejectReason::identifier);
+  CHECK(reject_reason(decode({}).status()) == RejectReason::size);
+}
+
+TEST_CASE("A batch of another schema version is refused and both versions are named") {
+  WireBatch b;
+  const auto batch = decode(b.finish({.schema_version = 2}));
+  REQUIRE_FALSE(batch.ok());
+  CHECK(reject_reason(batch.status()) == RejectReason::version);
+  CHECK(std::string(batch.status().message()) == "Batch.schema_version is 2, this service reads 1");
+}
+
+TEST_CASE("Columns of unequal length are refused, whichever is short") {
+  const auto shorter = [](auto& column) { column.pop_back(); };
+  require_rounds_refused([&](WireRounds& r) { shorter(r.signature_index); }, "Rounds.signature_index");
+  require_rounds_refused([&](WireRounds& r) { shorter(r.enter); }, "Rounds.enter_monotonic_ns");
+  require_rounds_refused([&](WireRounds& r) { shorter(r.launch); }, "Rounds.launch_monotonic_ns");
+  require_rounds_refused([&](WireRounds& r) { shorter(r.begin); }, "Rounds.begin_device_ns");
+  require_rounds_refused([&](WireRounds& r) { shorter(r.end); }, "Rounds.end_device_ns");
+  require_rounds_refused([&](WireRounds& r) { shorter(r.send); }, "Rounds.send_steps");
+  require_rounds_refused([&](WireRounds& r) { shorter(r.recv); }, "Rounds.recv_steps");
+  require_rounds_refused([&](WireRounds& r) { shorter(r.send_changes); }, "Rounds.send_changes");
+  require_rounds_refused([&](WireRounds& r) { shorter(r.recv_changes); }, "Rounds.recv_changes");
+  require_rounds_refused([&](WireRounds& r) { shorter(r.samples); }, "Rounds.samples");
+  require_rounds_refused([&](WireRounds& r) { shorter(r.flags); }, "Rounds.flags");
+  require_rounds_refused([](WireRounds& r) { r.op_seq.pop_back(); }, "Rounds.signature_index");
+}
+
+TEST_CASE("A missing column counts as one of unequal length") {
+  WireBatch b;
+  const std::vector<uint64_t> op_seq = {1};
+  b.add(wire::Payload::Rounds, wire::CreateRounds(b.fbb, 0xabc, 0, b.fbb.CreateVector(op_seq)));
+  require_refused(b.finish(), "Rounds.signature_index");
+}
+
+TEST_CASE("Values of rounds outside their range are refused") {
+  require_rounds_refused([](WireRounds& r) { r.signature_index[1] = 1; }, "Rounds.signature_index");
+  require_rounds_refused([](WireRounds& r) { r.signatures.clear(); }, "Rounds.signature_index");
+  require_rounds_refused([](WireRounds& r) { r.op_seq[0] = 0; }, "Rounds.op_seq");
+  require_rounds_refused([](WireRounds& r) { r.op_seq = {2, 1}; }, "Rounds.op_seq");
+  require_rounds_refused([](WireRounds& r) { r.rank = -1; }, "Rounds.rank");
+  require_rounds_refused([](WireRounds& r) { r.rank = rank_count_max; }, "Rounds.rank");
+  require_rounds_refused([](WireRounds& r) { r.comm_uid = 0; }, "Rounds.comm_uid");
+  require_rounds_refused([](WireRounds& r) { r.end[0] = UINT64_MAX; }, "Rounds.end_device_ns");
+  require_rounds_refused([](WireRounds& r) { r.links = {wire::LinkStages(2, INT64_MIN, 0, 0, 0, 1, 0, 8, 0, 0, 0)}; },
+                         "LinkStages.gpu_mean_realtime_ns");
+  require_rounds_refused([](WireRounds& r) { r.links = {wire::LinkStages(2, 0, 0, 0, 0, 1, 0, 8, 64, 0, 0)}; }, "LinkStages.channel");
+  require_rounds_refused([](WireRounds& r) { r.links = {wire::LinkStages(2, 0, 0, 0, 0, 1, 0, 8, 0, 2, 0)}; }, "LinkStages.direction");
+}
+
+TEST_CASE("A rank outside its communicator is refused") {
+  for (const int32_t rank : {-1, 2, INT32_MAX, INT32_MIN}) {
+    WireBatch b;
+    add_comm_up(b, {.rank = rank});
+    require_refused(b.finish(), "CommUp.rank");
+  }
+  for (const int32_t rank_count : {0, -5, rank_count_max + 1}) {
+    WireBatch b;
+    add_comm_up(b, {.rank_count = rank_count});
+    require_refused(b.finish(), "CommUp.rank_count");
+  }
+  WireBatch b;
+  add_comm_up(b, {.ring_next = 2});
+  require_refused(b.finish(), "ChannelTopology.ring_next");
+}
+
+TEST_CASE("The largest communicator is accepted") {
+  WireBatch b;
+  add_comm_up(b, {.rank = rank_count_max - 1, .rank_count = rank_count_max, .local_rank = 7});
+  CHECK(decode(b.finish()).ok());
+}
+
+TEST_CASE("Values that select behaviour must be known") {
+  const auto refused = [](const WireInFlight& flight, const std::string& field) {
+    WireBatch b;
+    add_in_flight(b, flight);
+    require_refused(b.finish(), field);
+  };
+  refused({.lanes = {wire::LaneState(3, 10, 8, 11, 10, 1, 0, 0, 0, 0, 0, 0, 0, 3, 1, 0)}}, "LaneState.wait_kind");
+  refused({.lanes = {wire::LaneState(3, 10, 8, 11, 10, 1, 0, 0, 0, 0, 2, 0, 0, 1, 1, 0)}}, "LaneState.direction");
+  refused({.lanes = {wire::LaneState(3, 10, 8, 11, 10, 1, 0, 0, 0, 0, 0, 8, 0, 1, 1, 0)}}, "LaneState.group");
+  refused({.lanes = {wire::LaneState(3, 10, 8, 11, 10, -2, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0)}}, "LaneState.peer");
+  refused({.proxies = {wire::ProxyState(1, 2, 3, 4, 5, 6, 7, 1, -2, 2, 3, 1, 1, 0)}}, "ProxyState.net_device");
+  refused({.state = 6}, "InFlight.state");
+  refused({.operations = 17}, "InFlight.operations");
+  refused({.lanes = std::vector<wire::LaneState>(lanes_max + 1)}, "InFlight.lanes");
+  WireBatch b;
+  add_comm_down(b, 0, 6);
+  require_refused(b.finish(), "CommDown.state");
+}
+
+TEST_CASE("Operation types of newer probes keep their numbers") {
+  WireRounds rounds;
+  rounds.signatures = {wire::OpSignature(1, -1, 200, 100, 50, 42, 33, 0, 0)};
+  WireBatch b;
+  add_rounds(b, rounds);
+  const auto batch = decode(b.finish());
+  REQUIRE(batch.ok());
+  const Signature& s = std::get<Rounds>(batch->payloads[0]).rounds[0].signature;
+  CHECK(static_cast<int>(s.function) == 200);
+  CHECK(static_cast<int>(s.protocol) == 33);
+}
+
+TEST_CASE("A payload of a newer probe is skipped and counted") {
+  WireBatch b;
+  b.add(static_cast<wire::Payload>(99), wire::CreateCommDown(b.fbb, 1, 0, 2, 3));
+  add_comm_down(b);
+  DecodeNotes notes;
+  const Bytes bytes = b.finish();
+  const auto batch = decode_batch(absl::MakeConstSpan(bytes), &notes);
+  REQUIRE(batch.ok());
+  CHECK(batch->payloads.size() == 1);
+  CHECK(notes.unknown_payloads == 1);
+}
+
+TEST_CASE("Text is bounded and printable") {
+  WireBatch too_long;
+  require_refused(too_long.finish({.job = std::string(text_bytes_max + 1, 'x')}), "Batch.job");
+  WireBatch escapes;
+  const auto batch = decode(escapes.finish({.job = "a\x1b[31mb\n\x7f" "c", .host = "n\xc3\xb6"}));
+  REQUIRE(batch.ok());
+  CHECK(batch->job == "a?[31mb??c");
+  CHECK(batch->process.host == "n\xc3\xb6");
+}
+
+TEST_CASE("A batch needs a process and a number") {
+  WireBatch no_pid, no_seq;
+  require_refused(no_pid.finish({.pid = 0}), "Batch.pid");
+  require_refused(no_seq.finish({.batch_seq = 0}), "Batch.batch_seq");
+}
+
+TEST_CASE("A small message that refers to one long vector again and again is refused") {
+  WireBatch b;
+  WireRounds rounds;
+  rounds.op_seq.assign(4096, 1);
+  // One set of columns, many Rounds that share it: honest builders never do this.
+  auto& fbb = b.fbb;
+  const auto op_seq = fbb.CreateVector(rounds.op_seq);
+  const auto signatures = fbb.CreateVectorOfStructs(rounds.signatures);
+  const auto index = fbb.CreateVector(std::vector<uint16_t>(4096));
+  const auto words = fbb.CreateVector(std::vector<uint64_t>(4096));
+  const auto counts = fbb.CreateVector(std::vector<uint32_t>(4096));
+  const auto flags = fbb.CreateVector(std::vector<uint8_t>(4096));
+  for (int i = 0; i < 1000; ++i) {
+    b.add(wire::Payload::Rounds, wire::CreateRounds(fbb, 1, 0, op_seq, signatures, index, words, words, words, words, counts, counts,
+                                                    counts, counts, counts, flags));
+  }
+  const Bytes bytes = b.finish();
+  REQUIRE(bytes.size() < 300'000);
+  const auto batch = decode(bytes);
+  REQUIRE_FALSE(batch.ok());
+  CHECK(reject_reason(batch.status()) == RejectReason::field);
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,142 @@
+#include "decision/report/status_json.h"
+
+#include <catch2/catch.hpp>
+
+#include "decision/report/prometheus.h"
+#include "decision/report/status_text.h"
+
+namespace ccld::decision {
+
+using namespace report;
+
+namespace {
+
+Snapshot snapshot() {
+  Snapshot s;
+  s.now_ns = 100 * ns_per_s;
+  s.started_ns = 40 * ns_per_s;
+  s.silent_ns = 5 * ns_per_s;
+  s.ingest.batches = 1234;
+  s.ingest.lost_batches = 2;
+  s.ingest.rejected[static_cast<size_t>(ingest::RejectReason::structure)] = 3;
+  s.ingest_errors = {{"structure", "batch is truncated or damaged", 3, s.now_ns, s.now_ns}};
+  CommStatus comm;
+  comm.comm = CommUid(0xabc);
+  comm.job = "demo";
+  comm.name = "tp0";
+  comm.rank_count = 2;
+  comm.ranks_seen = 2;
+  comm.entered_max = OpSeq(42);
+  comm.completed_min = OpSeq(41);
+  comm.in_flight = true;
+  comm.oldest_op = OpSeq(42);
+  comm.oldest_age_ns = 12'345 * ns_per_ms;
+  comm.oldest_signature = {1024, -1, abi::Function::all_reduce, abi::Datatype::float32, abi::Reduction::sum, abi::Algorithm::ring,
+                           abi::Protocol::simple, 0, 2};
+  for (int r = 0; r < 2; ++r) {
+    RankStatus rank;
+    rank.rank = Rank(r);
+    rank.host = "node-a";
+    rank.pid = 4711u + static_cast<uint32_t>(r);
+    rank.up = true;
+    rank.telemetry_age_ns = r == 0 ? 200 * ns_per_ms : 9 * ns_per_s;
+    rank.process_state = r == 0 ? '?' : 'T';
+    comm.ranks.push_back(rank);
+    ProcessStatus process;
+    process.process = {"node-a", "boot", rank.pid, 1};
+    process.job = "demo";
+    process.telemetry_age_ns = rank.telemetry_age_ns;
+    s.status.processes.push_back(process);
+  }
+  s.status.communicators = {comm};
+  s.status.incidents_open = 1;
+  Incident incident;
+  incident.id = 3;
+  incident.fault = FaultClass::h1_not_entered;
+  incident.state = VerdictState::suspected;
+  s.incidents = {incident};
+  return s;
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("The short status names what is in flight and only the silent processes") {
+  const Json status = status_json(snapshot(), false);
+  CHECK(status["uptime_ms"] == 60000);
+  CHECK(status["process_count"] == 2);
+  CHECK(status["silent_process_count"] == 1);
+  REQUIRE(status["processes"].size() == 1);
+  CHECK(status["processes"][0]["pid"] == 4712);
+  const Json& comm = status["communicators"][0];
+  CHECK(comm["communicator"] == "0000000000000abc");
+  CHECK(comm["in_flight"]["op_seq"] == 42);
+  CHECK(comm["in_flight"]["age_ms"] == 12345);
+  CHECK(comm["in_flight"]["operation"]["function"] == "AllReduce");
+  CHECK_FALSE(comm.contains("ranks"));
+  CHECK(status["ingest"]["rejected"]["structure"] == 3);
+  CHECK(status["ingest"]["rejected_total"] == 3);
+}
+
+TEST_CASE("The long status has every rank and process") {
+  const Json status = status_json(snapshot(), true);
+  CHECK(status["processes"].size() == 2);
+  const Json& ranks = status["communicators"][0]["ranks"];
+  REQUIRE(ranks.size() == 2);
+  CHECK(ranks[0]["silent"] == false);
+  CHECK(ranks[0]["process_state"].is_null());
+  CHECK(ranks[1]["silent"] == true);
+  CHECK(ranks[1]["process_state"] == "T");
+}
+
+TEST_CASE("A communicator with nothing in flight says so") {
+  Snapshot s = snapshot();
+  s.status.communicators[0].in_flight = false;
+  CHECK(status_json(s, false)["communicators"][0]["in_flight"].is_null());
+}
+
+TEST_CASE("An incident is found by its number or not at all") {
+  CHECK(incident_json(snapshot(), 3).value()["class"] == "H1");
+  CHECK_FALSE(incident_json(snapshot(), 4).has_value());
+  CHECK(incidents_json(snapshot())["incidents"].size() == 1);
+}
+
+TEST_CASE("The status table shows operations in flight, silence and telemetry problems") {
+  const std::string text = status_text(status_json(snapshot(), true), true);
+  CHECK(contains(text, "1 open incident (ccld explain)"));
+  CHECK(contains(text, "2 processes (1 silent), 1,234 batches, 2 lost, 3 rejected"));
+  CHECK(contains(text, "operation 42 for 12.3 s: AllReduce of 1,024 float32 (sum), Ring, Simple, 2 channels"));
+  CHECK(contains(text, "stopped, silent"));
+  CHECK(contains(text, "SILENT PROCESS"));
+  CHECK(contains(text, "batch is truncated or damaged"));
+  CHECK_FALSE(contains(status_text(status_json(snapshot(), false), false), "stopped"));
+}
+
+TEST_CASE("The status of a service that heard of nobody says what may be wrong") {
+  const std::string text = status_text(status_json(Snapshot{}, false), false);
+  CHECK(contains(text, "no communicators"));
+  CHECK(contains(text, "NCCL_PROBE_ENDPOINT"));
+}
+
+TEST_CASE("Metrics count batches, refusals by reason, and incidents by class and state") {
+  const std::string text = prometheus_text(snapshot());
+  CHECK(contains(text, "\nccld_batches_total 1234\n"));
+  CHECK(contains(text, "\nccld_batches_lost_total 2\n"));
+  CHECK(contains(text, "\nccld_messages_rejected_total{reason=\"structure\"} 3\n"));
+  CHECK(contains(text, "\nccld_communicators 1\n"));
+  CHECK(contains(text, "\nccld_ranks 2\n"));
+  CHECK(contains(text, "\nccld_processes_silent 1\n"));
+  CHECK(contains(text, "\nccld_incidents{class=\"H1\",state=\"suspected\"} 1\n"));
+  CHECK(contains(text, "\nccld_incidents{class=\"S3\",state=\"resolved\"} 0\n"));
+  // Every line is a comment or a name, one blank and a number.
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const size_t end = text.find('\n', begin);
+    const std::string line = text.substr(begin, end - begin);
+    if (line[0] != '#') CHECK(std::count(line.begin(), line.end(), ' ') == 1);
+    begin = end + 1;
+  }
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,144 @@
+// Telemetry as a probe would send it, for tests of the service: built with FlatBuffers, sized by the caller.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schemas/wire/telemetry_generated.h"
+
+namespace ccld::test {
+
+using Bytes = std::vector<uint8_t>;
+
+struct WireProcess {
+  std::string job = "demo";
+  std::string host = "node-a";
+  std::string boot_id = "boot-1";
+  uint32_t pid = 4711;
+  uint64_t pid_start_ticks = 99;
+  uint64_t batch_seq = 1;
+  uint16_t schema_version = 1;
+  int64_t sent_realtime_ns = 1'700'000'000'000'000'000;
+};
+
+// Collects messages, then closes them into one batch.
+class WireBatch {
+ public:
+  flatbuffers::FlatBufferBuilder fbb;
+
+  template <class Table>
+  void add(wire::Payload type, flatbuffers::Offset<Table> payload) {
+    messages_.push_back(wire::CreateMessage(fbb, type, payload.Union()));
+  }
+
+  Bytes finish(const WireProcess& p = {}) {
+    const auto messages = fbb.CreateVector(messages_);
+    const auto job = fbb.CreateString(p.job), host = fbb.CreateString(p.host), boot_id = fbb.CreateString(p.boot_id);
+    wire::FinishBatchBuffer(fbb, wire::CreateBatch(fbb, p.schema_version, job, host, boot_id, p.pid, p.pid_start_ticks, p.batch_seq,
+                                                   p.sent_realtime_ns, 123456789, messages, 22907));
+    return {fbb.GetBufferPointer(), fbb.GetBufferPointer() + fbb.GetSize()};
+  }
+
+ private:
+  std::vector<flatbuffers::Offset<wire::Message>> messages_;
+};
+
+inline wire::OpSignature wire_signature(uint64_t count = 1024) {
+  return wire::OpSignature(count, -1, 5, 7, 0, 1, 2, 8, 2);  // AllReduce float32 sum, Ring, Simple, 2 channels
+}
+
+struct WireCommUp {
+  uint64_t comm_uid = 0xabc;
+  int32_t rank = 0, rank_count = 2;
+  int32_t node = 0, node_count = 1, local_rank = 0, cuda_device = 0;
+  int32_t ring_next = 1;
+  std::string name = "tp0", host = "node-a";
+};
+
+inline void add_comm_up(WireBatch& b, const WireCommUp& c = {}) {
+  auto& fbb = b.fbb;
+  const auto name = fbb.CreateString(c.name), bus = fbb.CreateString("0000:10:00.0"), host = fbb.CreateString(c.host);
+  std::vector<flatbuffers::Offset<wire::ChannelTopology>> channels;
+  const std::vector<int32_t> down = {1, -1, -1};
+  for (uint16_t channel = 0; channel < 2; ++channel) {
+    channels.push_back(wire::CreateChannelTopology(fbb, channel, 1, c.ring_next, -1, fbb.CreateVector(down), 0));
+  }
+  const std::vector<flatbuffers::Offset<wire::NetConnection>> connections = {
+      wire::CreateNetConnection(fbb, 1, 1, 1, 0, fbb.CreateString("mlx5_0"))};
+  b.add(wire::Payload::CommUp,
+        wire::CreateCommUp(fbb, c.comm_uid, 77, 1, name, c.rank, c.rank_count, c.node, c.node_count, c.local_rank, c.cuda_device, bus,
+                           host, fbb.CreateVector(channels), fbb.CreateVector(connections), 7));
+}
+
+struct WireRounds {
+  uint64_t comm_uid = 0xabc;
+  int32_t rank = 0;
+  std::vector<uint64_t> op_seq = {1, 2};
+  std::vector<wire::OpSignature> signatures = {wire_signature()};
+  std::vector<uint16_t> signature_index = {0, 0};
+  std::vector<uint64_t> enter = {100, 200}, launch = {110, 210}, begin = {1000, 3000}, end = {2000, 5000};
+  std::vector<uint32_t> send = {8, 8}, recv = {8, 8}, send_changes = {2, 3}, recv_changes = {4, 5}, samples = {6, 7};
+  std::vector<uint8_t> flags = {1, 1};
+  std::vector<wire::LinkStages> links;
+};
+
+inline void add_rounds(WireBatch& b, const WireRounds& r = {}) {
+  auto& fbb = b.fbb;
+  b.add(wire::Payload::Rounds,
+        wire::CreateRounds(fbb, r.comm_uid, r.rank, fbb.CreateVector(r.op_seq), fbb.CreateVectorOfStructs(r.signatures),
+                           fbb.CreateVector(r.signature_index), fbb.CreateVector(r.enter), fbb.CreateVector(r.launch),
+                           fbb.CreateVector(r.begin), fbb.CreateVector(r.end), fbb.CreateVector(r.send), fbb.CreateVector(r.recv),
+                           fbb.CreateVector(r.send_changes), fbb.CreateVector(r.recv_changes), fbb.CreateVector(r.samples),
+                           fbb.CreateVector(r.flags), fbb.CreateVectorOfStructs(r.links)));
+}
+
+struct WireInFlight {
+  uint64_t comm_uid = 0xabc;
+  int32_t rank = 0;
+  uint64_t entered = 3, launched = 3, completed = 2;
+  uint32_t moved_age_ms = 250;
+  std::vector<wire::LaneState> lanes = {wire::LaneState(3, 10, 8, 11, 10, 1, 240, 1, 250, 1, 0, 2, 3, 1, 1, 0)};
+  std::vector<wire::ProxyState> proxies = {wire::ProxyState(1, 2, 3, 4, 5, 6, 7, 1, 0, 2, 3, 1, 1, 0)};
+  wire::OpSignature signature = wire_signature();
+  size_t operations = 1;
+  uint32_t state = 2;
+};
+
+inline void add_in_flight(WireBatch& b, const WireInFlight& f = {}) {
+  auto& fbb = b.fbb;
+  std::vector<flatbuffers::Offset<wire::InFlightOp>> operations;
+  for (size_t i = 0; i < f.operations; ++i) {
+    const std::vector<wire::ChannelState> channels = {wire::ChannelState(3, 1, 1, 0, 240, 0xffffffffu, 4, 5)};
+    operations.push_back(wire::CreateInFlightOp(fbb, f.completed + 1 + i, &f.signature, 3, 260, 255, true, true, fbb.CreateVectorOfStructs(channels)));
+  }
+  b.add(wire::Payload::InFlight,
+        wire::CreateInFlight(fbb, f.comm_uid, f.rank, 5000, f.entered, f.launched, f.completed, f.moved_age_ms, 42,
+                             fbb.CreateVector(operations), static_cast<uint32_t>(f.operations), fbb.CreateVectorOfStructs(f.lanes),
+                             fbb.CreateVectorOfStructs(f.proxies), 12, true, f.state));
+}
+
+inline void add_comm_down(WireBatch& b, int32_t rank = 0, uint32_t state = 4) {
+  b.add(wire::Payload::CommDown, wire::CreateCommDown(b.fbb, 0xabc, rank, state, 9));
+}
+
+inline void add_agent_health(WireBatch& b) {
+  const std::vector<flatbuffers::Offset<wire::Sibling>> siblings = {wire::CreateSibling(b.fbb, 4712, 100, 'T', 1500),
+                                                                    wire::CreateSibling(b.fbb, 4713, 101, 0x1b, 1)};
+  b.add(wire::Payload::AgentHealth, wire::CreateAgentHealth(b.fbb, 1, 2, 3, 4, 5, 6, 7, 8, 9, b.fbb.CreateVector(siblings)));
+}
+
+// One of everything.
+inline Bytes full_batch(const WireProcess& p = {}) {
+  WireBatch b;
+  add_comm_up(b);
+  WireRounds rounds;
+  rounds.links = {wire::LinkStages(2, 11, 12, 13, 14, 1, 0, 8, 1, 1, 2)};
+  add_rounds(b, rounds);
+  add_in_flight(b);
+  add_agent_health(b);
+  add_comm_down(b);
+  return b.finish(p);
+}
+
+}  // namespace ccld::test
