@@ -34,6 +34,12 @@ std::string grouped(double value) {
   return text;
 }
 
+std::string measured(double value) {
+  const double size = std::abs(value);
+  const double unit = size >= 100 ? 1 : size >= 10 ? 0.1 : size >= 1 ? 0.01 : 0.001;
+  return grouped(std::round(value / unit) * unit);
+}
+
 std::string span_text(double milliseconds) {
   if (!(milliseconds >= 0)) milliseconds = 0;
   if (milliseconds < 1000) return absl::StrFormat("%.0f ms", std::floor(milliseconds));

@@ -50,7 +50,7 @@ std::string culprit_phrase(const Json& c) {
   }
   std::string where = text_of(c, "component", "unknown");
   if (where == "unknown") where.clear();
-  if (has(c, "peer")) absl::StrAppend(&where, where.empty() ? "" : " ", "to or from rank ", number_of(c, "peer"));
+  if (has(c, "peer")) absl::StrAppend(&where, where.empty() ? "" : " ", "with rank ", number_of(c, "peer"));
   if (has(c, "channel")) absl::StrAppend(&where, where.empty() ? "" : ", ", "channel ", number_of(c, "channel"));
   if (has(c, "net")) absl::StrAppend(&where, where.empty() ? "" : ", ", "network device ", text_of(c, "net"));
   if (!where.empty()) parts.push_back(where);
@@ -68,10 +68,10 @@ std::string evidence_table(const Json& evidence) {
   std::vector<std::vector<std::string>> rows;
   for (const Json& e : evidence) {
     if (rows.size() == evidence_rows_max) break;
-    rows.push_back({has(e, "rank") ? absl::StrCat("rank ", number_of(e, "rank")) : "all",
-                    has(e, "value") ? grouped(real_of(e, "value")) : "?", text_of(e, "unit"), text_of(e, "what")});
+    rows.push_back({has(e, "rank") ? absl::StrCat("rank ", number_of(e, "rank")) : "all", text_of(e, "what"),
+                    has(e, "value") ? measured(real_of(e, "value")) : "?", text_of(e, "unit")});
   }
-  std::string out = table(rows, {false, true, false, false}, label_columns);
+  std::string out = table(rows, {false, false, true, false}, label_columns);
   if (evidence.size() > rows.size()) {
     absl::StrAppend(&out, std::string(label_columns, ' '), "and ", evidence.size() - rows.size(), " more rows, see --json\n");
   }

@@ -24,7 +24,8 @@ using report::Json;
 
 constexpr size_t threads = 4;
 constexpr size_t request_bytes_max = 4096;               // there are only GETs
-constexpr auto client_timeout = std::chrono::milliseconds(500);  // a stuck client holds a thread no longer
+constexpr auto client_timeout = std::chrono::milliseconds(400);  // a client stuck within its request holds a thread no longer
+constexpr time_t silent_client_timeout_s = 1;                    // nor one that asks nothing
 constexpr char json_type[] = "application/json";
 
 void answer(httplib::Response& response, const Json& json) { response.set_content(report::to_line(json) + "\n", json_type); }
@@ -95,6 +96,7 @@ absl::StatusOr<std::unique_ptr<HttpApi>> HttpApi::open(const HostPort& address, 
   server.new_task_queue = [] { return new httplib::ThreadPool(threads); };
   server.set_socket_options(socket_options);
   server.set_keep_alive_max_count(1);  // a kept connection would hold one of few threads, and the end of the service
+  server.set_keep_alive_timeout(silent_client_timeout_s);
   server.set_read_timeout(client_timeout);
   server.set_write_timeout(client_timeout);
   server.set_payload_max_length(request_bytes_max);

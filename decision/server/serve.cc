@@ -29,7 +29,7 @@ namespace {
 
 using ingest::TelemetrySocket;
 
-constexpr absl::Duration shutdown_patience = absl::Milliseconds(600);  // of the promised second
+constexpr absl::Duration shutdown_patience = absl::Milliseconds(500);  // of the promised second
 constexpr Nanoseconds paused_ns = ns_per_s;        // waking so much later than asked: we were stopped or starved
 constexpr Nanoseconds drain_ns = 500 * ns_per_ms;  // how long waiting telemetry may hold up a tick
 

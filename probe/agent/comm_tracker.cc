@@ -228,12 +228,14 @@ void CommTracker::observe_channel(uint32_t index, Instant now) {
     for (uint32_t i = 0; i < abi::lanes_per_direction; ++i) {
       const auto direction = static_cast<abi::Direction>(d);
       if (!frame_.read_lane(index, direction, i, &lane)) continue;
+      LaneTrack& track = ch.lanes[d][i];
       if (lane.token != kernel_.token) {
         if (abi::distance(kernel_.token, lane.token) <= 0) continue;
+        const bool ours = track.in_use && track.token == kernel_.token;
+        if (ours ? recover_final_step(track, lane, now) : kernel_.lanes_known()) continue;
         ch.overwritten = true;
         return;
       }
-      LaneTrack& track = ch.lanes[d][i];
       if (!track.in_use || track.token != kernel_.token) {
         track = LaneTrack{};
         track.token = kernel_.token;
@@ -253,6 +255,21 @@ void CommTracker::observe_channel(uint32_t index, Instant now) {
       link.gpu.reached(link.base_step, lane.current_step, steps_unlimited, now.realtime_ns);
     }
   }
+}
+
+// The very next kernel on the same connection begins where this one ended: its lane tells the steps that were posted between the last
+// sample and the end. (Rounded up to a chunk at most, like every kernel's first step.)
+bool CommTracker::recover_final_step(LaneTrack& track, const abi::Lane& successor, Instant now) {
+  constexpr int32_t steps_max = 1 << 20;  // more between two samples is another connection
+  const int32_t missing = abi::distance(track.lane.current_step, successor.base_step);
+  if (successor.token - kernel_.token != 1 || missing < 0 || missing > steps_max ||
+      abi::lane_peer(successor.peer_and_warps) != abi::lane_peer(track.lane.peer_and_warps))
+    return false;
+  if (track.link >= kernel_.links.size()) return false;
+  LinkTrack& link = kernel_.links[track.link];
+  link.gpu.reached(link.base_step, successor.base_step, steps_unlimited, now.realtime_ns);
+  track.lane.current_step = successor.base_step;
+  return true;
 }
 
 void CommTracker::observe_polls(uint32_t index, Instant now) {
@@ -448,6 +465,7 @@ void CommTracker::close_links(Instant now) {
     update_links(pending.links, now.realtime_ns);
     const bool settled = std::all_of(pending.links.begin(), pending.links.end(), [](const LinkTrack& l) { return l.settled(); });
     if (!settled && now.monotonic_ns - pending.finished_ns < link_settle_ns) continue;
+    for (LinkTrack& link : pending.links) link.close(now.realtime_ns);
     pending.open = false;
     --open_links_;
   }
@@ -456,14 +474,17 @@ void CommTracker::close_links(Instant now) {
 // ---- reports -----------------------------------------------------------------------------------------------------
 
 RoundsMessage CommTracker::take_rounds(Instant now, bool everything) {
-  (void)now;
   RoundsMessage message;
   message.comm_uid = comm_uid_;
   message.rank = rank_;
   std::vector<PendingRound> taken;
   while (!pending_.empty() && (everything || !pending_.front().open)) {
-    open_links_ -= pending_.front().open;
-    taken.push_back(std::move(pending_.front()));
+    PendingRound& front = pending_.front();
+    if (front.open) {
+      for (LinkTrack& link : front.links) link.close(now.realtime_ns);
+      --open_links_;
+    }
+    taken.push_back(std::move(front));
     pending_.pop_front();
   }
   // A group may finish its operations in another order than they were entered.

@@ -114,6 +114,8 @@ class CommTracker {
     uint32_t send_steps = 0, recv_steps = 0;
     uint32_t send_changes = 0, recv_changes = 0;
     std::vector<LinkTrack> links;
+    // Lanes open when a kernel begins: later, one that it has not opened is none of its own.
+    bool lanes_known() const { return samples >= 2 && !links.empty(); }
   };
   struct PendingRound {
     FinishedRound round;
@@ -128,6 +130,7 @@ class CommTracker {
   bool read_rounds(Instant now);         // true: the kernel has ended on all its channels
   void observe_kernel(Instant now);
   void observe_channel(uint32_t index, Instant now);
+  bool recover_final_step(LaneTrack& track, const abi::Lane& successor, Instant now);
   void observe_polls(uint32_t index, Instant now);
   void observe_waits(uint32_t index, Instant now);
   LinkTrack& link_of(LaneTrack& track, uint32_t index, abi::Direction, uint32_t lane_number);

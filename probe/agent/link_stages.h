@@ -51,6 +51,7 @@ struct LinkTrack {
   Stage gpu, ready, wire, done;
   int32_t net_device = -1;
   bool has_proxy = false;
+  bool proxy_worked = false;         // the proxy was seen at this kernel's first step, or beyond it
 
   // Proxies may still be at work when the kernel has ended.
   bool settled() const {
@@ -61,6 +62,7 @@ struct LinkTrack {
   void proxy_reached(const abi::ProxyRecord& proxy, int64_t time_ns) {
     has_proxy = true;
     net_device = proxy.net_device;
+    proxy_worked |= static_cast<uint32_t>(proxy.base) == base_step;
     const auto low = [](uint64_t steps) { return static_cast<uint32_t>(steps); };
     if (direction == abi::Direction::send) {
       wire.reached(base_step, low(proxy.transmitted), limit, time_ns);
@@ -70,6 +72,19 @@ struct LinkTrack {
       wire.reached(base_step, low(proxy.received), limit, time_ns);
       done.reached(base_step, low(proxy.transmitted), limit, time_ns);
     }
+  }
+  // Nobody waits any longer: steps that have not reached a stage by now get there now at the earliest. Otherwise the means would be of
+  // different steps, and a stage that is stuck would look fast.
+  void close(int64_t time_ns) {
+    if (settled()) return;
+    if (!proxy_worked) {
+      has_proxy = false;
+      return;
+    }
+    const uint32_t last = base_step + gpu.steps();
+    wire.reached(base_step, last, limit, time_ns);
+    done.reached(base_step, last, limit, time_ns);
+    if (direction == abi::Direction::recv) ready.reached(base_step, last, limit, time_ns);
   }
 };
 

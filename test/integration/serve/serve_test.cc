@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <sstream>
+#include <thread>
 
 #include "httplib.h"
 #include "nlohmann/json.hpp"
@@ -144,6 +145,16 @@ int free_port() {
   REQUIRE(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0);
   close(fd);
   return ntohs(address.sin_port);
+}
+
+int connect_to(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  return fd;
 }
 
 // The command ends with `status` and says one line that contains `part`.
@@ -420,23 +431,33 @@ TEST_CASE("A client that never finishes its request delays neither telemetry nor
   const int port = std::stoi(service.http.substr(service.http.rfind(':') + 1));
   std::vector<int> clients;
   for (int i = 0; i < 8; ++i) {
-    clients.push_back(socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(connect(clients.back(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
-    REQUIRE(write(clients.back(), "GET /v1/st", 10) == 10);
+    clients.push_back(connect_to(port));
+    if (i % 2 == 0) REQUIRE(write(clients.back(), "GET /v1/st", 10) == 10);
   }
   Sender sender(service.telemetry);
   send_ranks(sender, {1024, 1024});
   service.status_when([](const Json& s) { return s["ingest"]["batches"] == 2; });
-  for (const int fd : clients) REQUIRE(write(fd, "atus", 4) >= -1);
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(connect_to(port));
+    REQUIRE(write(clients.back(), "GET /v1/st", 10) == 10);
+  }
   const auto asked = Clock::now();
   service.child.signal(SIGTERM);
   CHECK(service.child.wait() == 0);
   CHECK(Clock::now() - asked < std::chrono::seconds(1));
   for (const int fd : clients) close(fd);
+}
+
+TEST_CASE("A service that was stopped for a while notices, and reads what waits before it judges") {
+  Service service;
+  Sender sender(service.telemetry);
+  send_ranks(sender, {1024, 1024});
+  service.status_when([](const Json& s) { return s["ingest"]["batches"] == 2; });
+  service.child.signal(SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // the pause is what is tested
+  service.child.signal(SIGCONT);
+  CHECK_FALSE(service.child.wait_for_error("the service did not run for").empty());
+  CHECK(service.get("/v1/status")["service"]["late_ticks"] >= 1);
 }
 
 TEST_CASE("Every batch of a busy sender arrives once") {

@@ -17,7 +17,8 @@ class FaultOutcome:
         self.plan = plan
         self.verdict = None
         self.suspected_ms = self.confirmed_ms = self.located_ms = None
-        self.why_wrong = "not run"
+        self.was_run = True
+        self.why_wrong = "no verdict"
         self.other_incidents = []
 
     @property

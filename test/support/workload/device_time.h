@@ -6,8 +6,8 @@
 
 namespace ccld::workload {
 
-// Keeps the stream busy for this much device time, in stream order. On the CPU device through its own call, which a slowed
-// device clock stretches; elsewhere the host waits before it goes on, which delays the operation alike.
+// Keeps the stream busy for this much device time, in stream order. On the CPU device through its own call, which a
+// slowed device clock stretches; elsewhere the host waits before it goes on, which delays the operation alike.
 void compute(cudaStream_t, double ms);
 
 }  // namespace ccld::workload

@@ -21,7 +21,9 @@ const std::map<std::string, FaultKind> kinds{{"skip", FaultKind::skip},
                                              {"other_type", FaultKind::other_type},
                                              {"other_order", FaultKind::other_order}};
 
-[[noreturn]] void refuse(const std::string& where, const std::string& why) { throw std::invalid_argument(where + ": " + why); }
+[[noreturn]] void refuse(const std::string& where, const std::string& why) {
+  throw std::invalid_argument(where + ": " + why);
+}
 
 template <class Value>
 Value field(const nlohmann::json& object, const std::string& where, const char* name, Value otherwise) {
@@ -50,10 +52,13 @@ Fault parse_fault(const nlohmann::json& object, const std::string& where) {
   if (fault.kind == FaultKind::other_count && !(fault.factor > 0 && fault.factor <= 2)) {
     refuse(where + ".factor", "must be above 0 and at most 2");
   }
-  if (fault.kind == FaultKind::other_order && fault.rounds != 1) refuse(where + ".rounds", "other_order swaps one pair: must be 1");
+  if (fault.kind == FaultKind::other_order && fault.rounds != 1)
+    refuse(where + ".rounds", "other_order swaps one pair: must be 1");
   try {
-    if (fault.kind == FaultKind::other_operation) fault.operation = operation_named(field<std::string>(object, where, "operation", ""));
-    if (fault.kind == FaultKind::other_type) fault.datatype = datatype_named(field<std::string>(object, where, "datatype", ""));
+    if (fault.kind == FaultKind::other_operation)
+      fault.operation = operation_named(field<std::string>(object, where, "operation", ""));
+    if (fault.kind == FaultKind::other_type)
+      fault.datatype = datatype_named(field<std::string>(object, where, "datatype", ""));
   } catch (const std::invalid_argument& error) {
     refuse(where, error.what());
   }
@@ -62,12 +67,8 @@ Fault parse_fault(const nlohmann::json& object, const std::string& where) {
 
 void apply_fault(const Fault& fault, uint64_t round, const Traffic& traffic, RoundPlan* plan) {
   switch (fault.kind) {
-    case FaultKind::skip:
-      plan->calls.clear();
-      break;
-    case FaultKind::delay:
-      plan->delay_ms += fault.ms;
-      break;
+    case FaultKind::skip: plan->calls.clear(); break;
+    case FaultKind::delay: plan->delay_ms += fault.ms; break;
     case FaultKind::other_operation:
       for (Call& call : plan->calls) {
         call.operation = fault.operation;
@@ -75,14 +76,13 @@ void apply_fault(const Fault& fault, uint64_t round, const Traffic& traffic, Rou
       }
       break;
     case FaultKind::other_count:
-      for (Call& call : plan->calls) call.count = std::max<uint64_t>(1, std::llround(double(call.count) * fault.factor));
+      for (Call& call : plan->calls)
+        call.count = std::max<uint64_t>(1, std::llround(double(call.count) * fault.factor));
       break;
     case FaultKind::other_type:
       for (Call& call : plan->calls) call.datatype = fault.datatype;
       break;
-    case FaultKind::other_order:
-      plan->calls.insert(plan->calls.begin(), traffic.call(round + 1));
-      break;
+    case FaultKind::other_order: plan->calls.insert(plan->calls.begin(), traffic.call(round + 1)); break;
   }
 }
 
@@ -95,9 +95,11 @@ std::vector<Fault> parse_faults(const std::string& json) {
   } catch (const nlohmann::json::exception& error) {
     throw std::invalid_argument(std::string("is not JSON: ") + error.what());
   }
-  if (!document.is_object() || !document.contains("faults") || !document["faults"].is_array()) refuse("faults", "is missing or not a list");
+  if (!document.is_object() || !document.contains("faults") || !document["faults"].is_array())
+    refuse("faults", "is missing or not a list");
   std::vector<Fault> faults;
-  for (const auto& object : document["faults"]) faults.push_back(parse_fault(object, "faults[" + std::to_string(faults.size()) + "]"));
+  for (const auto& object : document["faults"])
+    faults.push_back(parse_fault(object, "faults[" + std::to_string(faults.size()) + "]"));
   return faults;
 }
 

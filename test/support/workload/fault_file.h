@@ -1,18 +1,16 @@
-// Faults of the application itself: what one rank does differently from the others, as a file says that is read while running.
-// (Paper, section 2.2: H1 a rank does not enter, H2 inconsistent operations, S1 a rank enters late.)
+// Faults of the application itself: what one rank does differently from the others, as a file says that is read while
+// running. (Paper, section 2.2: H1 a rank does not enter, H2 inconsistent operations, S1 a rank enters late.)
 //
 // Contract
 //   {"faults": [{"rank": 3, "kind": "other_count", "from_round": 40, "rounds": 1, "factor": 0.5}, ...]}
 //     kind             skip | delay | other_operation | other_count | other_type | other_order
-//     from_round       first round it may change (default: the next one); it takes effect in the first round the rank starts at or after it
-//     rounds           how many rounds it changes (default 1); 0: all from then on
-//     ms               delay: how long the host waits before the call
-//     operation        other_operation: as --op
-//     factor           other_count: multiplies the count, above 0, at most 2
-//     datatype         other_type: as -d; the count stays
+//     from_round       first round it may change (default: the next one); it takes effect in the first round the rank
+//     starts at or after it rounds           how many rounds it changes (default 1); 0: all from then on ms delay: how
+//     long the host waits before the call operation        other_operation: as --op factor           other_count:
+//     multiplies the count, above 0, at most 2 datatype         other_type: as -d; the count stays
 //   other_order calls the operation of the following round first and this round's after it. `skip` calls nothing.
-//   The file is read again when its modification time, size or inode changed; replace it by renaming. Faults keep their place in the list
-//   as identity: append, never reorder.
+//   The file is read again when its modification time, size or inode changed; replace it by renaming. Faults keep their
+//   place in the list as identity: append, never reorder.
 //
 // Errors: a text that cannot be used is one line on stderr that names the field; the previous text stays in force.
 // Threads: one.
@@ -43,7 +41,7 @@ struct Fault {
 struct RoundPlan {
   std::vector<Call> calls;  // empty: skipped
   double delay_ms = 0;
-  bool changed = false;     // by a fault
+  bool changed = false;  // by a fault
 };
 
 // Throws std::invalid_argument with one line that names the field.

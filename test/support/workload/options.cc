@@ -30,11 +30,13 @@ Options parse(int argc, char** argv) {
   Options options;
   std::string bytes_min = "1M", bytes_max;
 
-  CLI::App app{"One rank of a collective workload: calls NCCL round after round and says on a status board how far it is.\n"
-               "Algorithm and protocol are chosen with NCCL's own variables (NCCL_ALGO, NCCL_PROTO)."};
+  CLI::App app{
+      "One rank of a collective workload: calls NCCL round after round and says on a status board how far it is.\n"
+      "Algorithm and protocol are chosen with NCCL's own variables (NCCL_ALGO, NCCL_PROTO)."};
   app.add_option("--rank", options.rank, "this process's rank")->required();
   app.add_option("--ranks", options.rank_count, "number of ranks")->required()->check(CLI::Range(1, 1024));
-  app.add_option("--id-file", options.id_file, "file that carries NCCL's unique id from rank 0 to the others")->required();
+  app.add_option("--id-file", options.id_file, "file that carries NCCL's unique id from rank 0 to the others")
+      ->required();
   app.add_option("--status", options.status_file, "status board of the job (default: the id file's name + .status)");
   app.add_option("--faults", options.fault_file, "application faults; read again whenever it changes");
   app.add_option("--op", options.operation, "operation, or 'mix' for all of them in turn")
@@ -45,7 +47,9 @@ Options parse(int argc, char** argv) {
   app.add_option("-f,--stepfactor", options.factor, "factor between sizes")
       ->capture_default_str()
       ->check(CLI::Range(uint64_t{2}, uint64_t{1} << 30));
-  app.add_option("-n,--iters", options.iterations, "rounds of each size")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("-n,--iters", options.iterations, "rounds of each size")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   app.add_option("-w,--warmup_iters", options.warm_up, "first rounds, left out of the summary")->capture_default_str();
   app.add_option("-c,--check", options.check, "1: check every result")->capture_default_str();
   app.add_option("-o,--op-reduction", options.reduction, "reduction")

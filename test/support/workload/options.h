@@ -24,7 +24,7 @@ struct Options {
   bool check = false;
   std::string reduction = "sum";
   std::string datatype = "float";
-  double seconds = 0;        // 0: run the iterations once; otherwise go round the sizes until the time is over
+  double seconds = 0;  // 0: run the iterations once; otherwise go round the sizes until the time is over
 
   // What happens between operations.
   double compute_ms = 0;     // on the device, in stream order before the operation

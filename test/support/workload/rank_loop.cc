@@ -30,7 +30,8 @@ void sleep_ms(double ms) { std::this_thread::sleep_for(std::chrono::duration<dou
 
 void check(ncclResult_t result, const char* what) {
   if (result == ncclSuccess) return;
-  throw std::runtime_error(std::string(what) + ": " + ncclGetErrorString(result) + " (" + ncclGetLastError(nullptr) + ")");
+  throw std::runtime_error(std::string(what) + ": " + ncclGetErrorString(result) + " (" + ncclGetLastError(nullptr) +
+                           ")");
 }
 void check(cudaError_t result, const char* what) {
   if (result != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(result));
@@ -54,7 +55,8 @@ ncclUniqueId exchange_id(const Options& options) {
   for (;;) {
     std::ifstream file(options.id_file, std::ios::binary);
     if (file.read(id.internal, sizeof id.internal)) return id;
-    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("--id-file " + options.id_file + ": rank 0 has not written it");
+    if (std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error("--id-file " + options.id_file + ": rank 0 has not written it");
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }
@@ -107,7 +109,8 @@ class RankLoop {
     CCLD_CHECK(cudaMalloc(&recv_, bytes));
     CCLD_CHECK(cudaMemset(send_, 0, bytes));
     const Call call = traffic_.call(1);
-    const auto input = input_of(options_.rank, call.datatype, call.reduction, options_.bytes_max / bytes_of(call.datatype));
+    const auto input =
+        input_of(options_.rank, call.datatype, call.reduction, options_.bytes_max / bytes_of(call.datatype));
     if (!input.empty()) CCLD_CHECK(cudaMemcpy(send_, input.data(), input.size(), cudaMemcpyHostToDevice));
   }
 
@@ -153,8 +156,8 @@ class RankLoop {
     return true;
   }
 
-  // Rank 0 releases rounds ahead of its own, so it has completed all that it released only when it wants no more. The order matters: its
-  // progress is read before its word, which may have moved on in between.
+  // Rank 0 releases rounds ahead of its own, so it has completed all that it released only when it wants no more. The
+  // order matters: its progress is read before its word, which may have moved on in between.
   bool no_more_is_released(const std::atomic<uint64_t>& word) {
     BoardSlot& first = board_.slot(0);
     if (first.state.load() >= uint64_t(RankState::finished)) return true;
@@ -201,7 +204,8 @@ class RankLoop {
     const std::string wrong = check_output(call, options_.rank, options_.rank_count, host_.data());
     if (wrong.empty()) return;
     if (slot_.wrong_results.fetch_add(1) == 0) {
-      fprintf(stderr, "ccld-workload: rank %d round %llu: %s\n", options_.rank, static_cast<unsigned long long>(round), wrong.c_str());
+      fprintf(stderr, "ccld-workload: rank %d round %llu: %s\n", options_.rank, static_cast<unsigned long long>(round),
+              wrong.c_str());
     }
   }
 
@@ -216,9 +220,10 @@ class RankLoop {
     const uint64_t rounds = slot_.completed_round.load();
     const uint64_t counted = rounds > options_.warm_up ? rounds - options_.warm_up : rounds;
     const double seconds = double(monotonic_ns() - begin_ns_) * 1e-9;
-    printf("rounds %llu, mean %.3f ms, longest %.3f ms, checked %llu, wrong %llu\n", static_cast<unsigned long long>(rounds),
-           seconds * 1e3 / double(std::max<uint64_t>(1, counted)), double(slot_.longest_round_ns.load()) * 1e-6,
-           static_cast<unsigned long long>(slot_.checked_results.load()), static_cast<unsigned long long>(slot_.wrong_results.load()));
+    printf("rounds %llu, mean %.3f ms, longest %.3f ms, checked %llu, wrong %llu\n",
+           static_cast<unsigned long long>(rounds), seconds * 1e3 / double(std::max<uint64_t>(1, counted)),
+           double(slot_.longest_round_ns.load()) * 1e-6, static_cast<unsigned long long>(slot_.checked_results.load()),
+           static_cast<unsigned long long>(slot_.wrong_results.load()));
   }
 
   const Options options_;

@@ -20,7 +20,8 @@ StatusBoard::StatusBoard(const std::string& path, int rank_count)
   }
   const int error = errno;
   close(file);
-  if (memory_ == nullptr || memory_ == MAP_FAILED) throw std::runtime_error("--status " + path + ": " + strerror(error));
+  if (memory_ == nullptr || memory_ == MAP_FAILED)
+    throw std::runtime_error("--status " + path + ": " + strerror(error));
 }
 
 StatusBoard::~StatusBoard() { munmap(memory_, bytes_); }

@@ -1,9 +1,10 @@
 // What a running workload tells its launcher: one mapped file with a line per rank, readable at any time by anyone.
 //
 // Contract
-//   The file is created by whoever comes first (all write the same size; zero means "not yet"). A 128-byte header is followed by one
-//   128-byte slot per rank. Each slot has one writer, its rank; the header has one, rank 0. All words are 64 bit, little-endian, relaxed:
-//   every word is meaningful alone. test/support/run/board.py reads the same layout.
+//   The file is created by whoever comes first (all write the same size; zero means "not yet"). A 128-byte header is
+//   followed by one 128-byte slot per rank. Each slot has one writer, its rank; the header has one, rank 0. All words
+//   are 64 bit, little-endian, relaxed: every word is meaningful alone. test/support/run/board.py reads the same
+//   layout.
 // Units: rounds from 1; times are CLOCK_MONOTONIC nanoseconds.
 // Errors: the constructor throws std::runtime_error with one line.
 #pragma once
@@ -23,11 +24,11 @@ struct alignas(128) BoardHeader {
 };
 
 struct alignas(128) BoardSlot {
-  std::atomic<uint64_t> state;             // RankState
+  std::atomic<uint64_t> state;  // RankState
   std::atomic<uint64_t> pid;
-  std::atomic<uint64_t> entered_round;     // the round whose operation was about to be called last
-  std::atomic<uint64_t> completed_round;   // the round whose operation completed last
-  std::atomic<uint64_t> wrong_results;     // rounds whose result was checked and wrong
+  std::atomic<uint64_t> entered_round;    // the round whose operation was about to be called last
+  std::atomic<uint64_t> completed_round;  // the round whose operation completed last
+  std::atomic<uint64_t> wrong_results;    // rounds whose result was checked and wrong
   std::atomic<uint64_t> checked_results;
   std::atomic<uint64_t> fault_text_version;  // how many texts of the fault file were read
   std::atomic<uint64_t> fault_applications;  // how often a fault of the file changed what this rank does
@@ -45,7 +46,9 @@ class StatusBoard {
   StatusBoard& operator=(const StatusBoard&) = delete;
 
   BoardHeader& header() { return *static_cast<BoardHeader*>(memory_); }
-  BoardSlot& slot(int rank) { return reinterpret_cast<BoardSlot*>(static_cast<char*>(memory_) + sizeof(BoardHeader))[rank]; }
+  BoardSlot& slot(int rank) {
+    return reinterpret_cast<BoardSlot*>(static_cast<char*>(memory_) + sizeof(BoardHeader))[rank];
+  }
 
  private:
   void* memory_ = nullptr;

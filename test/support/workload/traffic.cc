@@ -15,9 +15,9 @@ const std::map<std::string, Operation> operations{{"allreduce", Operation::all_r
 const std::map<std::string, ncclRedOp_t> reductions{
     {"sum", ncclSum}, {"prod", ncclProd}, {"min", ncclMin}, {"max", ncclMax}, {"avg", ncclAvg}};
 const std::map<std::string, ncclDataType_t> datatypes{
-    {"int8", ncclInt8},     {"uint8", ncclUint8},     {"int32", ncclInt32}, {"uint32", ncclUint32}, {"int64", ncclInt64},
-    {"uint64", ncclUint64}, {"half", ncclFloat16},    {"float", ncclFloat32}, {"double", ncclFloat64},
-    {"bfloat16", ncclBfloat16}};
+    {"int8", ncclInt8},      {"uint8", ncclUint8},      {"int32", ncclInt32},  {"uint32", ncclUint32},
+    {"int64", ncclInt64},    {"uint64", ncclUint64},    {"half", ncclFloat16}, {"float", ncclFloat32},
+    {"double", ncclFloat64}, {"bfloat16", ncclBfloat16}};
 
 template <class Map>
 std::set<std::string> keys(const Map& map) {
@@ -49,17 +49,13 @@ ncclRedOp_t reduction_named(const std::string& name) { return named(reductions, 
 size_t bytes_of(ncclDataType_t type) {
   switch (type) {
     case ncclInt8:
-    case ncclUint8:
-      return 1;
+    case ncclUint8: return 1;
     case ncclFloat16:
-    case ncclBfloat16:
-      return 2;
+    case ncclBfloat16: return 2;
     case ncclInt64:
     case ncclUint64:
-    case ncclFloat64:
-      return 8;
-    default:
-      return 4;
+    case ncclFloat64: return 8;
+    default: return 4;
   }
 }
 

@@ -44,47 +44,31 @@ float from_half(uint16_t half) {
 void put(ncclDataType_t type, void* buffer, uint64_t index, double value) {
   switch (type) {
     case ncclInt8:
-    case ncclUint8:
-      return store<uint8_t>(buffer, index, static_cast<uint8_t>(static_cast<int64_t>(value)));
+    case ncclUint8: return store<uint8_t>(buffer, index, static_cast<uint8_t>(static_cast<int64_t>(value)));
     case ncclInt32:
-    case ncclUint32:
-      return store<uint32_t>(buffer, index, static_cast<uint32_t>(static_cast<int64_t>(value)));
+    case ncclUint32: return store<uint32_t>(buffer, index, static_cast<uint32_t>(static_cast<int64_t>(value)));
     case ncclInt64:
-    case ncclUint64:
-      return store<uint64_t>(buffer, index, static_cast<uint64_t>(value));
-    case ncclFloat16:
-      return store<uint16_t>(buffer, index, half_of(static_cast<float>(value)));
+    case ncclUint64: return store<uint64_t>(buffer, index, static_cast<uint64_t>(value));
+    case ncclFloat16: return store<uint16_t>(buffer, index, half_of(static_cast<float>(value)));
     case ncclBfloat16:
       return store<uint16_t>(buffer, index, static_cast<uint16_t>(bits_of(static_cast<float>(value)) >> 16));
-    case ncclFloat64:
-      return store<double>(buffer, index, value);
-    default:
-      return store<float>(buffer, index, static_cast<float>(value));
+    case ncclFloat64: return store<double>(buffer, index, value);
+    default: return store<float>(buffer, index, static_cast<float>(value));
   }
 }
 
 double get(ncclDataType_t type, const void* buffer, uint64_t index) {
   switch (type) {
-    case ncclInt8:
-      return load<int8_t>(buffer, index);
-    case ncclUint8:
-      return load<uint8_t>(buffer, index);
-    case ncclInt32:
-      return load<int32_t>(buffer, index);
-    case ncclUint32:
-      return load<uint32_t>(buffer, index);
-    case ncclInt64:
-      return static_cast<double>(load<int64_t>(buffer, index));
-    case ncclUint64:
-      return static_cast<double>(load<uint64_t>(buffer, index));
-    case ncclFloat16:
-      return from_half(load<uint16_t>(buffer, index));
-    case ncclBfloat16:
-      return float_of(static_cast<uint32_t>(load<uint16_t>(buffer, index)) << 16);
-    case ncclFloat64:
-      return load<double>(buffer, index);
-    default:
-      return load<float>(buffer, index);
+    case ncclInt8: return load<int8_t>(buffer, index);
+    case ncclUint8: return load<uint8_t>(buffer, index);
+    case ncclInt32: return load<int32_t>(buffer, index);
+    case ncclUint32: return load<uint32_t>(buffer, index);
+    case ncclInt64: return static_cast<double>(load<int64_t>(buffer, index));
+    case ncclUint64: return static_cast<double>(load<uint64_t>(buffer, index));
+    case ncclFloat16: return from_half(load<uint16_t>(buffer, index));
+    case ncclBfloat16: return float_of(static_cast<uint32_t>(load<uint16_t>(buffer, index)) << 16);
+    case ncclFloat64: return load<double>(buffer, index);
+    default: return load<float>(buffer, index);
   }
 }
 
@@ -95,7 +79,8 @@ double input_value(int rank, uint64_t index, ncclRedOp_t reduction) {
 }
 
 bool is_integer(ncclDataType_t type) {
-  return type == ncclInt8 || type == ncclUint8 || type == ncclInt32 || type == ncclUint32 || type == ncclInt64 || type == ncclUint64;
+  return type == ncclInt8 || type == ncclUint8 || type == ncclInt32 || type == ncclUint32 || type == ncclInt64 ||
+         type == ncclUint64;
 }
 
 double reduced_value(const Call& call, int rank_count, uint64_t index) {
@@ -122,10 +107,8 @@ double expected_value(const Call& call, int rank, int rank_count, uint64_t index
       return input_value(static_cast<int>(index / call.count), index % call.count, call.reduction);
     case Operation::reduce_scatter:
       return reduced_value(call, rank_count, static_cast<uint64_t>(rank) * call.count + index);
-    case Operation::broadcast:
-      return input_value(call.root, index, call.reduction);
-    default:
-      return reduced_value(call, rank_count, index);
+    case Operation::broadcast: return input_value(call.root, index, call.reduction);
+    default: return reduced_value(call, rank_count, index);
   }
 }
 

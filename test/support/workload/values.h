@@ -17,7 +17,8 @@ std::vector<unsigned char> input_of(int rank, ncclDataType_t, ncclRedOp_t, uint6
 // Elements that `rank` gets from `call`; 0: it gets none.
 uint64_t output_count(const Call&, int rank, int rank_count);
 
-// Compares the output of `rank` with what the operation must give. Returns an empty string, or one line about the first wrong element.
+// Compares the output of `rank` with what the operation must give. Returns an empty string, or one line about the first
+// wrong element.
 std::string check_output(const Call&, int rank, int rank_count, const void* output);
 
 }  // namespace ccld::workload

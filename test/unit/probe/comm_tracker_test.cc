@@ -134,6 +134,41 @@ TEST_CASE("many short operations between two samples are all reported, counts on
   CHECK(s.tracker.lapped_rounds() == 0);
 }
 
+TEST_CASE("the kernel that follows at once tells where the one before has ended") {
+  Scene s(1);
+  s.frame.launch_operation(5, 1);
+  s.frame.launch_operation(6, 1);
+  s.frame.begin(0, 5, 100);
+  abi::Lane& send = s.frame.open_lane(0, Direction::send, 5, 100, 4);
+  s.frame.open_lane(0, Direction::recv, 5, 100, 2);
+  s.sample();
+  send.current_step = 104;
+  s.sample();
+  s.frame.end(0, 5, 200);
+  s.frame.begin(0, 6, 210);
+  s.frame.open_lane(0, Direction::send, 6, 124, 4).current_step = 126;
+  SECTION("same connections") {
+    s.frame.open_lane(0, Direction::recv, 6, 124, 2);
+    s.sample();
+    const RoundsMessage m = s.rounds();
+    REQUIRE(m.rounds.size() == 1);
+    CHECK(m.rounds[0].send_steps == 24);
+    CHECK(m.rounds[0].recv_steps == 24);
+    CHECK(m.rounds[0].flags == counts_valid);
+    CHECK(s.in_flight().operations.at(0).channels.at(0).send_steps() == 2);
+  }
+  SECTION("another peer: unknown") {
+    s.frame.open_lane(0, Direction::recv, 6, 124, 3);
+    s.sample();
+    CHECK(s.rounds().rounds.at(0).flags == 0);
+  }
+  SECTION("a kernel in between: unknown") {
+    s.frame.open_lane(0, Direction::recv, 7, 148, 2);
+    s.sample();
+    CHECK(s.rounds().rounds.at(0).flags == 0);
+  }
+}
+
 TEST_CASE("kernels whose rows were overwritten are reported as lapped and counted") {
   Scene s(1);
   const uint32_t kernels = abi::rounds_max + 10;

@@ -61,5 +61,33 @@ TEST_CASE("a link is settled when its proxy has handled every step of the kernel
   CHECK(link.done.mean_ns() == 250);
 }
 
+TEST_CASE("steps that are stuck when nobody waits any longer count as late, not as absent") {
+  LinkTrack link;
+  link.direction = abi::Direction::send;
+  link.base_step = 16;
+  link.gpu.reached(16, 24, steps_unlimited, 100);
+  abi::ProxyRecord proxy{};
+  proxy.base = 16;
+  proxy.transmitted = 20;
+  proxy.done = 16;
+  link.proxy_reached(proxy, 200);
+  link.close(1000);
+  CHECK(link.wire.mean_ns() == 600);
+  CHECK(link.done.mean_ns() == 1000);
+}
+
+TEST_CASE("a proxy that never worked for the kernel tells nothing about it") {
+  LinkTrack link;
+  link.direction = abi::Direction::send;
+  link.base_step = 16;
+  link.gpu.reached(16, 24, steps_unlimited, 100);
+  abi::ProxyRecord proxy{};
+  proxy.base = proxy.transmitted = proxy.done = 8;
+  link.proxy_reached(proxy, 200);
+  link.close(1000);
+  CHECK_FALSE(link.has_proxy);
+  CHECK(link.done.mean_ns() == 0);
+}
+
 }  // namespace
 }  // namespace ccld::probe

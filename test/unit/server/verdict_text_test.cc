@@ -33,10 +33,10 @@ What      AllReduce of 1,048,576 float32 (sum), Ring, Simple, 2 channels; operat
           0000000000000abc "tp0", 8 ranks, job demo
 When      all was well until 2023-11-14T22:13:20.000Z; suspected after 5.0 s; located after 5.0 s; confirmed
           after 15.0 s
-Who       rank 3: host node-a, pid 4711, GPU 3 (0000:10:00.0), link to or from rank 4, channel 1, network
-          device mlx5_0 - nothing arrives
-Why       rank 4       133  steps  step wanted on channel 1
-          all     5,000.25  ms     nothing moved
+Who       rank 3: host node-a, pid 4711, GPU 3 (0000:10:00.0), link with rank 4, channel 1, network device
+          mlx5_0 - nothing arrives
+Why       rank 4  step wanted on channel 1    133  steps
+          all     nothing moved             5,000  ms
 Victims   7 ranks suffer, among them 0-2, 4
 Next      look at the cable
 Rules     measured
@@ -73,6 +73,11 @@ TEST_CASE("Numbers, spans and ranks read well") {
   CHECK(grouped(-1234.5) == "-1,234.5");
   CHECK(grouped(0.9999) == "1");
   CHECK(grouped(-0.0001) == "0");
+  CHECK(measured(4657.253) == "4,657");
+  CHECK(measured(92.496) == "92.5");
+  CHECK(measured(9.11) == "9.11");
+  CHECK(measured(-0.6337) == "-0.634");
+  CHECK(measured(0) == "0");
   CHECK(span_text(0) == "0 ms");
   CHECK(span_text(999.9) == "999 ms");
   CHECK(span_text(12345) == "12.3 s");

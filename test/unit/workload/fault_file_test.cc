@@ -88,7 +88,8 @@ TEST_CASE("Another order calls the next round's operation first and each of the 
 
 TEST_CASE("A delay leaves the call as it is") {
   TemporaryFile file;
-  file.replace(R"({"faults": [{"rank": 0, "kind": "delay", "ms": 25, "rounds": 0}, {"rank": 0, "kind": "delay", "ms": 5}]})");
+  file.replace(
+      R"({"faults": [{"rank": 0, "kind": "delay", "ms": 25, "rounds": 0}, {"rank": 0, "kind": "delay", "ms": 5}]})");
   FaultFile faults(file.path(), 0);
   faults.refresh();
   const RoundPlan plan = faults.plan(1, mixed_traffic());
@@ -101,10 +102,13 @@ TEST_CASE("A text that cannot be used names the field and leaves the previous on
   CHECK_THROWS_WITH(parse_faults("{"), Contains("is not JSON"));
   CHECK_THROWS_WITH(parse_faults("{}"), Contains("faults"));
   CHECK_THROWS_WITH(parse_faults(R"({"faults": [{"kind": "skip"}]})"), Contains("faults[0].rank"));
-  CHECK_THROWS_WITH(parse_faults(R"({"faults": [{"rank": 1, "kind": "nap"}]})"), Contains("faults[0].kind") && Contains("nap"));
+  CHECK_THROWS_WITH(parse_faults(R"({"faults": [{"rank": 1, "kind": "nap"}]})"),
+                    Contains("faults[0].kind") && Contains("nap"));
   CHECK_THROWS_WITH(parse_faults(R"({"faults": [{"rank": 1, "kind": "delay"}]})"), Contains("faults[0].ms"));
-  CHECK_THROWS_WITH(parse_faults(R"({"faults": [{"rank": 1, "kind": "other_type", "datatype": "quad"}]})"), Contains("quad"));
-  CHECK_THROWS_WITH(parse_faults(R"({"faults": [{"rank": 1, "kind": "skip", "rounds": "x"}]})"), Contains("faults[0].rounds"));
+  CHECK_THROWS_WITH(parse_faults(R"({"faults": [{"rank": 1, "kind": "other_type", "datatype": "quad"}]})"),
+                    Contains("quad"));
+  CHECK_THROWS_WITH(parse_faults(R"({"faults": [{"rank": 1, "kind": "skip", "rounds": "x"}]})"),
+                    Contains("faults[0].rounds"));
 
   TemporaryFile file;
   FaultFile faults(file.path(), 1);

@@ -27,7 +27,8 @@ TEST_CASE("Sizes take K, M and G as powers of 1024") {
 }
 
 TEST_CASE("The letters of nccl-tests mean what they mean there") {
-  const Options options = parse_words({"-b", "4K", "-e", "1M", "-f", "4", "-n", "7", "-w", "2", "-c", "1", "-o", "max", "-d", "double"});
+  const Options options =
+      parse_words({"-b", "4K", "-e", "1M", "-f", "4", "-n", "7", "-w", "2", "-c", "1", "-o", "max", "-d", "double"});
   CHECK(options.bytes_min == 4096);
   CHECK(options.bytes_max == 1u << 20);
   CHECK(options.factor == 4);

@@ -48,7 +48,8 @@ TEST_CASE("A right sum passes and one wrong element is named") {
 TEST_CASE("ReduceScatter gives each rank its own part, AllGather gives the parts in order") {
   const std::vector<float> all = sums(40);
   CHECK(check_output(call_of(Operation::reduce_scatter, ncclFloat32, ncclSum, 10), 2, ranks, all.data() + 20).empty());
-  CHECK_FALSE(check_output(call_of(Operation::reduce_scatter, ncclFloat32, ncclMax, 10), 2, ranks, all.data() + 20).empty());
+  CHECK_FALSE(
+      check_output(call_of(Operation::reduce_scatter, ncclFloat32, ncclMax, 10), 2, ranks, all.data() + 20).empty());
 
   std::vector<unsigned char> gathered;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -65,8 +66,8 @@ TEST_CASE("Only the root gets the result of a Reduce") {
 }
 
 TEST_CASE("Every data type holds the inputs exactly: what a Broadcast delivers is what the root sent") {
-  const ncclDataType_t type = GENERATE(ncclInt8, ncclUint8, ncclInt32, ncclUint32, ncclInt64, ncclUint64, ncclFloat16, ncclFloat32,
-                                       ncclFloat64, ncclBfloat16);
+  const ncclDataType_t type = GENERATE(ncclInt8, ncclUint8, ncclInt32, ncclUint32, ncclInt64, ncclUint64, ncclFloat16,
+                                       ncclFloat32, ncclFloat64, ncclBfloat16);
   const Call call = call_of(Operation::broadcast, type, ncclSum, 50);
   const auto sent = input_of(1, type, ncclSum, 50);
   CHECK(sent.size() == 50 * bytes_of(type));
