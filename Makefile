@@ -7,8 +7,6 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BUILD := build/dev
-# Compilations that were done before, also in other trees, are not done again.
-CCACHE := $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
@@ -23,7 +21,7 @@ bootstrap: ## Install missing packages (root), look for the CUDA toolkit
 	@scripts/bootstrap
 
 configure: bootstrap
-	@cmake --preset dev $(CCACHE) --log-level=NOTICE
+	@scripts/configure dev
 
 build: configure ## Build everything into build/dev
 	@cmake --build --preset dev --parallel $(JOBS)
@@ -49,13 +47,13 @@ integration: build ## Tests with real NCCL processes and real faults only
 
 asan: ## Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer (build/asan)
 	@scripts/bootstrap --without-cuda
-	@cmake --preset asan $(CCACHE) --log-level=NOTICE
+	@scripts/configure asan
 	@cmake --build --preset asan --parallel $(JOBS)
 	@ctest --preset asan --parallel $(JOBS) --no-label-summary
 
 tsan: ## Unit tests under ThreadSanitizer (build/tsan)
 	@scripts/bootstrap --without-cuda
-	@cmake --preset tsan $(CCACHE) --log-level=NOTICE
+	@scripts/configure tsan
 	@cmake --build --preset tsan --parallel $(JOBS)
 	@ctest --preset tsan --parallel $(JOBS) --no-label-summary
 

@@ -17,8 +17,8 @@ struct Row {
   const char* name;
   Member member;
   const char* default_text;
-  int64_t min, max;            // of numbers
-  Text text;                   // of strings
+  int64_t min, max;  // of numbers
+  Text text;         // of strings
   const char* help;
 };
 
@@ -28,7 +28,8 @@ constexpr size_t job_bytes_max = 63;
 const Row table[] = {
     {"NCCL_PROBE_ENABLE", &Settings::enable, "1", 0, 1, Text::any, "0 switches the probe off completely."},
     {"NCCL_PROBE_ENDPOINT", &Settings::endpoint, "", 0, 0, Text::endpoint,
-     "Where `ccld serve` listens, for example `tcp://127.0.0.1:5566`. Empty: nothing is sent, the frames can still be read."},
+     "Where `ccld serve` listens, for example `tcp://127.0.0.1:5566`. Empty: nothing is sent, the frames can still be "
+     "read."},
     {"NCCL_PROBE_JOB", &Settings::job, "default", 0, 0, Text::job,
      "Name of the job, equal on all its ranks. Not set: `SLURM_JOB_ID` if there is one."},
     {"NCCL_PROBE_FRAMES_DIR", &Settings::frames_dir, "/dev/shm", 0, 0, Text::folder,
@@ -37,7 +38,8 @@ const Row table[] = {
      "Time between two samples while an operation is in flight (the paper's 1 ms)."},
     {"NCCL_PROBE_IDLE_MS", &Settings::idle_ms, "20", 1, 1000, Text::any,
      "Longest time between two samples while nothing is in flight: a new operation is noticed at most that late."},
-    {"NCCL_PROBE_FLUSH_MS", &Settings::flush_ms, "100", 1, 10000, Text::any, "Finished rounds are sent that often, batched."},
+    {"NCCL_PROBE_FLUSH_MS", &Settings::flush_ms, "100", 1, 10000, Text::any,
+     "Finished rounds are sent that often, batched."},
     {"NCCL_PROBE_HEARTBEAT_MS", &Settings::heartbeat_ms, "1000", 100, 60000, Text::any,
      "How often every communicator reports where it stands, and the probe its own health."},
     {"NCCL_PROBE_LATE_MS", &Settings::late_ms, "1000", 10, 3600000, Text::any,

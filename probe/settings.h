@@ -1,8 +1,10 @@
-// The probe's settings: environment variables, read once per process (NCCL puts its configuration files into the environment before).
+// The probe's settings: environment variables, read once per process (NCCL puts its configuration files into the
+// environment before).
 //
 // Contract
-//   One typed table holds name, kind, default, range and help of every setting; parsing, the warnings and the README's table come from it.
-//   A wrong value never stops anything: one line names the variable, the value and what is accepted, and the default is used.
+//   One typed table holds name, kind, default, range and help of every setting; parsing, the warnings and the README's
+//   table come from it. A wrong value never stops anything: one line names the variable, the value and what is
+//   accepted, and the default is used.
 //
 // Threads: settings() may be called by any thread; it reads the environment at its first call.
 #pragma once

@@ -27,7 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// ---- what one frame shows ----------------------------------------------------------------------------------------------
+// ---- what one frame shows
+// ----------------------------------------------------------------------------------------------
 
 enum class ProcessState { running, stopped, gone, other_machine };
 
@@ -44,7 +45,8 @@ const char* name_of(ProcessState state) {
 struct LaneReport {
   abi::LaneObservation observation;
   bool moves = false;
-  // A wait that the lane announced last, without a sign that it still goes on: its process is stopped or gone, or its GPU is silent.
+  // A wait that the lane announced last, without a sign that it still goes on: its process is stopped or gone, or its
+  // GPU is silent.
   bool announced_only = false;
 };
 
@@ -74,8 +76,9 @@ struct FrameReport {
   uint64_t entered = 0, launched = 0, completed = 0;
   std::optional<double> agent_age_s;
   uint64_t operations_in_flight = 0;
-  std::optional<OperationReport> operation;   // the one whose kernel runs, else the oldest in flight, else (all) the newest
-  bool in_flight = false;                     // `operation` is
+  std::optional<OperationReport>
+      operation;           // the one whose kernel runs, else the oldest in flight, else (all) the newest
+  bool in_flight = false;  // `operation` is
   std::vector<ChannelReport> channels;
   std::vector<ProxyReport> proxies;
 };
@@ -108,7 +111,8 @@ Look look_at(const abi::FrameView& frame) {
   return look;
 }
 
-// ---- processes -----------------------------------------------------------------------------------------------------------
+// ---- processes
+// -----------------------------------------------------------------------------------------------------------
 
 std::string first_line(const fs::path& path) {
   std::ifstream file(path);
@@ -117,7 +121,8 @@ std::string first_line(const fs::path& path) {
   return line;
 }
 
-ProcessState process_state(const FramesOptions& options, const abi::FrameIdentity& id, const std::string& boot_id, bool agent_alive) {
+ProcessState process_state(const FramesOptions& options, const abi::FrameIdentity& id, const std::string& boot_id,
+                           bool agent_alive) {
   if (abi::FrameView::text(id.boot_id) != boot_id) return ProcessState::other_machine;
   // A process of another pid namespace is not to be seen in /proc, but its agent writes.
   const ProcessState unseen = agent_alive ? ProcessState::running : ProcessState::gone;
@@ -126,7 +131,8 @@ ProcessState process_state(const FramesOptions& options, const abi::FrameIdentit
   if (name_end == std::string::npos) return unseen;
   char state = '?';
   unsigned long long start_ticks = 0;
-  if (std::sscanf(stat.c_str() + name_end + 2, "%c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
+  if (std::sscanf(stat.c_str() + name_end + 2,
+                  "%c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
                   &start_ticks) != 2)
     return unseen;
   if (start_ticks != id.pid_start_ticks) return unseen;
@@ -134,7 +140,8 @@ ProcessState process_state(const FramesOptions& options, const abi::FrameIdentit
   return state == 'Z' || state == 'X' ? ProcessState::gone : ProcessState::running;
 }
 
-// ---- operations and channels ---------------------------------------------------------------------------------------------
+// ---- operations and channels
+// ---------------------------------------------------------------------------------------------
 
 bool has_channel(uint64_t mask, uint32_t channel) { return (mask >> channel & 1) != 0; }
 
@@ -192,7 +199,8 @@ void find_operation(const abi::FrameView& frame, bool all, FrameReport* report) 
       shown = record;
   }
   if (!shown) return;
-  report->operation = OperationReport{*shown, age_s(*report, shown->enter_monotonic_ns), age_s(*report, shown->launch_monotonic_ns)};
+  report->operation =
+      OperationReport{*shown, age_s(*report, shown->enter_monotonic_ns), age_s(*report, shown->launch_monotonic_ns)};
 }
 
 ChannelReport report_channel(const abi::FrameView& frame, uint32_t c, const abi::OpRecord& operation, const Look& first,
@@ -225,10 +233,12 @@ ChannelReport report_channel(const abi::FrameView& frame, uint32_t c, const abi:
     LaneReport lane;
     lane.observation = o;
     const auto before = first.lanes.find({c, static_cast<unsigned>(o.direction), o.index});
-    lane.moves = before == first.lanes.end() || before->second.token != token || before->second.current_step != o.lane.current_step;
+    lane.moves = before == first.lanes.end() || before->second.token != token ||
+                 before->second.current_step != o.lane.current_step;
     const auto kind = static_cast<abi::WaitKind>(o.lane.wait_kind);
     if (!report.ended && o.wait == abi::WaitKind::none && !o.warps_poll && !lane.moves &&
-        (kind == abi::WaitKind::data || kind == abi::WaitKind::credit) && abi::distance(o.lane.current_step, o.lane.want_step) > 0) {
+        (kind == abi::WaitKind::data || kind == abi::WaitKind::credit) &&
+        abi::distance(o.lane.current_step, o.lane.want_step) > 0) {
       lane.announced_only = true;
       lane.observation.wait = kind;
       lane.observation.want_step = o.lane.want_step;
@@ -239,8 +249,8 @@ ChannelReport report_channel(const abi::FrameView& frame, uint32_t c, const abi:
   return report;
 }
 
-FrameReport report_frame(const FramesOptions& options, const std::string& path, const abi::FrameView& frame, const std::string& boot_id,
-                         const Look& first) {
+FrameReport report_frame(const FramesOptions& options, const std::string& path, const abi::FrameView& frame,
+                         const std::string& boot_id, const Look& first) {
   const Look second = look_at(frame);
   FrameReport report;
   report.path = path;
@@ -255,7 +265,8 @@ FrameReport report_frame(const FramesOptions& options, const std::string& path, 
   if (report.operation && (report.in_flight || options.all)) {
     const abi::OpRecord& r = report.operation->record;
     for (uint32_t c = 0; c < frame.channel_count(); ++c)
-      if (r.plan != 0 && has_channel(r.channel_mask, c)) report.channels.push_back(report_channel(frame, c, r, first, second));
+      if (r.plan != 0 && has_channel(r.channel_mask, c))
+        report.channels.push_back(report_channel(frame, c, r, first, second));
     for (const auto& [index, record] : second.proxies) {
       ProxyReport proxy;
       proxy.record = record;
@@ -265,8 +276,8 @@ FrameReport report_frame(const FramesOptions& options, const std::string& path, 
       } else {
         const abi::ProxyRecord& b = before->second;
         proxy.visited = b.ticks != record.ticks;
-        proxy.moves = b.posted != record.posted || b.received != record.received || b.transmitted != record.transmitted ||
-                      b.done != record.done;
+        proxy.moves = b.posted != record.posted || b.received != record.received ||
+                      b.transmitted != record.transmitted || b.done != record.done;
       }
       report.proxies.push_back(proxy);
     }
@@ -274,7 +285,8 @@ FrameReport report_frame(const FramesOptions& options, const std::string& path, 
   return report;
 }
 
-// ---- text ----------------------------------------------------------------------------------------------------------------
+// ---- text
+// ----------------------------------------------------------------------------------------------------------------
 
 __attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
   char buffer[512];
@@ -289,7 +301,8 @@ std::string seconds(double s) { return s < 100 ? format("%.1f s", s) : format("%
 
 std::string signature_text(const abi::OpRecord& r) {
   std::string text = abi::name_of(static_cast<abi::Function>(r.function));
-  text += format(" %llu x %s", static_cast<unsigned long long>(r.count), abi::name_of(static_cast<abi::Datatype>(r.datatype)));
+  text += format(" %llu x %s", static_cast<unsigned long long>(r.count),
+                 abi::name_of(static_cast<abi::Datatype>(r.datatype)));
   if (static_cast<abi::Reduction>(r.reduction) != abi::Reduction::none)
     text += std::string(" ") + abi::name_of(static_cast<abi::Reduction>(r.reduction));
   if (r.root >= 0) text += format(" root %d", r.root);
@@ -306,10 +319,12 @@ std::string operation_text(const FrameReport& report) {
   std::string text = format("#%llu ", static_cast<unsigned long long>(o.record.commit)) + signature_text(o.record);
   if (!report.in_flight) return text + ", finished";
   if ((o.record.flags & abi::op_launched) == 0)
-    text += o.enter_age_s ? ", entered " + seconds(*o.enter_age_s) + " ago, not launched" : std::string(", not launched");
+    text +=
+        o.enter_age_s ? ", entered " + seconds(*o.enter_age_s) + " ago, not launched" : std::string(", not launched");
   else if (o.launch_age_s)
     text += ", launched " + seconds(*o.launch_age_s) + " ago";
-  if (report.operations_in_flight > 1) text += format(" (+%llu)", static_cast<unsigned long long>(report.operations_in_flight - 1));
+  if (report.operations_in_flight > 1)
+    text += format(" (+%llu)", static_cast<unsigned long long>(report.operations_in_flight - 1));
   return text;
 }
 
@@ -322,9 +337,13 @@ std::string lane_text(const LaneReport& lane) {
   text += format(": has %u", o.steps());
   if (o.wait != abi::WaitKind::none) {
     const uint32_t want = o.want_step - o.lane.base_step;
-    text += format(", %s %s, wants %u", lane.announced_only ? "last seen waiting for" : o.certain ? "waits for" : "may wait for",
+    text += format(", %s %s, wants %u",
+                   lane.announced_only ? "last seen waiting for"
+                   : o.certain         ? "waits for"
+                                       : "may wait for",
                    abi::name_of(o.wait), want);
-    if (o.certain || lane.announced_only) text += format(", there is %d", static_cast<int32_t>(o.seen_step - o.lane.base_step));
+    if (o.certain || lane.announced_only)
+      text += format(", there is %d", static_cast<int32_t>(o.seen_step - o.lane.base_step));
   } else if (lane.moves) {
     text += ", moves";
   }
@@ -337,9 +356,10 @@ std::string proxy_text(const ProxyReport& proxy) {
   const auto relative = [&r](uint64_t step) { return static_cast<long long>(step - r.base); };
   std::string text = format("proxy of channel %d %s %d", r.channel, send ? "send to" : "recv from", r.peer);
   if (r.net_device >= 0) text += format(" (net %d)", r.net_device);
-  text += send ? format(": posted %lld, transmitted %lld, done %lld", relative(r.posted), relative(r.transmitted), relative(r.done))
-               : format(": posted %lld, received %lld, handed over %lld, done %lld", relative(r.posted), relative(r.received),
-                        relative(r.transmitted), relative(r.done));
+  text += send ? format(": posted %lld, transmitted %lld, done %lld", relative(r.posted), relative(r.transmitted),
+                        relative(r.done))
+               : format(": posted %lld, received %lld, handed over %lld, done %lld", relative(r.posted),
+                        relative(r.received), relative(r.transmitted), relative(r.done));
   text += format(" of %llu", static_cast<unsigned long long>(r.step_count));
   return text + (proxy.moves ? ", moves" : proxy.visited ? ", still" : ", not visited");
 }
@@ -354,22 +374,24 @@ std::string to_text(const FramesOptions& options, const std::vector<FrameReport>
     if (previous == nullptr || previous->identity.comm_uid != r.identity.comm_uid) {
       if (previous != nullptr) text += "\n";
       const std::string name = abi::FrameView::text(r.identity.comm_name);
-      text += format("communicator %016llx%s%s, %d ranks, job %s\n", static_cast<unsigned long long>(r.identity.comm_uid),
-                     name.empty() ? "" : " ", name.c_str(), r.identity.rank_count, abi::FrameView::text(r.identity.job).c_str());
-      text += format("  %4s %8s %-12s %3s %-10s %9s %9s %9s %8s  %s\n", "rank", "pid", "host", "gpu", "process", "entered", "launched",
-                     "completed", "agent", "operation");
+      text += format("communicator %016llx%s%s, %d ranks, job %s\n",
+                     static_cast<unsigned long long>(r.identity.comm_uid), name.empty() ? "" : " ", name.c_str(),
+                     r.identity.rank_count, abi::FrameView::text(r.identity.job).c_str());
+      text += format("  %4s %8s %-12s %3s %-10s %9s %9s %9s %8s  %s\n", "rank", "pid", "host", "gpu", "process",
+                     "entered", "launched", "completed", "agent", "operation");
     }
     previous = &r;
     std::string process = name_of(r.process);
     if (r.state != abi::CommState::ready) process += std::string(",") + abi::name_of(r.state);
-    text += format("  %4d %8u %-12s %3d %-10s %9llu %9llu %9llu %8s  ", r.identity.rank, r.identity.pid,
-                   abi::FrameView::text(r.identity.host).c_str(), r.identity.cuda_device, process.c_str(),
-                   static_cast<unsigned long long>(r.entered), static_cast<unsigned long long>(r.launched),
-                   static_cast<unsigned long long>(r.completed), r.agent_age_s ? seconds(*r.agent_age_s).c_str() : "-") +
-            operation_text(r) + "\n";
+    text +=
+        format("  %4d %8u %-12s %3d %-10s %9llu %9llu %9llu %8s  ", r.identity.rank, r.identity.pid,
+               abi::FrameView::text(r.identity.host).c_str(), r.identity.cuda_device, process.c_str(),
+               static_cast<unsigned long long>(r.entered), static_cast<unsigned long long>(r.launched),
+               static_cast<unsigned long long>(r.completed), r.agent_age_s ? seconds(*r.agent_age_s).c_str() : "-") +
+        operation_text(r) + "\n";
     for (const ChannelReport& c : r.channels) {
-      text += format("         channel %u: %s, SendCount %u, RecvCount %u%s\n", c.channel, channel_state(c).c_str(), c.counts.send,
-                     c.counts.recv, c.counts.overwritten ? " (overwritten)" : "");
+      text += format("         channel %u: %s, SendCount %u, RecvCount %u%s\n", c.channel, channel_state(c).c_str(),
+                     c.counts.send, c.counts.recv, c.counts.overwritten ? " (overwritten)" : "");
       for (const LaneReport& lane : c.lanes) text += "           " + lane_text(lane) + "\n";
     }
     for (const ProxyReport& proxy : r.proxies) text += "         " + proxy_text(proxy) + "\n";
@@ -377,7 +399,8 @@ std::string to_text(const FramesOptions& options, const std::vector<FrameReport>
   return text;
 }
 
-// ---- JSON ----------------------------------------------------------------------------------------------------------------
+// ---- JSON
+// ----------------------------------------------------------------------------------------------------------------
 
 Json to_json(const LaneReport& lane) {
   const abi::LaneObservation& o = lane.observation;
@@ -401,12 +424,12 @@ Json to_json(const LaneReport& lane) {
 
 Json to_json(const ProxyReport& proxy) {
   const abi::ProxyRecord& r = proxy.record;
-  return {{"channel", r.channel},       {"direction", abi::name_of(static_cast<abi::Direction>(r.direction))},
-          {"peer", r.peer},             {"net_device", r.net_device},
-          {"base", r.base},             {"posted", r.posted},
-          {"received", r.received},     {"transmitted", r.transmitted},
-          {"done", r.done},             {"step_count", r.step_count},
-          {"moves", proxy.moves},       {"visited", proxy.visited}};
+  return {{"channel", r.channel},   {"direction", abi::name_of(static_cast<abi::Direction>(r.direction))},
+          {"peer", r.peer},         {"net_device", r.net_device},
+          {"base", r.base},         {"posted", r.posted},
+          {"received", r.received}, {"transmitted", r.transmitted},
+          {"done", r.done},         {"step_count", r.step_count},
+          {"moves", proxy.moves},   {"visited", proxy.visited}};
 }
 
 Json to_json(const FrameReport& r) {
@@ -450,12 +473,8 @@ Json to_json(const FrameReport& r) {
   }
   json["channels"] = Json::array();
   for (const ChannelReport& c : r.channels) {
-    Json channel = {{"channel", c.channel},
-                    {"state", channel_state(c)},
-                    {"send_count", c.counts.send},
-                    {"recv_count", c.counts.recv},
-                    {"overwritten", c.counts.overwritten},
-                    {"lanes", Json::array()}};
+    Json channel = {{"channel", c.channel},        {"state", channel_state(c)},           {"send_count", c.counts.send},
+                    {"recv_count", c.counts.recv}, {"overwritten", c.counts.overwritten}, {"lanes", Json::array()}};
     for (const LaneReport& lane : c.lanes) channel["lanes"].push_back(to_json(lane));
     json["channels"].push_back(channel);
   }
@@ -480,7 +499,8 @@ FramesOutput show_frames(const FramesOptions& options) {
   std::vector<std::string> paths;
   for (fs::directory_iterator it(options.dir, error), end; !error && it != end; it.increment(error)) {
     const uint32_t pid = pid_of(it->path().filename().string());
-    const bool wanted = options.pids.empty() || std::find(options.pids.begin(), options.pids.end(), pid) != options.pids.end();
+    const bool wanted =
+        options.pids.empty() || std::find(options.pids.begin(), options.pids.end(), pid) != options.pids.end();
     if (pid != 0 && wanted) paths.push_back(it->path().string());
   }
   if (error) {
@@ -530,8 +550,11 @@ FramesOutput show_frames(const FramesOptions& options) {
 
 void add_frames_command(CLI::App& app) {
   auto options = std::make_shared<FramesOptions>();
-  CLI::App* command = app.add_subcommand("frames", "Print the probing frames of the processes on this host, also of a stopped or killed one");
-  command->add_option("--dir", options->dir, "Folder of the frames (NCCL_PROBE_FRAMES_DIR)")->envname("NCCL_PROBE_FRAMES_DIR")->capture_default_str();
+  CLI::App* command = app.add_subcommand(
+      "frames", "Print the probing frames of the processes on this host, also of a stopped or killed one");
+  command->add_option("--dir", options->dir, "Folder of the frames (NCCL_PROBE_FRAMES_DIR)")
+      ->envname("NCCL_PROBE_FRAMES_DIR")
+      ->capture_default_str();
   command->add_option("--pid", options->pids, "Only of these processes");
   command->add_flag("--all", options->all, "Channels, lanes and proxies also where nothing is in flight");
   command->add_flag("--json", options->json, "Print JSON");

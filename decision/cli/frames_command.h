@@ -1,9 +1,10 @@
 // `ccld frames`: prints the probing frames of the processes on this host, also of one that is stopped or was killed.
 //
 // Contract
-//   Reads the files only (`clean` removes those of processes that are gone). Every frame is looked at twice, with `pause` between, to see what
-//   moves. A file that cannot be read, or was written by another major version of the probe, is one line of `errors`; the others are shown.
-//   Needs no service and knows nothing of the rest of the decision service.
+//   Reads the files only (`clean` removes those of processes that are gone). Every frame is looked at twice, with
+//   `pause` between, to see what moves. A file that cannot be read, or was written by another major version of the
+//   probe, is one line of `errors`; the others are shown. Needs no service and knows nothing of the rest of the
+//   decision service.
 //
 // Threads: any. (Paper, section 5.1: the probing frame.)
 #pragma once
@@ -22,17 +23,17 @@ namespace ccld::decision {
 struct FramesOptions {
   std::string dir = "/dev/shm";
   std::string proc_dir = "/proc";
-  std::vector<uint32_t> pids;   // empty: all
-  bool all = false;             // details of communicators with nothing in flight too
+  std::vector<uint32_t> pids;  // empty: all
+  bool all = false;            // details of communicators with nothing in flight too
   bool json = false;
-  bool clean = false;           // remove the frames of processes that are gone
+  bool clean = false;  // remove the frames of processes that are gone
   std::function<void()> pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };
 };
 
 struct FramesOutput {
   std::string text;
   std::vector<std::string> errors;
-  bool failed = false;          // the folder cannot be read
+  bool failed = false;  // the folder cannot be read
 };
 FramesOutput show_frames(const FramesOptions&);
 

@@ -195,7 +195,7 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
   double communication = std::max(0.0, p.comm_ns - b.comm_ns.mean());
   if (communication < factor * b.comm_ns.deviation()) communication = 0;
   w.computation_ns += computation;
-  w.elsewhere_ns += std::max(0.0, skew_lost - std::max(computation, 0.0));
+  w.elsewhere_ns += std::max(0.0, p.skew_ns - range(computing));
   w.communication_ns += communication;
 
   double excess_max = 0;

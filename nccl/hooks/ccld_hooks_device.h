@@ -5,9 +5,9 @@
 // channel has no frame (`ncclShmem.channel.ccld` is null), which also holds for channels beyond those that the frame
 // has room for. `direction` is 0 for receiving and 1 for sending; steps are NCCL's connection steps.
 //
-// Counted: Ring, Tree, CollNet, NVLS and point-to-point kernels, in all protocols. A lane counts what its newest primitive
-// did: of several operations in one kernel, the last. PAT kernels and receives or sends of registered buffers that the
-// network device does alone have no lanes; symmetric kernels have nothing here.
+// Counted: Ring, Tree, CollNet, NVLS and point-to-point kernels, in all protocols. A lane counts what its newest
+// primitive did: of several operations in one kernel, the last. PAT kernels and receives or sends of registered buffers
+// that the network device does alone have no lanes; symmetric kernels have nothing here.
 //
 // Cost: what follows a null check is one store to mapped host memory, never a load or fence. Nothing here is in a loop
 // that polls but on the slow path that checkAbort() takes every NCCL_SPINS_BEFORE_CHECK_ABORT spins.

@@ -32,7 +32,10 @@ struct Agent::Attached {
 };
 
 Agent::Agent(const Settings& settings, const Sender& sender, const Clock& clock)
-    : settings_(settings), clock_(clock), sender_(sender), period_ns_(static_cast<uint64_t>(settings.sample_us) * ns_per_us) {}
+    : settings_(settings),
+      clock_(clock),
+      sender_(sender),
+      period_ns_(static_cast<uint64_t>(settings.sample_us) * ns_per_us) {}
 
 Agent::~Agent() = default;
 
@@ -104,7 +107,8 @@ CommUpMessage Agent::comm_up(Attached& attached) const {
 void Agent::report(Attached& attached, Instant now, std::vector<Message>* out) {
   const uint64_t t = now.monotonic_ns;
   CommTracker& tracker = attached.tracker;
-  const bool news = attached.up_connections_version != attached.comm->connections_version.load(std::memory_order_relaxed);
+  const bool news =
+      attached.up_connections_version != attached.comm->connections_version.load(std::memory_order_relaxed);
   const bool beat = t >= attached.next_heartbeat_ns;
   // New connections come in bursts: they are told with the next heartbeat.
   if (attached.next_up_ns == 0 || t >= attached.next_up_ns || (news && beat)) {
@@ -205,7 +209,9 @@ uint64_t Agent::tick() {
   send(messages);
   // The grid is kept as long as the thread keeps up with it.
   const uint64_t next = due_ns_ + period_ns_;
-  due_ns_ = due_ns_ != 0 && next > now.monotonic_ns && next <= now.monotonic_ns + period_ns_ ? next : now.monotonic_ns + period_ns_;
+  due_ns_ = due_ns_ != 0 && next > now.monotonic_ns && next <= now.monotonic_ns + period_ns_
+                ? next
+                : now.monotonic_ns + period_ns_;
   return due_ns_;
 }
 

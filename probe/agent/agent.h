@@ -1,13 +1,14 @@
-// The diagnostic thread's work, without the thread: samples all communicators of the process and tells the decision service.
-// (Paper, section 5.2, figure 10: the diagnostic thread.)
+// The diagnostic thread's work, without the thread: samples all communicators of the process and tells the decision
+// service. (Paper, section 5.2, figure 10: the diagnostic thread.)
 //
 // Contract
-//   tick() does everything that is due and says when it wants to be called again. It never blocks on the service and never throws away
-//   anything silently: a batch that the transport refuses is counted, and its number is missing in the sequence that the service sees.
-//   detach() reads the frame a last time; after it returns, the agent does not touch the communicator any more.
+//   tick() does everything that is due and says when it wants to be called again. It never blocks on the service and
+//   never throws away anything silently: a batch that the transport refuses is counted, and its number is missing in
+//   the sequence that the service sees. detach() reads the frame a last time; after it returns, the agent does not
+//   touch the communicator any more.
 //
-// Threads: tick(), set_transport() and close(): one thread. attach() and detach(): any thread. A lock is held while frames are
-// read, never while something is sent.
+// Threads: tick(), set_transport() and close(): one thread. attach() and detach(): any thread. A lock is held while
+// frames are read, never while something is sent.
 #pragma once
 
 #include <cstdint>
@@ -69,16 +70,16 @@ class Agent {
   const Clock& clock_;
 
   std::mutex mutex_;
-  Sender sender_;                                  // guarded by mutex_
-  std::vector<std::unique_ptr<Attached>> comms_;   // guarded by mutex_
-  std::vector<Message> outbox_;                    // guarded by mutex_: of detached communicators
+  Sender sender_;                                              // guarded by mutex_
+  std::vector<std::unique_ptr<Attached>> comms_;               // guarded by mutex_
+  std::vector<Message> outbox_;                                // guarded by mutex_: of detached communicators
   uint64_t lapped_of_detached_ = 0, dropped_of_detached_ = 0;  // guarded by mutex_
-  bool wakes_ = false;                             // guarded by mutex_: a communicator was attached since the last tick
+  bool wakes_ = false;  // guarded by mutex_: a communicator was attached since the last tick
 
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Siblings> siblings_;
   BatchEncoder encoder_;
-  Sender batch_sender_;                            // copy of sender_ for the current batch
+  Sender batch_sender_;  // copy of sender_ for the current batch
   uint64_t batch_seq_ = 0;
   Health health_;
   uint64_t period_ns_ = 0;

@@ -18,7 +18,8 @@ constexpr uint64_t doubt_interval_samples = 16;
 
 }  // namespace
 
-CommTracker::CommTracker(const abi::FrameView& frame, uint64_t comm_uid, int rank, const TrackerOptions& options, Instant now)
+CommTracker::CommTracker(const abi::FrameView& frame, uint64_t comm_uid, int rank, const TrackerOptions& options,
+                         Instant now)
     : frame_(frame),
       comm_uid_(comm_uid),
       rank_(rank),
@@ -106,7 +107,8 @@ void CommTracker::refresh_operations(Instant now) {
     }
     const uint8_t flags = o.record.flags;
     const bool never_carried = (flags & abi::op_captured) != 0 ||
-                               ((flags & abi::op_no_kernel) != 0 && o.record.plan == 0) || (o.launched() && !has_kernel(o));
+                               ((flags & abi::op_no_kernel) != 0 && o.record.plan == 0) ||
+                               (o.launched() && !has_kernel(o));
     if (!never_carried) continue;
     FinishedRound round;
     round.flags = static_cast<uint8_t>(wire::RoundFlags::no_kernel);
@@ -124,7 +126,8 @@ void CommTracker::pop_done() {
 }
 
 wire::OpSignature CommTracker::signature(const abi::OpRecord& r) const {
-  return wire::OpSignature(r.count, r.root, r.function, r.datatype, r.reduction, r.algorithm, r.protocol, r.flags, r.channel_count);
+  return wire::OpSignature(r.count, r.root, r.function, r.datatype, r.reduction, r.algorithm, r.protocol, r.flags,
+                           r.channel_count);
 }
 
 // ---- the kernel that is followed ---------------------------------------------------------------------------------
@@ -190,14 +193,15 @@ bool CommTracker::read_rounds(Instant now) {
   return all_ended;
 }
 
-// Kernels of one communicator run one after the other: if a later one has ended, this one did too, by means that left no trace in
-// the rows of its channels. Without this a wrong channel mask would be taken for a hang.
+// Kernels of one communicator run one after the other: if a later one has ended, this one did too, by means that left
+// no trace in the rows of its channels. Without this a wrong channel mask would be taken for a hang.
 bool CommTracker::later_kernel_ended() const {
   abi::RoundEdge edge;
   for (const Operation& o : operations_) {
     if (!has_kernel(o) || abi::distance(kernel_.token, o.record.plan) <= 0) continue;
     for (uint32_t c = 0; c < channels_.size(); ++c)
-      if (has_channel(o.record.channel_mask, c) && frame_.read_end(c, o.record.plan, &edge) == abi::Found::yes) return true;
+      if (has_channel(o.record.channel_mask, c) && frame_.read_end(c, o.record.plan, &edge) == abi::Found::yes)
+        return true;
   }
   return false;
 }
@@ -257,8 +261,8 @@ void CommTracker::observe_channel(uint32_t index, Instant now) {
   }
 }
 
-// The very next kernel on the same connection begins where this one ended: its lane tells the steps that were posted between the last
-// sample and the end. (Rounded up to a chunk at most, like every kernel's first step.)
+// The very next kernel on the same connection begins where this one ended: its lane tells the steps that were posted
+// between the last sample and the end. (Rounded up to a chunk at most, like every kernel's first step.)
 bool CommTracker::recover_final_step(LaneTrack& track, const abi::Lane& successor, Instant now) {
   constexpr int32_t steps_max = 1 << 20;  // more between two samples is another connection
   const int32_t missing = abi::distance(track.lane.current_step, successor.base_step);
@@ -340,7 +344,8 @@ void CommTracker::observe_kernel(Instant now) {
   }
   update_links(kernel_.links, now.realtime_ns);
   uint32_t send = 0, recv = 0;
-  for (const LinkTrack& link : kernel_.links) (link.direction == abi::Direction::send ? send : recv) += link.gpu.steps();
+  for (const LinkTrack& link : kernel_.links)
+    (link.direction == abi::Direction::send ? send : recv) += link.gpu.steps();
   ++kernel_.samples;
   if (send != kernel_.send_steps) ++kernel_.send_changes;
   if (recv != kernel_.recv_steps) ++kernel_.recv_changes;
@@ -371,9 +376,10 @@ void CommTracker::finish_kernel(Instant now) {
   measured.send_changes = kernel_.send_changes;
   measured.recv_changes = kernel_.recv_changes;
   measured.samples = kernel_.samples;
-  measured.flags = static_cast<uint8_t>((counts_valid ? static_cast<unsigned>(wire::RoundFlags::counts_valid) : 0) |
-                                        ((end_flags & abi::round_aborted) != 0 ? static_cast<unsigned>(wire::RoundFlags::aborted) : 0) |
-                                        (lapped ? static_cast<unsigned>(wire::RoundFlags::lapped) : 0));
+  measured.flags = static_cast<uint8_t>(
+      (counts_valid ? static_cast<unsigned>(wire::RoundFlags::counts_valid) : 0) |
+      ((end_flags & abi::round_aborted) != 0 ? static_cast<unsigned>(wire::RoundFlags::aborted) : 0) |
+      (lapped ? static_cast<unsigned>(wire::RoundFlags::lapped) : 0));
   std::vector<LinkTrack> links;
   if (kernel_.samples >= link_samples_min) links = std::move(kernel_.links);
   for (LinkTrack& link : links) link.limit = link.gpu.steps();
@@ -425,7 +431,8 @@ void CommTracker::sample_proxies(Instant now) {
       track.known = true;
       track.record = record;
       track.tick_ns = track.moved_ns = now.monotonic_ns;
-      if (record.channel >= 0 && static_cast<uint32_t>(record.channel) < channels_.size() && record.direction < abi::directions)
+      if (record.channel >= 0 && static_cast<uint32_t>(record.channel) < channels_.size() &&
+          record.direction < abi::directions)
         proxies_at(static_cast<uint32_t>(record.channel), static_cast<abi::Direction>(record.direction))
             .push_back(static_cast<uint16_t>(i));
       continue;
@@ -445,7 +452,8 @@ void CommTracker::update_links(std::vector<LinkTrack>& links, int64_t realtime_n
   for (LinkTrack& link : links) {
     const ProxyTrack* best = nullptr;
     int64_t best_gap = 0;
-    // Two connections may join the same peers on a channel; the kernel's is the one that began nearest to the lane's first step.
+    // Two connections may join the same peers on a channel; the kernel's is the one that began nearest to the lane's
+    // first step.
     for (const uint16_t i : proxies_at(link.channel, link.direction)) {
       const ProxyTrack& proxy = proxies_[i];
       if (proxy.record.peer != link.peer) continue;
@@ -463,7 +471,8 @@ void CommTracker::close_links(Instant now) {
   for (PendingRound& pending : pending_) {
     if (!pending.open) continue;
     update_links(pending.links, now.realtime_ns);
-    const bool settled = std::all_of(pending.links.begin(), pending.links.end(), [](const LinkTrack& l) { return l.settled(); });
+    const bool settled =
+        std::all_of(pending.links.begin(), pending.links.end(), [](const LinkTrack& l) { return l.settled(); });
     if (!settled && now.monotonic_ns - pending.finished_ns < link_settle_ns) continue;
     for (LinkTrack& link : pending.links) link.close(now.realtime_ns);
     pending.open = false;
@@ -488,7 +497,8 @@ RoundsMessage CommTracker::take_rounds(Instant now, bool everything) {
     pending_.pop_front();
   }
   // A group may finish its operations in another order than they were entered.
-  std::sort(taken.begin(), taken.end(), [](const PendingRound& a, const PendingRound& b) { return a.round.op_seq < b.round.op_seq; });
+  std::sort(taken.begin(), taken.end(),
+            [](const PendingRound& a, const PendingRound& b) { return a.round.op_seq < b.round.op_seq; });
   std::vector<const PendingRound*> with_links;
   for (const PendingRound& pending : taken) {
     message.rounds.push_back(pending.round);
@@ -501,9 +511,9 @@ RoundsMessage CommTracker::take_rounds(Instant now, bool everything) {
     for (const LinkTrack& l : pending->links) {
       if (l.gpu.steps() == 0) continue;
       const int64_t ready = l.direction == abi::Direction::send ? l.gpu.mean_ns() : l.ready.mean_ns();
-      message.links.emplace_back(pending->round.op_seq, l.gpu.mean_ns(), ready, l.wire.mean_ns(), l.done.mean_ns(), l.peer,
-                                 l.has_proxy ? l.net_device : -1, l.gpu.steps(), l.channel, static_cast<uint8_t>(l.direction),
-                                 static_cast<uint8_t>(l.lane / abi::lane_peers));
+      message.links.emplace_back(pending->round.op_seq, l.gpu.mean_ns(), ready, l.wire.mean_ns(), l.done.mean_ns(),
+                                 l.peer, l.has_proxy ? l.net_device : -1, l.gpu.steps(), l.channel,
+                                 static_cast<uint8_t>(l.direction), static_cast<uint8_t>(l.lane / abi::lane_peers));
     }
   }
   return message;
@@ -548,8 +558,8 @@ InFlightMessage CommTracker::in_flight_message(Instant now) const {
       for (const LinkTrack& l : kernel_.links)
         if (l.channel == c) (l.direction == abi::Direction::send ? send : recv) += l.gpu.steps();
       r.channels.emplace_back(kernel_.token, static_cast<uint16_t>(c), current && ch.begun, current && ch.ended,
-                              current && ch.begun ? age_ms(now, ch.begun_seen_ns) : 0, current ? age_ms(now, ch.polled_ns) : age_never,
-                              send, recv);
+                              current && ch.begun ? age_ms(now, ch.begun_seen_ns) : 0,
+                              current ? age_ms(now, ch.polled_ns) : age_never, send, recv);
     }
     return r;
   };
@@ -574,10 +584,12 @@ InFlightMessage CommTracker::in_flight_message(Instant now) const {
         const uint32_t first = abi::lane_first_warp(t.lane.peer_and_warps);
         const uint32_t end = std::min(first + abi::lane_warp_count(t.lane.peer_and_warps), abi::warps_max);
         for (uint32_t w = first; w < end; ++w) polled_ns = std::max(polled_ns, ch.warp_polled_ns[w]);
-        const auto seen = static_cast<abi::WaitKind>(t.lane.wait_kind) == t.wait ? t.lane.seen_step : t.lane.current_step;
+        const auto seen =
+            static_cast<abi::WaitKind>(t.lane.wait_kind) == t.wait ? t.lane.seen_step : t.lane.current_step;
         m.lanes.emplace_back(t.token, t.lane.current_step, t.lane.base_step, waits ? t.want_step : 0, waits ? seen : 0,
-                             static_cast<int32_t>(abi::lane_peer(t.lane.peer_and_warps)), waits ? age_ms(now, t.wait_since_ns) : 0,
-                             age_ms(now, polled_ns), age_ms(now, t.moved_ns), static_cast<uint16_t>(c), static_cast<uint8_t>(d),
+                             static_cast<int32_t>(abi::lane_peer(t.lane.peer_and_warps)),
+                             waits ? age_ms(now, t.wait_since_ns) : 0, age_ms(now, polled_ns), age_ms(now, t.moved_ns),
+                             static_cast<uint16_t>(c), static_cast<uint8_t>(d),
                              static_cast<uint8_t>(i / abi::lane_peers), static_cast<uint8_t>(i % abi::lane_peers),
                              static_cast<uint8_t>(t.wait), t.certain, uint8_t{0});
       }
@@ -586,8 +598,9 @@ InFlightMessage CommTracker::in_flight_message(Instant now) const {
   for (const ProxyTrack& p : proxies_) {
     if (!p.known) continue;
     const abi::ProxyRecord& r = p.record;
-    m.proxies.emplace_back(r.base, r.posted, r.received, r.transmitted, r.done, r.step_count, r.operation, r.peer, r.net_device,
-                           age_ms(now, p.tick_ns), age_ms(now, p.moved_ns), static_cast<uint16_t>(r.channel), r.direction, uint8_t{0});
+    m.proxies.emplace_back(r.base, r.posted, r.received, r.transmitted, r.done, r.step_count, r.operation, r.peer,
+                           r.net_device, age_ms(now, p.tick_ns), age_ms(now, p.moved_ns),
+                           static_cast<uint16_t>(r.channel), r.direction, uint8_t{0});
   }
   return m;
 }

@@ -1,13 +1,14 @@
-// What samples of one communicator's frame add up to: finished rounds, rates, stages of links, and where everything stands.
-// (Paper, sections 4.1 and 5.2: SendCount/RecvCount, SendRate/RecvRate, host-driven measurement.)
+// What samples of one communicator's frame add up to: finished rounds, rates, stages of links, and where everything
+// stands. (Paper, sections 4.1 and 5.2: SendCount/RecvCount, SendRate/RecvRate, host-driven measurement.)
 //
 // Contract
-//   sample() is called with non-decreasing instants and reads the frame once; everything else reports from what was seen. Ages are
-//   those of observations: an age cannot be smaller than the time since the last sample, nor larger than since the first.
-//   Operations are followed by kernel: those that share a kernel begin and end together, and kernels of one communicator run one after the
-//   other in the order of their tokens. What the frame does not show is never guessed: operations without a kernel, recorded
-//   into a graph, or run by other means than the watched kernels count as completed when they were handed over.
-//   Memory is bounded by the operations in flight (CUDA's launch queue), the constants of frame.h and `rounds_pending_max`.
+//   sample() is called with non-decreasing instants and reads the frame once; everything else reports from what was
+//   seen. Ages are those of observations: an age cannot be smaller than the time since the last sample, nor larger than
+//   since the first. Operations are followed by kernel: those that share a kernel begin and end together, and kernels
+//   of one communicator run one after the other in the order of their tokens. What the frame does not show is never
+//   guessed: operations without a kernel, recorded into a graph, or run by other means than the watched kernels count
+//   as completed when they were handed over. Memory is bounded by the operations in flight (CUDA's launch queue), the
+//   constants of frame.h and `rounds_pending_max`.
 //
 // Threads: one thread at a time (the agent's lock).
 #pragma once
@@ -26,11 +27,12 @@ namespace ccld::probe {
 struct TrackerOptions {
   uint64_t late_ns = 0;
   uint64_t poll_fresh_ns = 0;
-  bool keep_rounds = true;             // false: nobody wants them
+  bool keep_rounds = true;  // false: nobody wants them
 };
 
 constexpr uint32_t age_never = 0xffffffffu;
-// One flush carries at most this many rounds. At one flush in 100 ms this is 40,000 operations a second; above, the oldest are dropped.
+// One flush carries at most this many rounds. At one flush in 100 ms this is 40,000 operations a second; above, the
+// oldest are dropped.
 constexpr size_t rounds_pending_max = 4096;
 // Stages of links are kept for the longest rounds of a flush, up to this many rows (56 KiB).
 constexpr size_t links_per_message_max = 1024;
@@ -66,7 +68,7 @@ class CommTracker {
  private:
   struct Operation {
     uint64_t op_seq = 0;
-    bool known = false;                  // the record was read
+    bool known = false;  // the record was read
     bool done = false;
     abi::OpRecord record{};
     bool launched() const { return (record.flags & abi::op_launched) != 0; }
@@ -76,7 +78,7 @@ class CommTracker {
     bool in_use = false;
     abi::Lane lane{};
     uint64_t moved_ns = 0;
-    uint64_t polled_ns = 0;              // 0: never seen polling
+    uint64_t polled_ns = 0;  // 0: never seen polling
     abi::WaitKind wait = abi::WaitKind::none;
     uint32_t want_step = 0;
     bool certain = false;
@@ -84,12 +86,12 @@ class CommTracker {
     size_t link = 0;
   };
   struct ChannelTrack {
-    uint32_t token = 0;                  // of the kernel that the fields below belong to
+    uint32_t token = 0;  // of the kernel that the fields below belong to
     bool begun = false;
     bool ended = false;
-    bool lapped = false;                 // a later kernel took the rows
-    bool overwritten = false;            // a later kernel took lanes
-    bool final_counts = false;           // lanes were read after the end
+    bool lapped = false;        // a later kernel took the rows
+    bool overwritten = false;   // a later kernel took lanes
+    bool final_counts = false;  // lanes were read after the end
     bool ticks_known = false;
     uint64_t begun_seen_ns = 0;
     uint64_t polled_ns = 0;
@@ -106,9 +108,9 @@ class CommTracker {
   };
   // The kernel that is followed: the oldest one that has not ended.
   struct Kernel {
-    uint32_t token = 0;                  // 0: none
+    uint32_t token = 0;  // 0: none
     uint64_t channel_mask = 0;
-    bool all_waits_announced = false;    // all its operations use the Simple protocol
+    bool all_waits_announced = false;  // all its operations use the Simple protocol
     bool begun = false;
     uint32_t samples = 0;
     uint32_t send_steps = 0, recv_steps = 0;
@@ -121,13 +123,13 @@ class CommTracker {
     FinishedRound round;
     uint64_t finished_ns = 0;
     std::vector<LinkTrack> links;
-    bool open = false;                   // links are not settled
+    bool open = false;  // links are not settled
   };
 
   void take_new_operations();
   void refresh_operations(Instant now);
   bool choose_kernel();
-  bool read_rounds(Instant now);         // true: the kernel has ended on all its channels
+  bool read_rounds(Instant now);  // true: the kernel has ended on all its channels
   void observe_kernel(Instant now);
   void observe_channel(uint32_t index, Instant now);
   bool recover_final_step(LaneTrack& track, const abi::Lane& successor, Instant now);
@@ -159,14 +161,14 @@ class CommTracker {
   const TrackerOptions options_;
 
   uint64_t entered_op_seq_ = 0, launched_op_seq_ = 0, completed_op_seq_ = 0, entered_p2p_ = 0;
-  std::deque<Operation> operations_;     // entered and not completed, oldest first
+  std::deque<Operation> operations_;  // entered and not completed, oldest first
   Kernel kernel_;
   std::vector<ChannelTrack> channels_;
   std::vector<ProxyTrack> proxies_;
   std::vector<std::vector<uint16_t>> proxies_of_;  // by channel and direction: indices of proxies_
   uint64_t proxy_ticks_ = 0, proxy_tick_ns_ = 0;
   std::deque<PendingRound> pending_;
-  size_t open_links_ = 0;                // pending rounds with open links
+  size_t open_links_ = 0;  // pending rounds with open links
   uint64_t samples_ = 0;
   uint64_t lapped_rounds_ = 0, dropped_rounds_ = 0;
   bool moved_in_sample_ = false;

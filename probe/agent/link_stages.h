@@ -1,8 +1,8 @@
 // How long the steps of one connection end spent before each stage, for one kernel (LinkStages of the wire).
 //
-// When a sample at time t sees a stage's counter advance from a to b, b - a steps reached the stage at t. The mean over all steps
-// of the kernel is what is sent: the difference of two stages is the mean time a step waited between them. That, and not a rate,
-// is what tells a throttled wire from a delayed proxy.
+// When a sample at time t sees a stage's counter advance from a to b, b - a steps reached the stage at t. The mean over
+// all steps of the kernel is what is sent: the difference of two stages is the mean time a step waited between them.
+// That, and not a rate, is what tells a throttled wire from a delayed proxy.
 //
 // Threads: the diagnostic thread.
 #pragma once
@@ -34,7 +34,7 @@ class Stage {
 
  private:
   uint32_t steps_ = 0;
-  int64_t origin_ns_ = 0;   // keeps the sums small
+  int64_t origin_ns_ = 0;  // keeps the sums small
   double sum_ns_ = 0;
 };
 
@@ -51,7 +51,7 @@ struct LinkTrack {
   Stage gpu, ready, wire, done;
   int32_t net_device = -1;
   bool has_proxy = false;
-  bool proxy_worked = false;         // the proxy was seen at this kernel's first step, or beyond it
+  bool proxy_worked = false;  // the proxy was seen at this kernel's first step, or beyond it
 
   // Proxies may still be at work when the kernel has ended.
   bool settled() const {
@@ -73,8 +73,8 @@ struct LinkTrack {
       done.reached(base_step, low(proxy.transmitted), limit, time_ns);
     }
   }
-  // Nobody waits any longer: steps that have not reached a stage by now get there now at the earliest. Otherwise the means would be of
-  // different steps, and a stage that is stuck would look fast.
+  // Nobody waits any longer: steps that have not reached a stage by now get there now at the earliest. Otherwise the
+  // means would be of different steps, and a stage that is stuck would look fast.
   void close(int64_t time_ns) {
     if (settled()) return;
     if (!proxy_worked) {

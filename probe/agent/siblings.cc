@@ -67,7 +67,8 @@ void Siblings::scan(Instant now) {
     if (abi::FrameView::text(id.boot_id) != options_.boot_id) continue;
     const Key key{pid, id.pid_start_ticks};
     const char state = read_state(key);
-    // Its own heartbeat tells a process of another pid namespace, which is not to be seen in /proc, from one that is gone.
+    // Its own heartbeat tells a process of another pid namespace, which is not to be seen in /proc, from one that is
+    // gone.
     const uint64_t last_sign_ns = std::max(header.agent.heartbeat_monotonic_ns, id.created_monotonic_ns);
     if (state == 'X' && now.monotonic_ns > last_sign_ns && now.monotonic_ns - last_sign_ns > options_.keep_ns) {
       unlink(path.c_str());

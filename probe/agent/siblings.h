@@ -1,11 +1,12 @@
-// The other watched processes of this machine, as this process sees them: evidence about one that cannot speak any more.
+// The other watched processes of this machine, as this process sees them: evidence about one that cannot speak any
+// more.
 //
 // Contract
-//   A sibling is a process with a frame in the frames folder that has the same boot id and the same `host` text (fake nodes on one machine
-//   differ in it). Its state is the letter of /proc/<pid>/stat; one that was seen alive and is not there any more has state 'X',
-//   reported for `gone_reported_ns`. A process that was never seen in /proc may live in another pid namespace: it is not reported.
-//   Frames of processes of this machine that are gone for longer than `keep_ns` are removed, whatever their host text.
-//   Nothing here fails: what cannot be read is skipped.
+//   A sibling is a process with a frame in the frames folder that has the same boot id and the same `host` text (fake
+//   nodes on one machine differ in it). Its state is the letter of /proc/<pid>/stat; one that was seen alive and is not
+//   there any more has state 'X', reported for `gone_reported_ns`. A process that was never seen in /proc may live in
+//   another pid namespace: it is not reported. Frames of processes of this machine that are gone for longer than
+//   `keep_ns` are removed, whatever their host text. Nothing here fails: what cannot be read is skipped.
 //
 // Threads: the diagnostic thread. Makes system calls (opendir, open, read, unlink).
 #pragma once

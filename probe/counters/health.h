@@ -1,4 +1,5 @@
-// The watcher, watched: what the diagnostic thread counts about itself. Sent with every heartbeat (AgentHealth of the wire).
+// The watcher, watched: what the diagnostic thread counts about itself. Sent with every heartbeat (AgentHealth of the
+// wire).
 //
 // Threads: written by the diagnostic thread (or by comm_end, under the agent's lock).
 #pragma once
@@ -16,7 +17,7 @@ struct Health {
   uint64_t send_errors = 0;      // the transport refused a batch for another reason than a full queue
   uint64_t sent_batches = 0;
   uint64_t sent_bytes = 0;
-  uint64_t cpu_ns = 0;           // of the diagnostic thread
+  uint64_t cpu_ns = 0;  // of the diagnostic thread
 };
 
 }  // namespace ccld::probe

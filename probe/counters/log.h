@@ -1,4 +1,5 @@
-// Where the probe says something: NCCL's own log, through the function given to set_log. At most one line per kind of trouble.
+// Where the probe says something: NCCL's own log, through the function given to set_log. At most one line per kind of
+// trouble.
 //
 // Threads: all functions, any thread.
 #pragma once
@@ -11,7 +12,15 @@
 namespace ccld::probe {
 
 // Kinds of trouble. Each is reported once per process; later occurrences only count.
-enum class Warning : uint8_t { frame_file, thread, transport_library, transport_endpoint, transport_context, other, count };
+enum class Warning : uint8_t {
+  frame_file,
+  thread,
+  transport_library,
+  transport_endpoint,
+  transport_context,
+  other,
+  count
+};
 
 void log_set(Log);
 // Unconditionally; used for the lines that are already unique, such as one per wrong setting.

@@ -24,16 +24,18 @@ Offset<void> encode(FlatBufferBuilder& builder, const CommUpMessage& m) {
     std::vector<int32_t> down;
     for (int child : c.tree_down)
       if (child >= 0) down.push_back(child);
-    channels.push_back(wire::CreateChannelTopologyDirect(builder, static_cast<uint16_t>(c.channel), c.ring_prev, c.ring_next, c.tree_up,
-                                                         &down, c.tree_depth));
+    channels.push_back(wire::CreateChannelTopologyDirect(builder, static_cast<uint16_t>(c.channel), c.ring_prev,
+                                                         c.ring_next, c.tree_up, &down, c.tree_depth));
   }
   std::vector<Offset<wire::NetConnection>> connections;
   for (const NetConnection& c : m.connections)
-    connections.push_back(wire::CreateNetConnectionDirect(builder, static_cast<uint16_t>(c.channel), static_cast<uint8_t>(c.direction),
-                                                          c.peer, c.net_device, c.net_name.c_str()));
-  return wire::CreateCommUpDirect(builder, m.identity.comm_uid, m.identity.comm_hash, m.comm_number, m.identity.comm_name.c_str(), m.rank,
-                                  m.rank_count, m.identity.node, m.identity.node_count, m.identity.local_rank, m.cuda_device,
-                                  m.identity.gpu_bus_id.c_str(), m.identity.host.c_str(), &channels, &connections, m.mode)
+    connections.push_back(wire::CreateNetConnectionDirect(builder, static_cast<uint16_t>(c.channel),
+                                                          static_cast<uint8_t>(c.direction), c.peer, c.net_device,
+                                                          c.net_name.c_str()));
+  return wire::CreateCommUpDirect(
+             builder, m.identity.comm_uid, m.identity.comm_hash, m.comm_number, m.identity.comm_name.c_str(), m.rank,
+             m.rank_count, m.identity.node, m.identity.node_count, m.identity.local_rank, m.cuda_device,
+             m.identity.gpu_bus_id.c_str(), m.identity.host.c_str(), &channels, &connections, m.mode)
       .Union();
 }
 
@@ -70,8 +72,8 @@ Offset<void> encode(FlatBufferBuilder& builder, const RoundsMessage& m) {
   const auto samples = column(builder, m.rounds, [](const R& r) { return r.samples; });
   const auto flags = column(builder, m.rounds, [](const R& r) { return r.flags; });
   const auto links = builder.CreateVectorOfStructs(m.links);
-  return wire::CreateRounds(builder, m.comm_uid, m.rank, op_seq, signatures_offset, index_offset, enter, launch, begin, end, send_steps,
-                            recv_steps, send_changes, recv_changes, samples, flags, links)
+  return wire::CreateRounds(builder, m.comm_uid, m.rank, op_seq, signatures_offset, index_offset, enter, launch, begin,
+                            end, send_steps, recv_steps, send_changes, recv_changes, samples, flags, links)
       .Union();
 }
 
@@ -79,26 +81,28 @@ Offset<void> encode(FlatBufferBuilder& builder, const InFlightMessage& m) {
   std::vector<Offset<wire::InFlightOp>> operations;
   for (const OperationInFlight& o : m.operations) {
     const auto channels = builder.CreateVectorOfStructs(o.channels);
-    operations.push_back(wire::CreateInFlightOp(builder, o.op_seq, &o.signature, o.plan, o.enter_age_ms, o.launch_age_ms, o.launched,
-                                                o.begun, channels));
+    operations.push_back(wire::CreateInFlightOp(builder, o.op_seq, &o.signature, o.plan, o.enter_age_ms,
+                                                o.launch_age_ms, o.launched, o.begun, channels));
   }
   const auto operations_offset = builder.CreateVector(operations);
   const auto lanes = builder.CreateVectorOfStructs(m.lanes);
   const auto proxies = builder.CreateVectorOfStructs(m.proxies);
   return wire::CreateInFlight(builder, m.comm_uid, m.rank, m.sample_monotonic_ns, m.entered_op_seq, m.launched_op_seq,
-                              m.completed_op_seq, m.moved_age_ms, m.movement, operations_offset, m.operations_total, lanes, proxies,
-                              m.proxy_tick_age_ms, m.late, m.state)
+                              m.completed_op_seq, m.moved_age_ms, m.movement, operations_offset, m.operations_total,
+                              lanes, proxies, m.proxy_tick_age_ms, m.late, m.state)
       .Union();
 }
 
 Offset<void> encode(FlatBufferBuilder& builder, const HealthMessage& m) {
   std::vector<Offset<wire::Sibling>> siblings;
   for (const SiblingState& s : m.siblings)
-    siblings.push_back(wire::CreateSibling(builder, s.pid, s.pid_start_ticks, static_cast<uint8_t>(s.state), s.state_age_ms));
+    siblings.push_back(
+        wire::CreateSibling(builder, s.pid, s.pid_start_ticks, static_cast<uint8_t>(s.state), s.state_age_ms));
   const auto siblings_offset = builder.CreateVector(siblings);
   const Health& h = m.health;
-  return wire::CreateAgentHealth(builder, h.samples, h.late_samples, h.lapped_rounds, h.dropped_batches, h.dropped_rounds, h.send_errors,
-                                 h.sent_batches, h.sent_bytes, h.cpu_ns, siblings_offset)
+  return wire::CreateAgentHealth(builder, h.samples, h.late_samples, h.lapped_rounds, h.dropped_batches,
+                                 h.dropped_rounds, h.send_errors, h.sent_batches, h.sent_bytes, h.cpu_ns,
+                                 siblings_offset)
       .Union();
 }
 
@@ -128,11 +132,12 @@ void BatchEncoder::add(const Message& message) {
   messages_.push_back(wire::CreateMessage(builder_, payload_type(message), payload));
 }
 
-BatchEncoder::Bytes BatchEncoder::finish(const Sender& sender, uint64_t batch_seq, int64_t realtime_ns, uint64_t monotonic_ns) {
+BatchEncoder::Bytes BatchEncoder::finish(const Sender& sender, uint64_t batch_seq, int64_t realtime_ns,
+                                         uint64_t monotonic_ns) {
   begin();
   const auto batch = wire::CreateBatchDirect(builder_, wire_schema_version, sender.job.c_str(), sender.host.c_str(),
-                                             sender.boot_id.c_str(), sender.pid, sender.pid_start_ticks, batch_seq, realtime_ns,
-                                             monotonic_ns, &messages_, sender.nccl_version);
+                                             sender.boot_id.c_str(), sender.pid, sender.pid_start_ticks, batch_seq,
+                                             realtime_ns, monotonic_ns, &messages_, sender.nccl_version);
   wire::FinishBatchBuffer(builder_, batch);
   finished_ = true;
   return {builder_.GetBufferPointer(), builder_.GetSize()};

@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "probe/frames/comm.h"
 #include "probe/counters/health.h"
+#include "probe/frames/comm.h"
 #include "probe/probe.h"
 #include "schemas/wire/telemetry_generated.h"
 
@@ -43,7 +43,7 @@ struct FinishedRound {
   uint32_t send_changes = 0;
   uint32_t recv_changes = 0;
   uint32_t samples = 0;
-  uint8_t flags = 0;           // wire::RoundFlags
+  uint8_t flags = 0;  // wire::RoundFlags
 };
 
 struct RoundsMessage {

@@ -72,7 +72,8 @@ std::unique_ptr<Transport> open_zmq_transport(const ZmqOptions& options) {
   ZmqLibrary zmq;
   std::string error;
   if (!load(options.library, &zmq, &error)) {
-    warn_once(Warning::transport_library, "nothing is sent to " + options.endpoint + ": ZeroMQ cannot be loaded: " + error);
+    warn_once(Warning::transport_library,
+              "nothing is sent to " + options.endpoint + ": ZeroMQ cannot be loaded: " + error);
     return nullptr;
   }
   void* context = zmq.ctx_new();

@@ -2,9 +2,9 @@
 // (the process may already hold another copy).
 //
 // Contract
-//   open() returns nullptr after one warning when libzmq is missing or the endpoint is not usable. A service that is not there (yet) is no
-//   error: up to `queue_max` batches wait for it, further ones are refused as `full`. send() never blocks.
-//   The destructor waits at most `linger_ms` for what is not sent yet.
+//   open() returns nullptr after one warning when libzmq is missing or the endpoint is not usable. A service that is
+//   not there (yet) is no error: up to `queue_max` batches wait for it, further ones are refused as `full`. send()
+//   never blocks. The destructor waits at most `linger_ms` for what is not sent yet.
 //
 // Threads: one thread at a time; libzmq adds two threads of its own with all signals blocked.
 #pragma once

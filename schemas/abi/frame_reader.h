@@ -1,11 +1,11 @@
-// Reads a probing frame while it is being written: validation, reads that refuse a torn or foreign record, and what each lane waits for.
-// (Paper, section 5.1: Probing Frame; section 4.1: SendCount and RecvCount.)
+// Reads a probing frame while it is being written: validation, reads that refuse a torn or foreign record, and what
+// each lane waits for. (Paper, section 5.1: Probing Frame; section 4.1: SendCount and RecvCount.)
 //
 // Contract
-//   FrameView::open checks magic, major version, sizes and that every part lies within the memory; afterwards no index or offset that
-//   the frame contains can lead outside. It uses the offsets and strides of the header, so that a newer minor version with longer
-//   records is read too. Times are nanoseconds, steps are the connection steps of frame.h (absolute, modulo 2^32).
-//   Nothing here waits, locks, allocates (besides error texts) or throws.
+//   FrameView::open checks magic, major version, sizes and that every part lies within the memory; afterwards no index
+//   or offset that the frame contains can lead outside. It uses the offsets and strides of the header, so that a newer
+//   minor version with longer records is read too. Times are nanoseconds, steps are the connection steps of frame.h
+//   (absolute, modulo 2^32). Nothing here waits, locks, allocates (besides error texts) or throws.
 //
 // Threads: a view is immutable; any number of threads and processes may read while the writers write.
 #pragma once
@@ -26,8 +26,8 @@ namespace ccld::abi {
 
 namespace reading {
 
-// Sixteen bytes as one load where the machine has it (aligned SSE loads are single on every x86 with AVX). Elsewhere as two:
-// callers always check the token again afterwards.
+// Sixteen bytes as one load where the machine has it (aligned SSE loads are single on every x86 with AVX). Elsewhere as
+// two: callers always check the token again afterwards.
 struct Row16 {
   uint64_t low, high;
   friend bool operator==(const Row16& a, const Row16& b) { return a.low == b.low && a.high == b.high; }
@@ -68,9 +68,9 @@ constexpr int32_t distance(uint32_t from, uint32_t to) { return static_cast<int3
 // What a record says about the one that was asked for.
 enum class Found : uint8_t {
   yes,
-  earlier,   // the place still holds (or never held) anything newer: not written yet
-  later,     // overwritten by a newer one
-  busy,      // being written; ask again later
+  earlier,  // the place still holds (or never held) anything newer: not written yet
+  later,    // overwritten by a newer one
+  busy,     // being written; ask again later
 };
 
 struct RoundEdge {
@@ -82,44 +82,48 @@ struct RoundEdge {
 struct StepCounts {
   uint32_t send = 0;
   uint32_t recv = 0;
-  uint32_t lanes = 0;            // that carried the token
-  bool overwritten = false;      // a newer kernel has taken lanes: the sums are incomplete
+  uint32_t lanes = 0;        // that carried the token
+  bool overwritten = false;  // a newer kernel has taken lanes: the sums are incomplete
 };
 
 class FrameView {
  public:
-  // `memory` must be 16-byte aligned and outlive the view. On failure *error says what is wrong, without the file's name.
+  // `memory` must be 16-byte aligned and outlive the view. On failure *error says what is wrong, without the file's
+  // name.
   static std::optional<FrameView> open(const void* memory, size_t bytes, std::string* error) {
     const auto fail = [error](std::string text) {
       if (error != nullptr) *error = std::move(text);
       return std::nullopt;
     };
     if (bytes < sizeof(FrameHeader))
-      return fail("truncated: " + std::to_string(bytes) + " bytes, the header alone has " + std::to_string(sizeof(FrameHeader)));
+      return fail("truncated: " + std::to_string(bytes) + " bytes, the header alone has " +
+                  std::to_string(sizeof(FrameHeader)));
     const auto* header = static_cast<const FrameHeader*>(memory);
     const FrameIdentity& id = header->identity;
     if (reading::load(id.magic) != frame_magic) return fail("not a probing frame (or not initialized yet)");
     if (id.abi_major != frame_abi_major)
-      return fail("frame version " + std::to_string(id.abi_major) + "." + std::to_string(id.abi_minor) + ", this program reads " +
-                  std::to_string(frame_abi_major) + ".x");
+      return fail("frame version " + std::to_string(id.abi_major) + "." + std::to_string(id.abi_minor) +
+                  ", this program reads " + std::to_string(frame_abi_major) + ".x");
     if (id.end_marker != frame_magic) return fail("header damaged: end marker missing");
     if (id.file_bytes > bytes)
       return fail("truncated: " + std::to_string(bytes) + " bytes of " + std::to_string(id.file_bytes));
     if (id.channel_count > channels_max)
-      return fail("header damaged: " + std::to_string(id.channel_count) + " channels, at most " + std::to_string(channels_max));
+      return fail("header damaged: " + std::to_string(id.channel_count) + " channels, at most " +
+                  std::to_string(channels_max));
     FrameView view;
     view.header_ = header;
     view.channel_count_ = id.channel_count;
     const Part parts[] = {
         {"operations", id.ops_offset, id.ops_stride, sizeof(OpRecord), ops_max, &view.operations_, &view.ops_stride_},
-        {"proxies", id.proxies_offset, id.proxies_stride, sizeof(ProxyRecord), proxies_max, &view.proxies_, &view.proxies_stride_},
+        {"proxies", id.proxies_offset, id.proxies_stride, sizeof(ProxyRecord), proxies_max, &view.proxies_,
+         &view.proxies_stride_},
         {"channels", id.channels_offset, id.channels_stride, sizeof(DeviceChannel), id.channel_count, &view.channels_,
          &view.channels_stride_},
     };
     for (const Part& part : parts) {
       const uint64_t end = part.offset + uint64_t{part.stride} * part.count;
-      if (part.offset < sizeof(FrameHeader) || part.offset % 128 != 0 || part.stride % 128 != 0 || part.stride < part.record_bytes ||
-          end > id.file_bytes)
+      if (part.offset < sizeof(FrameHeader) || part.offset % 128 != 0 || part.stride % 128 != 0 ||
+          part.stride < part.record_bytes || end > id.file_bytes)
         return fail(std::string("header damaged: ") + part.name + " lie outside the frame");
       *part.base = static_cast<const unsigned char*>(memory) + part.offset;
       *part.view_stride = part.stride;
@@ -158,7 +162,8 @@ class FrameView {
     const uint64_t before = reading::load(record->commit);
     if (before == 0) return Found::busy;
     if (before != op_seq) return before > op_seq ? Found::later : Found::earlier;
-    // Flags and plan before the words they vouch for: a launched record then always shows its plan, channels and launch time.
+    // Flags and plan before the words they vouch for: a launched record then always shows its plan, channels and launch
+    // time.
     const uint8_t flags = reading::load(record->flags);
     const uint32_t plan = reading::load(record->plan);
     reading::load_words(record, out, sizeof(OpRecord));
@@ -196,7 +201,8 @@ class FrameView {
   }
 
   uint32_t warp_poll_tick(uint32_t channel, uint32_t warp) const {
-    return channel < channel_count_ && warp < warps_max ? reading::load(this->channel(channel)->warp_poll_tick[warp]) : 0;
+    return channel < channel_count_ && warp < warps_max ? reading::load(this->channel(channel)->warp_poll_tick[warp])
+                                                        : 0;
   }
 
   StepCounts read_counts(uint32_t channel, uint32_t token) const {
@@ -232,7 +238,8 @@ class FrameView {
 
   Found read_edge(uint32_t channel, uint32_t token, size_t row_offset, RoundEdge* out) const {
     if (channel >= channel_count_) return Found::earlier;
-    const auto* row = reinterpret_cast<const unsigned char*>(&this->channel(channel)->rounds[token % rounds_max]) + row_offset;
+    const auto* row =
+        reinterpret_cast<const unsigned char*>(&this->channel(channel)->rounds[token % rounds_max]) + row_offset;
     reading::Row16 first = reading::load_row(row);
     // Token, value, token again: the same bytes twice in a row are not a row in the middle of being stored.
     for (int attempt = 0; attempt < 4; ++attempt) {
@@ -265,9 +272,9 @@ class FrameView {
 struct LaneObservation {
   Lane lane{};
   Direction direction = Direction::recv;
-  uint8_t index = 0;               // lane_index()
-  bool lane_polls = false;         // its own poll_tick moved recently
-  bool warps_poll = false;         // a warp of its group polled recently
+  uint8_t index = 0;        // lane_index()
+  bool lane_polls = false;  // its own poll_tick moved recently
+  bool warps_poll = false;  // a warp of its group polled recently
   // filled in by derive_waits
   WaitKind wait = WaitKind::none;
   uint32_t want_step = 0;
@@ -281,10 +288,10 @@ struct LaneObservation {
 
 // `lanes`: all lanes of the kernel on one channel that has begun and not ended.
 //
-// A wait that the lane itself announces (Simple; sends of LL and LL128) counts while the wanted step is not reached and the
-// lane polls. The receive loops of LL and LL128 announce nothing but that a warp polls: then every receive lane of the group may
-// be the one that waits for its next step, unless another lane of the group announces that the group waits there. Simple announces
-// every wait (`all_announced`): there nothing is derived.
+// A wait that the lane itself announces (Simple; sends of LL and LL128) counts while the wanted step is not reached and
+// the lane polls. The receive loops of LL and LL128 announce nothing but that a warp polls: then every receive lane of
+// the group may be the one that waits for its next step, unless another lane of the group announces that the group
+// waits there. Simple announces every wait (`all_announced`): there nothing is derived.
 inline void derive_waits(LaneObservation* lanes, size_t count, bool all_announced) {
   bool announced[lane_groups] = {};
   unsigned receivers[lane_groups] = {};

@@ -1,7 +1,8 @@
-// A frame file opened read-only: mapping, size check and FrameView in one. For readers outside the process that owns it.
+// A frame file opened read-only: mapping, size check and FrameView in one. For readers outside the process that owns
+// it.
 //
-// Contract: open() never throws; on failure *error is one line without the path. The mapping lives as long as the object (move-only).
-// Threads: as FrameView.
+// Contract: open() never throws; on failure *error is one line without the path. The mapping lives as long as the
+// object (move-only). Threads: as FrameView.
 #pragma once
 
 #include <cerrno>

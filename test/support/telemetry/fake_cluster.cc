@@ -32,8 +32,7 @@ Signature all_reduce(uint64_t count, abi::Algorithm algorithm) {
 Comm::Comm(Cluster& cluster, uint64_t uid, std::vector<int> processes, abi::Algorithm algorithm, int channels)
     : cluster_(cluster), uid_(uid), processes_(std::move(processes)), algorithm_(algorithm), channels_(channels), ranks_(processes_.size()) {
   for (size_t r = 0; r < ranks_.size(); ++r) {
-    ranks_[r].device_offset_ns = (r + 1) * 1'000'000'000'000u;  // GPUs do not agree on the time
-    ranks_[r].device_end_ns = ranks_[r].device_offset_ns;
+    ranks_[r].device_offset_ns = (processes_[r] + 1) * 1'000'000'000'000u;  // GPUs do not agree on the time
     ranks_[r].moved_ns = cluster.now_ns();
   }
 }
@@ -123,6 +122,7 @@ void Comm::rounds(int count, const RoundShape& shape) {
       last = std::max(last, begin[r]);
     }
     const Nanoseconds comm = shape.comm_ns + cluster_.jitter(shape.jitter_ns);
+    const Nanoseconds start = cluster_.now_ns();
     cluster_.run_ns(last + comm);
     for (int r = 0; r < ranks(); ++r) {
       RankState& s = ranks_[r];
@@ -130,9 +130,8 @@ void Comm::rounds(int count, const RoundShape& shape) {
       Round round;
       round.op = OpSeq{op};
       round.signature = shape.signature_of ? shape.signature_of(r, op) : shape.signature;
-      round.begin_device_ns = s.device_end_ns + gap[r];
-      round.end_device_ns = s.device_end_ns + last + comm;
-      s.device_end_ns = round.end_device_ns;
+      round.begin_device_ns = s.device_offset_ns + start + gap[r];
+      round.end_device_ns = s.device_offset_ns + start + last + comm;
       const uint64_t mono = cluster_.now_ns() + cluster_.processes_[processes_[r]].monotonic_offset_ns;
       const Nanoseconds since_launch = last + comm - (shape.host_late.contains(r) ? gap[r] : 0);
       round.enter_monotonic_ns = round.launch_monotonic_ns = mono - since_launch;

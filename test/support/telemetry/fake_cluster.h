@@ -43,7 +43,7 @@ struct RoundShape {
   Signature signature = all_reduce();
   Nanoseconds comm_ns = 4 * ns_per_ms;                          // from the last start to the end
   Nanoseconds jitter_ns = 200'000;                              // of gaps and durations
-  std::function<Nanoseconds(int rank, uint64_t op)> gap_ns;     // default 10 ms
+  std::function<Nanoseconds(int rank, uint64_t op)> gap_ns;     // default 10 ms; from the end of the slowest rank's previous work
   std::function<Signature(int rank, uint64_t op)> signature_of; // default `signature`
   std::set<int> host_late;                                      // ranks whose extra gap is before the launch, not after it
   std::map<std::pair<Edge, Stage>, Nanoseconds> stage_ns;       // mean residency where it is not the usual one; channel 0
@@ -88,7 +88,7 @@ class Comm {
     uint64_t entered = 0, launched = 0, completed = 0, movement = 0;
     bool begun = false, left = false;
     Nanoseconds moved_ns = 0, entered_ns = 0;
-    uint64_t device_end_ns = 0, device_offset_ns = 0;
+    uint64_t device_offset_ns = 0;
     std::vector<Round> rounds;
     std::vector<LinkStages> links;
   };

@@ -270,4 +270,27 @@ TEST_CASE("Lost and repeated telemetry does not hide a slow rank and does not in
   CHECK(ranks_of(i.culprits) == std::set<int>{6});
 }
 
+TEST_CASE("A round that is slow because another communicator made a rank late is a victim") {
+  Cluster cluster(quick());
+  Comm& tensor = cluster.add_comm_of_all();
+  Comm& pair = cluster.add_comm({3, 7});
+  RoundShape usual_pair;
+  const auto steps = [&](int count, const RoundShape& shape, Nanoseconds waits) {
+    RoundShape second = usual_pair;
+    // Process 7 of the pair does not wait for the tensor communicator's round and is in its kernel `waits` before process 3.
+    second.gap_ns = [=](int r, uint64_t) { return r == 0 ? ns_per_ms : ns_per_ms - waits; };
+    for (int i = 0; i < count; ++i) {
+      tensor.rounds(1, shape);
+      pair.rounds(1, second);
+    }
+  };
+  steps(200, {}, 0);
+  steps(400, throttled(), 50 * ns_per_ms);
+  const Incident i = only(cluster);
+  INFO(text(cluster.incidents()));
+  CHECK(i.comm == tensor.uid());
+  CHECK(i.fault == FaultClass::s2_communication_slow);
+  CHECK(cluster.incidents().size() == 1);
+}
+
 }  // namespace ccld::decision

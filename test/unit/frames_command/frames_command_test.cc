@@ -39,12 +39,14 @@ struct Host {
   void process(uint32_t pid, char state, uint64_t start_ticks = 777) {
     fs::create_directories(root / "proc" / std::to_string(pid));
     std::ofstream(root / "proc" / std::to_string(pid) / "stat")
-        << pid << " (a (b) c) " << state << " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " << start_ticks << " 20 21\n";
+        << pid << " (a (b) c) " << state << " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " << start_ticks
+        << " 20 21\n";
   }
   fs::path write(SyntheticFrame& frame, uint32_t number = 1) {
-    const fs::path path = fs::path(options.dir) /
-                          ("ccld-" + std::to_string(frame.header().identity.pid) + "-" + std::to_string(number) + ".frame");
-    std::ofstream(path, std::ios::binary).write(static_cast<const char*>(frame.memory()), static_cast<long>(frame.bytes()));
+    const fs::path path = fs::path(options.dir) / ("ccld-" + std::to_string(frame.header().identity.pid) + "-" +
+                                                   std::to_string(number) + ".frame");
+    std::ofstream(path, std::ios::binary)
+        .write(static_cast<const char*>(frame.memory()), static_cast<long>(frame.bytes()));
     return path;
   }
   FramesOutput show() { return show_frames(options); }
@@ -138,7 +140,8 @@ TEST_CASE("a file of another boot is not taken for a process of this one") {
 }
 
 // Between the two looks, `change` happens to the file.
-std::function<void()> meanwhile(SyntheticFrame& frame, const fs::path& path, const std::function<void(SyntheticFrame&)>& change) {
+std::function<void()> meanwhile(SyntheticFrame& frame, const fs::path& path,
+                                const std::function<void(SyntheticFrame&)>& change) {
   return [&frame, path, change] {
     change(frame);
     // In place: the file is mapped.
@@ -153,17 +156,20 @@ TEST_CASE("a lane that polls waits, and LL's polling warps are a wait of the rec
   waiting(frame);
   host.process(4242, 'S');
   SECTION("announced") {
-    host.options.pause = meanwhile(frame, host.write(frame), [](SyntheticFrame& f) { ++f.lane(0, Direction::recv).poll_tick; });
+    host.options.pause =
+        meanwhile(frame, host.write(frame), [](SyntheticFrame& f) { ++f.lane(0, Direction::recv).poll_tick; });
     CHECK(contains(host.show().text, "recv from 2: has 11, waits for data, wants 12, there is 11"));
   }
   SECTION("derived") {
     frame.lane(0, Direction::recv).wait_kind = 0;
     frame.plan(120, 120, 1, abi::Protocol::ll);
-    host.options.pause = meanwhile(frame, host.write(frame), [](SyntheticFrame& f) { ++f.channel(0).warp_poll_tick[1]; });
+    host.options.pause =
+        meanwhile(frame, host.write(frame), [](SyntheticFrame& f) { ++f.channel(0).warp_poll_tick[1]; });
     CHECK(contains(host.show().text, "recv from 2: has 11, waits for data, wants 12, there is 11"));
   }
   SECTION("moving") {
-    host.options.pause = meanwhile(frame, host.write(frame), [](SyntheticFrame& f) { ++f.lane(0, Direction::send).current_step; });
+    host.options.pause =
+        meanwhile(frame, host.write(frame), [](SyntheticFrame& f) { ++f.lane(0, Direction::send).current_step; });
     CHECK(contains(host.show().text, "send to 4: has 13, moves"));
   }
 }
@@ -171,7 +177,8 @@ TEST_CASE("a lane that polls waits, and LL's polling warps are a wait of the rec
 TEST_CASE("a process of another pid namespace lives as long as its agent writes") {
   Host host;
   SyntheticFrame frame(2);
-  host.options.pause = meanwhile(frame, host.write(frame), [](SyntheticFrame& f) { ++f.header().agent.heartbeat_monotonic_ns; });
+  host.options.pause =
+      meanwhile(frame, host.write(frame), [](SyntheticFrame& f) { ++f.header().agent.heartbeat_monotonic_ns; });
   CHECK(contains(host.show().text, " running "));
 }
 

@@ -179,7 +179,7 @@ TEST_CASE("the thread samples every millisecond while something is in flight and
   CHECK(s.ticks == 50);  // every 20 ms
   c.frame.launch_operation(1, 1);
   c.frame.begin(0, 1, 100);
-  s.run_ms(20);          // noticed by now
+  s.run_ms(20);  // noticed by now
   s.ticks = 0;
   s.run_ms(500);
   CHECK(s.ticks == 500);
@@ -280,7 +280,8 @@ TEST_CASE("the end of the process says what is left, and leaves no frame behind"
   s.agent->close();
   CHECK_FALSE(fs::exists(comm->path));
   REQUIRE(s.sent.all<wire::CommDown>().size() == 1);
-  CHECK(s.sent.all<wire::CommDown>()[0]->state() == static_cast<uint32_t>(abi::CommState::ready));  // it was never ended
+  CHECK(s.sent.all<wire::CommDown>()[0]->state() ==
+        static_cast<uint32_t>(abi::CommState::ready));  // it was never ended
   comm_release(comm);
 }
 

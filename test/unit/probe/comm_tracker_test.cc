@@ -94,16 +94,16 @@ TEST_CASE("changes are samples in which a count moved: the paper's rate is their
   s.frame.begin(0, 5, 1000);
   abi::Lane& send = s.frame.open_lane(0, Direction::send, 5, 0, 4);
   abi::Lane& recv = s.frame.open_lane(0, Direction::recv, 5, 0, 2);
-  s.sample();                    // 1: nothing yet
+  s.sample();  // 1: nothing yet
   send.current_step = 2;
-  s.sample();                    // 2
+  s.sample();  // 2
   send.current_step = 3;
   recv.current_step = 8;
-  s.sample();                    // 3
-  s.sample();                    // 4
+  s.sample();  // 3
+  s.sample();  // 4
   send.current_step = 8;
   s.frame.end(0, 5, 9000);
-  s.sample();                    // 5
+  s.sample();  // 5
   const RoundsMessage m = s.rounds();
   REQUIRE(m.rounds.size() == 1);
   CHECK(m.rounds[0].samples == 5);
@@ -482,7 +482,8 @@ TEST_CASE("the stages of a link tell where its steps waited") {
   // A second connection to the same peer, for another kind of traffic.
   s.frame.proxy(2, Direction::send, 0, 4, 5000, 3);
   s.sample();
-  // Step i: posted by the GPU at i ms, transmitted 2 ms later, done 5 ms later; received at i + 1, handed over at i + 2, consumed at i + 3.
+  // Step i: posted by the GPU at i ms, transmitted 2 ms later, done 5 ms later; received at i + 1, handed over at i +
+  // 2, consumed at i + 3.
   const auto reached = [](int ms, int delay) { return static_cast<uint32_t>(std::min(std::max(ms - delay, 0), 20)); };
   const int64_t t0 = s.clock.at.realtime_ns;
   for (int ms = 1; ms <= 30; ++ms) {

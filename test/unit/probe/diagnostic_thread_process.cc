@@ -1,4 +1,5 @@
-// One life of the diagnostic thread per case: it starts and ends with a process, so each case is a process. Exit status 0: as expected.
+// One life of the diagnostic thread per case: it starts and ends with a process, so each case is a process. Exit status
+// 0: as expected.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,12 +31,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-#define EXPECT(condition)                                                     \
-  do {                                                                        \
-    if (!(condition)) {                                                       \
+#define EXPECT(condition)                                                            \
+  do {                                                                               \
+    if (!(condition)) {                                                              \
       std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-      std::_Exit(1);                                                          \
-    }                                                                         \
+      std::_Exit(1);                                                                 \
+    }                                                                                \
   } while (false)
 
 std::vector<std::string> warnings;
@@ -48,7 +49,9 @@ void make_folder() {
   setenv("NCCL_PROBE_FRAMES_DIR", name, 1);
 }
 
-size_t frames_left() { return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator())); }
+size_t frames_left() {
+  return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
 
 uint64_t now_ns() { return SystemClock().now().monotonic_ns; }
 
@@ -99,8 +102,9 @@ struct Operation_ {
 };
 
 Operation_ launch(Comm* comm) {
-  const Operation_ o{operation_entered(comm, {abi::Function::all_reduce, abi::Datatype::float32, abi::Reduction::sum, 0, -1, 1024}),
-                     plan_begins(comm)};
+  const Operation_ o{
+      operation_entered(comm, {abi::Function::all_reduce, abi::Datatype::float32, abi::Reduction::sum, 0, -1, 1024}),
+      plan_begins(comm)};
   operation_planned(comm, o.op_seq, o.token, abi::Algorithm::ring, abi::Protocol::simple, 2, 3);
   plan_launched(comm, o.token, true);
   return o;
@@ -109,8 +113,10 @@ Operation_ launch(Comm* comm) {
 void begin(Comm* comm, const Operation_& o) {
   for (unsigned c = 0; c < 2; ++c) {
     device::round_begins(comm->channels + c, o.token, now_ns());
-    device::lane_opens(comm->channels + c, device::direction_send, 0, 0, o.token, 0, device::pack_peer_and_warps(1, 0, 4));
-    device::lane_opens(comm->channels + c, device::direction_recv, 0, 0, o.token, 0, device::pack_peer_and_warps(1, 0, 4));
+    device::lane_opens(comm->channels + c, device::direction_send, 0, 0, o.token, 0,
+                       device::pack_peer_and_warps(1, 0, 4));
+    device::lane_opens(comm->channels + c, device::direction_recv, 0, 0, o.token, 0,
+                       device::pack_peer_and_warps(1, 0, 4));
   }
 }
 
@@ -163,7 +169,8 @@ class Service {
   void* socket_ = zmq_socket(context_, ZMQ_PULL);
 };
 
-// ---- cases -------------------------------------------------------------------------------------------------------------
+// ---- cases
+// -------------------------------------------------------------------------------------------------------------
 
 void runs_and_reports() {
   Service service;
@@ -328,7 +335,8 @@ void notices_quickly_and_sleeps() {
   usleep(50000);
   const uint64_t cpu = cpu_ns_of(tid), time = now_ns(), samples = comm->header->agent.samples;
   while (now_ns() - time < 2 * ns_per_s) {
-    for (unsigned c = 0; c < 2; ++c) device::lane_posts(comm->channels + c, device::direction_send, 0, 0, (now_ns() - time) / 100000);
+    for (unsigned c = 0; c < 2; ++c)
+      device::lane_posts(comm->channels + c, device::direction_send, 0, 0, (now_ns() - time) / 100000);
     usleep(300);
   }
   const double seconds = static_cast<double>(now_ns() - time) / 1e9;
@@ -348,12 +356,16 @@ void notices_quickly_and_sleeps() {
 
 int main(int argc, char** argv) {
   using namespace ccld::probe;
-  const std::map<std::string, void (*)()> cases = {
-      {"runs_and_reports", runs_and_reports},   {"ends_without_being_told", ends_without_being_told},
-      {"no_service", no_service},               {"wrong_setting", wrong_setting},
-      {"bad_endpoint", bad_endpoint},           {"survives_fork", survives_fork},
-      {"disabled", disabled},                   {"ends_in_static_destructor", ends_in_static_destructor},
-      {"idles_cheaply", idles_cheaply},         {"notices_quickly_and_sleeps", notices_quickly_and_sleeps}};
+  const std::map<std::string, void (*)()> cases = {{"runs_and_reports", runs_and_reports},
+                                                   {"ends_without_being_told", ends_without_being_told},
+                                                   {"no_service", no_service},
+                                                   {"wrong_setting", wrong_setting},
+                                                   {"bad_endpoint", bad_endpoint},
+                                                   {"survives_fork", survives_fork},
+                                                   {"disabled", disabled},
+                                                   {"ends_in_static_destructor", ends_in_static_destructor},
+                                                   {"idles_cheaply", idles_cheaply},
+                                                   {"notices_quickly_and_sleeps", notices_quickly_and_sleeps}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) {
     for (const auto& [name, function] : cases) std::printf("%s\n", name.c_str());

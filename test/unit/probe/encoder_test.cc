@@ -70,8 +70,8 @@ std::vector<Message> one_of_each() {
   operation.launched = operation.begun = true;
   operation.channels.emplace_back(9, uint16_t{1}, uint8_t{1}, uint8_t{0}, 8, 7, 6, 5);
   in_flight.operations.push_back(operation);
-  in_flight.lanes.emplace_back(9, 108, 100, 109, 108, 4, 50, 1, 50, uint16_t{1}, uint8_t{0}, uint8_t{2}, uint8_t{3}, uint8_t{1}, uint8_t{1},
-                               uint8_t{0});
+  in_flight.lanes.emplace_back(9, 108, 100, 109, 108, 4, 50, 1, 50, uint16_t{1}, uint8_t{0}, uint8_t{2}, uint8_t{3},
+                               uint8_t{1}, uint8_t{1}, uint8_t{0});
   in_flight.proxies.emplace_back(100, 108, 0, 108, 107, 16, 55, 4, 0, 3, 4, uint16_t{1}, uint8_t{1}, uint8_t{0});
 
   HealthMessage health;
@@ -229,7 +229,8 @@ TEST_CASE("an encoder is used again and again") {
 
 TEST_CASE("empty messages are valid") {
   BatchEncoder encoder;
-  for (const Message& m : {Message(CommUpMessage{}), Message(RoundsMessage{}), Message(InFlightMessage{}), Message(HealthMessage{})})
+  for (const Message& m :
+       {Message(CommUpMessage{}), Message(RoundsMessage{}), Message(InFlightMessage{}), Message(HealthMessage{})})
     encoder.add(m);
   const auto bytes = encoder.finish(Sender{}, 1, 0, 0);
   CHECK(verifies({bytes.data, bytes.data + bytes.size}));
@@ -238,7 +239,9 @@ TEST_CASE("empty messages are valid") {
 // What a reader does with a verified batch: it must be able to look at everything.
 uint64_t read_everything(const wire::Batch* batch) {
   uint64_t sum = batch->batch_seq();
-  const auto text = [&sum](const flatbuffers::String* s) { sum += s != nullptr ? s->size() + (s->size() != 0 ? (*s)[0] : 0) : 0; };
+  const auto text = [&sum](const flatbuffers::String* s) {
+    sum += s != nullptr ? s->size() + (s->size() != 0 ? (*s)[0] : 0) : 0;
+  };
   const auto structs = [&sum](const auto* v) {
     if (v == nullptr) return;
     for (const auto* row : *v) {

@@ -11,7 +11,9 @@ std::vector<std::string> lines;
 
 TEST_CASE("each kind of trouble is logged once and counted always") {
   lines.clear();
-  log_set([](LogLevel level, const char* line) { lines.push_back((level == LogLevel::warning ? "W " : "I ") + std::string(line)); });
+  log_set([](LogLevel level, const char* line) {
+    lines.push_back((level == LogLevel::warning ? "W " : "I ") + std::string(line));
+  });
   const uint64_t before = warning_count(Warning::other);
   CHECK(warn_once(Warning::other, "first") == (before == 0));
   CHECK_FALSE(warn_once(Warning::other, "second"));

@@ -54,7 +54,8 @@ TEST_CASE("a wrong value is one warning that names variable, value and range, an
   SECTION("too small") {
     CHECK(parse({{"NCCL_PROBE_SAMPLE_US", "99"}}, &warnings).sample_us == 1000);
     REQUIRE(warnings.size() == 1);
-    CHECK(warnings[0] == "NCCL_PROBE_SAMPLE_US=\"99\" is not usable (accepted: 100 to 1000000), using the default \"1000\"");
+    CHECK(warnings[0] ==
+          "NCCL_PROBE_SAMPLE_US=\"99\" is not usable (accepted: 100 to 1000000), using the default \"1000\"");
   }
   SECTION("not a number") {
     for (const char* text : {"", "x", "1ms", "1e3", " 5", "99999999999999999999"}) {

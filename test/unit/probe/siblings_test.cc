@@ -30,10 +30,12 @@ struct Machine {
   void process(uint32_t pid, char state, uint64_t start_ticks, const std::string& name = "python") {
     fs::create_directories(root / "proc" / std::to_string(pid));
     std::ofstream(root / "proc" / std::to_string(pid) / "stat")
-        << pid << " (" << name << ") " << state << " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " << start_ticks << " 20 21\n";
+        << pid << " (" << name << ") " << state << " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " << start_ticks
+        << " 20 21\n";
   }
   void gone(uint32_t pid) { fs::remove_all(root / "proc" / std::to_string(pid)); }
-  fs::path frame(uint32_t pid, uint64_t start_ticks, const char* host = "node0", const char* boot_id = "boot", uint64_t heartbeat_s = 9999) {
+  fs::path frame(uint32_t pid, uint64_t start_ticks, const char* host = "node0", const char* boot_id = "boot",
+                 uint64_t heartbeat_s = 9999) {
     test::SyntheticFrame f(1);
     abi::FrameIdentity& id = f.header().identity;
     id.pid = pid;
@@ -67,9 +69,9 @@ TEST_CASE("the processes with frames of the same machine and node are siblings")
   m.process(102, 'S', 3);
   m.process(103, 'S', 4);
   m.process(104, 'S', 5);
-  m.frame(100, 1);                      // itself
+  m.frame(100, 1);  // itself
   m.frame(101, 2);
-  m.frame(102, 3, "node1");             // another fake node on this machine
+  m.frame(102, 3, "node1");  // another fake node on this machine
   m.frame(103, 4, "node0", "other boot");
   std::ofstream(m.root / "frames" / "ccld-104-1.frame") << "no frame";
   Siblings siblings(m.options());

@@ -224,7 +224,8 @@ TEST_CASE("rows are never torn while a writer stores them whole") {
   CHECK(read >= 1000);
 }
 
-// ---- waits -------------------------------------------------------------------------------------------------------------
+// ---- waits
+// -------------------------------------------------------------------------------------------------------------
 
 LaneObservation observe(Direction direction, unsigned group, unsigned peer_index, uint32_t current) {
   LaneObservation o;

@@ -49,7 +49,8 @@ class SyntheticFrame {
   abi::OpRecord* operations() { return reinterpret_cast<abi::OpRecord*>(at(header().identity.ops_offset)); }
   abi::ProxyRecord* proxies() { return reinterpret_cast<abi::ProxyRecord*>(at(header().identity.proxies_offset)); }
   abi::DeviceChannel& channel(unsigned c) {
-    return *reinterpret_cast<abi::DeviceChannel*>(at(header().identity.channels_offset + c * header().identity.channels_stride));
+    return *reinterpret_cast<abi::DeviceChannel*>(
+        at(header().identity.channels_offset + c * header().identity.channels_stride));
   }
 
   // ---- user thread
