@@ -28,8 +28,8 @@ constexpr Nanoseconds relocate_every_ns = 500 * ns_per_ms;
 bool same_culprits(const std::vector<Culprit>& a, const std::vector<Culprit>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
-    if (a[i].rank != b[i].rank || a[i].peer != b[i].peer || a[i].component != b[i].component || a[i].channel != b[i].channel ||
-        a[i].reason != b[i].reason)
+    if (a[i].rank != b[i].rank || a[i].peer != b[i].peer || a[i].component != b[i].component ||
+        a[i].channel != b[i].channel || a[i].reason != b[i].reason)
       return false;
   return true;
 }
@@ -54,14 +54,14 @@ struct Analyzer::State {
     SlowDetector slow;
 
     uint64_t hang_incident = 0;
-    Finding hang_finding;             // of the last look, valid while stuck
+    Finding hang_finding;  // of the last look, valid while stuck
     bool stuck = false;
-    Nanoseconds located_ns = 0;       // last look
-    Nanoseconds moved_at_hang_ns = 0; // movement known when it was suspected
+    Nanoseconds located_ns = 0;        // last look
+    Nanoseconds moved_at_hang_ns = 0;  // movement known when it was suspected
     bool hang_confirmed = false;
 
     uint64_t mismatch_incident = 0;
-    Nanoseconds mismatch_ns = 0;      // last mismatch or hang that follows from it
+    Nanoseconds mismatch_ns = 0;  // last mismatch or hang that follows from it
     uint64_t mismatches = 0;
 
     uint64_t slow_incident = 0;
@@ -80,14 +80,16 @@ struct Analyzer::State {
     if (it != watches.end()) return it->second.get();
     if (uid.value == 0) return nullptr;
     if (watches.size() >= settings.communicators_max) {
-      auto oldest = std::min_element(watches.begin(), watches.end(),
-                                     [](const auto& a, const auto& b) { return a.second->comm.heard_ns() < b.second->comm.heard_ns(); });
+      auto oldest = std::min_element(watches.begin(), watches.end(), [](const auto& a, const auto& b) {
+        return a.second->comm.heard_ns() < b.second->comm.heard_ns();
+      });
       remove(oldest, oldest->second->comm.heard_ns());
     }
     return watches.emplace(uid, std::make_unique<Watch>(uid, settings)).first->second.get();
   }
 
-  std::map<CommUid, std::unique_ptr<Watch>>::iterator remove(std::map<CommUid, std::unique_ptr<Watch>>::iterator it, Nanoseconds now_ns) {
+  std::map<CommUid, std::unique_ptr<Watch>>::iterator remove(std::map<CommUid, std::unique_ptr<Watch>>::iterator it,
+                                                             Nanoseconds now_ns) {
     Watch& w = *it->second;
     for (uint64_t id : {w.hang_incident, w.mismatch_incident, w.slow_incident}) book.resolve(id, now_ns);
     for (const RankModel& r : w.comm.ranks())
@@ -139,7 +141,7 @@ struct Analyzer::State {
     const std::optional<HangView> view = w.hang_detector.check(w.comm, processes, settings, now_ns);
     if (view && (!w.stuck || now_ns - w.located_ns >= relocate_every_ns)) {
       Finding f = settings.rules == RuleSet::paper ? locate_hang_paper(w.comm, *view, settings, now_ns)
-                                                        : locate_hang(w.comm, *view, settings, now_ns);
+                                                   : locate_hang(w.comm, *view, settings, now_ns);
       if (view->early && !f.hard) return;
       w.located_ns = now_ns;
       w.hang_finding = std::move(f);
@@ -195,11 +197,15 @@ struct Analyzer::State {
     for (Watch* w : causes) {
       Finding f = w->hang_finding;
       std::vector<const Communicator*>& others = victims[w->comm.uid()];
-      std::sort(others.begin(), others.end(), [](const Communicator* a, const Communicator* b) { return a->uid() < b->uid(); });
+      std::sort(others.begin(), others.end(),
+                [](const Communicator* a, const Communicator* b) { return a->uid() < b->uid(); });
       for (const Communicator* c : others) {
         f.victims.insert(f.victims.end(), c->rank_count(), Rank{-1});
-        add_evidence(f, -1, absl::StrCat("ranks of communicator ", c->name().empty() ? absl::StrCat(absl::Hex(c->uid().value)) : c->name(), " wait for it"),
-                     c->rank_count(), "ranks");
+        add_evidence(
+            f, -1,
+            absl::StrCat("ranks of communicator ",
+                         c->name().empty() ? absl::StrCat(absl::Hex(c->uid().value)) : c->name(), " wait for it"),
+            c->rank_count(), "ranks");
       }
       settle_hang(*w, f, now_ns);
     }
@@ -212,8 +218,11 @@ struct Analyzer::State {
     for (const Culprit& c : f.culprits) f.candidates.push_back(c.rank);
     f.culprits.clear();
     f.confidence = 0.7;
-    add_evidence(f, -1, "communicators that wait for each other in a cycle", static_cast<double>(cycle.size()), "communicators");
-    f.next_step = "Communicators were entered in different orders by different processes: compare the order of calls of the candidates.";
+    add_evidence(f, -1, "communicators that wait for each other in a cycle", static_cast<double>(cycle.size()),
+                 "communicators");
+    f.next_step =
+        "Communicators were entered in different orders by different processes: compare the order of calls of the "
+        "candidates.";
   }
 
   void settle_hang(Watch& w, Finding& f, Nanoseconds now_ns) {
@@ -222,8 +231,11 @@ struct Analyzer::State {
       if (r.value >= 0 && sampled.size() < victims_sampled) sampled.push_back(r);
 
     // Mismatched operations leave the steps of connections apart: what hangs afterwards is their consequence.
-    if (Incident* m = book.find(w.mismatch_incident); m && m->state != VerdictState::resolved && settings.rules == RuleSet::measured) {
-      const bool first = w.mismatch_ns != now_ns && std::none_of(m->evidence.begin(), m->evidence.end(), [](const Evidence& e) { return e.what == hang_follows; });
+    if (Incident* m = book.find(w.mismatch_incident);
+        m && m->state != VerdictState::resolved && settings.rules == RuleSet::measured) {
+      const bool first =
+          w.mismatch_ns != now_ns && std::none_of(m->evidence.begin(), m->evidence.end(),
+                                                  [](const Evidence& e) { return e.what == hang_follows; });
       w.mismatch_ns = now_ns;
       if (first) {
         m->evidence.push_back({-1, hang_follows, static_cast<double>(f.op.value), "operation"});
@@ -289,8 +301,10 @@ struct Analyzer::State {
       book.resolve(w.slow_incident, now_ns);
       w.slow_incident = 0;
     }
-    if (w.slow_incident == 0) w.slow_incident = open(w.comm, report.finding, report.onset_ns, now_ns);
-    else update(w.slow_incident, w.comm, report.finding, now_ns);
+    if (w.slow_incident == 0)
+      w.slow_incident = open(w.comm, report.finding, report.onset_ns, now_ns);
+    else
+      update(w.slow_incident, w.comm, report.finding, now_ns);
     if (report.event == SlowEvent::confirm) book.confirm(w.slow_incident, now_ns);
   }
 
@@ -301,7 +315,8 @@ struct Analyzer::State {
     forgot_ns = now_ns;
     for (auto it = watches.begin(); it != watches.end();) {
       const Communicator& c = it->second->comm;
-      const bool ended = c.rank_count_known() && c.ranks_down() == c.rank_count() && now_ns - c.heard_ns() > forget_every_ns;
+      const bool ended =
+          c.rank_count_known() && c.ranks_down() == c.rank_count() && now_ns - c.heard_ns() > forget_every_ns;
       const bool silent = now_ns - c.heard_ns() > seconds_to_ns(settings.forget_s);
       it = ended || silent ? remove(it, now_ns) : std::next(it);
     }
@@ -382,7 +397,9 @@ StatusView Analyzer::status(Nanoseconds now_ns) const {
       if (s.oldest_op == OpSeq{} || oldest < s.oldest_op) s.oldest_op = oldest, oldest_ns = 0;
       if (oldest != s.oldest_op) continue;
       for (const InFlightOp& o : r.last.operations)
-        if (o.op == oldest) oldest_ns = std::max(oldest_ns, static_cast<Nanoseconds>(o.enter_age_ms) * ns_per_ms + (now_ns - r.sampled_ns));
+        if (o.op == oldest)
+          oldest_ns =
+              std::max(oldest_ns, static_cast<Nanoseconds>(o.enter_age_ms) * ns_per_ms + (now_ns - r.sampled_ns));
     }
     if (s.in_flight) {
       s.oldest_signature = c.signature(s.oldest_op);

@@ -25,64 +25,92 @@ const Entry entries[] = {
     {CCLD_FIELD(rules), 0, 0, "measured: this project's rules; paper: the rules of the paper as published",
      "the paper's location rules were wrong in a third of the measured hangs"},
 
-    {CCLD_FIELD(hang_suspect_s), 0.05, 86400, "a communicator with an operation in flight on which nothing moved for so long is suspected to hang",
+    {CCLD_FIELD(hang_suspect_s), 0.05, 86400,
+     "a communicator with an operation in flight on which nothing moved for so long is suspected to hang",
      "steps take milliseconds; data loading hiccups of a second or two are common"},
-    {CCLD_FIELD(hang_gap_factor), 1, 1000, "but never before so many times the longest pause that ended by itself on this communicator",
+    {CCLD_FIELD(hang_gap_factor), 1, 1000,
+     "but never before so many times the longest pause that ended by itself on this communicator",
      "a job that pauses regularly (evaluation, checkpoints) teaches its own patience"},
-    {CCLD_FIELD(hang_confirm_s), 0.1, 86400, "a suspected hang without hard evidence is confirmed after so long, and not before twice the time of suspicion (paper mode: the only threshold)",
+    {CCLD_FIELD(hang_confirm_s), 0.1, 86400,
+     "a suspected hang without hard evidence is confirmed after so long, and not before twice the time of suspicion "
+     "(paper mode: the only threshold)",
      "the paper's five minutes: checkpoints and synchronisation may take long"},
-    {CCLD_FIELD(hang_warmup_suspect_s), 0.05, 86400, "takes the place of hang_suspect_s during the first warmup_rounds operations of a communicator",
+    {CCLD_FIELD(hang_warmup_suspect_s), 0.05, 86400,
+     "takes the place of hang_suspect_s during the first warmup_rounds operations of a communicator",
      "first iterations compile, connect and load"},
     {CCLD_FIELD(barrier_hang_suspect_s), 0.05, 86400, "takes the place of hang_suspect_s for barriers",
      "barriers wait on purpose; the paper drops them, which would hide real hangs"},
     {CCLD_FIELD(barrier_bytes_max), 0, 1e6, "an AllReduce of at most so many bytes is a barrier (paper mode: of fewer)",
      "frameworks build barriers from one byte or one float; the paper says under 4 bytes"},
-    {CCLD_FIELD(hard_evidence_s), 0, 3600, "nothing must have moved for so long before hard evidence (process gone or stopped, communicator aborted) confirms a hang",
+    {CCLD_FIELD(hard_evidence_s), 0, 3600,
+     "nothing must have moved for so long before hard evidence (process gone or stopped, communicator aborted) "
+     "confirms a hang",
      "a job that ends passes through such states for an instant"},
-    {CCLD_FIELD(frozen_s), 0.1, 86400, "a channel that has data and credit, or a kernel that neither waits nor moves, for so long is hard evidence",
+    {CCLD_FIELD(frozen_s), 0.1, 86400,
+     "a channel that has data and credit, or a kernel that neither waits nor moves, for so long is hard evidence",
      "a step takes microseconds to milliseconds; ten seconds leave room for a preempted GPU"},
     {CCLD_FIELD(poll_fresh_s), 0.01, 3600, "a wait counts as real while its thread polled within so long",
      "pollers report every few milliseconds; the margin is for busy machines"},
     {CCLD_FIELD(silent_s), 0.1, 86400, "a process without telemetry for so long, while others talk, is silent",
      "snapshots come every second; a few may be lost"},
-    {CCLD_FIELD(mismatch_settle_s), 0, 3600, "how long to wait for the remaining ranks' signatures before the minority is named",
+    {CCLD_FIELD(mismatch_settle_s), 0, 3600,
+     "how long to wait for the remaining ranks' signatures before the minority is named",
      "rounds and snapshots of all ranks arrive within a second or two"},
-    {CCLD_FIELD(mismatch_clean_s), 0, 1e9, "so long without another mismatch, and without a hang, resolves an inconsistency",
+    {CCLD_FIELD(mismatch_clean_s), 0, 1e9,
+     "so long without another mismatch, and without a hang, resolves an inconsistency",
      "the data is wrong although nothing hangs: nobody should overlook it"},
 
-    {CCLD_FIELD(slow_theta), 0.01, 1e6, "a round is slow when its slowdown ratio R = (T_max - T_base) / T_base exceeds this (equation 3)",
+    {CCLD_FIELD(slow_theta), 0.01, 1e6,
+     "a round is slow when its slowdown ratio R = (T_max - T_base) / T_base exceeds this (equation 3)",
      "the paper finds the threshold usually close to 3"},
-    {CCLD_FIELD(slow_window_s), 0.1, 86400, "length of a detection window; a window is prolonged until it holds slow_rounds_min rounds",
+    {CCLD_FIELD(slow_window_s), 0.1, 86400,
+     "length of a detection window; a window is prolonged until it holds slow_rounds_min rounds",
      "the paper takes 60; half of it is enough because several slow rounds are asked for instead of one"},
     {CCLD_FIELD(slow_rounds_min), 1, 1e6, "a window counts as slow only with so many slow rounds",
      "one round is jitter, a garbage collection or a checkpoint"},
-    {CCLD_FIELD(slow_lost_share_min), 0, 1, "and only if slow rounds lost at least this share of the communication time of the window",
+    {CCLD_FIELD(slow_lost_share_min), 0, 1,
+     "and only if slow rounds lost at least this share of the communication time of the window",
      "a loss that does not matter for the job is no incident"},
-    {CCLD_FIELD(slow_repeat), 1, 1e6, "so many slow windows with the same culprit start location (the paper's repetition counter)",
+    {CCLD_FIELD(slow_repeat), 1, 1e6,
+     "so many slow windows with the same culprit start location (the paper's repetition counter)",
      "imbalance that moves from rank to rank and short congestion end by themselves"},
     {CCLD_FIELD(slow_clean_windows), 1, 1e6, "so many windows in a row that are not slow resolve a slow incident",
      "the reverse of slow_repeat, shorter because a clean window holds many clean rounds"},
-    {CCLD_FIELD(slow_alpha), 0, 1, "P below this: communication-slow (equation 4; paper mode, and evidence otherwise)", "the paper's example"},
-    {CCLD_FIELD(slow_beta), 0, 1, "P above this: computation-slow (equation 4; paper mode, and evidence otherwise)", "the paper's example"},
-    {CCLD_FIELD(slow_component_share_min), 0, 1, "computation or communication counts as a cause if it lost at least this share of the lost time",
+    {CCLD_FIELD(slow_alpha), 0, 1, "P below this: communication-slow (equation 4; paper mode, and evidence otherwise)",
+     "the paper's example"},
+    {CCLD_FIELD(slow_beta), 0, 1, "P above this: computation-slow (equation 4; paper mode, and evidence otherwise)",
+     "the paper's example"},
+    {CCLD_FIELD(slow_component_share_min), 0, 1,
+     "computation or communication counts as a cause if it lost at least this share of the lost time",
      "mixed faults measured 0.11 to 0.15 where pure ones stayed below 0.05"},
     {CCLD_FIELD(slow_spread_factor), 0, 1000, "and at least so many times its own healthy spread",
      "three spreads: what a healthy rank or link does about once in hundreds of rounds"},
-    {CCLD_FIELD(baseline_rounds_max), 1, 1e6, "T_base is the mean of the maxima of the first m rounds of a signature; m is at most this", "the paper's 100"},
+    {CCLD_FIELD(baseline_rounds_max), 1, 1e6,
+     "T_base is the mean of the maxima of the first m rounds of a signature; m is at most this", "the paper's 100"},
     {CCLD_FIELD(baseline_s), 0.1, 86400, "and at most the rounds of so many seconds", "the paper's two minutes"},
-    {CCLD_FIELD(baseline_init_ms), 0, 1e9, "T_base before the first m rounds are over; 0: none, no slow detection until then",
+    {CCLD_FIELD(baseline_init_ms), 0, 1e9,
+     "T_base before the first m rounds are over; 0: none, no slow detection until then",
      "only the administrator knows what to expect of a job that starts slow"},
-    {CCLD_FIELD(warmup_rounds), 0, 1e6, "the first so many rounds of each signature take no part in baselines and slow detection",
+    {CCLD_FIELD(warmup_rounds), 0, 1e6,
+     "the first so many rounds of each signature take no part in baselines and slow detection",
      "first rounds connect channels and warm caches"},
 
-    {CCLD_FIELD(incidents_max), 1, 1e6, "incidents remembered; the oldest resolved ones are forgotten first", "days of history in a few megabytes"},
-    {CCLD_FIELD(rounds_kept_max), 8, 1e6, "rounds of one communicator that may wait for the reports of further ranks", "ranks report every second or earlier; more are late only by loss"},
-    {CCLD_FIELD(round_cells_max), 1024, 1e9, "and their product with the ranks of the communicator", "about 80 bytes each bounds a large communicator to under 100 MB"},
-    {CCLD_FIELD(signatures_max), 1, 1e5, "signatures of one communicator that have a baseline; later ones have none", "a training step has some ten"},
-    {CCLD_FIELD(ranks_max), 2, 1e7, "communicators that claim more ranks are refused", "protects memory against damaged telemetry"},
-    {CCLD_FIELD(communicators_max), 1, 1e6, "communicators known at a time; the longest idle are forgotten first", "a job has some hundreds"},
-    {CCLD_FIELD(processes_max), 1, 1e7, "processes known at a time; the longest silent are forgotten first", "several jobs of thousands of GPUs"},
-    {CCLD_FIELD(forget_s), 1, 1e9, "communicators and processes without telemetry for so long are forgotten", "long enough to explain a job that was killed"},
+    {CCLD_FIELD(incidents_max), 1, 1e6, "incidents remembered; the oldest resolved ones are forgotten first",
+     "days of history in a few megabytes"},
+    {CCLD_FIELD(rounds_kept_max), 8, 1e6, "rounds of one communicator that may wait for the reports of further ranks",
+     "ranks report every second or earlier; more are late only by loss"},
+    {CCLD_FIELD(round_cells_max), 1024, 1e9, "and their product with the ranks of the communicator",
+     "about 80 bytes each bounds a large communicator to under 100 MB"},
+    {CCLD_FIELD(signatures_max), 1, 1e5, "signatures of one communicator that have a baseline; later ones have none",
+     "a training step has some ten"},
+    {CCLD_FIELD(ranks_max), 2, 1e7, "communicators that claim more ranks are refused",
+     "protects memory against damaged telemetry"},
+    {CCLD_FIELD(communicators_max), 1, 1e6, "communicators known at a time; the longest idle are forgotten first",
+     "a job has some hundreds"},
+    {CCLD_FIELD(processes_max), 1, 1e7, "processes known at a time; the longest silent are forgotten first",
+     "several jobs of thousands of GPUs"},
+    {CCLD_FIELD(forget_s), 1, 1e9, "communicators and processes without telemetry for so long are forgotten",
+     "long enough to explain a job that was killed"},
 };
 #undef CCLD_FIELD
 
@@ -123,7 +151,8 @@ absl::Status set_setting(Settings& s, std::string_view name_text, std::string_vi
   const Entry* e = find(name);
   if (!e) return absl::InvalidArgumentError(absl::StrCat("setting \"", name, "\" is not known"));
   const auto refuse = [&] {
-    return absl::InvalidArgumentError(absl::StrCat("setting ", name, "=", value, " is not valid: expected ", range_text(*e)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("setting ", name, "=", value, " is not valid: expected ", range_text(*e)));
   };
   if (auto f = std::get_if<RuleSet Settings::*>(&e->field)) {
     for (RuleSet r : {RuleSet::measured, RuleSet::paper})
@@ -136,7 +165,8 @@ absl::Status set_setting(Settings& s, std::string_view name_text, std::string_vi
     return s.**f = v, absl::OkStatus();
   }
   uint64_t v;
-  if (!absl::SimpleAtoi(value, &v) || static_cast<double>(v) < e->low || static_cast<double>(v) > e->high) return refuse();
+  if (!absl::SimpleAtoi(value, &v) || static_cast<double>(v) < e->low || static_cast<double>(v) > e->high)
+    return refuse();
   s.*std::get<uint64_t Settings::*>(e->field) = v;
   return absl::OkStatus();
 }
@@ -144,7 +174,8 @@ absl::Status set_setting(Settings& s, std::string_view name_text, std::string_vi
 absl::Status parse_setting(Settings& s, std::string_view text) {
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos)
-    return absl::InvalidArgumentError(absl::StrCat("setting \"", std::string(text), "\" is not valid: expected name=value"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("setting \"", std::string(text), "\" is not valid: expected name=value"));
   return set_setting(s, text.substr(0, equals), text.substr(equals + 1));
 }
 
@@ -159,8 +190,8 @@ absl::Status validate(const Settings& s) {
     return absl::InvalidArgumentError(absl::StrCat("setting hang_suspect_s=", number_text(s.hang_suspect_s),
                                                    " must not exceed hang_confirm_s=", number_text(s.hang_confirm_s)));
   if (s.slow_alpha > s.slow_beta)
-    return absl::InvalidArgumentError(
-        absl::StrCat("setting slow_alpha=", number_text(s.slow_alpha), " must not exceed slow_beta=", number_text(s.slow_beta)));
+    return absl::InvalidArgumentError(absl::StrCat("setting slow_alpha=", number_text(s.slow_alpha),
+                                                   " must not exceed slow_beta=", number_text(s.slow_beta)));
   return absl::OkStatus();
 }
 

@@ -3,8 +3,8 @@
 //
 // Contract
 //   Plain data plus one table. Units are the last part of a name (_s, _ms, _bytes); factors and shares have none.
-//   parse_setting() takes "name=value" and either changes exactly that field or leaves everything as it was; its error is one
-//   line that names the field and its range. validate() checks relations between fields.
+//   parse_setting() takes "name=value" and either changes exactly that field or leaves everything as it was; its error
+//   is one line that names the field and its range. validate() checks relations between fields.
 // Threads: none of it has state of its own.
 #pragma once
 

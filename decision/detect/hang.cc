@@ -22,20 +22,24 @@ bool process_evidence(const HangView& view) {
 
 Nanoseconds HangDetector::threshold_ns(const Communicator& comm, const HangView& view, const Settings& s) const {
   double base_s = s.hang_suspect_s;
-  if (view.op.value <= s.warmup_rounds) base_s = std::max(base_s, s.hang_warmup_suspect_s);
-  else if (comm.is_barrier(view.signature, false)) base_s = std::max(base_s, s.barrier_hang_suspect_s);
+  if (view.op.value <= s.warmup_rounds)
+    base_s = std::max(base_s, s.hang_warmup_suspect_s);
+  else if (comm.is_barrier(view.signature, false))
+    base_s = std::max(base_s, s.barrier_hang_suspect_s);
   const Nanoseconds learned = static_cast<Nanoseconds>(s.hang_gap_factor * static_cast<double>(longest_pause_ns_));
   return std::max(seconds_to_ns(base_s), std::min(learned, seconds_to_ns(s.hang_confirm_s)));
 }
 
-std::optional<HangView> HangDetector::check(const Communicator& comm, const ProcessTable& processes, const Settings& s, Nanoseconds now_ns) {
+std::optional<HangView> HangDetector::check(const Communicator& comm, const ProcessTable& processes, const Settings& s,
+                                            Nanoseconds now_ns) {
   if (s.rules == RuleSet::paper) return check_paper(comm, processes, s, now_ns);
   if (comm.moved_ns() != seen_moved_ns_) {
     if (!pause_is_warmup_) longest_pause_ns_ = std::max(longest_pause_ns_, pause_ns_);
     pause_ns_ = 0;
     seen_moved_ns_ = comm.moved_ns();
   }
-  if (comm.ranks_in_flight() == 0 || now_ns - comm.moved_ns() < look_after_ns || now_ns - looked_ns_ < look_every_ns) return std::nullopt;
+  if (comm.ranks_in_flight() == 0 || now_ns - comm.moved_ns() < look_after_ns || now_ns - looked_ns_ < look_every_ns)
+    return std::nullopt;
   looked_ns_ = now_ns;
   std::optional<HangView> view = view_hang(comm, processes);
   if (!view) return std::nullopt;
@@ -53,8 +57,8 @@ std::optional<HangView> HangDetector::check(const Communicator& comm, const Proc
   return std::nullopt;
 }
 
-std::optional<HangView> HangDetector::check_paper(const Communicator& comm, const ProcessTable& processes, const Settings& s,
-                                                  Nanoseconds now_ns) {
+std::optional<HangView> HangDetector::check_paper(const Communicator& comm, const ProcessTable& processes,
+                                                  const Settings& s, Nanoseconds now_ns) {
   if (comm.ranks_in_flight() == 0 || now_ns - looked_ns_ < look_every_ns) return std::nullopt;
   looked_ns_ = now_ns;
   std::optional<HangView> view = view_hang(comm, processes);

@@ -1,8 +1,9 @@
 // When a communicator is suspected to hang, and when that is certain.
-// (Paper, section 4.2.1, hang anomaly detection: a duration threshold with barriers dropped. Here: movement instead of duration, a
-// threshold that learns the communicator's own pauses, and a longer one for barriers instead of none.)
+// (Paper, section 4.2.1, hang anomaly detection: a duration threshold with barriers dropped. Here: movement instead of
+// duration, a threshold that learns the communicator's own pauses, and a longer one for barriers instead of none.)
 //
-// Contract: time is injected; one detector per communicator. O(1) while things move; O(ranks) when nothing has moved for a while.
+// Contract: time is injected; one detector per communicator. O(1) while things move; O(ranks) when nothing has moved
+// for a while.
 #pragma once
 
 #include <optional>
@@ -14,8 +15,8 @@ namespace ccld::decision {
 
 class HangDetector {
  public:
-  // The view, if the communicator is to be suspected now; it says whether that is certain already. Call whenever time or telemetry
-  // has advanced. Certainty comes after hang_confirm_s, and not before twice the time of suspicion.
+  // The view, if the communicator is to be suspected now; it says whether that is certain already. Call whenever time
+  // or telemetry has advanced. Certainty comes after hang_confirm_s, and not before twice the time of suspicion.
   std::optional<HangView> check(const Communicator&, const ProcessTable&, const Settings&, Nanoseconds now_ns);
 
   // A pause that turned out to be a fault does not count as patience to learn.
@@ -26,11 +27,11 @@ class HangDetector {
   Nanoseconds threshold_ns(const Communicator&, const HangView&, const Settings&) const;
   std::optional<HangView> check_paper(const Communicator&, const ProcessTable&, const Settings&, Nanoseconds now_ns);
 
-  Nanoseconds looked_ns_ = 0;          // when ranks were last looked at
+  Nanoseconds looked_ns_ = 0;  // when ranks were last looked at
   Nanoseconds seen_moved_ns_ = 0;
-  Nanoseconds pause_ns_ = 0;           // of the standstill that goes on
+  Nanoseconds pause_ns_ = 0;  // of the standstill that goes on
   bool pause_is_warmup_ = false;
-  Nanoseconds longest_pause_ns_ = 0;   // that ended by itself
+  Nanoseconds longest_pause_ns_ = 0;  // that ended by itself
 };
 
 }  // namespace ccld::decision

@@ -60,7 +60,8 @@ Finding judge(const Communicator& comm, const RoundEntry& e) {
     if (g.ranks == 0) continue;
     const std::vector<Rank> ranks = ranks_of(g);
     const bool is_minority = majority && &g != majority;
-    add_evidence(f, ranks.empty() ? -1 : ranks[0].value, absl::StrCat("ranks that called ", call_text(g.signature), " as operation ", e.op.value),
+    add_evidence(f, ranks.empty() ? -1 : ranks[0].value,
+                 absl::StrCat("ranks that called ", call_text(g.signature), " as operation ", e.op.value),
                  static_cast<double>(g.ranks), "ranks");
     if (!majority) {
       f.candidates.insert(f.candidates.end(), ranks.begin(), ranks.end());
@@ -72,35 +73,46 @@ Finding judge(const Communicator& comm, const RoundEntry& e) {
     for (Rank r : ranks) {
       std::string reason;
       switch (shift_of(comm.history(), r, e.op.value)) {
-        case Shift::skipped: reason = absl::StrCat("skipped operation ", e.op.value, " (", call_text(majority->signature), ")"); break;
-        case Shift::extra: reason = absl::StrCat("called an additional operation ", e.op.value, " (", call_text(g.signature), ")"); break;
+        case Shift::skipped:
+          reason = absl::StrCat("skipped operation ", e.op.value, " (", call_text(majority->signature), ")");
+          break;
+        case Shift::extra:
+          reason = absl::StrCat("called an additional operation ", e.op.value, " (", call_text(g.signature), ")");
+          break;
         case Shift::none:
-          reason = absl::StrCat(name(field), " differs in operation ", e.op.value, ": ", field_text(g.signature, field), " against ",
-                                field_text(majority->signature, field));
+          reason = absl::StrCat(name(field), " differs in operation ", e.op.value, ": ", field_text(g.signature, field),
+                                " against ", field_text(majority->signature, field));
           break;
       }
-      if (f.culprits.size() < culprits_max) f.culprits.push_back(make_culprit(comm, r, component_of(field), std::move(reason)));
-      else f.candidates.push_back(r);
+      if (f.culprits.size() < culprits_max)
+        f.culprits.push_back(make_culprit(comm, r, component_of(field), std::move(reason)));
+      else
+        f.candidates.push_back(r);
       if (field == SignatureField::count)
         add_evidence(f, r.value, "count", static_cast<double>(g.signature.count), "elements");
     }
   }
   if (majority) {
     const double known = e.signed_ranks();
-    f.confidence = comm.rank_count_known() && e.signed_ranks() >= static_cast<uint32_t>(comm.rank_count()) ? 0.98
-                                                                                                           : 0.6 + 0.3 * majority->ranks / known;
-    f.next_step = component_of(first_field) == Component::application
-                      ? "Compare the program of the named ranks at this operation with that of the others: branch, batch size, data type, order."
-                      : "Compare NCCL version, NCCL_* environment and topology of the named ranks with those of the others.";
+    f.confidence = comm.rank_count_known() && e.signed_ranks() >= static_cast<uint32_t>(comm.rank_count())
+                       ? 0.98
+                       : 0.6 + 0.3 * majority->ranks / known;
+    f.next_step =
+        component_of(first_field) == Component::application
+            ? "Compare the program of the named ranks at this operation with that of the others: branch, batch size, "
+              "data type, order."
+            : "Compare NCCL version, NCCL_* environment and topology of the named ranks with those of the others.";
   } else {
     std::sort(f.candidates.begin(), f.candidates.end());
     f.confidence = 0.5;
     std::string fields;
     if (e.groups.size() >= 2) fields = name(difference(e.groups[0].signature, e.groups[1].signature));
-    f.next_step = absl::StrCat("As many ranks say one thing as the other (", fields, "): the program knows which of the candidates is wrong.");
+    f.next_step = absl::StrCat("As many ranks say one thing as the other (", fields,
+                               "): the program knows which of the candidates is wrong.");
   }
   for (int r = 0; r < comm.rank_count(); ++r)
-    if (std::none_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank.value == r; })) f.victims.push_back(Rank{r});
+    if (std::none_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank.value == r; }))
+      f.victims.push_back(Rank{r});
   return f;
 }
 

@@ -1,9 +1,10 @@
-// H2: operations whose signatures differ between ranks at the same operation number; found from history, with or without a hang.
-// (Paper, section 4.2.2, Inconsistent-Hang, and 4.1.2, Operation Type Set. Measured: most mismatches do not hang at once, the data is
-// silently wrong, and when the hang comes everybody is past the operation that caused it.)
+// H2: operations whose signatures differ between ranks at the same operation number; found from history, with or
+// without a hang. (Paper, section 4.2.2, Inconsistent-Hang, and 4.1.2, Operation Type Set. Measured: most mismatches do
+// not hang at once, the data is silently wrong, and when the hang comes everybody is past the operation that caused
+// it.)
 //
-// Contract: O(1) while signatures agree. An operation is judged when all ranks have named their signature or mismatch_settle_s after
-// the first difference.
+// Contract: O(1) while signatures agree. An operation is judged when all ranks have named their signature or
+// mismatch_settle_s after the first difference.
 #pragma once
 
 #include <optional>

@@ -13,17 +13,17 @@ namespace ccld::decision {
 // A round, taken apart.
 struct RoundParts {
   double t_max_ns = 0, t_min_ns = 0;
-  bool gaps_known = false;         // otherwise lateness is read from durations
-  std::vector<double> gap_ns;      // by rank; only differences between ranks mean something
+  bool gaps_known = false;     // otherwise lateness is read from durations
+  std::vector<double> gap_ns;  // by rank; only differences between ranks mean something
   double gap_median_ns = 0;
-  double skew_ns = 0;              // largest minus smallest gap
-  double comm_ns = 0;              // since the last start
+  double skew_ns = 0;  // largest minus smallest gap
+  double comm_ns = 0;  // since the last start
 };
 
 struct EdgeIntervals {
   double ns[interval_count];
   bool known[interval_count] = {};
-  bool one_clock = false;          // both ends on one machine
+  bool one_clock = false;  // both ends on one machine
   double steps = 0;
   int net_device = -1;
 };
@@ -61,7 +61,8 @@ RoundParts take_apart(const RoundEntry& e) {
     p.gaps_known &= c.gap_ns >= 0;
   }
   for (const RoundCell& c : e.cells)
-    p.gap_ns.push_back(p.gaps_known ? static_cast<double>(c.gap_ns) : p.t_max_ns - static_cast<double>(c.duration_ns()));
+    p.gap_ns.push_back(p.gaps_known ? static_cast<double>(c.gap_ns)
+                                    : p.t_max_ns - static_cast<double>(c.duration_ns()));
   p.gap_median_ns = median(p.gap_ns);
   p.skew_ns = range(p.gap_ns);
   // The last to start has the least duration, unless it left early: then the skew of the gaps knows better.
@@ -76,7 +77,9 @@ std::vector<std::pair<Edge, EdgeIntervals>> match_links(const Communicator& comm
     int net_device = -1;
     void add(const LinkStages& l, int64_t origin) {
       const double total = steps + l.steps;
-      const auto mix = [&](double& mean, int64_t value) { mean += value == 0 ? 0 : (static_cast<double>(value - origin) - mean) * l.steps / total; };
+      const auto mix = [&](double& mean, int64_t value) {
+        mean += value == 0 ? 0 : (static_cast<double>(value - origin) - mean) * l.steps / total;
+      };
       mix(gpu, l.gpu_mean_realtime_ns);
       mix(ready, l.ready_mean_realtime_ns);
       mix(wire, l.wire_mean_realtime_ns);
@@ -139,7 +142,9 @@ constexpr StageIntervals stage_intervals[stage_count] = {
     {Stage::gpu_to_gpu, Interval::posted_to_consumed, Interval::posted_to_consumed},
 };
 
-bool two_clocks(Interval i) { return i == Interval::awaited_to_handed || i == Interval::awaited_to_sent || i == Interval::sent_to_arrived; }
+bool two_clocks(Interval i) {
+  return i == Interval::awaited_to_handed || i == Interval::awaited_to_sent || i == Interval::sent_to_arrived;
+}
 
 }  // namespace
 
@@ -248,8 +253,10 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
   }
 }
 
-void SlowDetector::consider_worst(const Communicator& comm, const KindBaseline& b, const RoundEntry& e, const Signature& s) {
-  for (const std::vector<Rank>& group : comparable_groups(comm, settings_.rules == RuleSet::paper ? s.algorithm : abi::Algorithm::ring)) {
+void SlowDetector::consider_worst(const Communicator& comm, const KindBaseline& b, const RoundEntry& e,
+                                  const Signature& s) {
+  for (const std::vector<Rank>& group :
+       comparable_groups(comm, settings_.rules == RuleSet::paper ? s.algorithm : abi::Algorithm::ring)) {
     double high = 0, low = INFINITY;
     for (Rank r : group) {
       const auto d = static_cast<double>(e.cells[r.value].duration_ns());
@@ -317,7 +324,8 @@ SlowReport SlowDetector::advance(const Communicator& comm, bool open, Nanosecond
   std::optional<Finding> finding;
   if (settings_.rules == RuleSet::paper) {
     if (window.worst.ratio() > settings_.slow_theta) finding = locate_slow_paper(comm, window, settings_);
-  } else if (window.slow_rounds >= settings_.slow_rounds_min && window.lost_ns >= settings_.slow_lost_share_min * window.comm_time_ns) {
+  } else if (window.slow_rounds >= settings_.slow_rounds_min &&
+             window.lost_ns >= settings_.slow_lost_share_min * window.comm_time_ns) {
     finding = locate_slow(comm, window, settings_);
   }
   if (!finding) {

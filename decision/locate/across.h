@@ -1,8 +1,8 @@
-// Several communicators, one cause: a communicator that only waits for a process which itself is stuck in another one is a victim.
-// (Beyond the paper, which looks at one communicator at a time.)
+// Several communicators, one cause: a communicator that only waits for a process which itself is stuck in another one
+// is a victim. (Beyond the paper, which looks at one communicator at a time.)
 //
-// Contract: pure. Follows absent culprits from communicator to communicator; ends at one whose culprits are stuck nowhere else, or
-// closes a cycle: communicators that were entered in different orders.
+// Contract: pure. Follows absent culprits from communicator to communicator; ends at one whose culprits are stuck
+// nowhere else, or closes a cycle: communicators that were entered in different orders.
 #pragma once
 
 #include <vector>
@@ -19,8 +19,8 @@ struct StuckComm {
 };
 
 struct Cause {
-  CommUid comm;               // where the cause is; the communicator itself if it is no victim
-  std::vector<CommUid> cycle; // not empty: the communicators of the cycle, in order
+  CommUid comm;                // where the cause is; the communicator itself if it is no victim
+  std::vector<CommUid> cycle;  // not empty: the communicators of the cycle, in order
 };
 
 Cause find_cause(CommUid start, const absl::flat_hash_map<CommUid, StuckComm>& stuck);

@@ -19,7 +19,8 @@ struct Finding {
   double confidence = 0;
   std::vector<Evidence> evidence;
   std::string next_step;
-  // Evidence that no healthy job gives, however long one waits: the incident is confirmed without waiting for hang_confirm_s.
+  // Evidence that no healthy job gives, however long one waits: the incident is confirmed without waiting for
+  // hang_confirm_s.
   bool hard = false;
 };
 

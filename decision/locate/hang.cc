@@ -35,7 +35,8 @@ Progress own_progress(const RankModel& r, OpSeq op) {
   return Progress::called;
 }
 
-// A rank that cannot speak is seen in its neighbours' lanes: what they received from it in this operation it has sent in it.
+// A rank that cannot speak is seen in its neighbours' lanes: what they received from it in this operation it has sent
+// in it.
 std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& view) {
   std::vector<bool> seen(view.ranks.size());
   for (const RankModel& r : comm.ranks()) {
@@ -70,7 +71,8 @@ std::string absent_reason(const RankProgress& p, OpSeq op) {
   switch (p.progress) {
     case Progress::called: what = absl::StrCat("called operation ", op.value, " but did not launch it"); break;
     case Progress::launched:
-      what = absl::StrCat("launched operation ", op.value, " but its kernel never started: GPU busy with or stuck in earlier work");
+      what = absl::StrCat("launched operation ", op.value,
+                          " but its kernel never started: GPU busy with or stuck in earlier work");
       break;
     case Progress::left: what = absl::StrCat("left the communicator before operation ", op.value); break;
     default: what = absl::StrCat("did not call operation ", op.value); break;
@@ -98,20 +100,24 @@ bool cannot_return(Life life) { return life == Life::gone || life == Life::stopp
 
 std::string absent_next_step(const RankProgress& p) {
   switch (p.life) {
-    case Life::stopped: return "Find out who stopped the process (debugger, SIGSTOP, job control), and continue or restart it.";
-    case Life::gone: return "Look for the exit status, core dump and kernel log of the process (out of memory, signal).";
+    case Life::stopped:
+      return "Find out who stopped the process (debugger, SIGSTOP, job control), and continue or restart it.";
+    case Life::gone:
+      return "Look for the exit status, core dump and kernel log of the process (out of memory, signal).";
     case Life::silent:
     case Life::unknown: return "Check whether the process lives and can reach the service.";
     case Life::host_silent: return "Check whether the host is up and reachable.";
     case Life::aborted: return "Look in the log of the rank for the error that made it abort.";
     case Life::well: break;
   }
-  if (p.progress == Progress::launched) return "Check the GPU: XID errors, other kernels that run on it, a stuck stream.";
+  if (p.progress == Progress::launched)
+    return "Check the GPU: XID errors, other kernels that run on it, a stuck stream.";
   if (p.progress == Progress::called) return "Dump the stacks of the process: it is inside the call or an open group.";
   return "Dump the stacks of the process: it is busy or blocked before the call, or its control flow skipped it.";
 }
 
-Finding not_entered(const Communicator& comm, const HangView& view, const std::vector<Rank>& absent, Nanoseconds now_ns) {
+Finding not_entered(const Communicator& comm, const HangView& view, const std::vector<Rank>& absent,
+                    Nanoseconds now_ns) {
   Finding f;
   f.fault = FaultClass::h1_not_entered;
   f.op = view.op;
@@ -139,8 +145,11 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
     if (!someone_inside && named.size() == view.ranks.size()) {
       f.candidates = named;
       f.confidence = 0.3;
-      f.next_step = least == Progress::launched ? "All ranks launched the operation and no kernel started: look for earlier work that blocks the streams."
-                                                : "All ranks called the operation and none launched it: look for connections that are not established, and open groups.";
+      f.next_step =
+          least == Progress::launched
+              ? "All ranks launched the operation and no kernel started: look for earlier work that blocks the streams."
+              : "All ranks called the operation and none launched it: look for connections that are not established, "
+                "and open groups.";
       return f;
     }
   } else {
@@ -152,10 +161,13 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
     const RankProgress& p = view.ranks[r.value];
     const RankModel* m = comm.rank(r);
     own_words &= p.own_word;
-    if (f.culprits.size() < culprits_max) f.culprits.push_back(make_culprit(comm, r, absent_component(p), absent_reason(p, view.op)));
-    else f.candidates.push_back(r);
+    if (f.culprits.size() < culprits_max)
+      f.culprits.push_back(make_culprit(comm, r, absent_component(p), absent_reason(p, view.op)));
+    else
+      f.candidates.push_back(r);
     add_evidence(f, r.value, "operations called", m ? static_cast<double>(m->entered.value) : 0, "operations");
-    if (m && m->process) add_evidence(f, r.value, "since the last telemetry of its process", (now_ns - m->process->heard_ns) / 1e6, "ms");
+    if (m && m->process)
+      add_evidence(f, r.value, "since the last telemetry of its process", (now_ns - m->process->heard_ns) / 1e6, "ms");
   }
   size_t waiting = 0;
   for (const RankModel& m : comm.ranks()) {
@@ -169,7 +181,8 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
       }
     }
   }
-  add_evidence(f, -1, absl::StrCat("ranks that wait in operation ", view.op.value), static_cast<double>(waiting), "ranks");
+  add_evidence(f, -1, absl::StrCat("ranks that wait in operation ", view.op.value), static_cast<double>(waiting),
+               "ranks");
   f.confidence = own_words ? 0.95 : f.hard ? 0.85 : 0.7;
   if (!named.empty()) f.next_step = absent_next_step(view.ranks[named[0].value]);
   return f;
@@ -256,12 +269,14 @@ Finding locate_hang(const Communicator& comm, const HangView& view, const Settin
   bool lost_inside = false;
   for (const RankProgress& p : view.ranks) lost_inside |= p.progress == Progress::begun && cannot_return(p.life);
   Finding f;
-  if (absent.empty() || (lost_inside && std::none_of(absent.begin(), absent.end(), lost_for_good))) f = locate_inside(comm, view, settings, now_ns);
+  if (absent.empty() || (lost_inside && std::none_of(absent.begin(), absent.end(), lost_for_good)))
+    f = locate_inside(comm, view, settings, now_ns);
   // A rank that is merely absent may yet come; one that was lost inside the operation cannot.
   if (!absent.empty() && !f.hard) f = not_entered(comm, view, absent, now_ns);
   for (size_t r = 0; r < view.ranks.size(); ++r) {
     const Rank rank{static_cast<int32_t>(r)};
-    const bool culprit = std::any_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank == rank; });
+    const bool culprit =
+        std::any_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank == rank; });
     if (!culprit && view.ranks[r].progress != Progress::done) f.victims.push_back(rank);
   }
   return f;

@@ -27,7 +27,7 @@ struct RankProgress {
 };
 
 struct HangView {
-  OpSeq op;                         // the oldest operation in flight on any rank that still talks
+  OpSeq op;  // the oldest operation in flight on any rank that still talks
   Signature signature;
   std::vector<RankProgress> ranks;  // by rank
   Nanoseconds stall_ns = 0;         // how long nothing has moved, as far as all ranks that talk have confirmed

@@ -50,7 +50,8 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   const auto fact = [&](Rank rank, std::string what, double value, std::string unit) {
     v.evidence.push_back({rank.value, std::move(what), value, std::move(unit)});
   };
-  fact(edge.sender, absl::StrCat("posted to rank ", edge.receiver.value, " on channel ", edge.channel), edge.posted, "steps");
+  fact(edge.sender, absl::StrCat("posted to rank ", edge.receiver.value, " on channel ", edge.channel), edge.posted,
+       "steps");
 
   const ProxyState* tx = find_proxy(s, abi::Direction::send, edge.receiver, edge.channel, edge.want);
   const ProxyState* rx = find_proxy(r, abi::Direction::recv, edge.sender, edge.channel, edge.want);
@@ -63,13 +64,17 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
     return v;
   }
   if (tx) {
-    fact(edge.sender, absl::StrCat("proxy handed to the network towards rank ", edge.receiver.value), static_cast<uint32_t>(tx->transmitted), "steps");
-    fact(edge.sender, absl::StrCat("network said sent towards rank ", edge.receiver.value), static_cast<uint32_t>(tx->done), "steps");
+    fact(edge.sender, absl::StrCat("proxy handed to the network towards rank ", edge.receiver.value),
+         static_cast<uint32_t>(tx->transmitted), "steps");
+    fact(edge.sender, absl::StrCat("network said sent towards rank ", edge.receiver.value),
+         static_cast<uint32_t>(tx->done), "steps");
     fact(edge.sender, "since its proxy last looked at this connection", tx->tick_age_ms, "ms");
   }
   if (rx) {
-    fact(edge.receiver, absl::StrCat("proxy received from rank ", edge.sender.value), static_cast<uint32_t>(rx->received), "steps");
-    fact(edge.receiver, absl::StrCat("proxy handed to its GPU from rank ", edge.sender.value), static_cast<uint32_t>(rx->transmitted), "steps");
+    fact(edge.receiver, absl::StrCat("proxy received from rank ", edge.sender.value),
+         static_cast<uint32_t>(rx->received), "steps");
+    fact(edge.receiver, absl::StrCat("proxy handed to its GPU from rank ", edge.sender.value),
+         static_cast<uint32_t>(rx->transmitted), "steps");
     fact(edge.receiver, "since its proxy last looked at this connection", rx->tick_age_ms, "ms");
   }
   const auto well = [&](Rank rank) {
@@ -78,16 +83,19 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
 
   // From the receiver back to the sender: the first stage that has input and does not pass it on.
   if (rx && reached(rx->transmitted, edge.want)) {
-    blame(edge.receiver, edge.sender, Component::gpu, 0.8, absl::StrCat("its proxy delivered ", step, ", which its GPU does not see"));
+    blame(edge.receiver, edge.sender, Component::gpu, 0.8,
+          absl::StrCat("its proxy delivered ", step, ", which its GPU does not see"));
   } else if (rx && reached(rx->received, edge.want)) {
-    blame(edge.receiver, edge.sender, Component::proxy, 0.85, absl::StrCat("its proxy received ", step, " and does not hand it to the GPU"));
+    blame(edge.receiver, edge.sender, Component::proxy, 0.85,
+          absl::StrCat("its proxy received ", step, " and does not hand it to the GPU"));
   } else if (rx && well(edge.receiver) && rx->tick_age_ms > fresh_ms && !(tx && tx->tick_age_ms > fresh_ms)) {
     blame(edge.receiver, edge.sender, Component::proxy, 0.8, absl::StrCat("its proxy has stopped looking for ", step));
   } else if (tx && !reached(tx->transmitted, edge.want)) {
     if (tx->tick_age_ms > fresh_ms)
       blame(edge.sender, edge.receiver, Component::proxy, 0.85, absl::StrCat("its proxy has stopped before ", step));
     else if (rx && !reached(rx->posted, edge.want))
-      blame(edge.receiver, edge.sender, Component::proxy, 0.7, absl::StrCat("its proxy has not posted a receive for ", step));
+      blame(edge.receiver, edge.sender, Component::proxy, 0.7,
+            absl::StrCat("its proxy has not posted a receive for ", step));
     else
       blame(edge.sender, edge.receiver, Component::nic, 0.7, absl::StrCat("its network device does not take ", step));
   } else {

@@ -1,5 +1,6 @@
 // What the two ends and the proxies between them say about an edge on which a step is missing or late.
-// (Paper, section 4.1.1: Send/Recv counts expose transport issues; here the counts of the proxies are compared as well.)
+// (Paper, section 4.1.1: Send/Recv counts expose transport issues; here the counts of the proxies are compared as
+// well.)
 #pragma once
 
 #include "decision/locate/finding.h"
@@ -22,7 +23,7 @@ struct StuckEdge {
 
 struct EdgeVerdict {
   Culprit culprit;
-  bool single = true;   // false: both ends are left, and the culprit is only the first of them
+  bool single = true;  // false: both ends are left, and the culprit is only the first of them
   double confidence = 0;
   std::vector<Evidence> evidence;
 };

@@ -40,9 +40,12 @@ Finding locate_hang_paper(const Communicator& comm, const HangView& view, const 
   std::vector<Rank> absent, at_ease, hung;
   for (const RankModel& r : comm.ranks()) {
     add_evidence(f, r.rank.value, "operation counter", static_cast<double>(r.entered.value), "operations");
-    if (r.entered < view.op) absent.push_back(r.rank);
-    else if (r.completed >= view.op) at_ease.push_back(r.rank);
-    else hung.push_back(r.rank);
+    if (r.entered < view.op)
+      absent.push_back(r.rank);
+    else if (r.completed >= view.op)
+      at_ease.push_back(r.rank);
+    else
+      hung.push_back(r.rank);
   }
   if (!absent.empty()) {
     f.fault = FaultClass::h1_not_entered;
@@ -80,11 +83,14 @@ Finding locate_hang_paper(const Communicator& comm, const HangView& view, const 
       for (Rank r : group)
         if (counts[r].sends + counts[r].receives == least) fewest.push_back(r);
     }
-    if (fewest.size() == 1) name_ranks(fewest, Component::gpu, "fewest SendCount and RecvCount");
-    else f.candidates = fewest;
+    if (fewest.size() == 1)
+      name_ranks(fewest, Component::gpu, "fewest SendCount and RecvCount");
+    else
+      f.candidates = fewest;
   }
   for (const RankModel& r : comm.ranks())
-    if (std::none_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank == r.rank; })) f.victims.push_back(r.rank);
+    if (std::none_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank == r.rank; }))
+      f.victims.push_back(r.rank);
   return f;
 }
 

@@ -11,8 +11,8 @@
 namespace ccld::decision {
 namespace {
 
-// A rank is the same cause over the window if it is among the last in this part of the slow rounds; imbalance that moves between two
-// ranks reaches a half.
+// A rank is the same cause over the window if it is among the last in this part of the slow rounds; imbalance that
+// moves between two ranks reaches a half.
 constexpr double late_part_min = 0.6;
 // A stage explains a loss if, on average, at least half a step sat in it during the lost time.
 constexpr double waiting_steps_min = 0.5;
@@ -41,11 +41,12 @@ struct SlowStage {
 
 bool in_receiving_gpu(Stage s) { return s == Stage::receiver_gpu || s == Stage::gpu_to_gpu; }
 
-// Steps queue up in front of the slow stage, so of the stages of an edge that grew the last one is slow; and of the edges that
-// grew, one whose receiver does not in turn wait for its own slow edge.
+// Steps queue up in front of the slow stage, so of the stages of an edge that grew the last one is slow; and of the
+// edges that grew, one whose receiver does not in turn wait for its own slow edge.
 class StageSearch {
  public:
-  // `network_only`: a late rank keeps its neighbours' steps waiting for its GPU; then only proxies and wires are evidence.
+  // `network_only`: a late rank keeps its neighbours' steps waiting for its GPU; then only proxies and wires are
+  // evidence.
   StageSearch(const SlowWindow& w, bool network_only) : network_only_(network_only) {
     if (w.staged_ns <= 0) return;
     for (const auto& [edge, loss] : w.edges)
@@ -61,7 +62,8 @@ class StageSearch {
     std::set<int32_t> visited;
     while (in_receiving_gpu(at.stage) && visited.insert(at.edge.receiver).second) {
       auto next = std::find_if(grown_.begin(), grown_.end(), [&](const SlowStage& s) {
-        return s.edge.sender == at.edge.receiver && s.edge.receiver != at.edge.sender && s.edge.channel == at.edge.channel;
+        return s.edge.sender == at.edge.receiver && s.edge.receiver != at.edge.sender &&
+               s.edge.channel == at.edge.channel;
       });
       if (next == grown_.end()) break;
       at = *next;
@@ -72,7 +74,8 @@ class StageSearch {
 
  private:
   std::optional<SlowStage> last_grown(const Edge& edge, const EdgeLoss& loss, double lost_ns) const {
-    constexpr Stage order[] = {Stage::gpu_to_gpu, Stage::receiver_gpu, Stage::receiver_proxy, Stage::wire, Stage::sender_nic, Stage::sender_proxy};
+    constexpr Stage order[] = {Stage::gpu_to_gpu, Stage::receiver_gpu, Stage::receiver_proxy,
+                               Stage::wire,       Stage::sender_nic,   Stage::sender_proxy};
     for (Stage s : order) {
       if (network_only_ && in_receiving_gpu(s)) continue;
       const double steps = loss.waited_ns[static_cast<size_t>(s)] / lost_ns;
@@ -90,11 +93,13 @@ Culprit culprit_of(const Communicator& comm, const SlowStage& s, int channel) {
   Culprit c;
   switch (s.stage) {
     case Stage::sender_proxy:
-      c = make_culprit(comm, sender, Component::proxy, absl::StrCat(steps, " wait in its proxy towards rank ", receiver.value));
+      c = make_culprit(comm, sender, Component::proxy,
+                       absl::StrCat(steps, " wait in its proxy towards rank ", receiver.value));
       c.peer = receiver;
       break;
     case Stage::sender_nic:
-      c = make_culprit(comm, sender, Component::nic, absl::StrCat(steps, " wait in its network device towards rank ", receiver.value));
+      c = make_culprit(comm, sender, Component::nic,
+                       absl::StrCat(steps, " wait in its network device towards rank ", receiver.value));
       c.peer = receiver;
       break;
     case Stage::wire:
@@ -102,16 +107,19 @@ Culprit culprit_of(const Communicator& comm, const SlowStage& s, int channel) {
       c.peer = receiver;
       break;
     case Stage::receiver_proxy:
-      c = make_culprit(comm, receiver, Component::proxy, absl::StrCat(steps, " wait in its proxy from rank ", sender.value));
+      c = make_culprit(comm, receiver, Component::proxy,
+                       absl::StrCat(steps, " wait in its proxy from rank ", sender.value));
       c.peer = sender;
       break;
     case Stage::receiver_gpu:
     case Stage::gpu_to_gpu:
-      c = make_culprit(comm, receiver, Component::gpu, absl::StrCat(steps, " from rank ", sender.value, " wait for its GPU"));
+      c = make_culprit(comm, receiver, Component::gpu,
+                       absl::StrCat(steps, " from rank ", sender.value, " wait for its GPU"));
       break;
   }
   c.channel = channel;
-  if (c.component == Component::nic || c.component == Component::link) c.net_name = net_name_of(comm, sender, abi::Direction::send, receiver, channel);
+  if (c.component == Component::nic || c.component == Component::link)
+    c.net_name = net_name_of(comm, sender, abi::Direction::send, receiver, channel);
   return c;
 }
 
@@ -128,12 +136,15 @@ std::optional<SlowEdge> find_slow_edge(const SlowWindow& w, bool network_only, F
   for (const SlowStage& s : search.grown()) {
     if (rows++ == 6) break;
     add_evidence(f, s.edge.sender,
-                 absl::StrCat("to rank ", s.edge.receiver, ", channel ", s.edge.channel, ": more steps than usual ", name(s.stage)), s.waiting_steps, "steps");
+                 absl::StrCat("to rank ", s.edge.receiver, ", channel ", s.edge.channel, ": more steps than usual ",
+                              name(s.stage)),
+                 s.waiting_steps, "steps");
   }
   if (!found) return std::nullopt;
   int channels = 0;
   for (const SlowStage& s : search.grown())
-    channels += s.edge.sender == found->edge.sender && s.edge.receiver == found->edge.receiver && s.stage == found->stage;
+    channels +=
+        s.edge.sender == found->edge.sender && s.edge.receiver == found->edge.receiver && s.stage == found->stage;
   return SlowEdge{*found, channels > 1 ? -1 : found->edge.channel};
 }
 
@@ -152,7 +163,8 @@ void describe_window(Finding& f, const SlowWindow& w) {
 
 void collect_victims(const Communicator& comm, Finding& f) {
   for (int r = 0; r < comm.rank_count(); ++r)
-    if (std::none_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank.value == r; })) f.victims.push_back(Rank{r});
+    if (std::none_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank.value == r; }))
+      f.victims.push_back(Rank{r});
 }
 
 }  // namespace
@@ -180,13 +192,15 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
     for (Rank r : late.ranks) {
       const double lost_ns = w.rank_lost_ns[r.value], rounds = static_cast<double>(w.rank_late[r.value]);
       const bool queued = w.rank_queued_ns[r.value] >= lost_ns / 2;
-      Culprit c = make_culprit(comm, r, queued ? Component::gpu : Component::process,
-                               absl::StrFormat("%.1f ms later than its peers in %.0f of %u slow rounds: %s", lost_ns / rounds / 1e6, rounds, w.slow_rounds,
-                                               queued ? "its GPU was busy before the kernel began" : "it launches late"));
+      Culprit c = make_culprit(
+          comm, r, queued ? Component::gpu : Component::process,
+          absl::StrFormat("%.1f ms later than its peers in %.0f of %u slow rounds: %s", lost_ns / rounds / 1e6, rounds,
+                          w.slow_rounds, queued ? "its GPU was busy before the kernel began" : "it launches late"));
       c.lost_time_share = late.lost_ns > 0 ? w.computation_ns / total * lost_ns / late.lost_ns : 0;
       if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(c));
       add_evidence(f, r.value, "gap between operations beyond its peers'", lost_ns / rounds / 1e6, "ms");
-      add_evidence(f, r.value, "of it from launch to begin of the kernel", w.rank_queued_ns[r.value] / rounds / 1e6, "ms");
+      add_evidence(f, r.value, "of it from launch to begin of the kernel", w.rank_queued_ns[r.value] / rounds / 1e6,
+                   "ms");
     }
   }
   if (edge) {
@@ -201,12 +215,14 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   } else if (computation) {
     f.fault = FaultClass::s1_computation_slow;
     f.confidence = communication ? 0.75 : 0.9;
-    f.next_step = "Compare GPU clocks, temperature and power, CPU load and data loading of the named rank with its peers'.";
+    f.next_step =
+        "Compare GPU clocks, temperature and power, CPU load and data loading of the named rank with its peers'.";
   } else {
     f.fault = FaultClass::s2_communication_slow;
     f.confidence = edge ? 0.9 : 0.3;
     f.next_step = edge ? "Check the named device or link: negotiated rate, errors, congestion, other traffic."
-                       : "No link stands out: compare link rates of all nodes, and check whether the whole fabric or machine is busy.";
+                       : "No link stands out: compare link rates of all nodes, and check whether the whole fabric or "
+                         "machine is busy.";
   }
   collect_victims(comm, f);
   return f;
@@ -220,7 +236,8 @@ std::optional<Finding> locate_slow_paper(const Communicator& comm, const SlowWin
   const double p = worst.p();
   add_evidence(f, -1, "T_max", worst.t_max_ns / 1e6, "ms");
   add_evidence(f, -1, "T_min", worst.t_min_ns / 1e6, "ms");
-  add_evidence(f, -1, worst.base_is_fixed ? "T_base of the first rounds" : "T_base as configured (slow at start)", worst.t_base_ns / 1e6, "ms");
+  add_evidence(f, -1, worst.base_is_fixed ? "T_base of the first rounds" : "T_base as configured (slow at start)",
+               worst.t_base_ns / 1e6, "ms");
   add_evidence(f, -1, "R", worst.ratio(), "");
   add_evidence(f, -1, "P", p, "");
   f.fault = p > settings.slow_beta    ? FaultClass::s1_computation_slow
@@ -237,14 +254,17 @@ std::optional<Finding> locate_slow_paper(const Communicator& comm, const SlowWin
     if (layer.empty() || static_cast<double>(high - low) == worst.range_ns) layer = group;
   }
   if (f.fault != FaultClass::s2_communication_slow) {
-    const Rank r = *std::min_element(layer.begin(), layer.end(), [&](Rank a, Rank b) { return worst.durations_ns[a.value] < worst.durations_ns[b.value]; });
+    const Rank r = *std::min_element(layer.begin(), layer.end(), [&](Rank a, Rank b) {
+      return worst.durations_ns[a.value] < worst.durations_ns[b.value];
+    });
     f.culprits.push_back(make_culprit(comm, r, Component::unknown, "least communication time"));
     f.culprits.back().lost_time_share = std::min(1.0, p);
   }
   if (f.fault != FaultClass::s1_computation_slow) {
     // A rate is the reciprocal of the number of changes: the most changes are the least rate.
     const auto changes = [&](Rank r) { return worst.send_changes[r.value] + worst.recv_changes[r.value]; };
-    const Rank r = *std::max_element(layer.begin(), layer.end(), [&](Rank a, Rank b) { return changes(a) < changes(b); });
+    const Rank r =
+        *std::max_element(layer.begin(), layer.end(), [&](Rank a, Rank b) { return changes(a) < changes(b); });
     const bool tie = std::count_if(layer.begin(), layer.end(), [&](Rank x) { return changes(x) == changes(r); }) > 1;
     if (tie) {
       for (Rank x : layer)

@@ -39,7 +39,8 @@ class Walk {
 
   Finding run() {
     for (const RankModel& r : comm_.ranks()) {
-      if (!r.has_last || !progress(r.rank.value).reports() || progress(r.rank.value).progress != Progress::begun) continue;
+      if (!r.has_last || !progress(r.rank.value).reports() || progress(r.rank.value).progress != Progress::begun)
+        continue;
       if (!shows_op(r)) continue;
       follow_all(r);
     }
@@ -91,12 +92,15 @@ class Walk {
   }
 
   void follow_all(const RankModel& r) {
-    // Groups in which a receive loop polls without saying for which lane: the lane whose peer has posted too little is the one.
+    // Groups in which a receive loop polls without saying for which lane: the lane whose peer has posted too little is
+    // the one.
     std::map<std::pair<int, int>, std::vector<const LaneState*>> uncertain;
     for (const LaneState& l : r.last.lanes) {
       if (!waits(l)) continue;
-      if (l.wait_certain) follow(r, l);
-      else uncertain[{l.channel, l.group}].push_back(&l);
+      if (l.wait_certain)
+        follow(r, l);
+      else
+        uncertain[{l.channel, l.group}].push_back(&l);
     }
     for (const auto& [place, lanes] : uncertain) {
       std::vector<const LaneState*> starved;
@@ -118,13 +122,16 @@ class Walk {
       const uint32_t available = data ? other->current_step : other->current_step + steps_in_flight_max;
       if (steps_between(l.want_step, available) >= 0 && alive(peer)) {
         const Rank me = r.rank, them{peer};
-        StuckEdge e{data ? them : me, data ? me : them, l.channel, l.want_step, data ? other->current_step : l.current_step};
+        StuckEdge e{data ? them : me, data ? me : them, l.channel, l.want_step,
+                    data ? other->current_step : l.current_step};
         stops_.push_back({e, static_cast<Nanoseconds>(l.wait_age_ms) * ns_per_ms + since_sample(r)});
         return;
       }
     }
-    // Finished, so it sent everything: what does not arrive from another node is on its way. (Within a node nothing is on its way.)
-    if (!other && data && alive(peer) && progress(peer).progress == Progress::done && !same_node(comm_, r.rank, Rank{peer})) {
+    // Finished, so it sent everything: what does not arrive from another node is on its way. (Within a node nothing is
+    // on its way.)
+    if (!other && data && alive(peer) && progress(peer).progress == Progress::done &&
+        !same_node(comm_, r.rank, Rank{peer})) {
       stops_.push_back({StuckEdge{Rank{peer}, r.rank, l.channel, l.want_step, l.want_step},
                         static_cast<Nanoseconds>(l.wait_age_ms) * ns_per_ms + since_sample(r)});
       return;
@@ -176,7 +183,9 @@ class Walk {
 
   void note_wait(int32_t rank, const LaneState& l, const LaneState* other) {
     if (facts_.size() >= evidence_max / 2) return;
-    facts_.push_back({rank, absl::StrCat("channel ", l.channel, " group ", l.group, " waits for step ", l.want_step, " of rank ", l.peer, ", which posted"),
+    facts_.push_back({rank,
+                      absl::StrCat("channel ", l.channel, " group ", l.group, " waits for step ", l.want_step,
+                                   " of rank ", l.peer, ", which posted"),
                       other ? static_cast<double>(other->current_step) : -1, "steps"});
   }
 
@@ -209,8 +218,10 @@ class Walk {
     for (const auto& [node, end] : ends_) best = std::min(best, priority(end.kind));
     if (!stops_.empty()) best = std::min(best, priority_of_edge);
     if (best == 9) return nobody(f);
-    if (best == priority_of_edge) name_edges(f);
-    else name_ends(f, best);
+    if (best == priority_of_edge)
+      name_edges(f);
+    else
+      name_ends(f, best);
     for (const Evidence& e : facts_) add_evidence(f, e.rank, e.what, e.value, e.unit);
     add_evidence(f, -1, "waits followed", static_cast<double>(waits_), "lanes");
     return f;
@@ -257,11 +268,15 @@ class Walk {
           c = make_culprit(comm_, r, Component::gpu, absl::StrCat("its kernel has not begun", where));
           c.channel = channel;
           break;
-        case EndKind::unknown_rank: c = make_culprit(comm_, r, Component::process, "it was never heard of, and others wait for it"); break;
+        case EndKind::unknown_rank:
+          c = make_culprit(comm_, r, Component::process, "it was never heard of, and others wait for it");
+          break;
         case EndKind::ended: f.candidates.push_back(r); break;
       }
-      add_evidence(f, rank, absl::StrCat("ends the walk", where, "; direct waiters"), static_cast<double>(waiters), "lanes");
-      if (kind != EndKind::ended && kind != EndKind::unknown_rank) add_evidence(f, rank, absl::StrCat("has not moved", where, " for"), quiet / 1e6, "ms");
+      add_evidence(f, rank, absl::StrCat("ends the walk", where, "; direct waiters"), static_cast<double>(waiters),
+                   "lanes");
+      if (kind != EndKind::ended && kind != EndKind::unknown_rank)
+        add_evidence(f, rank, absl::StrCat("has not moved", where, " for"), quiet / 1e6, "ms");
       if (kind == EndKind::ended) {
         for (const auto& [node, end] : nodes)
           for (int32_t w : end->waiters) f.candidates.push_back(Rank{w});
@@ -274,17 +289,22 @@ class Walk {
     switch (ends_kind(best)) {
       case EndKind::process:
         f.confidence = 0.95;
-        f.next_step = "Look at the process: who stopped it, its exit status, the kernel log; restart the job without this rank's host if it recurs.";
+        f.next_step =
+            "Look at the process: who stopped it, its exit status, the kernel log; restart the job without this rank's "
+            "host if it recurs.";
         break;
       case EndKind::gpu:
         f.confidence = f.culprits.size() == 1 ? 0.95 : 0.6;
         f.hard = quiet_min >= seconds_to_ns(settings_.frozen_s);
-        f.next_step = "Check the GPU: XID errors, ECC, NVLink state; a kernel that neither polls nor moves is stuck on the device.";
+        f.next_step =
+            "Check the GPU: XID errors, ECC, NVLink state; a kernel that neither polls nor moves is stuck on the "
+            "device.";
         break;
       case EndKind::not_begun:
         f.confidence = 0.7;
         f.hard = view_.stall_ns >= seconds_to_ns(settings_.frozen_s);
-        f.next_step = "The kernel runs on other channels only: look for other kernels that hold this GPU's multiprocessors.";
+        f.next_step =
+            "The kernel runs on other channels only: look for other kernels that hold this GPU's multiprocessors.";
         break;
       case EndKind::unknown_rank:
         f.fault = FaultClass::h1_not_entered;
@@ -294,7 +314,9 @@ class Walk {
       case EndKind::ended:
         f.fault = FaultClass::h2_inconsistent;
         f.confidence = 0.4;
-        f.next_step = "A rank ended without sending what another expects: compare sizes and order of operations of the candidates.";
+        f.next_step =
+            "A rank ended without sending what another expects: compare sizes and order of operations of the "
+            "candidates.";
         break;
     }
   }
@@ -312,7 +334,8 @@ class Walk {
     for (const auto& [edge, age] : stops_) {
       EdgeVerdict v = judge_edge(comm_, view_, edge, fresh_);
       age_min = std::min(age_min, age);
-      const auto key = std::make_tuple(v.culprit.rank.value, v.culprit.peer ? v.culprit.peer->value : -1, static_cast<int>(v.culprit.component));
+      const auto key = std::make_tuple(v.culprit.rank.value, v.culprit.peer ? v.culprit.peer->value : -1,
+                                       static_cast<int>(v.culprit.component));
       auto [it, added] = merged.try_emplace(key, std::move(v), std::set<int>{});
       it->second.second.insert(edge.channel);
     }
@@ -336,7 +359,8 @@ class Walk {
     f.candidates.erase(std::unique(f.candidates.begin(), f.candidates.end()), f.candidates.end());
     f.hard = age_min >= seconds_to_ns(settings_.frozen_s);
     f.next_step = single ? "Check the link between the two ranks: port counters, cable, switch, routing, firewall."
-                         : "Two GPUs of one node disagree about what was sent: compare the sizes of their operations, then check NVLink and PCIe.";
+                         : "Two GPUs of one node disagree about what was sent: compare the sizes of their operations, "
+                           "then check NVLink and PCIe.";
   }
 
   Finding nobody(Finding& f) {
@@ -345,10 +369,12 @@ class Walk {
     for (const RankModel& r : comm_.ranks())
       if (progress(r.rank.value).progress == Progress::begun) oldest = std::min(oldest, r.moved_ns);
     for (const RankModel& r : comm_.ranks())
-      if (progress(r.rank.value).progress == Progress::begun && r.moved_ns <= oldest + ns_per_ms) f.candidates.push_back(r.rank);
+      if (progress(r.rank.value).progress == Progress::begun && r.moved_ns <= oldest + ns_per_ms)
+        f.candidates.push_back(r.rank);
     f.confidence = 0.2;
     add_evidence(f, -1, "waits followed without coming to an end", static_cast<double>(waits_), "lanes");
-    f.next_step = "The waits form a cycle or are not visible: take device stacks of the candidates, which stopped first.";
+    f.next_step =
+        "The waits form a cycle or are not visible: take device stacks of the candidates, which stopped first.";
     return f;
   }
 

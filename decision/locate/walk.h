@@ -1,12 +1,12 @@
 // H3: follow who waits for whom, per channel, over (rank, thread group), to the end that does not wait.
-// (Paper, section 4.2.2, "all hang": there the rank with the fewest counts. Measured: fewest counts were right in 31 of 37 rings and 13 of 37
-// trees, the walk over ranks in 37 and 32, the walk over (rank, thread group) in all.)
+// (Paper, section 4.2.2, "all hang": there the rank with the fewest counts. Measured: fewest counts were right in 31 of
+// 37 rings and 13 of 37 trees, the walk over ranks in 37 and 32, the walk over (rank, thread group) in all.)
 //
 // Rules
-//   A lane that waits for data wants a step of its peer: posted less than that, follow to the peer; posted, stop: the edge.
-//   A lane that waits for credit wants a slot: its peer consumed too little, follow to the peer; consumed, stop: the edge.
-//   The walk also ends at a group that neither waits nor polls nor ends (its GPU, or its process if that does not talk), and at
-//   one that has ended without giving what is wanted (an inconsistency).
+//   A lane that waits for data wants a step of its peer: posted less than that, follow to the peer; posted, stop: the
+//   edge. A lane that waits for credit wants a slot: its peer consumed too little, follow to the peer; consumed, stop:
+//   the edge. The walk also ends at a group that neither waits nor polls nor ends (its GPU, or its process if that does
+//   not talk), and at one that has ended without giving what is wanted (an inconsistency).
 #pragma once
 
 #include "decision/locate/finding.h"

@@ -38,7 +38,8 @@ struct RoundKind {
   friend bool operator==(const RoundKind&, const RoundKind&) = default;
   template <class H>
   friend H AbslHashValue(H h, const RoundKind& k) {
-    return H::combine(std::move(h), k.count, k.root, k.function, k.datatype, k.reduction, k.algorithm, k.protocol, k.channels);
+    return H::combine(std::move(h), k.count, k.root, k.function, k.datatype, k.reduction, k.algorithm, k.protocol,
+                      k.channels);
   }
 };
 RoundKind kind_of(const Signature&);
@@ -67,18 +68,18 @@ enum class Stage : uint8_t {
 constexpr size_t stage_count = 6;
 const char* name(Stage);
 
-// Mean times between two events of a step (LinkStages of both ends). A stage is to blame for no more than the least of its intervals:
-// a step that is late on the wire was sent AND awaited.
+// Mean times between two events of a step (LinkStages of both ends). A stage is to blame for no more than the least of
+// its intervals: a step that is late on the wire was sent AND awaited.
 enum class Interval : uint8_t {
-  posted_to_handed,     // sender_proxy: the sender's GPU posted it -> handed to the network
-  awaited_to_handed,    // sender_proxy: the receiver posted a receive -> handed to the network (two clocks)
-  handed_to_sent,       // sender_nic
-  awaited_to_sent,      // sender_nic: the receiver posted a receive -> sent (two clocks)
-  sent_to_arrived,      // wire (two clocks)
-  awaited_to_arrived,   // wire: the receiver posted a receive -> arrived
-  arrived_to_given,     // receiver_proxy
-  given_to_consumed,    // receiver_gpu
-  posted_to_consumed,   // gpu_to_gpu (one node, one clock)
+  posted_to_handed,    // sender_proxy: the sender's GPU posted it -> handed to the network
+  awaited_to_handed,   // sender_proxy: the receiver posted a receive -> handed to the network (two clocks)
+  handed_to_sent,      // sender_nic
+  awaited_to_sent,     // sender_nic: the receiver posted a receive -> sent (two clocks)
+  sent_to_arrived,     // wire (two clocks)
+  awaited_to_arrived,  // wire: the receiver posted a receive -> arrived
+  arrived_to_given,    // receiver_proxy
+  given_to_consumed,   // receiver_gpu
+  posted_to_consumed,  // gpu_to_gpu (one node, one clock)
 };
 constexpr size_t interval_count = 9;
 
@@ -88,14 +89,14 @@ struct EdgeBaseline {
 };
 
 struct KindBaseline {
-  uint64_t seen = 0;           // rounds, warm-up included
-  uint64_t counted = 0;        // rounds in T_base
+  uint64_t seen = 0;     // rounds, warm-up included
+  uint64_t counted = 0;  // rounds in T_base
   Nanoseconds started_ns = 0;
   double sum_max_ns = 0;
-  double t_base_ns = 0;        // equation 1; 0: none yet
-  bool fixed = false;          // T_base is the mean of the first m rounds, not a configured value
-  Spread skew_ns;              // over the ranks, the largest minus the smallest gap between two operations
-  Spread comm_ns;              // time since the last rank started
+  double t_base_ns = 0;           // equation 1; 0: none yet
+  bool fixed = false;             // T_base is the mean of the first m rounds, not a configured value
+  Spread skew_ns;                 // over the ranks, the largest minus the smallest gap between two operations
+  Spread comm_ns;                 // time since the last rank started
   std::vector<Spread> excess_ns;  // by rank: its gap minus the median gap
   std::vector<Spread> queued_ns;  // by rank: begin on the device minus launch on the host
   absl::flat_hash_map<Edge, EdgeBaseline> edges;

@@ -57,7 +57,8 @@ void Communicator::finished(const RankModel&, OpSeq op, const Signature& s) {
 }
 
 void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns) {
-  if (m.rank_count <= 0 || static_cast<uint64_t>(m.rank_count) > settings_.ranks_max || m.rank.value >= m.rank_count) return;
+  if (m.rank_count <= 0 || static_cast<uint64_t>(m.rank_count) > settings_.ranks_max || m.rank.value >= m.rank_count)
+    return;
   if (rank_count_ == 0) {
     rank_count_ = m.rank_count;
     ranks_.reserve(rank_count_);
@@ -108,7 +109,8 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
     if (cell.timed) {
       cell.begin_device_ns = round.begin_device_ns;
       cell.end_device_ns = round.end_device_ns;
-      if (r->last_round_end_ns != 0 && r->last_round.value + 1 == round.op.value && round.begin_device_ns >= r->last_round_end_ns)
+      if (r->last_round_end_ns != 0 && r->last_round.value + 1 == round.op.value &&
+          round.begin_device_ns >= r->last_round_end_ns)
         cell.gap_ns = static_cast<Nanoseconds>(round.begin_device_ns - r->last_round_end_ns);
       if (round.launch_monotonic_ns != 0) {
         cell.queued_ns = static_cast<Nanoseconds>(round.begin_device_ns - round.launch_monotonic_ns);
@@ -124,12 +126,14 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
     if (round.op > r->last_round) {
       r->last_round = round.op;
       r->last_round_end_ns = cell.timed ? round.end_device_ns : 0;
-      if (shares_gpu && cell.timed) process.kernels.add(uid_, r->cuda_device, round.begin_device_ns, round.end_device_ns);
+      if (shares_gpu && cell.timed)
+        process.kernels.add(uid_, r->cuda_device, round.begin_device_ns, round.end_device_ns);
     }
     history_.round(round.op, m.rank, round.signature, cell, now_ns);
     if (round.op > r->completed) {
       r->completed = round.op;
-      const Nanoseconds began = process.clock.to_local(std::max(round.enter_monotonic_ns, round.launch_monotonic_ns), now_ns);
+      const Nanoseconds began =
+          process.clock.to_local(std::max(round.enter_monotonic_ns, round.launch_monotonic_ns), now_ns);
       moved(*r, std::min(now_ns, began + (cell.timed ? cell.duration_ns() : 0)));
     }
     r->entered = std::max(r->entered, round.op);
@@ -147,7 +151,8 @@ void Communicator::in_flight(const InFlight& m, ProcessModel& process, Nanosecon
   const bool was = r->in_flight();
   const Nanoseconds sampled_ns = process.clock.to_local(m.sample_monotonic_ns, now_ns);
   for (const InFlightOp& op : m.operations) history_.signature(op.op, m.rank, op.signature, now_ns);
-  const bool news = !r->has_last || m.movement != r->last.movement || m.entered > r->entered || m.completed > r->completed;
+  const bool news =
+      !r->has_last || m.movement != r->last.movement || m.entered > r->entered || m.completed > r->completed;
   r->sampled_ns = sampled_ns;
   r->entered = std::max({r->entered, m.entered, m.completed});
   r->launched = std::max(r->launched, m.launched);

@@ -2,8 +2,8 @@
 // (Paper, section 4.2.1: metrics are grouped by communicator.)
 //
 // Contract: applies decoded telemetry in any order, late or twice; everything known about a rank only ever advances.
-// Instants are those of the service's clock; those of snapshots are moved there through the sender's ClockMap, so that delay in
-// the network does not look like standstill. Not thread-safe.
+// Instants are those of the service's clock; those of snapshots are moved there through the sender's ClockMap, so that
+// delay in the network does not look like standstill. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -30,11 +30,11 @@ struct RankModel {
   OpSeq entered, launched, completed;  // best knowledge
   InFlight last;                       // newest snapshot
   bool has_last = false;
-  Nanoseconds sampled_ns = 0;          // instant of it
-  Nanoseconds moved_ns = 0;            // last movement of this communicator on this rank
+  Nanoseconds sampled_ns = 0;  // instant of it
+  Nanoseconds moved_ns = 0;    // last movement of this communicator on this rank
 
-  OpSeq last_round;                    // newest finished round reported
-  uint64_t last_round_end_ns = 0;      // device clock
+  OpSeq last_round;                // newest finished round reported
+  uint64_t last_round_end_ns = 0;  // device clock
 
   // By its own reports: inside an operation.
   bool in_flight() const { return entered > completed && !down; }

@@ -6,7 +6,8 @@ namespace ccld::decision {
 
 Incident& IncidentBook::open(Incident incident) {
   if (incidents_.size() >= settings_.incidents_max) {
-    auto it = std::find_if(incidents_.begin(), incidents_.end(), [](const Incident& i) { return i.state == VerdictState::resolved; });
+    auto it = std::find_if(incidents_.begin(), incidents_.end(),
+                           [](const Incident& i) { return i.state == VerdictState::resolved; });
     if (it == incidents_.end()) it = incidents_.begin();
     changed_.erase(it->id);
     incidents_.erase(it);
@@ -18,7 +19,8 @@ Incident& IncidentBook::open(Incident incident) {
 }
 
 Incident* IncidentBook::find(uint64_t id) {
-  auto it = std::lower_bound(incidents_.begin(), incidents_.end(), id, [](const Incident& i, uint64_t v) { return i.id < v; });
+  auto it = std::lower_bound(incidents_.begin(), incidents_.end(), id,
+                             [](const Incident& i, uint64_t v) { return i.id < v; });
   return it != incidents_.end() && it->id == id ? &*it : nullptr;
 }
 
@@ -47,7 +49,8 @@ std::vector<Incident> IncidentBook::take_changed() {
 }
 
 uint64_t IncidentBook::open_count() const {
-  return std::count_if(incidents_.begin(), incidents_.end(), [](const Incident& i) { return i.state != VerdictState::resolved; });
+  return std::count_if(incidents_.begin(), incidents_.end(),
+                       [](const Incident& i) { return i.state != VerdictState::resolved; });
 }
 
 }  // namespace ccld::decision

@@ -64,7 +64,8 @@ ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
     p.recent_batches = ahead >= 64 ? 1 : (p.recent_batches << ahead) | 1;
     p.batch_seq_max = batch.batch_seq;
     ++p.distinct_batches;
-  } else if (const uint64_t behind = p.batch_seq_max - batch.batch_seq; behind < 64 && !(p.recent_batches >> behind & 1)) {
+  } else if (const uint64_t behind = p.batch_seq_max - batch.batch_seq;
+             behind < 64 && !(p.recent_batches >> behind & 1)) {
     p.recent_batches |= uint64_t{1} << behind;
     ++p.distinct_batches;
   }
@@ -80,17 +81,21 @@ void ProcessTable::health(ProcessModel& reporter, const AgentHealth& health, Nan
     if (p.gone()) continue;  // final
     const Nanoseconds since_ns = now_ns - static_cast<Nanoseconds>(s.state_age_ms) * ns_per_ms;
     const bool matters = s.state == 'T' || s.state == 't' || s.state == 'X' || s.state == 'Z';
-    // It spoke after the moment the sibling speaks of, and just now: the report is outdated, or its last batch was under way when
-    // it stopped. In the second case it stays quiet and the next report counts.
+    // It spoke after the moment the sibling speaks of, and just now: the report is outdated, or its last batch was
+    // under way when it stopped. In the second case it stays quiet and the next report counts.
     if (matters && since_ns < p.heard_ns && now_ns - p.heard_ns < ns_per_s / 2) continue;
     if (matters && p.state != s.state) p.state_since_ns = since_ns;
     p.state = s.state;
   }
 }
 
-bool ProcessTable::silent(const ProcessModel& p) const { return newest_ns_ - p.heard_ns > seconds_to_ns(settings_.silent_s); }
+bool ProcessTable::silent(const ProcessModel& p) const {
+  return newest_ns_ - p.heard_ns > seconds_to_ns(settings_.silent_s);
+}
 
-bool ProcessTable::host_silent(const ProcessModel& p) const { return newest_ns_ - p.host->heard_ns > seconds_to_ns(settings_.silent_s); }
+bool ProcessTable::host_silent(const ProcessModel& p) const {
+  return newest_ns_ - p.host->heard_ns > seconds_to_ns(settings_.silent_s);
+}
 
 void ProcessTable::forget(Nanoseconds now_ns) {
   for (auto it = processes_.begin(); it != processes_.end();) {

@@ -1,8 +1,8 @@
 // The processes that send telemetry: when they were last heard, their clocks, and what their siblings say about them.
 // (Paper, section 4.2: the analyzer groups metrics of all ranks; a rank that cannot speak is judged by its neighbours.)
 //
-// Contract: plain state, no clock of its own, not thread-safe. Pointers to ProcessModel stay valid until forget() returns them
-// to nobody: a process with memberships is never forgotten.
+// Contract: plain state, no clock of its own, not thread-safe. Pointers to ProcessModel stay valid until forget()
+// returns them to nobody: a process with memberships is never forgotten.
 #pragma once
 
 #include <deque>
@@ -17,8 +17,8 @@
 
 namespace ccld::decision {
 
-// CLOCK_MONOTONIC of a sender, expressed in the service's clock. The smallest difference seen is the one with the least delay;
-// two generations of ten minutes let it follow a drifting clock.
+// CLOCK_MONOTONIC of a sender, expressed in the service's clock. The smallest difference seen is the one with the least
+// delay; two generations of ten minutes let it follow a drifting clock.
 class ClockMap {
  public:
   void observe(uint64_t remote_ns, Nanoseconds now_ns);
@@ -31,7 +31,8 @@ class ClockMap {
   Nanoseconds started_ns_ = 0, current_ = 0, previous_ = 0;
 };
 
-// When the GPUs of a process were inside kernels of which communicator: time spent in another communicator is not computation.
+// When the GPUs of a process were inside kernels of which communicator: time spent in another communicator is not
+// computation.
 class KernelLog {
  public:
   void add(CommUid comm, int device, uint64_t begin_ns, uint64_t end_ns);
@@ -87,8 +88,8 @@ class ProcessTable {
   ProcessModel* heard(const Batch&, Nanoseconds now_ns);
   void health(ProcessModel& reporter, const AgentHealth&, Nanoseconds now_ns);
 
-  // Silent: nothing from it for silent_s up to the newest telemetry of anybody. If all are silent, nobody is: then it is the
-  // service that hears nothing.
+  // Silent: nothing from it for silent_s up to the newest telemetry of anybody. If all are silent, nobody is: then it
+  // is the service that hears nothing.
   bool silent(const ProcessModel&) const;
   bool host_silent(const ProcessModel&) const;  // and so are all other processes of its host
   Nanoseconds newest_ns() const { return newest_ns_; }

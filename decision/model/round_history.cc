@@ -199,13 +199,16 @@ std::vector<RoundEntry> RoundHistory::take_complete() {
 
 void RoundHistory::trim() {
   const size_t ranks = std::max(rank_count_, 1);
-  const size_t limit = std::max<size_t>(8, std::min<size_t>(settings_.rounds_kept_max, settings_.round_cells_max / ranks));
+  const size_t limit =
+      std::max<size_t>(8, std::min<size_t>(settings_.rounds_kept_max, settings_.round_cells_max / ranks));
   while (!entries_.empty()) {
     auto it = entries_.begin();
     const bool over = entries_.size() > limit;
     if (!over && !(it->second.taken && taken_ > settled_kept)) break;
-    if (it->second.taken) --taken_;
-    else ++evicted_;
+    if (it->second.taken)
+      --taken_;
+    else
+      ++evicted_;
     floor_ = it->first;
     std::erase(mismatched_, it->second.op);
     entries_.erase(it);

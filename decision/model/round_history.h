@@ -1,6 +1,6 @@
-// Rounds of one communicator, matched by operation number across ranks: signatures as soon as any rank names them, times when
-// a rank reports the finished round. Bounded: the oldest operation gives way.
-// (Paper, section 5.1: the Trace ID labels a round; section 4.1.2: the Operation Type Set.)
+// Rounds of one communicator, matched by operation number across ranks: signatures as soon as any rank names them,
+// times when a rank reports the finished round. Bounded: the oldest operation gives way. (Paper, section 5.1: the Trace
+// ID labels a round; section 4.1.2: the Operation Type Set.)
 //
 // Contract: plain state, no clock, not thread-safe. Every report may come late, twice, in any order, or never.
 #pragma once
@@ -27,10 +27,12 @@ std::string field_text(const Signature&, SignatureField);
 struct RoundCell {
   static constexpr uint8_t no_group = 0xff;
   uint64_t begin_device_ns = 0, end_device_ns = 0;
-  Nanoseconds gap_ns = -1;     // from the end of the previous operation on this rank to the begin of this one; -1: not known
-  Nanoseconds queued_ns = 0;   // begin on the device minus launch on the host: different clocks, only its changes mean something
+  Nanoseconds gap_ns =
+      -1;  // from the end of the previous operation on this rank to the begin of this one; -1: not known
+  Nanoseconds queued_ns =
+      0;  // begin on the device minus launch on the host: different clocks, only its changes mean something
   uint32_t send_steps = 0, recv_steps = 0, send_changes = 0, recv_changes = 0;
-  uint8_t group = no_group;    // of RoundEntry::groups
+  uint8_t group = no_group;  // of RoundEntry::groups
   bool reported = false, timed = false, has_queued = false;
   Nanoseconds duration_ns() const { return static_cast<Nanoseconds>(end_device_ns - begin_device_ns); }
 };
@@ -42,11 +44,11 @@ struct SignatureGroup {
 
 struct RoundEntry {
   OpSeq op;
-  std::vector<RoundCell> cells;                    // by rank; may be shorter than the communicator
-  absl::InlinedVector<SignatureGroup, 1> groups;   // distinct signatures; normally one
+  std::vector<RoundCell> cells;                   // by rank; may be shorter than the communicator
+  absl::InlinedVector<SignatureGroup, 1> groups;  // distinct signatures; normally one
   uint32_t reported = 0;
-  bool taken = false;                              // complete and handed out; cells are gone unless signatures differ
-  Nanoseconds mismatch_ns = 0;                     // when signatures were first seen to differ
+  bool taken = false;           // complete and handed out; cells are gone unless signatures differ
+  Nanoseconds mismatch_ns = 0;  // when signatures were first seen to differ
   std::vector<std::pair<Rank, LinkStages>> links;
 
   const SignatureGroup* majority() const;  // the largest group; nullptr: none or a tie
@@ -75,11 +77,12 @@ class RoundHistory {
   const RoundEntry* find(OpSeq) const;
   const Signature* signature_of(OpSeq, Rank) const;  // of this rank; nullptr: not known
   OpSeq oldest() const { return entries_.empty() ? OpSeq{0} : OpSeq{entries_.begin()->first}; }
-  uint64_t rounds() const { return rounds_; }        // complete ones so far
-  uint64_t evicted() const { return evicted_; }      // incomplete ones that gave way
+  uint64_t rounds() const { return rounds_; }    // complete ones so far
+  uint64_t evicted() const { return evicted_; }  // incomplete ones that gave way
 
  private:
-  static constexpr size_t settled_kept = 64;  // complete operations whose signatures stay for comparison of shifted sequences
+  static constexpr size_t settled_kept =
+      64;  // complete operations whose signatures stay for comparison of shifted sequences
   RoundEntry* touch(OpSeq, Rank);
   void assign(RoundEntry&, Rank, const Signature&, Nanoseconds now_ns);
   void check_complete(RoundEntry&);
@@ -89,7 +92,7 @@ class RoundHistory {
   int rank_count_ = 0;
   uint64_t floor_ = 0;  // everything up to here is over
   uint64_t rounds_ = 0, evicted_ = 0;
-  size_t taken_ = 0;    // entries that are tombstones
+  size_t taken_ = 0;  // entries that are tombstones
   std::map<uint64_t, RoundEntry> entries_;
   std::vector<OpSeq> complete_;
   std::vector<OpSeq> mismatched_;

@@ -30,7 +30,12 @@ Signature all_reduce(uint64_t count, abi::Algorithm algorithm) {
 // ---- communicator ------------------------------------------------------------------------------------------------
 
 Comm::Comm(Cluster& cluster, uint64_t uid, std::vector<int> processes, abi::Algorithm algorithm, int channels)
-    : cluster_(cluster), uid_(uid), processes_(std::move(processes)), algorithm_(algorithm), channels_(channels), ranks_(processes_.size()) {
+    : cluster_(cluster),
+      uid_(uid),
+      processes_(std::move(processes)),
+      algorithm_(algorithm),
+      channels_(channels),
+      ranks_(processes_.size()) {
   for (size_t r = 0; r < ranks_.size(); ++r) {
     ranks_[r].device_offset_ns = (processes_[r] + 1) * 1'000'000'000'000u;  // GPUs do not agree on the time
     ranks_[r].moved_ns = cluster.now_ns();
@@ -90,7 +95,8 @@ void Comm::add_links(uint64_t op, const RoundShape& shape, Nanoseconds duration_
     recv.direction = abi::Direction::recv;
     send.steps = recv.steps = 28;
     send.net_device = recv.net_device = net ? 0 : -1;
-    const int64_t here = cluster_.processes_[processes_[s]].realtime_offset_ns, there = cluster_.processes_[processes_[r]].realtime_offset_ns;
+    const int64_t here = cluster_.processes_[processes_[s]].realtime_offset_ns,
+                  there = cluster_.processes_[processes_[r]].realtime_offset_ns;
     send.gpu_mean_realtime_ns = middle + here;
     if (net) {
       const int64_t handed = middle + stage(Stage::sender_proxy), sent = handed + stage(Stage::sender_nic);
@@ -157,7 +163,8 @@ void Comm::hang(const HangPlan& plan) {
   for (int c = 0; c < channels_; ++c) {
     Breakage b;
     if (auto it = plan.channels.find(c); it != plan.channels.end()) b = it->second;
-    for (const auto& group : {plan.not_called, plan.called_only, plan.launched_only}) b.absent.insert(group.begin(), group.end());
+    for (const auto& group : {plan.not_called, plan.called_only, plan.launched_only})
+      b.absent.insert(group.begin(), group.end());
     for (int r = 0; r < ranks(); ++r)
       if (ranks_[r].left) b.absent.insert(r);
     steps_[c] = run_steps(t, b, plan.loops);
@@ -228,7 +235,9 @@ InFlight Comm::snapshot(int rank) const {
   op.plan = op.launched ? static_cast<uint32_t>(op_) : 0;
   op.enter_age_ms = age;
   op.launch_age_ms = op.launched ? age : 0;
-  if (!op.launched) op.signature.algorithm = abi::Algorithm::unknown, op.signature.protocol = abi::Protocol::unknown, op.signature.channels = 0;
+  if (!op.launched)
+    op.signature.algorithm = abi::Algorithm::unknown, op.signature.protocol = abi::Protocol::unknown,
+    op.signature.channels = 0;
   if (s.begun) {
     for (const auto& [c, ranks] : steps_) {
       const FakeChannel& ch = ranks[rank];
@@ -316,7 +325,8 @@ InFlight Comm::snapshot(int rank) const {
 
 // ---- cluster -----------------------------------------------------------------------------------------------------
 
-Cluster::Cluster(const Settings& settings, const ClusterOptions& options) : options_(options), analyzer_(settings), random_(options.seed) {
+Cluster::Cluster(const Settings& settings, const ClusterOptions& options)
+    : options_(options), analyzer_(settings), random_(options.seed) {
   for (int i = 0; i < options.processes; ++i) {
     Process p;
     const int node = i / std::max(1, options.processes_per_node);
@@ -361,9 +371,11 @@ void Cluster::run_ns(Nanoseconds length) {
 
 void Cluster::tick() {
   for (size_t p = 0; p < processes_.size(); ++p) collect(static_cast<int>(p));
-  std::stable_sort(pending_.begin(), pending_.end(), [](const Pending& a, const Pending& b) { return a.at_ns < b.at_ns; });
+  std::stable_sort(pending_.begin(), pending_.end(),
+                   [](const Pending& a, const Pending& b) { return a.at_ns < b.at_ns; });
   size_t done = 0;
-  for (; done < pending_.size() && pending_[done].at_ns <= now_ns_; ++done) analyzer_.apply(pending_[done].batch, now_ns_);
+  for (; done < pending_.size() && pending_[done].at_ns <= now_ns_; ++done)
+    analyzer_.apply(pending_[done].batch, now_ns_);
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(done));
   for (Incident& i : analyzer_.advance(now_ns_)) reported_.push_back(std::move(i));
 }

@@ -1,5 +1,6 @@
-// A scripted training job: processes on nodes, communicators over them, rounds that complete and operations that hang. It tells an
-// Analyzer what real agents would tell, under a simulated clock, through a channel that may lose, repeat, delay and reorder.
+// A scripted training job: processes on nodes, communicators over them, rounds that complete and operations that hang.
+// It tells an Analyzer what real agents would tell, under a simulated clock, through a channel that may lose, repeat,
+// delay and reorder.
 //
 //   Cluster cluster(settings, options);
 //   Comm& comm = cluster.add_comm({0, 1, 2, 3});
@@ -41,24 +42,25 @@ Signature all_reduce(uint64_t count = 1 << 16, abi::Algorithm algorithm = abi::A
 // What a completed round looks like; every function may be left as it is.
 struct RoundShape {
   Signature signature = all_reduce();
-  Nanoseconds comm_ns = 4 * ns_per_ms;                          // from the last start to the end
-  Nanoseconds jitter_ns = 200'000;                              // of gaps and durations
-  std::function<Nanoseconds(int rank, uint64_t op)> gap_ns;     // default 10 ms; from the end of the slowest rank's previous work
-  std::function<Signature(int rank, uint64_t op)> signature_of; // default `signature`
-  std::set<int> host_late;                                      // ranks whose extra gap is before the launch, not after it
-  std::map<std::pair<Edge, Stage>, Nanoseconds> stage_ns;       // mean residency where it is not the usual one; channel 0
-  bool links = true;                                            // rows of link stages
+  Nanoseconds comm_ns = 4 * ns_per_ms;  // from the last start to the end
+  Nanoseconds jitter_ns = 200'000;      // of gaps and durations
+  std::function<Nanoseconds(int rank, uint64_t op)>
+      gap_ns;  // default 10 ms; from the end of the slowest rank's previous work
+  std::function<Signature(int rank, uint64_t op)> signature_of;  // default `signature`
+  std::set<int> host_late;                                 // ranks whose extra gap is before the launch, not after it
+  std::map<std::pair<Edge, Stage>, Nanoseconds> stage_ns;  // mean residency where it is not the usual one; channel 0
+  bool links = true;                                       // rows of link stages
   bool barrier = false;
 };
 
 struct HangPlan {
   Signature signature = all_reduce();
   std::function<Signature(int rank)> signature_of;
-  std::set<int> not_called, called_only, launched_only;         // ranks that do not get to run the kernel
-  std::map<int, Breakage> channels;                             // what is broken, by channel
-  int loops = 28;                                               // steps of each edge
-  std::set<int> proxy_stuck;                                    // ranks whose proxy stands still
-  bool vague_waits = false;                                     // LL: only that a group polls is known
+  std::set<int> not_called, called_only, launched_only;  // ranks that do not get to run the kernel
+  std::map<int, Breakage> channels;                      // what is broken, by channel
+  int loops = 28;                                        // steps of each edge
+  std::set<int> proxy_stuck;                             // ranks whose proxy stands still
+  bool vague_waits = false;                              // LL: only that a group polls is known
 };
 
 class Cluster;
@@ -94,7 +96,9 @@ class Comm {
   };
   InFlight snapshot(int rank) const;
   void add_links(uint64_t op, const RoundShape&, Nanoseconds duration_ns);
-  Signature signature_at(int rank) const { return plan_ && plan_->signature_of ? plan_->signature_of(rank) : plan_ ? plan_->signature : Signature{}; }
+  Signature signature_at(int rank) const {
+    return plan_ && plan_->signature_of ? plan_->signature_of(rank) : plan_ ? plan_->signature : Signature{};
+  }
 
   Cluster& cluster_;
   CommUid uid_;
@@ -124,7 +128,9 @@ class Cluster {
   void kill_process(int process) { state_of(process, 'X'); }
   void continue_process(int process) { state_of(process, 'S'); }
   void silence_process(int process) { processes_[process].silent = true; }
-  void silence_all() { for (auto& p : processes_) p.silent = true; }
+  void silence_all() {
+    for (auto& p : processes_) p.silent = true;
+  }
   // Its telemetry breaks off while training goes on: batches are lost.
   void lose_telemetry(int process, bool lost) { processes_[process].lost = lost; }
 
@@ -156,7 +162,9 @@ class Cluster {
   void tick();
   void collect(int process);
   void send(int process, std::vector<Payload>);
-  Nanoseconds jitter(Nanoseconds most) { return most <= 0 ? 0 : static_cast<Nanoseconds>(random_() % static_cast<uint64_t>(most)); }
+  Nanoseconds jitter(Nanoseconds most) {
+    return most <= 0 ? 0 : static_cast<Nanoseconds>(random_() % static_cast<uint64_t>(most));
+  }
   bool chance(double p) { return p > 0 && static_cast<double>(random_() % 1'000'000) < p * 1e6; }
 
   ClusterOptions options_;

@@ -12,8 +12,8 @@ struct Group {
   int rank, number;
   std::vector<size_t> receive, send;  // indices of the channel's lanes
   int iterations;
-  int first_receive = 0;              // iterations before this one receive nothing (a ring's first send)
-  int last_send;                      // iterations from this one on send nothing (a ring's last receive)
+  int first_receive = 0;  // iterations before this one receive nothing (a ring's first send)
+  int last_send;          // iterations from this one on send nothing (a ring's last receive)
   int done = 0;
 };
 
@@ -54,9 +54,11 @@ std::vector<FakeChannel> run_steps(const Topology& t, const Breakage& b, int loo
     }
     const std::vector<int> children = t.children(r);
     Group up{r, 0, {}, {}, loops, 0, loops};
-    for (size_t i = 0; i < children.size(); ++i) up.receive.push_back(lane(r, 0, abi::Direction::recv, int(i), children[i]));
+    for (size_t i = 0; i < children.size(); ++i)
+      up.receive.push_back(lane(r, 0, abi::Direction::recv, int(i), children[i]));
     if (t.parent(r) < 0) {
-      for (size_t i = 0; i < children.size(); ++i) up.send.push_back(lane(r, 0, abi::Direction::send, int(i), children[i]));
+      for (size_t i = 0; i < children.size(); ++i)
+        up.send.push_back(lane(r, 0, abi::Direction::send, int(i), children[i]));
       groups.push_back(up);
       continue;
     }
@@ -64,7 +66,8 @@ std::vector<FakeChannel> run_steps(const Topology& t, const Breakage& b, int loo
     groups.push_back(up);
     Group down{r, 1, {}, {}, loops, 0, loops};
     down.receive.push_back(lane(r, 1, abi::Direction::recv, 0, t.parent(r)));
-    for (size_t i = 0; i < children.size(); ++i) down.send.push_back(lane(r, 1, abi::Direction::send, int(i), children[i]));
+    for (size_t i = 0; i < children.size(); ++i)
+      down.send.push_back(lane(r, 1, abi::Direction::send, int(i), children[i]));
     groups.push_back(down);
   }
   const auto other_end = [&](int rank, const FakeLane& l) -> const FakeLane* {

@@ -1,5 +1,5 @@
-// How far the steps of one ring or tree operation get when something is broken: every thread group does what it can until
-// nothing moves any more. Deterministic; the result is what lanes and proxies of a hung operation look like.
+// How far the steps of one ring or tree operation get when something is broken: every thread group does what it can
+// until nothing moves any more. Deterministic; the result is what lanes and proxies of a hung operation look like.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ struct Topology {
 };
 
 struct Breakage {
-  std::set<int> absent;                 // ranks whose kernel does not run
-  std::map<int, int> stop_after;        // rank -> loop iterations after which its kernel stands still
-  std::set<std::pair<int, int>> cut;    // (sender, receiver): nothing arrives after `cut_after` steps
+  std::set<int> absent;               // ranks whose kernel does not run
+  std::map<int, int> stop_after;      // rank -> loop iterations after which its kernel stands still
+  std::set<std::pair<int, int>> cut;  // (sender, receiver): nothing arrives after `cut_after` steps
   int cut_after = 3;
 };
 
 struct FakeLane {
   int group = 0, peer_index = 0, peer = -1;
   abi::Direction direction = abi::Direction::recv;
-  uint32_t steps = 0;                   // since the operation began
+  uint32_t steps = 0;  // since the operation began
   abi::WaitKind wait = abi::WaitKind::none;
   uint32_t want = 0;
 };

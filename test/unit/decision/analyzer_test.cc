@@ -46,8 +46,10 @@ TEST_CASE("Hangs are located through a channel that loses, repeats, delays and r
   plan.signature = shape.signature;
   const int rank = static_cast<int>(seed * 5 % 8);
   const bool h1 = seed % 3 == 0;
-  if (h1) plan.not_called = {rank};
-  else plan.channels[seed % 2].stop_after[rank] = static_cast<int>(seed % 11);
+  if (h1)
+    plan.not_called = {rank};
+  else
+    plan.channels[seed % 2].stop_after[rank] = static_cast<int>(seed % 11);
   comm.hang(plan);
   cluster.run_s(40);
   const auto open = cluster.open_incidents();

@@ -26,7 +26,8 @@ struct Fixture {
     m.rank_count = ranks;
     comm.up(m, process(1 + rank), ns_per_s);
   }
-  void snapshot(int rank, uint64_t entered, uint64_t completed, Nanoseconds at_ns, uint32_t moved_age_ms = 0, uint64_t movement = 0) {
+  void snapshot(int rank, uint64_t entered, uint64_t completed, Nanoseconds at_ns, uint32_t moved_age_ms = 0,
+                uint64_t movement = 0) {
     InFlight m;
     m.comm = CommUid{1};
     m.rank = Rank{rank};

@@ -79,8 +79,10 @@ TEST_CASE("The paper's P tells a late rank from slow communication") {
   comm.rounds(200);
   RoundShape shape;
   const bool late = GENERATE(true, false);
-  if (late) shape.gap_ns = [](int r, uint64_t) { return (r == 6 ? 50 : 10) * ns_per_ms; };
-  else shape.comm_ns = 60 * ns_per_ms;
+  if (late)
+    shape.gap_ns = [](int r, uint64_t) { return (r == 6 ? 50 : 10) * ns_per_ms; };
+  else
+    shape.comm_ns = 60 * ns_per_ms;
   comm.rounds(800, shape);
   const Incident i = only(cluster);
   INFO(text({i}));

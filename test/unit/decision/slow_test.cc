@@ -110,9 +110,10 @@ TEST_CASE("Each stage of a link has its own component") {
     int rank;
     Component component;
   };
-  const Case c = GENERATE(Case{{3, 4, 0}, Stage::sender_proxy, 3, Component::proxy}, Case{{3, 4, 0}, Stage::sender_nic, 3, Component::nic},
-                          Case{{7, 0, 0}, Stage::receiver_proxy, 0, Component::proxy}, Case{{7, 0, 0}, Stage::receiver_gpu, 0, Component::gpu},
-                          Case{{1, 2, 0}, Stage::gpu_to_gpu, 2, Component::gpu});
+  const Case c = GENERATE(
+      Case{{3, 4, 0}, Stage::sender_proxy, 3, Component::proxy}, Case{{3, 4, 0}, Stage::sender_nic, 3, Component::nic},
+      Case{{7, 0, 0}, Stage::receiver_proxy, 0, Component::proxy},
+      Case{{7, 0, 0}, Stage::receiver_gpu, 0, Component::gpu}, Case{{1, 2, 0}, Stage::gpu_to_gpu, 2, Component::gpu});
   Cluster cluster(quick());
   Comm& comm = cluster.add_comm_of_all();
   comm.rounds(200);
@@ -194,7 +195,9 @@ TEST_CASE("Data imbalance that moves from rank to rank does not alarm") {
   Comm& comm = cluster.add_comm_of_all();
   comm.rounds(200);
   RoundShape shape;
-  shape.gap_ns = [=](int r, uint64_t op) { return usual_gap + (op * 2654435761u / 1024 % ranks == static_cast<unsigned>(r) ? 60 : 0) * ns_per_ms; };
+  shape.gap_ns = [=](int r, uint64_t op) {
+    return usual_gap + (op * 2654435761u / 1024 % ranks == static_cast<unsigned>(r) ? 60 : 0) * ns_per_ms;
+  };
   comm.rounds(800, shape);
   INFO(text(cluster.reported()));
   CHECK(cluster.reported().empty());
@@ -205,7 +208,9 @@ TEST_CASE("Steps that are long for everybody together do not alarm") {
   Comm& comm = cluster.add_comm_of_all();
   comm.rounds(200);
   RoundShape shape;
-  shape.gap_ns = [](int, uint64_t op) { return op % 20 == 0 ? 2 * ns_per_s : usual_gap; };  // evaluation, checkpoint of all ranks
+  shape.gap_ns = [](int, uint64_t op) {
+    return op % 20 == 0 ? 2 * ns_per_s : usual_gap;
+  };  // evaluation, checkpoint of all ranks
   comm.rounds(400, shape);
   CHECK(cluster.reported().empty());
 }
@@ -277,7 +282,8 @@ TEST_CASE("A round that is slow because another communicator made a rank late is
   RoundShape usual_pair;
   const auto steps = [&](int count, const RoundShape& shape, Nanoseconds waits) {
     RoundShape second = usual_pair;
-    // Process 7 of the pair does not wait for the tensor communicator's round and is in its kernel `waits` before process 3.
+    // Process 7 of the pair does not wait for the tensor communicator's round and is in its kernel `waits` before
+    // process 3.
     second.gap_ns = [=](int r, uint64_t) { return r == 0 ? ns_per_ms : ns_per_ms - waits; };
     for (int i = 0; i < count; ++i) {
       tensor.rounds(1, shape);

@@ -32,7 +32,8 @@ inline std::ostream& operator<<(std::ostream& out, const Incident& i) {
   }
   out << "\n  candidates";
   for (Rank r : i.candidates) out << ' ' << r.value;
-  for (const Evidence& e : i.evidence) out << "\n  evidence rank " << e.rank << ' ' << e.what << " = " << e.value << ' ' << e.unit;
+  for (const Evidence& e : i.evidence)
+    out << "\n  evidence rank " << e.rank << ' ' << e.what << " = " << e.value << ' ' << e.unit;
   return out << '\n';
 }
 

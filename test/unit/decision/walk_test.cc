@@ -42,7 +42,9 @@ TEST_CASE("A frozen channel names the rank's GPU and the channel, wherever it fr
   comm.hang(plan);
   cluster.run_s(20);
   const auto open = cluster.open_incidents();
-  INFO("rank " << rank << " after " << after << (algorithm == abi::Algorithm::tree ? " tree" : " ring") << (vague ? " vague" : "") << '\n' << text(open));
+  INFO("rank " << rank << " after " << after << (algorithm == abi::Algorithm::tree ? " tree" : " ring")
+               << (vague ? " vague" : "") << '\n'
+               << text(open));
   REQUIRE(open.size() == 1);
   CHECK(open[0].fault == FaultClass::h3_hardware);
   CHECK(open[0].state == VerdictState::confirmed);

@@ -25,6 +25,7 @@
 #include "probe/probe.h"
 #include "probe/settings.h"
 #include "schemas/wire/telemetry_generated.h"
+#include "test/unit/probe/tsan_suppressions.h"
 
 namespace ccld::probe {
 namespace {
@@ -205,7 +206,7 @@ void runs_and_reports() {
 
 void ends_without_being_told() {
   // Nobody ends the communicator; exit() does the rest (see main).
-  Comm* comm = start_communicator();
+  static Comm* const comm = start_communicator();
   launch(comm);
   EXPECT(frames_left() == 1);
 }

@@ -194,6 +194,7 @@ TEST_CASE("SendCount and RecvCount are sums over the kernel's lanes, also over t
   CHECK(view.read_counts(1, 8).overwritten);
 }
 
+#if !defined(__SANITIZE_THREAD__)  // which has no notion of a store of 16 bytes that is whole
 TEST_CASE("rows are never torn while a writer stores them whole") {
   SyntheticFrame frame;
   const FrameView view = open(frame);
@@ -223,6 +224,7 @@ TEST_CASE("rows are never torn while a writer stores them whole") {
   writer.join();
   CHECK(read >= 1000);
 }
+#endif
 
 // ---- waits
 // -------------------------------------------------------------------------------------------------------------
