@@ -77,18 +77,7 @@ abi::Protocol protocol_of(int protocol) {
 bool is_point_to_point(ncclFunc_t function) { return function == ncclFuncSend || function == ncclFuncRecv; }
 
 bool is_collective(ncclFunc_t function) {
-  switch (function) {
-    case ncclFuncBroadcast:
-    case ncclFuncReduce:
-    case ncclFuncAllGather:
-    case ncclFuncReduceScatter:
-    case ncclFuncAllReduce:
-    case ncclFuncAlltoAll:
-    case ncclFuncScatter:
-    case ncclFuncGather:
-    case ncclFuncAllGatherV: return true;
-    default: return false;
-  }
+  return !is_point_to_point(function) && function_of(function) != abi::Function::other;
 }
 
 bool has_root(ncclFunc_t function) {
