@@ -1,7 +1,7 @@
 """The verdicts of the decision service, as they come in, and whether they are right.
 
-Right means: there is exactly one incident that is not resolved, none was reported before the fault was planted, it is confirmed, its
-class is the planted one, and it names whom it should name:
+Right means: there is exactly one incident, also counting those that resolved themselves, it was reported after the fault was planted, it is
+open and confirmed, its class is the planted one, and it names whom it should name:
   - ranks at fault: the ranks of the culprits are exactly these;
   - a link at fault (sender, receiver): every culprit's rank is an end of the link, and at least one culprit names the edge, that
     is, its peer is the other end; where a cut between two nodes takes several edges, naming one of them is enough;
@@ -72,12 +72,14 @@ def why_wrong(verdicts, expect, planted_realtime):
     early = [verdict for verdict in verdicts.incidents() if realtime_of(verdict["suspected_time"] or verdict["time"]) < planted_realtime]
     if early:
         return "an alarm before anything was planted: %s" % describe(early[0])
-    open_incidents = [verdict for verdict in verdicts.incidents() if verdict["state"] != "resolved"]
-    if not open_incidents:
+    incidents = verdicts.incidents()
+    if not incidents:
         return "no verdict"
-    if len(open_incidents) > 1:
-        return "%d incidents for one fault: %s" % (len(open_incidents), "; ".join(map(describe, open_incidents)))
-    verdict = open_incidents[0]
+    if len(incidents) > 1:
+        return "%d incidents for one fault: %s" % (len(incidents), "; ".join(map(describe, incidents)))
+    verdict = incidents[0]
+    if verdict["state"] == "resolved":
+        return "no verdict that lasts: %s" % describe(verdict)
     if verdict["class"] != expect.fault_class:
         return "class %s instead of %s" % (verdict["class"], expect.fault_class)
     if not names_whom_it_should(verdict, expect):

@@ -50,9 +50,10 @@ class JudgeTest(unittest.TestCase):
         self.wrong(RANK, "never confirmed", verdict(state="suspected"))
         self.wrong(RANK, "before anything was planted", verdict(time=BEFORE))
 
-    def test_two_open_incidents_for_one_fault_are_wrong_but_a_resolved_one_is_not_open(self):
+    def test_a_second_incident_is_wrong_also_when_it_resolved_itself(self):
         self.wrong(RANK, "2 incidents", verdict(), verdict(incident=2, fault_class="S1"))
-        self.right(RANK, verdict(), verdict(incident=2, state="resolved"))
+        self.wrong(RANK, "2 incidents", verdict(), verdict(incident=2, state="resolved"))
+        self.wrong(RANK, "lasts", verdict(state="resolved"))
 
     def test_a_link_is_named_by_either_end_with_the_other_as_peer(self):
         self.right(LINK, verdict(fault_class="S2", culprits=[EDGE]))
