@@ -10,11 +10,11 @@ BUILD := build/dev
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help bootstrap configure build nccl demo test unit integration check asan tsan format tidy clean
+.PHONY: help bootstrap configure build nccl demo test unit integration check asan tsan bench-overhead check-ptxas format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "JOBS=4 limits the processors a build uses."
 
 bootstrap: ## Install missing packages (root), look for the CUDA toolkit
@@ -56,6 +56,17 @@ tsan: ## Unit tests under ThreadSanitizer (build/tsan)
 	@scripts/configure tsan
 	@cmake --build --preset tsan --parallel $(JOBS)
 	@ctest --preset tsan --parallel $(JOBS) --no-label-summary
+
+bench-overhead: configure ## What the probe costs, against upstream's own NCCL (10 minutes; QUICK=1: two)
+	@scripts/configure pristine
+	@cmake --build --preset pristine --parallel $(JOBS) --target nccl
+	@cmake --build --preset dev --parallel $(JOBS) --target bench_parts
+	@python3 benchmarks/overhead/bench_overhead.py --build $(BUILD) --pristine build/pristine \
+	  $(if $(QUICK),--quick --out build/overhead-quick.json,--out benchmarks/results/overhead-cpu.json)
+
+check-ptxas: ## Registers, stack and spills of the GPU kernels, against upstream's own (needs nvcc, no GPU)
+	@scripts/bootstrap
+	@python3 benchmarks/ptxas/check_ptxas.py --jobs $(JOBS) --out benchmarks/results/ptxas-sm90.json
 
 format: ## Format all sources with clang-format
 	@scripts/format

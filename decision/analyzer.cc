@@ -9,18 +9,21 @@
 #include "absl/strings/str_cat.h"
 #include "decision/detect/hang.h"
 #include "decision/detect/mismatch.h"
+#include "decision/detect/p2p.h"
 #include "decision/detect/slow.h"
 #include "decision/locate/across.h"
 #include "decision/locate/paper.h"
 #include "decision/locate/slow.h"
 #include "decision/model/communicator.h"
 #include "decision/model/incident_book.h"
+#include "decision/model/init_book.h"
 #include "decision/model/processes.h"
 
 namespace ccld::decision {
 namespace {
 
 constexpr size_t victims_sampled = 16;
+constexpr size_t also_seen_max = 8;  // rows for each culprit
 constexpr Nanoseconds forget_every_ns = 10 * ns_per_s;
 // Once a hang is known it is looked at again at this pace, for confirmation and better evidence.
 constexpr Nanoseconds relocate_every_ns = 500 * ns_per_ms;
@@ -56,6 +59,7 @@ struct Analyzer::State {
     uint64_t hang_incident = 0;
     Finding hang_finding;  // of the last look, valid while stuck
     bool stuck = false;
+    bool stuck_in_p2p = false;         // and it is in Send and Recv
     Nanoseconds located_ns = 0;        // last look
     Nanoseconds moved_at_hang_ns = 0;  // movement known when it was suspected
     bool hang_confirmed = false;
@@ -67,12 +71,13 @@ struct Analyzer::State {
     uint64_t slow_incident = 0;
   };
 
-  explicit State(const Settings& s) : settings(s), processes(settings), book(settings) {}
+  explicit State(const Settings& s) : settings(s), processes(settings), book(settings), inits(settings) {}
 
   const Settings settings;
   ProcessTable processes;
   std::map<CommUid, std::unique_ptr<Watch>> watches;
   IncidentBook book;
+  InitBook inits;
   Nanoseconds forgot_ns = 0;
 
   Watch* watch(CommUid uid) {
@@ -107,6 +112,8 @@ struct Analyzer::State {
     i.comm_name = comm.name();
     i.rank_count = comm.rank_count();
     i.op = f.op;
+    i.replay = f.replay;
+    i.title = f.title;
     i.signature = f.signature;
     i.culprits = f.culprits;
     i.candidates = f.candidates;
@@ -114,8 +121,29 @@ struct Analyzer::State {
     i.victim_sample.assign(f.victims.begin(), f.victims.begin() + std::min(f.victims.size(), victims_sampled));
     i.confidence = f.confidence;
     i.evidence = f.evidence;
+    for (size_t c = 0; c < f.culprits.size(); ++c) {
+      const auto same_rank = [&](const Culprit& other) { return other.rank == f.culprits[c].rank; };
+      if (std::none_of(f.culprits.begin(), f.culprits.begin() + c, same_rank)) quote(i, comm, f.culprits[c], now_ns);
+    }
     i.next_step = f.next_step;
     if (!i.culprits.empty() && i.located_ns == 0) i.located_ns = now_ns;
+  }
+
+  // What else was seen at a culprit's process, host, GPU and network.
+  static void quote(Incident& i, const Communicator& comm, const Culprit& c, Nanoseconds now_ns) {
+    const RankModel* r = comm.rank(c.rank);
+    if (!r || !r->process) return;
+    std::vector<AlsoSeen> seen;
+    std::vector<std::string> net_names;
+    for (const NetConnection& n : r->connections)
+      if (std::find(net_names.begin(), net_names.end(), n.net_name) == net_names.end()) net_names.push_back(n.net_name);
+    if (r->process->metrics) seen = also_seen(*r->process->metrics, c.gpu_bus_id, net_names, now_ns);
+    for (AlsoSeen& row : also_seen(r->process->net_queues, now_ns - r->process->net_queues_ns)) seen.push_back(std::move(row));
+    size_t quoted = 0;
+    for (AlsoSeen& row : seen) {
+      if (quoted++ == also_seen_max) break;
+      i.evidence.push_back({c.rank.value, absl::StrCat("also seen there: ", row.what), row.value, std::move(row.unit)});
+    }
   }
 
   uint64_t open(const Communicator& comm, const Finding& f, Nanoseconds onset_ns, Nanoseconds now_ns) {
@@ -148,16 +176,46 @@ struct Analyzer::State {
       if (view->overdue) w.hang_finding.hard = true;
       if (!w.stuck) w.moved_at_hang_ns = w.comm.moved_ns();
       w.stuck = true;
+      w.stuck_in_p2p = false;
     }
+    if (!view && (!w.stuck || w.stuck_in_p2p)) return look_for_p2p_hang(w, now_ns);
     if (w.stuck && w.comm.moved_ns() > w.moved_at_hang_ns) movement_resumed(w, now_ns);
-    if (w.stuck && w.comm.ranks_in_flight() == 0) end_hang(w, now_ns);
+    const bool inside = w.comm.ranks_in_flight() > 0 || w.comm.ranks_in_replay() > 0;
+    if (w.stuck && !inside) end_hang(w, now_ns);
+  }
+
+  void look_for_p2p_hang(Watch& w, Nanoseconds now_ns) {
+    if (settings.rules == RuleSet::paper || (w.comm.ranks_in_p2p() == 0 && !w.stuck)) return;
+    if (now_ns - w.located_ns < relocate_every_ns) return;
+    w.located_ns = now_ns;
+    std::optional<Finding> f = find_p2p_hang(
+        w.comm, processes, settings, now_ns,
+        [this](const ProcessModel& process, CommUid except) { return moved_elsewhere(process, except); });
+    if (f) {
+      w.hang_finding = *std::move(f);
+      w.stuck = w.stuck_in_p2p = true;
+    } else if (w.stuck) {
+      end_hang(w, now_ns);
+    }
+  }
+
+  Nanoseconds moved_elsewhere(const ProcessModel& process, CommUid except) const {
+    Nanoseconds moved_ns = 0;
+    for (const ProcessModel::Membership& m : process.memberships) {
+      const auto it = watches.find(m.comm);
+      if (m.comm == except || it == watches.end()) continue;
+      if (const RankModel* r = it->second->comm.rank(m.rank)) moved_ns = std::max(moved_ns, r->moved_ns);
+    }
+    return moved_ns;
   }
 
   // The operation that hung, or a later one, moves again.
   void movement_resumed(Watch& w, Nanoseconds now_ns) {
     // A rank that only calls further operations, or a part that still creeps, has not ended the hang.
     const std::optional<HangView> view = view_hang(w.comm, processes);
-    if (view && view->op <= w.hang_finding.op) {
+    const bool same = view && (view->replay == 0 && w.hang_finding.replay == 0 ? view->op <= w.hang_finding.op
+                                                                                : view->key() == w.hang_finding.key());
+    if (same) {
       w.moved_at_hang_ns = w.comm.moved_ns();
       return;
     }
@@ -170,7 +228,7 @@ struct Analyzer::State {
     book.resolve(w.hang_incident, now_ns);
     w.hang_incident = 0;
     w.hang_confirmed = false;
-    w.stuck = false;
+    w.stuck = w.stuck_in_p2p = false;
   }
 
   // After all communicators were looked at: causes get incidents, victims are attached to them.
@@ -256,6 +314,36 @@ struct Analyzer::State {
   }
   static constexpr const char* hang_follows = "the communicator hangs since operation";
 
+  // ---- communicators in the making -------------------------------------------------------------------------------
+
+  void look_at_inits(Nanoseconds now_ns) {
+    for (uint64_t id : inits.tidy(processes, now_ns)) book.resolve(id, now_ns);
+    if (settings.rules == RuleSet::paper) return;
+    for (auto& [key, making] : inits.all()) {
+      const std::optional<Finding> f = find_endless_init(key, making, processes, settings, now_ns);
+      if (!f) {
+        if (making.incident != 0) book.resolve(std::exchange(making.incident, 0), now_ns);
+        continue;
+      }
+      Incident* i = book.find(making.incident);
+      const bool news = !i || !same_culprits(i->culprits, f->culprits) || i->candidates != f->candidates;
+      if (!i) {
+        Incident fresh;
+        fresh.onset_ns = making.entered_ns;
+        fresh.suspected_ns = now_ns;
+        i = &book.open(std::move(fresh));
+        making.incident = i->id;
+      }
+      const Communicator nameless(CommUid{}, settings);
+      fill(*i, nameless, *f, now_ns);
+      i->job = key.job;
+      i->rank_count = key.rank_count;
+      i->comm_name = absl::StrCat("in the making, hash ", absl::Hex(key.comm_hash, absl::kZeroPad16));
+      if (news) book.changed(i->id);
+      book.confirm(i->id, now_ns);
+    }
+  }
+
   // ---- inconsistency ---------------------------------------------------------------------------------------------
 
   void look_for_mismatch(Watch& w, Nanoseconds now_ns) {
@@ -285,6 +373,7 @@ struct Analyzer::State {
 
   void look_for_slow(Watch& w, Nanoseconds now_ns) {
     for (const RoundEntry& e : w.comm.history().take_complete()) w.slow.add(w.comm, e, now_ns);
+    for (const RoundEntry& e : w.comm.replays().take_complete()) w.slow.add(w.comm, e, now_ns);
     const SlowReport report = w.slow.advance(w.comm, w.slow_incident != 0, now_ns);
     switch (report.event) {
       case SlowEvent::none: return;
@@ -336,10 +425,22 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
           using T = std::decay_t<decltype(m)>;
           if constexpr (std::is_same_v<T, AgentHealth>) {
             state_->processes.health(*process, m, now_ns);
+          } else if constexpr (std::is_same_v<T, CommInit>) {
+            state_->inits.heard(m, *process, now_ns);
+          } else if constexpr (std::is_same_v<T, Metrics>) {
+            ProcessTable::metrics(*process, m, now_ns);
+          } else if constexpr (std::is_same_v<T, NetQueues>) {
+            ProcessTable::net_queues(*process, m, now_ns);
+          } else if constexpr (std::is_same_v<T, ControlState>) {
+            ProcessTable::control(*process, m);
           } else if (State::Watch* w = state_->watch(m.comm)) {
-            if constexpr (std::is_same_v<T, CommUp>) w->comm.up(m, *process, now_ns);
+            if constexpr (std::is_same_v<T, CommUp>) {
+              w->comm.up(m, *process, now_ns);
+              state_->inits.up(m, *process, now_ns);
+            }
             if constexpr (std::is_same_v<T, CommDown>) w->comm.down(m, *process, now_ns);
             if constexpr (std::is_same_v<T, Rounds>) w->comm.rounds(m, *process, now_ns);
+            if constexpr (std::is_same_v<T, P2pRounds>) w->comm.p2p_rounds(m, *process, now_ns);
             if constexpr (std::is_same_v<T, InFlight>) w->comm.in_flight(m, *process, now_ns);
           }
         },
@@ -355,6 +456,7 @@ std::vector<Incident> Analyzer::advance(Nanoseconds now_ns) {
     s.look_for_hang(*w, now_ns);
   }
   s.settle_hangs(now_ns);
+  s.look_at_inits(now_ns);
   s.forget(now_ns);
   return s.book.take_changed();
 }
@@ -373,6 +475,8 @@ StatusView Analyzer::status(Nanoseconds now_ns) const {
     s.entered_max = c.entered_max();
     s.completed_min = c.completed_min();
     s.rounds = c.history().rounds();
+    s.replays = c.replays().rounds();
+    s.parent = c.parent();
     s.in_flight = c.ranks_in_flight() > 0;
     Nanoseconds oldest_ns = 0;
     for (const RankModel& r : c.ranks()) {
@@ -391,9 +495,20 @@ StatusView Analyzer::status(Nanoseconds now_ns) const {
       rank.moved_age_ns = now_ns - r.moved_ns;
       rank.up = r.up && !r.down;
       rank.process_state = r.process->state;
+      rank.watched = !r.not_watched && !r.process->probe_stopped;
+      rank.p2p_in_flight = std::max<uint32_t>(r.last.p2p_total, static_cast<uint32_t>(r.last.p2p.size()));
+      if (!r.last.p2p.empty())
+        rank.p2p_age_ns = static_cast<Nanoseconds>(r.last.p2p.front().enter_age_ms) * ns_per_ms + (now_ns - r.sampled_ns);
+      rank.p2p_rounds = r.p2p_rounds;
+      for (const InFlightOp& o : r.last.operations)
+        if (o.replay != 0 && o.begun && rank.replay == RoundKey{}) rank.replay = o.key();
+      s.p2p_in_flight += rank.p2p_in_flight;
+      s.p2p_rounds += rank.p2p_rounds;
+      s.p2p_age_ns = std::max(s.p2p_age_ns, rank.p2p_age_ns);
+      s.ranks_not_watched += rank.watched ? 0 : 1;
       s.ranks.push_back(std::move(rank));
       if (!r.in_flight()) continue;
-      const OpSeq oldest{r.completed.value + 1};
+      const OpSeq oldest = r.oldest_in_flight();
       if (s.oldest_op == OpSeq{} || oldest < s.oldest_op) s.oldest_op = oldest, oldest_ns = 0;
       if (oldest != s.oldest_op) continue;
       for (const InFlightOp& o : r.last.operations)
@@ -415,8 +530,13 @@ StatusView Analyzer::status(Nanoseconds now_ns) const {
     s.batches = p->batches;
     s.lost_batches = p->lost_batches();
     s.health = p->health;
+    s.metrics = p->metrics;
+    s.net_queues = p->net_queues;
+    s.control = p->control;
+    s.probe_stopped = p->probe_stopped;
     view.processes.push_back(std::move(s));
   }
+  for (const auto& [key, making] : state_->inits.all()) view.inits.push_back(init_status(key, making, now_ns));
   return view;
 }
 

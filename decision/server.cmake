@@ -25,6 +25,7 @@ add_library(ccld_server STATIC
   server/host_port.cc
   server/http_api.cc
   server/serve.cc
+  server/tune.cc
   server/verdict_writer.cc)
 target_compile_features(ccld_server PUBLIC cxx_std_20)
 target_compile_definitions(ccld_server PUBLIC CCLD_VERSION="${PROJECT_VERSION}")
@@ -38,10 +39,15 @@ add_executable(ccld
   cli/command.cc
   cli/explain_command.cc
   cli/frames_command.cc
+  cli/frames_json.cc
+  cli/frames_report.cc
+  cli/frames_text.cc
   cli/main.cc
   cli/serve_command.cc
   cli/service_client.cc
   cli/settings_command.cc
-  cli/status_command.cc)
+  cli/status_command.cc
+  cli/tune_command.cc
+  cli/tune_local.cc)
 target_link_libraries(ccld PRIVATE ccld_server ccld_options PkgConfig::CCLD_HTTPLIB CLI11::CLI11)
 set_target_properties(ccld PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)

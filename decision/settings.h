@@ -29,6 +29,7 @@ struct Settings {
   double hang_confirm_s = 300;
   double hang_warmup_suspect_s = 60;
   double barrier_hang_suspect_s = 60;
+  double p2p_hang_suspect_s = 60;
   uint64_t barrier_bytes_max = 4;
   double hard_evidence_s = 1;
   double frozen_s = 10;

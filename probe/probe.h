@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "schemas/abi/frame.h"
+#include "schemas/abi/process.h"
 
 namespace ccld::probe {
 
@@ -31,6 +32,13 @@ void set_log(Log);
 // False when NCCL_PROBE_ENABLE=0: then nothing else of the probe does anything.
 bool enabled();
 
+// ---- communicators that are being made ----------------------------------------------------------------------------
+
+// `comm_hash` is equal on all ranks that take part. Returns the number of the making (from 1), 0 when disabled. Any thread.
+uint64_t init_entered(uint64_t comm_hash, int rank, int rank_count, int cuda_device);
+// Further stages of that making; 0 is ignored. `result` is NCCL's, of a failure; `comm_number` is that of the frame, 0: none.
+void init_reached(uint64_t making, abi::InitStage, int result, uint32_t comm_number);
+
 struct Comm;  // one communicator as the probe sees it
 
 struct CommSetup {
@@ -42,6 +50,9 @@ struct CommSetup {
 };
 // Creates the frame file and maps it. nullptr: disabled or not possible (warned once).
 Comm* comm_create(const CommSetup&);
+// A communicator lives without a frame because its owner could not use it (metric agent_comms_unwatched; comm_create counts
+// its own failures).
+void comm_unwatched();
 // The mapping, to be registered with CUDA as mapped pinned memory.
 void* frame_memory(const Comm*);
 size_t frame_size(const Comm*);
@@ -66,15 +77,22 @@ struct CommIdentity {
   std::string host;            // NCCL_HOSTID or the host name
   std::string comm_name;
   std::vector<ChannelTopology> channels;
+  uint64_t parent_uid = 0;     // see abi::FrameIdentity
+  // What NCCL says of the communicator now; called by the diagnostic thread until comm_end returns. May be null.
+  abi::CommState (*current_state)(const void* context) = nullptr;
+  const void* state_context = nullptr;
 };
 void comm_ready(Comm*, const CommIdentity&);
 
-// 64-bit identity of a communicator that all its members compute alike without talking: NCCL's hash is not unique.
+// 64-bit identity of a communicator that all its members compute alike without talking: NCCL's hash is not unique. Neither
+// are hash and members together: a communicator may be shrunk twice to the same members. So the k-th communicator of a
+// rank with the same hash and members gets a k of its own; every member has been in all of them, and counts alike. Each call
+// counts. Remembered are the newest 4096 pairs of hash and members; a pair that comes again after that starts anew.
 struct MemberId {
   uint64_t host_hash, pid_hash;
   int64_t bus_id;
 };
-uint64_t comm_uid(uint64_t comm_hash, const MemberId* members, size_t member_count);
+uint64_t comm_uid(uint64_t comm_hash, const MemberId* members, size_t member_count, int rank);
 
 // A connection that goes through a network device, for the topology message. Any thread, before or after comm_ready.
 void net_connection(Comm*, abi::Direction, int channel, int peer, int net_device, const char* net_name);
@@ -96,17 +114,44 @@ struct Operation {
   uint64_t count;
 };
 // A collective call was accepted: returns its op_seq (from 1), 0 if `comm` is null.
+// While the probe is stopped the call is numbered, so that ranks agree afterwards, but not recorded.
 uint64_t operation_entered(Comm*, const Operation&);
-// Send or Recv was accepted.
-void p2p_entered(Comm*);
+struct PointToPoint {
+  abi::Direction direction;
+  abi::Datatype datatype;
+  uint8_t flags;               // abi::OpFlag
+  int32_t peer;
+  uint64_t bytes;
+};
+// A Send or Recv call was accepted: returns the number of the call on this communicator (from 1), 0 if it is not recorded.
+uint64_t p2p_entered(Comm*, const PointToPoint&);
+// The calls turned out to be recorded into a CUDA graph. 0 is ignored.
+void operation_captured(Comm*, uint64_t op_seq);
+void p2p_captured(Comm*, uint64_t call);
 
-// A kernel is about to be launched: returns its token (never 0), 0 if `comm` is null.
-uint32_t plan_begins(Comm*);
-// Operation `op_seq` is carried by kernel `plan`.
-void operation_planned(Comm*, uint64_t op_seq, uint32_t plan, abi::Algorithm, abi::Protocol, unsigned channel_count,
-                       uint64_t channel_mask);
-// The kernel was handed to CUDA (or was not: `launched` false).
-void plan_launched(Comm*, uint32_t plan, bool launched);
+struct Plan {
+  uint32_t token = 0;          // never 0 for a kernel that is watched
+  uint32_t replay_slot = 0;    // 1 to replay_slots_max; 0: not captured, or no slot left
+};
+// A kernel is about to be launched, or to be recorded into a graph.
+Plan plan_begins(Comm*, bool captured);
+
+struct PlanShape {
+  abi::Algorithm algorithm;
+  abi::Protocol protocol;
+  unsigned channel_count;
+  uint64_t channel_mask;
+  uint8_t signals;             // abi::Signal
+};
+// Operation `op_seq` (call `call`) is carried by kernel `plan`.
+void operation_planned(Comm*, uint64_t op_seq, const Plan&, const PlanShape&);
+void p2p_planned(Comm*, uint64_t call, const Plan&, const PlanShape&);
+// Nothing runs for `call`. 0 is ignored.
+void p2p_dropped(Comm*, uint64_t call);
+// Some of the signals that were promised for `plan` cannot be given after all. Before plan_launched.
+void plan_loses_signals(Comm*, const Plan&, uint8_t signals);
+// The kernel was handed to CUDA, or to the graph (or was not: `launched` false).
+void plan_launched(Comm*, const Plan&, bool launched);
 
 // ---- proxy progress thread -------------------------------------------------------------------------------------
 
@@ -120,5 +165,20 @@ struct ProxySteps {
   uint64_t base, posted, received, transmitted, done, step_count;  // absolute connection steps
 };
 void proxy_visited(Comm*, const ProxySteps&);
+
+// ---- network progress: the thread that posts and polls ---------------------------------------------------------------
+
+// One queue of a network device, found once and kept by the caller. nullptr: not watched (and counted). Any thread.
+struct NetQueue;
+NetQueue* net_queue(abi::NetKind, uint64_t queue, uint32_t number, int device, const char* device_name);
+// Work requests that will be signalled were handed to the device; sockets: bytes that were asked to be sent.
+void net_posted(NetQueue*, abi::Direction, uint32_t requests, uint64_t bytes);
+// Completions; sockets: bytes that were taken by the kernel. `failed`: with an error status. A completion of a send does
+// not say how many bytes it completed: with net_bytes_as_posted the queue remembers what was posted for it (completions
+// come in the order of the posts).
+constexpr uint64_t net_bytes_as_posted = ~uint64_t{0};
+void net_completed(NetQueue*, abi::Direction, uint32_t requests, uint64_t bytes, bool failed);
+// The queue is destroyed.
+void net_queue_closed(NetQueue*);
 
 }  // namespace ccld::probe

@@ -36,8 +36,13 @@ const Row table[] = {
      "Folder of the probing frames; it should be in memory and private to the machine."},
     {"NCCL_PROBE_SAMPLE_US", &Settings::sample_us, "1000", 100, 1000000, Text::any,
      "Time between two samples while an operation is in flight (the paper's 1 ms)."},
+    {"NCCL_PROBE_BUDGET_PPM", &Settings::budget_ppm, "3000", 0, 1000000, Text::any,
+     "Processor time that the diagnostic thread may use, in millionths of one core: 3000 is 0.3 %. Sampling slows down to "
+     "stay within it. 0: no budget."},
     {"NCCL_PROBE_IDLE_MS", &Settings::idle_ms, "20", 1, 1000, Text::any,
-     "Longest time between two samples while nothing is in flight: a new operation is noticed at most that late."},
+     "Longest time between two samples soon after something was in flight: a new operation is noticed at most that late."},
+    {"NCCL_PROBE_REST_MS", &Settings::rest_ms, "1000", 1, 1000, Text::any,
+     "Longest sleep once nothing has been in flight for a few seconds; a new operation then wakes the thread."},
     {"NCCL_PROBE_FLUSH_MS", &Settings::flush_ms, "100", 1, 10000, Text::any,
      "Finished rounds are sent that often, batched."},
     {"NCCL_PROBE_HEARTBEAT_MS", &Settings::heartbeat_ms, "1000", 100, 60000, Text::any,
@@ -56,6 +61,8 @@ const Row table[] = {
      "How often the states of the other processes of the job on this machine are read."},
     {"NCCL_PROBE_STALE_KEEP_S", &Settings::stale_keep_s, "600", 0, 604800, Text::any,
      "How long the frame of a killed process is kept for `ccld frames` before a living process removes it."},
+    {"NCCL_PROBE_HEALTH_MS", &Settings::health_ms, "1000", 0, 60000, Text::any,
+     "How often the process, its host, GPUs and network ports are looked at (costly sources less often). 0: never."},
 };
 
 std::string accepted(const Row& row) {

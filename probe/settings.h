@@ -22,7 +22,9 @@ struct Settings {
   std::string job;
   std::string frames_dir;
   int64_t sample_us = 0;
+  int64_t budget_ppm = 0;
   int64_t idle_ms = 0;
+  int64_t rest_ms = 0;
   int64_t flush_ms = 0;
   int64_t heartbeat_ms = 0;
   int64_t late_ms = 0;
@@ -32,6 +34,7 @@ struct Settings {
   int64_t linger_ms = 0;
   int64_t siblings_ms = 0;
   int64_t stale_keep_s = 0;
+  int64_t health_ms = 0;
 };
 
 // Value of an environment variable, nullptr if it is not set.

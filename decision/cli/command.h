@@ -19,5 +19,6 @@ void add_serve_command(CLI::App&);
 void add_status_command(CLI::App&);
 void add_explain_command(CLI::App&);
 void add_settings_command(CLI::App&);
+void add_tune_command(CLI::App&);
 
 }  // namespace ccld::decision

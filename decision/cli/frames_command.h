@@ -1,10 +1,11 @@
-// `ccld frames`: prints the probing frames of the processes on this host, also of one that is stopped or was killed.
+// `ccld frames`: prints the probing frames and process files of this host, also of a process that is stopped or was
+// killed.
 //
 // Contract
 //   Reads the files only (`clean` removes those of processes that are gone). Every frame is looked at twice, with
 //   `pause` between, to see what moves. A file that cannot be read, or was written by another major version of the
-//   probe, is one line of `errors`; the others are shown. Needs no service and knows nothing of the rest of the
-//   decision service.
+//   probe, or belongs to another user, is one line of `errors`; the others are shown. Needs no service and knows
+//   nothing of the rest of the decision service.
 //
 // Threads: any. (Paper, section 5.1: the probing frame.)
 #pragma once
@@ -26,7 +27,8 @@ struct FramesOptions {
   std::vector<uint32_t> pids;  // empty: all
   bool all = false;            // details of communicators with nothing in flight too
   bool json = false;
-  bool clean = false;  // remove the frames of processes that are gone
+  double watch_s = 0;  // > 0: the command looks again and again
+  bool clean = false;  // remove the files of processes that are gone
   std::function<void()> pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };
 };
 

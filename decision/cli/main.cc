@@ -17,6 +17,7 @@ int run(int argc, char** argv) {
   add_status_command(app);
   add_explain_command(app);
   add_settings_command(app);
+  add_tune_command(app);
   add_frames_command(app);
   try {
     app.parse(argc, argv);

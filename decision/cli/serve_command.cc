@@ -57,6 +57,7 @@ void add_serve_command(CLI::App& app) {
   for (const Flag& flag : flags) {
     command->add_option(std::string("--") + flag.name, values->options.*flag.value, flag.help)->type_name(flag.type)->capture_default_str();
   }
+  command->add_flag("--allow-remote-tune", values->options.allow_remote_tune, "accept requests to tune probes from other hosts too");
   command->add_option("--set", values->settings, "a setting, may be repeated; `ccld settings` lists them")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);

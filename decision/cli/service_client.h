@@ -13,5 +13,7 @@ constexpr char default_service_url[] = "http://127.0.0.1:5580";
 constexpr char service_url_variable[] = "CCLD_HTTP";
 
 absl::StatusOr<report::Json> ask_service(const std::string& url, const std::string& path);
+// Errors: InvalidArgument with the service's own words for a request it refuses, PermissionDenied likewise.
+absl::StatusOr<report::Json> tell_service(const std::string& url, const std::string& path, const report::Json& request);
 
 }  // namespace ccld::decision

@@ -9,6 +9,10 @@ namespace {
 constexpr Nanoseconds look_after_ns = 200 * ns_per_ms;
 constexpr Nanoseconds look_every_ns = 100 * ns_per_ms;
 
+bool is_warmup(const HangView& view, const Settings& s) {
+  return (view.replay != 0 ? view.replay : view.op.value) <= s.warmup_rounds;
+}
+
 // Hard evidence needs a look earlier than suspicion does.
 bool process_evidence(const HangView& view) {
   for (const RankProgress& p : view.ranks) {
@@ -22,7 +26,10 @@ bool process_evidence(const HangView& view) {
 
 Nanoseconds HangDetector::threshold_ns(const Communicator& comm, const HangView& view, const Settings& s) const {
   double base_s = s.hang_suspect_s;
-  if (view.op.value <= s.warmup_rounds)
+  // Where steps are not seen, only time tells, as in the paper.
+  if (!view.measured)
+    base_s = std::max(base_s, s.hang_confirm_s);
+  else if (is_warmup(view, s))
     base_s = std::max(base_s, s.hang_warmup_suspect_s);
   else if (comm.is_barrier(view.signature, false))
     base_s = std::max(base_s, s.barrier_hang_suspect_s);
@@ -38,13 +45,14 @@ std::optional<HangView> HangDetector::check(const Communicator& comm, const Proc
     pause_ns_ = 0;
     seen_moved_ns_ = comm.moved_ns();
   }
-  if (comm.ranks_in_flight() == 0 || now_ns - comm.moved_ns() < look_after_ns || now_ns - looked_ns_ < look_every_ns)
+  const bool idle = comm.ranks_in_flight() == 0 && comm.ranks_in_replay() == 0;
+  if (idle || now_ns - comm.moved_ns() < look_after_ns || now_ns - looked_ns_ < look_every_ns)
     return std::nullopt;
   looked_ns_ = now_ns;
   std::optional<HangView> view = view_hang(comm, processes);
   if (!view) return std::nullopt;
   pause_ns_ = std::max(pause_ns_, view->stall_ns);
-  pause_is_warmup_ = view->op.value <= s.warmup_rounds;
+  pause_is_warmup_ = is_warmup(*view, s);
   const Nanoseconds threshold = threshold_ns(comm, *view, s);
   if (view->stall_ns >= threshold) {
     view->overdue = view->stall_ns >= std::max(seconds_to_ns(s.hang_confirm_s), 2 * threshold);
@@ -66,7 +74,7 @@ std::optional<HangView> HangDetector::check_paper(const Communicator& comm, cons
   for (const RankModel& r : comm.ranks()) {
     if (!r.in_flight()) continue;
     for (const InFlightOp& o : r.last.operations) {
-      if (o.op != view->op) continue;
+      if (o.key() != view->key() || o.replay != 0) continue;  // the ages of replays are those of the capture
       const Nanoseconds duration_ns = static_cast<Nanoseconds>(o.enter_age_ms) * ns_per_ms + (now_ns - r.sampled_ns);
       if (duration_ns >= seconds_to_ns(s.hang_confirm_s)) return view;
     }

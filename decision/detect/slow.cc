@@ -289,7 +289,10 @@ void SlowDetector::add(const Communicator& comm, const RoundEntry& e, Nanosecond
   if (!comparable(comm, e)) return;
   const Signature& s = *e.signature();
   if (comm.is_barrier(s, settings_.rules == RuleSet::paper)) return;
-  KindBaseline* b = baselines_.of(kind_of(s));
+  RoundKind kind = kind_of(s);
+  kind.replayed = e.replay != 0;
+  for (const RoundCell& c : e.cells) kind.kernel_operations = std::max(kind.kernel_operations, c.kernel_operations);
+  KindBaseline* b = baselines_.of(kind);
   if (!b || ++b->seen <= settings_.warmup_rounds) return;
   const RoundParts p = take_apart(e);
   const auto edges = match_links(comm, e);

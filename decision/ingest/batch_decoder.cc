@@ -17,7 +17,10 @@ namespace {
 constexpr char reason_url[] = "ccld/reject_reason";
 constexpr char key_url[] = "ccld/reject_key";
 
-constexpr uint32_t comm_state_max = static_cast<uint32_t>(abi::CommState::aborted);
+constexpr uint32_t comm_state_max = static_cast<uint32_t>(abi::CommState::init_failed);
+constexpr uint8_t init_stage_max = static_cast<uint8_t>(abi::InitStage::failed);
+constexpr uint32_t net_kind_max = static_cast<uint32_t>(abi::NetKind::socket);
+constexpr uint32_t log_max = static_cast<uint32_t>(abi::LogVerbosity::trace);
 constexpr uint8_t direction_max = static_cast<uint8_t>(abi::Direction::send);
 constexpr uint8_t wait_kind_max = static_cast<uint8_t>(abi::WaitKind::credit);
 
@@ -166,6 +169,7 @@ bool decode(Decoder& d, const wire::CommUp& in, CommUp& out) {
   out.local_rank = in.local_rank();
   out.cuda_device = in.cuda_device();
   out.mode = in.mode();
+  out.parent = CommUid(in.parent_uid());
   out.channels.resize(length(in.channels()));
   for (size_t i = 0; i < out.channels.size(); ++i) {
     if (!decode(d, *in.channels()->Get(i), in.rank_count(), out.channels[i])) return false;
@@ -209,11 +213,33 @@ bool decode(Decoder& d, const wire::LinkStages& in, LinkStages& out) {
          d.group("LinkStages.group", in.group());
 }
 
-// A column must be as long as `op_seq`.
+bool decode(Decoder& d, const wire::CommInit& in, CommInit& out) {
+  out.comm_hash = in.comm_hash();
+  out.rank = Rank(in.rank());
+  out.rank_count = in.rank_count();
+  out.stage = static_cast<abi::InitStage>(in.stage());
+  out.stage_age_ms = in.stage_age_ms();
+  out.enter_age_ms = in.enter_age_ms();
+  out.result = in.result();
+  out.cuda_device = in.cuda_device();
+  out.number = in.number();
+  return d.within("CommInit.rank_count", in.rank_count(), 1, rank_count_max) &&
+         d.within("CommInit.rank", in.rank(), 0, in.rank_count() - 1) &&
+         d.within<uint8_t>("CommInit.stage", in.stage(), 0, init_stage_max) &&
+         d.within("CommInit.cuda_device", in.cuda_device(), -1, cuda_devices_max - 1);
+}
+
+// A column must be as long as the first one.
 template <class T>
-bool column(Decoder& d, const char* field, const flatbuffers::Vector<T>* v, size_t rows) {
-  if (length(v) != rows) return d.fail(field, absl::StrCat("has ", length(v), " rows, op_seq has ", rows));
+bool column(Decoder& d, const char* field, const flatbuffers::Vector<T>* v, size_t rows, const char* first = "op_seq") {
+  if (length(v) != rows) return d.fail(field, absl::StrCat("has ", length(v), " rows, ", first, " has ", rows));
   return d.vector(field, v, rounds_per_message_max);
+}
+
+// One that may be absent.
+template <class T>
+bool optional_column(Decoder& d, const char* field, const flatbuffers::Vector<T>* v, size_t rows) {
+  return v == nullptr || column(d, field, v, rows);
 }
 
 bool decode_rows(Decoder& d, const wire::Rounds& in, Rounds& out) {
@@ -228,12 +254,16 @@ bool decode_rows(Decoder& d, const wire::Rounds& in, Rounds& out) {
     const uint64_t op_seq = in.op_seq()->Get(i);
     const uint16_t signature = in.signature_index()->Get(i);
     if (!d.op_seq("Rounds.op_seq", op_seq)) return false;
-    if (op_seq < op_seq_last) return d.fail("Rounds.op_seq", "is not in order");
+    const uint32_t replay = in.replay() == nullptr ? 0 : in.replay()->Get(i);
+    // A graph is replayed long after its operations were called: only calls are in order.
+    if (replay == 0 && op_seq < op_seq_last) return d.fail("Rounds.op_seq", "is not in order");
     if (signature >= signatures.size()) {
       return d.fail("Rounds.signature_index", absl::StrCat("is ", signature, ", there are ", signatures.size(), " signatures"));
     }
-    op_seq_last = op_seq;
+    if (replay == 0) op_seq_last = op_seq;
     round.op = OpSeq(op_seq);
+    round.replay = replay;
+    if (in.signals() != nullptr) round.signals = in.signals()->Get(i);
     round.signature = signatures[signature];
     round.enter_monotonic_ns = in.enter_monotonic_ns()->Get(i);
     round.launch_monotonic_ns = in.launch_monotonic_ns()->Get(i);
@@ -269,7 +299,8 @@ bool decode(Decoder& d, const wire::Rounds& in, Rounds& out) {
       !column(d, "Rounds.send_steps", in.send_steps(), rows) || !column(d, "Rounds.recv_steps", in.recv_steps(), rows) ||
       !column(d, "Rounds.send_changes", in.send_changes(), rows) ||
       !column(d, "Rounds.recv_changes", in.recv_changes(), rows) || !column(d, "Rounds.samples", in.samples(), rows) ||
-      !column(d, "Rounds.flags", in.flags(), rows)) {
+      !column(d, "Rounds.flags", in.flags(), rows) || !optional_column(d, "Rounds.replay", in.replay(), rows) ||
+      !optional_column(d, "Rounds.signals", in.signals(), rows)) {
     return false;
   }
   out.comm = CommUid(in.comm_uid());
@@ -278,6 +309,50 @@ bool decode(Decoder& d, const wire::Rounds& in, Rounds& out) {
   out.links.resize(length(in.links()));
   for (size_t i = 0; i < out.links.size(); ++i) {
     if (!decode(d, *in.links()->Get(i), out.links[i])) return false;
+  }
+  return true;
+}
+
+bool decode(Decoder& d, const wire::P2pRounds& in, P2pRounds& out) {
+  const size_t rows = length(in.peer());
+  const auto same = [&](const char* field, const auto* v) { return column(d, field, v, rows, "peer"); };
+  if (!d.comm("P2pRounds.comm_uid", in.comm_uid()) || !d.rank("P2pRounds.rank", in.rank()) ||
+      !d.vector("P2pRounds.peer", in.peer(), rounds_per_message_max) || !same("P2pRounds.direction", in.direction()) ||
+      !same("P2pRounds.pair_seq", in.pair_seq()) || !same("P2pRounds.bytes", in.bytes()) ||
+      !same("P2pRounds.enter_monotonic_ns", in.enter_monotonic_ns()) ||
+      !same("P2pRounds.launch_monotonic_ns", in.launch_monotonic_ns()) ||
+      !same("P2pRounds.begin_device_ns", in.begin_device_ns()) || !same("P2pRounds.end_device_ns", in.end_device_ns()) ||
+      !same("P2pRounds.flags", in.flags()) || !same("P2pRounds.replay", in.replay()) ||
+      !same("P2pRounds.plan", in.plan()) || !optional_column(d, "P2pRounds.send_steps", in.send_steps(), rows) ||
+      !optional_column(d, "P2pRounds.recv_steps", in.recv_steps(), rows)) {
+    return false;
+  }
+  out.comm = CommUid(in.comm_uid());
+  out.rank = Rank(in.rank());
+  out.rounds.resize(rows);
+  for (size_t i = 0; i < rows; ++i) {
+    P2pRound& round = out.rounds[i];
+    round.peer = Rank(in.peer()->Get(i));
+    round.direction = static_cast<abi::Direction>(in.direction()->Get(i));
+    round.pair_seq = in.pair_seq()->Get(i);
+    round.bytes = in.bytes()->Get(i);
+    round.enter_monotonic_ns = in.enter_monotonic_ns()->Get(i);
+    round.launch_monotonic_ns = in.launch_monotonic_ns()->Get(i);
+    round.begin_device_ns = in.begin_device_ns()->Get(i);
+    round.end_device_ns = in.end_device_ns()->Get(i);
+    round.flags = in.flags()->Get(i);
+    round.replay = in.replay()->Get(i);
+    round.plan = in.plan()->Get(i);
+    if (in.send_steps() != nullptr) round.send_steps = in.send_steps()->Get(i);
+    if (in.recv_steps() != nullptr) round.recv_steps = in.recv_steps()->Get(i);
+    if (!d.rank("P2pRounds.peer", round.peer.value) || !d.direction("P2pRounds.direction", in.direction()->Get(i)) ||
+        !d.op_seq("P2pRounds.pair_seq", round.pair_seq) ||
+        !d.time("P2pRounds.enter_monotonic_ns", round.enter_monotonic_ns) ||
+        !d.time("P2pRounds.launch_monotonic_ns", round.launch_monotonic_ns) ||
+        !d.time("P2pRounds.begin_device_ns", round.begin_device_ns) ||
+        !d.time("P2pRounds.end_device_ns", round.end_device_ns)) {
+      return false;
+    }
   }
   return true;
 }
@@ -335,6 +410,8 @@ bool decode(Decoder& d, const wire::InFlightOp& in, InFlightOp& out) {
   out.launch_age_ms = in.launch_age_ms();
   out.launched = in.launched();
   out.begun = in.begun();
+  out.replay = in.replay();
+  out.signals = in.signals();
   out.channels.resize(length(in.channels()));
   for (size_t i = 0; i < out.channels.size(); ++i) {
     const wire::ChannelState& from = *in.channels()->Get(i);
@@ -352,6 +429,24 @@ bool decode(Decoder& d, const wire::InFlightOp& in, InFlightOp& out) {
   return true;
 }
 
+bool decode(Decoder& d, const wire::P2pInFlight& in, P2pCall& out) {
+  out.call = in.call();
+  out.pair_seq = in.pair_seq();
+  out.bytes = in.bytes();
+  out.peer = Rank(in.peer());
+  out.plan = in.plan();
+  out.enter_age_ms = in.enter_age_ms();
+  out.launch_age_ms = in.launch_age_ms();
+  out.replay = in.replay();
+  out.direction = static_cast<abi::Direction>(in.direction());
+  out.launched = in.launched() != 0;
+  out.begun = in.begun() != 0;
+  out.flags = in.flags();
+  out.signals = in.signals();
+  return d.op_seq("P2pInFlight.call", in.call()) && d.op_seq("P2pInFlight.pair_seq", in.pair_seq()) &&
+         d.rank("P2pInFlight.peer", in.peer()) && d.direction("P2pInFlight.direction", in.direction());
+}
+
 bool decode(Decoder& d, const wire::InFlight& in, InFlight& out) {
   if (!d.comm("InFlight.comm_uid", in.comm_uid()) || !d.rank("InFlight.rank", in.rank()) ||
       !d.time("InFlight.sample_monotonic_ns", in.sample_monotonic_ns()) ||
@@ -361,7 +456,10 @@ bool decode(Decoder& d, const wire::InFlight& in, InFlight& out) {
       !d.vector("InFlight.operations", in.operations(), operations_in_flight_max) ||
       !d.vector("InFlight.lanes", in.lanes(), lanes_max) ||
       !d.vector("InFlight.proxies", in.proxies(), abi::proxies_max) ||
-      !d.within<uint32_t>("InFlight.state", in.state(), 0, comm_state_max)) {
+      !d.within<uint32_t>("InFlight.state", in.state(), 0, comm_state_max) ||
+      !d.vector("InFlight.p2p", in.p2p(), p2p_in_flight_max) ||
+      !d.optional_op_seq("InFlight.entered_p2p", in.entered_p2p()) ||
+      !d.optional_op_seq("InFlight.launched_p2p", in.launched_p2p())) {
     return false;
   }
   out.comm = CommUid(in.comm_uid());
@@ -376,6 +474,16 @@ bool decode(Decoder& d, const wire::InFlight& in, InFlight& out) {
   out.proxy_tick_age_ms = in.proxy_tick_age_ms();
   out.late = in.late();
   out.state = static_cast<abi::CommState>(in.state());
+  out.p2p_total = in.p2p_total();
+  out.entered_p2p = in.entered_p2p();
+  out.launched_p2p = in.launched_p2p();
+  out.kernel_plan = in.kernel_plan();
+  out.kernel_replay = in.kernel_replay();
+  out.stopped = in.stopped();
+  out.p2p.resize(length(in.p2p()));
+  for (size_t i = 0; i < out.p2p.size(); ++i) {
+    if (!decode(d, *in.p2p()->Get(i), out.p2p[i])) return false;
+  }
   out.operations.resize(length(in.operations()));
   for (size_t i = 0; i < out.operations.size(); ++i) {
     if (!decode(d, *in.operations()->Get(i), out.operations[i])) return false;
@@ -414,6 +522,69 @@ bool decode(Decoder& d, const wire::AgentHealth& in, AgentHealth& out) {
   return true;
 }
 
+bool decode(Decoder& d, const wire::Metrics& in, Metrics& out) {
+  if (!d.vector("Metrics.metrics", in.metrics(), metrics_per_message_max)) return false;
+  out.metrics.resize(length(in.metrics()));
+  for (size_t i = 0; i < out.metrics.size(); ++i) {
+    const wire::Metric& from = *in.metrics()->Get(i);
+    Metric& to = out.metrics[i];
+    if (from.id() == 0) return d.fail("Metric.id", "is 0");
+    if (!d.text("Metric.instance", from.instance(), to.instance)) return false;
+    to.id = static_cast<abi::MetricId>(from.id());
+    to.value = from.value();
+  }
+  return true;
+}
+
+bool decode(Decoder& d, const wire::NetQueues& in, NetQueues& out) {
+  if (!d.vector("NetQueues.queues", in.queues(), net_queues_max) ||
+      !d.vector("NetQueues.device_names", in.device_names(), net_devices_max)) {
+    return false;
+  }
+  std::vector<std::string> names(length(in.device_names()));
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!d.text("NetQueues.device_names", in.device_names()->Get(i), names[i])) return false;
+  }
+  out.queues.resize(length(in.queues()));
+  for (size_t i = 0; i < out.queues.size(); ++i) {
+    const wire::NetProgress& from = *in.queues()->Get(i);
+    NetQueue& to = out.queues[i];
+    if (!d.net_device("NetProgress.device", from.device()) ||
+        !d.within<uint32_t>("NetProgress.kind", from.kind(), 0, net_kind_max)) {
+      return false;
+    }
+    to.queue = from.queue();
+    to.in_flight = from.in_flight();
+    to.send_posted = from.send_posted();
+    to.send_completed = from.send_completed();
+    to.window_bytes = from.window_bytes();
+    to.recv_in_flight = from.recv_in_flight();
+    to.errors = from.errors();
+    to.device = from.device();
+    to.number = from.number();
+    to.window_ms = from.window_ms();
+    to.post_age_ms = from.post_age_ms();
+    to.complete_age_ms = from.complete_age_ms();
+    to.kind = static_cast<abi::NetKind>(from.kind());
+    if (to.device >= 0 && static_cast<size_t>(to.device) < names.size()) to.device_name = names[static_cast<size_t>(to.device)];
+  }
+  return true;
+}
+
+bool decode(Decoder& d, const wire::ControlState& in, ControlState& out) {
+  out.sequence = in.sequence();
+  out.refused_fields = in.refused_fields();
+  out.running = in.running();
+  out.sample_us = in.sample_us();
+  out.log = in.log();
+  out.budget_ppm = in.budget_ppm();
+  out.period_us = in.period_us();
+  return d.within<uint32_t>("ControlState.sample_us", in.sample_us(), 0, rate_us_max) &&
+         d.within<uint32_t>("ControlState.log", in.log(), 0, log_max) &&
+         d.within<uint32_t>("ControlState.budget_ppm", in.budget_ppm(), 0, parts_per_million) &&
+         d.text("ControlState.endpoint", in.endpoint(), out.endpoint);
+}
+
 template <class Wire, class Model>
 bool append(Decoder& d, const Wire* in, std::vector<Payload>& out) {
   Model model;
@@ -423,6 +594,8 @@ bool append(Decoder& d, const Wire* in, std::vector<Payload>& out) {
 }
 
 bool decode(Decoder& d, const wire::Message& in, Batch& out, DecodeNotes& notes) {
+  // The verifier lets a message name a type and leave the payload out.
+  if (in.payload() == nullptr && in.payload_type() != wire::Payload::NONE) return d.fail("Message.payload", "is missing");
   switch (in.payload_type()) {
     case wire::Payload::CommUp: return append<wire::CommUp, CommUp>(d, in.payload_as_CommUp(), out.payloads);
     case wire::Payload::CommDown: return append<wire::CommDown, CommDown>(d, in.payload_as_CommDown(), out.payloads);
@@ -430,6 +603,12 @@ bool decode(Decoder& d, const wire::Message& in, Batch& out, DecodeNotes& notes)
     case wire::Payload::InFlight: return append<wire::InFlight, InFlight>(d, in.payload_as_InFlight(), out.payloads);
     case wire::Payload::AgentHealth:
       return append<wire::AgentHealth, AgentHealth>(d, in.payload_as_AgentHealth(), out.payloads);
+    case wire::Payload::CommInit: return append<wire::CommInit, CommInit>(d, in.payload_as_CommInit(), out.payloads);
+    case wire::Payload::P2pRounds: return append<wire::P2pRounds, P2pRounds>(d, in.payload_as_P2pRounds(), out.payloads);
+    case wire::Payload::Metrics: return append<wire::Metrics, Metrics>(d, in.payload_as_Metrics(), out.payloads);
+    case wire::Payload::NetQueues: return append<wire::NetQueues, NetQueues>(d, in.payload_as_NetQueues(), out.payloads);
+    case wire::Payload::ControlState:
+      return append<wire::ControlState, ControlState>(d, in.payload_as_ControlState(), out.payloads);
     case wire::Payload::NONE: break;
   }
   ++notes.unknown_payloads;

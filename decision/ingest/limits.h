@@ -6,11 +6,13 @@
 #include <cstdint>
 
 #include "schemas/abi/frame.h"
+#include "schemas/abi/process.h"
 
 namespace ccld::decision::ingest {
 
-// Fields of the schema are only ever appended, so one number covers all compatible senders.
-constexpr uint16_t schema_version_supported = 1;
+// Fields of the schema are only ever appended, so one number covers all compatible senders. 2: a round is named by
+// operation and replay, and steps of one kernel may belong to several operations.
+constexpr uint16_t schema_version_supported = 2;
 
 // A batch of one process for one second is far below 1 MiB; larger ones are cut at the socket, before they are in memory.
 constexpr size_t message_bytes_max = size_t{16} << 20;
@@ -29,6 +31,11 @@ constexpr size_t links_per_message_max = 65536;
 constexpr size_t operations_in_flight_max = 16;    // as the schema says
 constexpr size_t lanes_max = size_t{abi::channels_max} * abi::directions * abi::lanes_per_direction;
 constexpr size_t siblings_max = 4096;
+constexpr size_t p2p_in_flight_max = 64;           // as the schema says
+constexpr size_t metrics_per_message_max = 8192;   // some hundred ids, times the GPUs and ports of one machine
+constexpr size_t net_queues_max = 4096;            // the process file has room for 256
+constexpr uint32_t rate_us_max = 60'000'000;       // time between two samples
+constexpr uint32_t parts_per_million = 1'000'000;
 
 // Instants and durations become signed nanoseconds; half of the range leaves room for sums and differences.
 constexpr uint64_t time_ns_max = uint64_t{1} << 62;
@@ -42,5 +49,7 @@ constexpr size_t processes_tracked_max = size_t{1} << 18;
 static_assert(text_bytes_max < error_text_bytes_max);
 static_assert(verifier_tables_max > 2 * messages_per_batch_max, "a batch at its message limit must pass the verifier");
 static_assert(verifier_tables_max > connections_max + abi::channels_max);
+static_assert(verifier_tables_max > 2 * metrics_per_message_max);
+static_assert(net_queues_max >= abi::nets_max);
 
 }  // namespace ccld::decision::ingest

@@ -23,6 +23,7 @@ absl::StatusOr<TelemetrySocket> TelemetrySocket::open(const std::string& endpoin
     result.socket_.set(zmq::sockopt::rcvhwm, queued_messages_max);
     result.socket_.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(message_bytes_max));
     result.socket_.set(zmq::sockopt::linger, 0);
+    result.socket_.set(zmq::sockopt::router_mandatory, true);
     if (absl::StrContains(endpoint, "tcp://[")) result.socket_.set(zmq::sockopt::ipv6, 1);
     result.socket_.bind(endpoint);
     result.endpoint_ = result.socket_.get(zmq::sockopt::last_endpoint);
@@ -36,15 +37,27 @@ absl::StatusOr<TelemetrySocket> TelemetrySocket::open(const std::string& endpoin
 TelemetrySocket::Received TelemetrySocket::receive(absl::Span<const uint8_t>& bytes) {
   try {
     if (!socket_.recv(message_, zmq::recv_flags::dontwait)) return Received::nothing;
-    bool multipart = false;
+    connection_.assign(message_.data<char>(), message_.size());
+    int parts = 0;
     while (message_.more()) {  // ZeroMQ delivers the parts of a message together
-      multipart = true;
       if (!socket_.recv(message_, zmq::recv_flags::dontwait)) break;
+      ++parts;
     }
+    if (parts == 0) message_.rebuild();  // ROUTER always puts the connection in front: then the batch is empty
     bytes = absl::MakeConstSpan(message_.data<uint8_t>(), message_.size());
-    return multipart ? Received::multipart : Received::message;
+    return parts > 1 ? Received::multipart : Received::message;
   } catch (const zmq::error_t&) {  // EINTR, or the context ends
     return Received::nothing;
+  }
+}
+
+bool TelemetrySocket::send(const std::string& connection, absl::Span<const uint8_t> message) {
+  try {
+    // Mandatory routing: an unknown connection and a full queue are errors at the first part.
+    if (!socket_.send(zmq::buffer(connection), zmq::send_flags::sndmore | zmq::send_flags::dontwait)) return false;
+    return socket_.send(zmq::buffer(message.data(), message.size()), zmq::send_flags::dontwait).has_value();
+  } catch (const zmq::error_t&) {
+    return false;
   }
 }
 

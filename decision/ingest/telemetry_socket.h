@@ -1,4 +1,6 @@
-// The PULL socket that probes push to. Messages beyond message_bytes_max are refused by ZeroMQ before they are in memory.
+// The ROUTER socket that probes connect to (DEALER): batches come in, requests go out to single probes on the connection
+// that their batches came on. A probe's message has one part, in front of which ZeroMQ puts the connection. Messages
+// beyond message_bytes_max are refused by ZeroMQ before they are in memory.
 // Errors: open() names the endpoint. Threads: one; the socket belongs to the thread that opened it.
 #pragma once
 
@@ -21,14 +23,18 @@ class TelemetrySocket {
   enum class Received { nothing, message, multipart };
   // Does not wait. The bytes are valid until the next call.
   Received receive(absl::Span<const uint8_t>& bytes);
+  // Of the newest message.
+  const std::string& connection() const { return connection_; }
+  // Does not wait. False: the connection is gone, or takes nothing any more.
+  bool send(const std::string& connection, absl::Span<const uint8_t> message);
 
  private:
-  TelemetrySocket() : socket_(context_, zmq::socket_type::pull) {}
+  TelemetrySocket() : socket_(context_, zmq::socket_type::router) {}
 
   zmq::context_t context_{1};
   zmq::socket_t socket_;
   zmq::message_t message_;
-  std::string endpoint_;
+  std::string endpoint_, connection_;
 };
 
 }  // namespace ccld::decision::ingest

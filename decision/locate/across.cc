@@ -18,7 +18,7 @@ CommUid waits_on(const StuckComm& c, const absl::flat_hash_map<CommUid, StuckCom
       auto it = stuck.find(m.comm);
       if (it == stuck.end()) continue;
       const RankModel* there = it->second.comm->rank(m.rank);
-      if (!there || !there->in_flight()) continue;
+      if (!there || !there->waiting()) continue;
       // Where it is the culprit itself, it is not stuck for somebody else's sake.
       const auto& culprits = it->second.finding->culprits;
       if (std::any_of(culprits.begin(), culprits.end(), [&](const Culprit& x) { return x.rank == m.rank; })) {

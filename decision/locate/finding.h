@@ -12,7 +12,10 @@ namespace ccld::decision {
 struct Finding {
   FaultClass fault = FaultClass::h1_not_entered;
   OpSeq op;
+  uint32_t replay = 0;  // of `op`, if it was recorded into a graph
   Signature signature;
+  std::string title;  // empty: that of the class
+  RoundKey key() const { return {op, replay}; }
   std::vector<Culprit> culprits;
   std::vector<Rank> candidates;
   std::vector<Rank> victims;

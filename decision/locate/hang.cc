@@ -7,21 +7,25 @@
 #include "decision/locate/walk.h"
 
 namespace ccld::decision {
-namespace {
 
 Life life_of(const RankModel& r, const ProcessTable& processes) {
   if (!r.process) return Life::unknown;
   if (r.state == abi::CommState::aborted) return Life::aborted;
   if (r.process->gone()) return Life::gone;
   if (r.process->stopped()) return Life::stopped;
+  // What its siblings say of the process stays a fact; its own silence does not.
+  if (r.not_watched || r.process->probe_stopped) return Life::not_watched;
+  if (processes.silent(*r.process) && r.process->may_have_left) return Life::not_watched;
   if (processes.silent(*r.process)) return processes.host_silent(*r.process) ? Life::host_silent : Life::silent;
   return Life::well;
 }
 
-// The oldest operation the rank is inside of, by its own snapshot.
-const InFlightOp* find_op(const RankModel& r, OpSeq op) {
+namespace {
+
+// The operation in the rank's own snapshot.
+const InFlightOp* find_op(const RankModel& r, RoundKey key) {
   for (const InFlightOp& o : r.last.operations)
-    if (o.op == op) return &o;
+    if (o.key() == key) return &o;
   return nullptr;
 }
 
@@ -29,8 +33,11 @@ Progress own_progress(const RankModel& r, OpSeq op) {
   if (r.completed >= op) return Progress::done;
   if (r.left()) return Progress::left;
   if (r.entered < op) return Progress::not_called;
-  const InFlightOp* o = find_op(r, op);
+  const InFlightOp* o = find_op(r, {op, 0});
   if (o && o->begun) return Progress::begun;
+  if (o && o->only_captured()) return Progress::unknown;  // it called it, and nothing runs: no word on when it will
+  // Launched by means that do not show when they begin.
+  if (o && o->launched && !o->measures(abi::signal_times | abi::signal_stream)) return Progress::unknown;
   if ((o && o->launched) || r.launched >= op) return Progress::launched;
   return Progress::called;
 }
@@ -42,7 +49,7 @@ std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& v
   for (const RankModel& r : comm.ranks()) {
     const RankProgress& p = view.ranks[r.rank.value];
     if (!r.has_last || !p.reports() || p.progress != Progress::begun) continue;
-    const InFlightOp* o = find_op(r, view.op);
+    const InFlightOp* o = find_op(r, view.key());
     if (!o) continue;
     for (const LaneState& lane : r.last.lanes) {
       if (lane.token != o->plan || lane.peer < 0 || static_cast<size_t>(lane.peer) >= seen.size()) continue;
@@ -62,6 +69,7 @@ std::string life_text(Life life) {
     case Life::host_silent: return "its host is silent";
     case Life::aborted: return "it aborted the communicator";
     case Life::unknown: return "it was never heard of";
+    case Life::not_watched: return "its probe is stopped";
   }
   return "";
 }
@@ -89,6 +97,7 @@ Component absent_component(const RankProgress& p) {
     case Life::unknown: return Component::process;
     case Life::host_silent: return Component::host;
     case Life::aborted: return Component::application;
+    case Life::not_watched:
     case Life::well: break;
   }
   if (p.progress == Progress::launched) return Component::gpu;
@@ -108,6 +117,7 @@ std::string absent_next_step(const RankProgress& p) {
     case Life::unknown: return "Check whether the process lives and can reach the service.";
     case Life::host_silent: return "Check whether the host is up and reachable.";
     case Life::aborted: return "Look in the log of the rank for the error that made it abort.";
+    case Life::not_watched:
     case Life::well: break;
   }
   if (p.progress == Progress::launched)
@@ -141,8 +151,11 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
       const Progress p = view.ranks[r.value].progress;
       if (someone_inside || p <= least || p == Progress::left) named.push_back(r);
     }
-    // All equally far and nobody inside: nobody is singled out.
-    if (!someone_inside && named.size() == view.ranks.size()) {
+    // All that are known are equally far and nobody inside: nobody is singled out.
+    const auto known = static_cast<size_t>(std::count_if(view.ranks.begin(), view.ranks.end(), [](const RankProgress& p) {
+      return p.progress != Progress::unknown;
+    }));
+    if (!someone_inside && named.size() == known) {
       f.candidates = named;
       f.confidence = 0.3;
       f.next_step =
@@ -175,7 +188,7 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
     if (p.progress != Progress::begun && p.progress != Progress::launched && p.progress != Progress::called) continue;
     if (std::find(named.begin(), named.end(), m.rank) != named.end()) continue;
     if (waiting++ < 3) {
-      if (const InFlightOp* o = find_op(m, view.op)) {
+      if (const InFlightOp* o = find_op(m, view.key())) {
         const double since_ms = static_cast<double>(o->enter_age_ms) + (now_ns - m.sampled_ns) / 1e6;
         add_evidence(f, m.rank.value, absl::StrCat("has been in operation ", view.op.value, " for"), since_ms, "ms");
       }
@@ -212,7 +225,54 @@ std::string net_name_of(const Communicator& comm, Rank rank, abi::Direction dire
   return "";
 }
 
+namespace {
+
+// The replay that every rank's newest snapshot shows as begun.
+std::optional<RoundKey> common_replay(const Communicator& comm, const ProcessTable& processes) {
+  if (comm.ranks_in_replay() == 0 || !comm.rank_count_known() || comm.ranks_in_replay() < comm.rank_count())
+    return std::nullopt;
+  for (const InFlightOp& first : comm.ranks().front().last.operations) {
+    if (first.replay == 0 || !first.begun) continue;
+    const bool common = std::all_of(comm.ranks().begin(), comm.ranks().end(), [&](const RankModel& r) {
+      const InFlightOp* o = find_op(r, first.key());
+      return o && o->begun && life_of(r, processes) != Life::not_watched;
+    });
+    if (common) return first.key();
+  }
+  return std::nullopt;
+}
+
+std::optional<HangView> view_replay(const Communicator& comm, const ProcessTable& processes, RoundKey key) {
+  HangView view;
+  view.op = key.op;
+  view.replay = key.replay;
+  view.measured = false;
+  view.ranks.resize(comm.rank_count());
+  Nanoseconds known_up_to = processes.newest_ns();
+  bool any = false;
+  for (const RankModel& r : comm.ranks()) {
+    RankProgress& p = view.ranks[r.rank.value];
+    p.life = life_of(r, processes);
+    p.progress = Progress::begun;
+    p.own_word = true;
+    const InFlightOp* o = find_op(r, key);
+    view.measured |= o->measures(abi::signal_steps);
+    if (view.signature.function == abi::Function::unknown) view.signature = o->signature;
+    if (!p.reports() || processes.newest_ns() - r.sampled_ns > processes.silent_limit_ns()) continue;
+    known_up_to = std::min(known_up_to, r.sampled_ns);
+    any = true;
+  }
+  if (!any) return std::nullopt;
+  view.stall_ns = std::max<Nanoseconds>(0, known_up_to - comm.moved_ns());
+  return view;
+}
+
+}  // namespace
+
 std::optional<HangView> view_hang(const Communicator& comm, const ProcessTable& processes) {
+  if (const std::optional<RoundKey> replay = common_replay(comm, processes)) {
+    if (std::optional<HangView> view = view_replay(comm, processes, *replay)) return view;
+  }
   HangView view;
   view.ranks.resize(comm.rank_count());
   // The oldest operation on a rank whose word counts, and the oldest moment up to which all that talk have been heard.
@@ -226,23 +286,29 @@ std::optional<HangView> view_hang(const Communicator& comm, const ProcessTable& 
     if (outdated) continue;
     known_up_to = std::min(known_up_to, r.in_flight() ? r.sampled_ns : std::max(r.sampled_ns, r.process->heard_ns));
     if (!r.in_flight()) continue;
-    const OpSeq op{r.completed.value + 1};
+    const OpSeq op = r.oldest_in_flight();
     if (!any || op < view.op) view.op = op;
     any = true;
   }
   if (!any) return std::nullopt;
   view.stall_ns = std::max<Nanoseconds>(0, known_up_to - comm.moved_ns());
   view.signature = comm.signature(view.op);
+  bool launched = false, measured = false;
   for (const RankModel& r : comm.ranks()) {
     RankProgress& p = view.ranks[r.rank.value];
-    if (p.life == Life::unknown) continue;
+    if (p.life == Life::unknown || p.life == Life::not_watched) continue;
     p.progress = own_progress(r, view.op);
+    if (const InFlightOp* o = find_op(r, view.key()); o && o->launched) {
+      launched = true;
+      measured |= o->measures(abi::signal_steps);
+    }
     p.own_word = p.reports() || p.progress == Progress::begun || p.progress == Progress::done;
   }
+  view.measured = measured || !launched;
   const std::vector<bool> seen = seen_by_neighbours(comm, view);
   for (size_t r = 0; r < view.ranks.size(); ++r) {
     RankProgress& p = view.ranks[r];
-    if (p.life == Life::well || p.progress == Progress::begun || p.progress == Progress::done) continue;
+    if (p.life == Life::well || p.life == Life::not_watched || p.progress == Progress::begun || p.progress == Progress::done) continue;
     if (seen[r] || comm.begun_by_all() >= view.op) p.progress = Progress::begun;
   }
   return view;

@@ -20,7 +20,7 @@ struct Node {
   friend auto operator<=>(const Node&, const Node&) = default;
 };
 
-enum class EndKind { process, gpu, not_begun, ended, unknown_rank };
+enum class EndKind { process, gpu, not_begun, ended, unknown_rank, not_watched };
 
 struct End {
   EndKind kind;
@@ -60,7 +60,7 @@ class Walk {
   }
   const InFlightOp* op_of(const RankModel& r) const {
     for (const InFlightOp& o : r.last.operations)
-      if (o.op == view_.op) return &o;
+      if (o.key() == view_.key()) return &o;
     return nullptr;
   }
   const ChannelState* channel_of(const RankModel& r, int channel) const {
@@ -161,11 +161,15 @@ class Walk {
     const RankProgress& p = progress(node.rank);
     const RankModel* r = comm_.rank(Rank{node.rank});
     if (p.life == Life::unknown || !r) return End{EndKind::unknown_rank};
+    if (p.life == Life::not_watched) return End{EndKind::not_watched};
     if (!p.reports()) return End{EndKind::process, now_ns_ - r->process->heard_ns};
     if (p.progress == Progress::done) return End{EndKind::ended};
     if (p.progress != Progress::begun || !shows_op(*r)) return End{EndKind::not_begun};
     const ChannelState* c = channel_of(*r, node.channel);
     if (c && c->ended) return End{EndKind::ended};
+    // What it waits for and whether it moves was not measured: no sign of life is no sign of death.
+    constexpr uint8_t needed = abi::signal_steps | abi::signal_waits;
+    if ((op_of(*r)->signals & needed) != needed) return std::nullopt;
     if (c && !c->begun) return End{EndKind::not_begun, static_cast<Nanoseconds>(c->running_age_ms) * ns_per_ms};
     Nanoseconds quiet = c ? static_cast<Nanoseconds>(c->running_age_ms) * ns_per_ms : view_.stall_ns;
     auto it = lanes_.find({node.rank, node.channel});
@@ -203,7 +207,8 @@ class Walk {
       case EndKind::gpu: return 1;
       case EndKind::not_begun: return 2;
       case EndKind::unknown_rank: return 4;
-      case EndKind::ended: return 5;
+      case EndKind::not_watched: return 5;
+      case EndKind::ended: return 6;
     }
     return 9;
   }
@@ -213,6 +218,7 @@ class Walk {
     Finding f;
     f.fault = FaultClass::h3_hardware;
     f.op = view_.op;
+    f.replay = view_.replay;
     f.signature = view_.signature;
     int best = 9;
     for (const auto& [node, end] : ends_) best = std::min(best, priority(end.kind));
@@ -271,12 +277,14 @@ class Walk {
         case EndKind::unknown_rank:
           c = make_culprit(comm_, r, Component::process, "it was never heard of, and others wait for it");
           break;
+        case EndKind::not_watched:
         case EndKind::ended: f.candidates.push_back(r); break;
       }
       add_evidence(f, rank, absl::StrCat("ends the walk", where, "; direct waiters"), static_cast<double>(waiters),
                    "lanes");
-      if (kind != EndKind::ended && kind != EndKind::unknown_rank)
+      if (kind != EndKind::ended && kind != EndKind::unknown_rank && kind != EndKind::not_watched)
         add_evidence(f, rank, absl::StrCat("has not moved", where, " for"), quiet / 1e6, "ms");
+      if (kind == EndKind::not_watched) continue;
       if (kind == EndKind::ended) {
         for (const auto& [node, end] : nodes)
           for (int32_t w : end->waiters) f.candidates.push_back(Rank{w});
@@ -311,6 +319,11 @@ class Walk {
         f.confidence = 0.4;
         f.next_step = "Check that the process runs this library and can reach the service.";
         break;
+      case EndKind::not_watched:
+        f.confidence = 0.2;
+        f.next_step =
+            "The waits lead to a rank whose probe an operator has stopped: start it again (ccld tune running=1) to see on.";
+        break;
       case EndKind::ended:
         f.fault = FaultClass::h2_inconsistent;
         f.confidence = 0.4;
@@ -322,7 +335,8 @@ class Walk {
   }
 
   static EndKind ends_kind(int best) {
-    for (EndKind k : {EndKind::process, EndKind::gpu, EndKind::not_begun, EndKind::unknown_rank, EndKind::ended})
+    for (EndKind k : {EndKind::process, EndKind::gpu, EndKind::not_begun, EndKind::unknown_rank, EndKind::not_watched,
+                      EndKind::ended})
       if (priority(k) == best) return k;
     return EndKind::ended;
   }

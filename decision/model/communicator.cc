@@ -18,7 +18,40 @@ bool needs_everybody(abi::Function f) {
   }
 }
 
+// Calls of distinct peers that one rank is remembered to have ended; a pipeline has a handful, an all-to-all one per rank.
+constexpr size_t p2p_peers_max = 1 << 16;
+
+// How many rows from `first` on describe the same kernel.
+size_t kernel_rows(const std::vector<Round>& rounds, size_t first) {
+  const Round& a = rounds[first];
+  size_t end = first + 1;
+  if ((a.flags & round_shared_kernel) == 0) return 1;
+  while (end < rounds.size() && (rounds[end].flags & round_shared_kernel) != 0 && rounds[end].replay == a.replay &&
+         rounds[end].begin_device_ns == a.begin_device_ns && rounds[end].end_device_ns == a.end_device_ns)
+    ++end;
+  return end - first;
+}
+
 }  // namespace
+
+bool RankModel::in_replay() const {
+  return !down && !not_watched && std::any_of(last.operations.begin(), last.operations.end(), [](const InFlightOp& o) {
+    return o.replay != 0 && o.begun;
+  });
+}
+
+bool RankModel::in_p2p() const {
+  return !down && !not_watched && std::any_of(last.p2p.begin(), last.p2p.end(), [](const P2pCall& c) {
+    return (c.launched || c.begun) && !c.only_captured();
+  });
+}
+
+OpSeq RankModel::oldest_in_flight() const {
+  OpSeq op{completed.value + 1};
+  for (const InFlightOp& o : last.operations)  // oldest first
+    if (o.op == op && o.only_captured()) ++op.value;
+  return op;
+}
 
 RankModel* Communicator::member(Rank rank, ProcessModel& process, Nanoseconds now_ns) {
   if (rank.value < 0 || static_cast<uint64_t>(rank.value) >= settings_.ranks_max) return nullptr;
@@ -41,9 +74,12 @@ RankModel* Communicator::member(Rank rank, ProcessModel& process, Nanoseconds no
   return &r;
 }
 
-void Communicator::recount(RankModel& r, bool was) {
-  const bool is = r.in_flight();
-  ranks_in_flight_ += static_cast<int>(is) - static_cast<int>(was);
+void Communicator::recount(RankModel& r, Busy was) {
+  const Busy is = busy(r);
+  const auto change = [](bool before, bool after) { return static_cast<int>(after) - static_cast<int>(before); };
+  ranks_in_flight_ += change(was.operation, is.operation);
+  ranks_in_replay_ += change(was.replay, is.replay);
+  ranks_in_p2p_ += change(was.p2p, is.p2p);
   entered_max_ = std::max(entered_max_, r.entered);
 }
 
@@ -52,8 +88,9 @@ void Communicator::moved(RankModel& r, Nanoseconds at_ns) {
   moved_ns_ = std::max(moved_ns_, at_ns);
 }
 
-void Communicator::finished(const RankModel&, OpSeq op, const Signature& s) {
-  if (needs_everybody(s.function) && (s.flags & abi::op_no_kernel) == 0) begun_by_all_ = std::max(begun_by_all_, op);
+void Communicator::finished(OpSeq op, const Signature& s) {
+  if (needs_everybody(s.function) && (s.flags & (abi::op_no_kernel | abi::op_captured)) == 0)
+    begun_by_all_ = std::max(begun_by_all_, op);
 }
 
 void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns) {
@@ -67,10 +104,13 @@ void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns
       ranks_.back().rank = Rank{static_cast<int32_t>(ranks_.size()) - 1};
     }
     history_.set_rank_count(rank_count_);
+    replays_.set_rank_count(rank_count_);
   }
   RankModel* r = member(m.rank, process, now_ns);
   if (!r) return;
   if (!m.name.empty()) name_ = m.name;
+  if (m.parent.value != 0) parent_ = m.parent;
+  comm_hash_ = m.comm_hash;
   r->host = m.host.empty() ? process.id.host : m.host;
   r->node = m.node;
   r->local_rank = m.local_rank;
@@ -78,14 +118,17 @@ void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns
   r->gpu_bus_id = m.gpu_bus_id;
   r->channels = m.channels;
   r->connections = m.connections;
-  if (!r->up) moved(*r, now_ns);
+  if (!r->up) {
+    moved(*r, now_ns);
+    r->up_ns = now_ns;
+  }
   r->up = true;
 }
 
 void Communicator::down(const CommDown& m, ProcessModel& process, Nanoseconds now_ns) {
   RankModel* r = member(m.rank, process, now_ns);
   if (!r) return;
-  const bool was = r->in_flight();
+  const Busy was = busy(*r);
   r->state = std::max(r->state, m.state);
   r->entered = std::max(r->entered, m.last_entered);
   if (!r->down) {
@@ -101,31 +144,48 @@ void Communicator::down(const CommDown& m, ProcessModel& process, Nanoseconds no
 void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds now_ns) {
   RankModel* r = member(m.rank, process, now_ns);
   if (!r) return;
-  const bool was = r->in_flight();
+  const Busy was = busy(*r);
   const bool shares_gpu = process.memberships.size() > 1;
-  for (const Round& round : m.rounds) {
+  absl::flat_hash_map<uint64_t, bool> called;  // operations of this message: whether one of its rows is the call itself
+  size_t kernel_first = 0, kernel_end = 0;
+  for (size_t i = 0; i < m.rounds.size(); ++i) {
+    const Round& round = m.rounds[i];
+    if (i >= kernel_end) {
+      kernel_first = i;
+      kernel_end = i + kernel_rows(m.rounds, i);
+    }
     RoundCell cell;
-    cell.timed = round.has_device_times() && round.begin_device_ns != 0 && (round.flags & round_aborted) == 0;
+    // A kernel that carried several operations is one loss of time, not several: its first operation stands for all.
+    cell.kernel_operations = static_cast<uint32_t>(kernel_end - kernel_first);
+    cell.timed = round.has_device_times() && round.begin_device_ns != 0 && (round.flags & round_aborted) == 0 &&
+                 i == kernel_first;
+    if (!m.links.empty()) called[round.op.value] |= round.replay == 0;
     if (cell.timed) {
       cell.begin_device_ns = round.begin_device_ns;
       cell.end_device_ns = round.end_device_ns;
-      if (r->last_round_end_ns != 0 && r->last_round.value + 1 == round.op.value &&
+      if (round.replay == 0 && r->last_round_end_ns != 0 && r->last_round.value + 1 == round.op.value &&
           round.begin_device_ns >= r->last_round_end_ns)
         cell.gap_ns = static_cast<Nanoseconds>(round.begin_device_ns - r->last_round_end_ns);
-      if (round.launch_monotonic_ns != 0) {
+      if (round.launch_monotonic_ns != 0 && round.replay == 0) {
         cell.queued_ns = static_cast<Nanoseconds>(round.begin_device_ns - round.launch_monotonic_ns);
         cell.has_queued = true;
       }
     }
-    if (round.flags & round_counts_valid) {
+    if (round.has_counts()) {
       cell.send_steps = round.send_steps;
       cell.recv_steps = round.recv_steps;
     }
     cell.send_changes = round.send_changes;
     cell.recv_changes = round.recv_changes;
+    if (round.replay != 0) {
+      replayed(*r, round, cell, now_ns);
+      if (shares_gpu && cell.timed)
+        process.kernels.add(uid_, r->cuda_device, round.begin_device_ns, round.end_device_ns);
+      continue;
+    }
     if (round.op > r->last_round) {
       r->last_round = round.op;
-      r->last_round_end_ns = cell.timed ? round.end_device_ns : 0;
+      r->last_round_end_ns = cell.timed || i != kernel_first ? round.end_device_ns : 0;
       if (shares_gpu && cell.timed)
         process.kernels.add(uid_, r->cuda_device, round.begin_device_ns, round.end_device_ns);
     }
@@ -138,9 +198,68 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
     }
     r->entered = std::max(r->entered, round.op);
     r->launched = std::max(r->launched, round.op);
-    finished(*r, round.op, round.signature);
+    // What was not measured may be reported before it ran.
+    if ((round.flags & round_not_measured) == 0) finished(round.op, round.signature);
   }
-  for (const LinkStages& l : m.links) history_.link(m.rank, l);
+  for (const LinkStages& l : m.links) {
+    const auto known = called.find(l.op.value);
+    if (known == called.end() || known->second) history_.link(m.rank, l);
+  }
+  recount(*r, was);
+}
+
+void Communicator::replayed(RankModel& r, const Round& round, const RoundCell& measured, Nanoseconds now_ns) {
+  RoundCell cell = measured;
+  const RoundKey before{OpSeq{round.op.value - 1}, round.replay};
+  if (cell.timed && r.last_replay == before && r.last_replay_end_ns != 0 && round.begin_device_ns >= r.last_replay_end_ns)
+    cell.gap_ns = static_cast<Nanoseconds>(round.begin_device_ns - r.last_replay_end_ns);
+  r.last_replay = round.key();
+  r.last_replay_end_ns = round.has_device_times() ? round.end_device_ns : 0;
+  if (!replays_.round(round.key(), r.rank, round.signature, cell)) return;
+  // It may have ended after the newest snapshot.
+  std::erase_if(r.last.operations, [&](const InFlightOp& o) { return o.key() == round.key(); });
+  moved(r, now_ns);  // the host does not know when a graph is launched
+}
+
+void Communicator::p2p_rounds(const P2pRounds& m, ProcessModel& process, Nanoseconds now_ns) {
+  RankModel* r = member(m.rank, process, now_ns);
+  if (!r) return;
+  const Busy was = busy(*r);
+  const bool shares_gpu = process.memberships.size() > 1;
+  const P2pRound* previous = nullptr;
+  for (const P2pRound& round : m.rounds) {
+    const std::pair<int32_t, abi::Direction> pair{round.peer.value, round.direction};
+    const auto known = r->p2p_ended.find(pair);
+    const bool news = round.replay != 0 || known == r->p2p_ended.end() || round.pair_seq > known->second;
+    if (round.replay == 0) {
+      if (known != r->p2p_ended.end())
+        known->second = std::max(known->second, round.pair_seq);
+      else if (r->p2p_ended.size() < p2p_peers_max)
+        r->p2p_ended[pair] = round.pair_seq;
+    }
+    // It may have ended after the newest snapshot.
+    const auto erased = std::erase_if(r->last.p2p, [&](const P2pCall& c) {
+      return c.peer == round.peer && c.direction == round.direction && c.pair_seq == round.pair_seq &&
+             c.replay == round.replay;
+    });
+    r->last.p2p_total -= std::min(r->last.p2p_total, static_cast<uint32_t>(erased));
+    if (!news) continue;
+    ++r->p2p_rounds;
+    const bool timed = (round.flags & (round_no_kernel | round_lapped | round_not_measured | round_aborted)) == 0 &&
+                       round.begin_device_ns != 0 && round.end_device_ns >= round.begin_device_ns;
+    const bool same_kernel = previous && previous->plan == round.plan && previous->replay == round.replay;
+    if (shares_gpu && timed && !same_kernel)
+      process.kernels.add(uid_, r->cuda_device, round.begin_device_ns, round.end_device_ns);
+    previous = &round;
+    if (round.replay != 0) {
+      moved(*r, now_ns);
+      continue;
+    }
+    const Nanoseconds began =
+        process.clock.to_local(std::max(round.enter_monotonic_ns, round.launch_monotonic_ns), now_ns);
+    const Nanoseconds lasted = timed ? static_cast<Nanoseconds>(round.end_device_ns - round.begin_device_ns) : 0;
+    moved(*r, std::min(now_ns, began + lasted));
+  }
   recount(*r, was);
 }
 
@@ -148,22 +267,30 @@ void Communicator::in_flight(const InFlight& m, ProcessModel& process, Nanosecon
   RankModel* r = member(m.rank, process, now_ns);
   if (!r) return;
   if (r->has_last && m.sample_monotonic_ns <= r->last.sample_monotonic_ns) return;  // late or repeated
-  const bool was = r->in_flight();
+  const Busy was = busy(*r);
   const Nanoseconds sampled_ns = process.clock.to_local(m.sample_monotonic_ns, now_ns);
-  for (const InFlightOp& op : m.operations) history_.signature(op.op, m.rank, op.signature, now_ns);
+  for (const InFlightOp& op : m.operations)
+    if (op.replay == 0) history_.signature(op.op, m.rank, op.signature, now_ns);
   const bool news =
-      !r->has_last || m.movement != r->last.movement || m.entered > r->entered || m.completed > r->completed;
+      !r->has_last || m.movement != r->last.movement || m.entered > r->entered || m.completed > r->completed ||
+      m.entered_p2p > r->last.entered_p2p || m.launched_p2p > r->last.launched_p2p;
   r->sampled_ns = sampled_ns;
   r->entered = std::max({r->entered, m.entered, m.completed});
   r->launched = std::max(r->launched, m.launched);
   if (m.completed > r->completed) {
     r->completed = m.completed;
-    if (const Signature* s = history_.signature_of(m.completed, m.rank)) finished(*r, m.completed, *s);
+    if (const Signature* s = history_.signature_of(m.completed, m.rank)) finished(m.completed, *s);
   }
   r->state = std::max(r->state, m.state);
   if (news) moved(*r, sampled_ns - static_cast<Nanoseconds>(m.moved_age_ms) * ns_per_ms);
   r->last = m;
   r->has_last = true;
+  r->not_watched = process.probe_stopped = m.stopped;
+  const auto calls = std::count_if(m.operations.begin(), m.operations.end(), [](const InFlightOp& o) { return o.replay == 0; });
+  const bool listed = m.operations_total <= m.operations.size() && m.entered == r->entered && calls > 0;
+  r->only_captured = listed && std::all_of(m.operations.begin(), m.operations.end(), [](const InFlightOp& o) {
+    return o.replay != 0 || o.only_captured();
+  });
   recount(*r, was);
 }
 

@@ -7,10 +7,14 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "absl/container/flat_hash_map.h"
 
 #include "decision/model/events.h"
 #include "decision/model/processes.h"
+#include "decision/model/replay_history.h"
 #include "decision/model/round_history.h"
 #include "decision/settings.h"
 
@@ -32,26 +36,46 @@ struct RankModel {
   bool has_last = false;
   Nanoseconds sampled_ns = 0;  // instant of it
   Nanoseconds moved_ns = 0;    // last movement of this communicator on this rank
+  Nanoseconds up_ns = 0;       // when CommUp was heard
+  bool not_watched = false;    // its probe was stopped by an operator: what it does not say means nothing
+  bool only_captured = false;  // what is not completed was only recorded into graphs
 
   OpSeq last_round;                // newest finished round reported
   uint64_t last_round_end_ns = 0;  // device clock
+  RoundKey last_replay;            // and of graphs
+  uint64_t last_replay_end_ns = 0;
 
-  // By its own reports: inside an operation.
-  bool in_flight() const { return entered > completed && !down; }
+  // Send and Recv calls: the newest pair_seq that ended, by peer and direction.
+  absl::flat_hash_map<std::pair<int32_t, abi::Direction>, uint64_t> p2p_ended;
+  uint64_t p2p_rounds = 0;
+
+  // By its own reports: inside an operation that it called.
+  bool in_flight() const { return entered > completed && !down && !not_watched && !only_captured; }
+  // Inside a replay of a graph, as its GPU says.
+  bool in_replay() const;
+  // Inside a Send or Recv whose kernel was handed to CUDA.
+  bool in_p2p() const;
+  bool waiting() const { return in_flight() || in_replay() || in_p2p(); }
+  // The oldest called operation that is not completed and was not only recorded; only if in_flight().
+  OpSeq oldest_in_flight() const;
   bool left() const { return down; }
 };
 
 class Communicator {
  public:
-  Communicator(CommUid uid, const Settings& settings) : uid_(uid), settings_(settings), history_(settings) {}
+  Communicator(CommUid uid, const Settings& settings)
+      : uid_(uid), settings_(settings), history_(settings), replays_(settings) {}
   Communicator(const Communicator&) = delete;
 
   void up(const CommUp&, ProcessModel&, Nanoseconds now_ns);
   void down(const CommDown&, ProcessModel&, Nanoseconds now_ns);
   void rounds(const Rounds&, ProcessModel&, Nanoseconds now_ns);
+  void p2p_rounds(const P2pRounds&, ProcessModel&, Nanoseconds now_ns);
   void in_flight(const InFlight&, ProcessModel&, Nanoseconds now_ns);
 
   CommUid uid() const { return uid_; }
+  CommUid parent() const { return parent_; }
+  uint64_t comm_hash() const { return comm_hash_; }
   const std::string& job() const { return job_; }
   const std::string& name() const { return name_; }
   int rank_count() const { return rank_count_ > 0 ? rank_count_ : static_cast<int>(ranks_.size()); }
@@ -62,8 +86,12 @@ class Communicator {
   }
   RoundHistory& history() { return history_; }
   const RoundHistory& history() const { return history_; }
+  ReplayHistory& replays() { return replays_; }
+  const ReplayHistory& replays() const { return replays_; }
 
   int ranks_in_flight() const { return ranks_in_flight_; }
+  int ranks_in_replay() const { return ranks_in_replay_; }
+  int ranks_in_p2p() const { return ranks_in_p2p_; }
   int ranks_down() const { return ranks_down_; }
   OpSeq entered_max() const { return entered_max_; }
   // All ranks have at least begun every operation up to here: some rank finished it, and it needs everybody's data.
@@ -85,17 +113,25 @@ class Communicator {
 
  private:
   RankModel* member(Rank, ProcessModel&, Nanoseconds now_ns);
+  struct Busy {
+    bool operation, replay, p2p;
+  };
+  static Busy busy(const RankModel& r) { return {r.in_flight(), r.in_replay(), r.in_p2p()}; }
   void moved(RankModel&, Nanoseconds at_ns);
-  void finished(const RankModel&, OpSeq, const Signature&);
-  void recount(RankModel&, bool was_in_flight);
+  void finished(OpSeq, const Signature&);
+  void recount(RankModel&, Busy was);
+  void replayed(RankModel&, const Round&, const RoundCell&, Nanoseconds now_ns);
 
   CommUid uid_;
   const Settings& settings_;
   std::string job_, name_;
+  CommUid parent_;
+  uint64_t comm_hash_ = 0;
   int rank_count_ = 0;
   std::vector<RankModel> ranks_;
   RoundHistory history_;
-  int ranks_in_flight_ = 0, ranks_down_ = 0;
+  ReplayHistory replays_;
+  int ranks_in_flight_ = 0, ranks_in_replay_ = 0, ranks_in_p2p_ = 0, ranks_down_ = 0;
   OpSeq entered_max_, begun_by_all_;
   Nanoseconds moved_ns_ = 0, heard_ns_ = 0;
   bool dirty_ = false;

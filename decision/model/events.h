@@ -8,6 +8,7 @@
 
 #include "decision/model/types.h"
 #include "schemas/abi/frame.h"
+#include "schemas/abi/process.h"
 
 namespace ccld::decision {
 
@@ -61,6 +62,7 @@ struct CommUp {
   std::vector<ChannelTopology> channels;
   std::vector<NetConnection> connections;
   uint32_t mode = 0;
+  CommUid parent;  // split, shrunk or grown from; 0: none
 };
 
 struct CommDown {
@@ -70,7 +72,39 @@ struct CommDown {
   OpSeq last_entered;
 };
 
-enum RoundFlag : uint8_t { round_counts_valid = 1, round_aborted = 2, round_no_kernel = 4, round_lapped = 8 };
+// A communicator in the making, or whose making failed, as one rank sees it.
+struct CommInit {
+  uint64_t comm_hash = 0;
+  Rank rank;
+  int rank_count = 0;
+  abi::InitStage stage = abi::InitStage::none;
+  uint32_t stage_age_ms = 0, enter_age_ms = 0;
+  int32_t result = 0;  // ncclResult_t of a failure
+  int cuda_device = -1;
+  uint64_t number = 0;  // of the making, within the process
+};
+
+enum RoundFlag : uint8_t {
+  round_counts_valid = 1,
+  round_aborted = 2,
+  round_no_kernel = 4,
+  round_lapped = 8,
+  round_shared_kernel = 16,  // times and counts are those of a kernel that carried other operations too
+  round_not_measured = 32,
+};
+
+constexpr uint8_t signals_default = abi::signal_times | abi::signal_steps | abi::signal_waits;
+
+// Which execution of an operation: replay 0 is the call itself, from 1 on the replays of the graph it was recorded into.
+struct RoundKey {
+  OpSeq op;
+  uint32_t replay = 0;
+  friend constexpr auto operator<=>(const RoundKey&, const RoundKey&) = default;
+  template <class H>
+  friend H AbslHashValue(H h, const RoundKey& k) {
+    return H::combine(std::move(h), k.op, k.replay);
+  }
+};
 
 struct Round {
   OpSeq op;
@@ -81,7 +115,16 @@ struct Round {
   uint32_t send_changes = 0, recv_changes = 0;
   uint32_t samples = 0;
   uint8_t flags = 0;
-  bool has_device_times() const { return (flags & (round_no_kernel | round_lapped)) == 0 && end_device_ns >= begin_device_ns; }
+  uint32_t replay = 0;
+  uint8_t signals = signals_default;
+  RoundKey key() const { return {op, replay}; }
+  bool has_device_times() const {
+    return (flags & (round_no_kernel | round_lapped | round_not_measured)) == 0 && (signals & abi::signal_times) != 0 &&
+           end_device_ns >= begin_device_ns;
+  }
+  bool has_counts() const {
+    return (flags & round_counts_valid) != 0 && (flags & round_not_measured) == 0 && (signals & abi::signal_steps) != 0;
+  }
   Nanoseconds duration_ns() const { return static_cast<Nanoseconds>(end_device_ns - begin_device_ns); }
 };
 
@@ -100,6 +143,24 @@ struct Rounds {
   Rank rank;
   std::vector<Round> rounds;
   std::vector<LinkStages> links;
+};
+
+// A finished Send or Recv call. Times are those of the kernel that carried it.
+struct P2pRound {
+  Rank peer;
+  abi::Direction direction = abi::Direction::recv;
+  uint64_t pair_seq = 0, bytes = 0;
+  uint64_t enter_monotonic_ns = 0, launch_monotonic_ns = 0;
+  uint64_t begin_device_ns = 0, end_device_ns = 0;
+  uint8_t flags = 0;
+  uint32_t replay = 0, plan = 0;
+  uint32_t send_steps = 0, recv_steps = 0;  // of the kernel that carried it
+};
+
+struct P2pRounds {
+  CommUid comm;
+  Rank rank;
+  std::vector<P2pRound> rounds;
 };
 
 constexpr uint32_t age_never = 0xffffffffu;
@@ -138,6 +199,25 @@ struct InFlightOp {
   uint32_t enter_age_ms = 0, launch_age_ms = 0;
   bool launched = false, begun = false;
   std::vector<ChannelState> channels;
+  uint32_t replay = 0;
+  uint8_t signals = 0;  // 0: not launched yet
+  RoundKey key() const { return {op, replay}; }
+  // Recorded into a graph and not a replay of it: nothing runs, however long ago it was called.
+  bool only_captured() const { return replay == 0 && (signature.flags & abi::op_captured) != 0; }
+  // After the launch, a signal that is missing was not measured.
+  bool measures(uint8_t any_of) const { return (signals & any_of) != 0; }
+};
+
+// A Send or Recv call that has not ended.
+struct P2pCall {
+  uint64_t call = 0, pair_seq = 0, bytes = 0;
+  Rank peer;
+  uint32_t plan = 0, enter_age_ms = 0, launch_age_ms = 0, replay = 0;
+  abi::Direction direction = abi::Direction::recv;
+  bool launched = false, begun = false;
+  uint8_t flags = 0;
+  uint8_t signals = 0;  // abi::Signal; 0: not launched yet
+  bool only_captured() const { return replay == 0 && (flags & abi::op_captured) != 0; }
 };
 
 struct InFlight {
@@ -154,6 +234,11 @@ struct InFlight {
   uint32_t proxy_tick_age_ms = age_never;
   bool late = false;
   abi::CommState state = abi::CommState::none;
+  std::vector<P2pCall> p2p;
+  uint32_t p2p_total = 0;
+  uint64_t entered_p2p = 0, launched_p2p = 0;
+  uint32_t kernel_plan = 0, kernel_replay = 0;  // of lanes and channels; 0: none
+  bool stopped = false;                         // the probe was stopped by an operator
 };
 
 struct Sibling {
@@ -169,7 +254,39 @@ struct AgentHealth {
   std::vector<Sibling> siblings;
 };
 
-using Payload = std::variant<CommUp, CommDown, Rounds, InFlight, AgentHealth>;
+// (id, instance, value) of schemas/abi/metrics.h; ids of newer probes keep their numbers.
+struct Metric {
+  abi::MetricId id = abi::MetricId::none;
+  std::string instance;
+  int64_t value = 0;
+};
+struct Metrics {
+  std::vector<Metric> metrics;
+};
+
+// One queue of a network device as the posting process sees it.
+struct NetQueue {
+  uint64_t queue = 0, in_flight = 0, send_posted = 0, send_completed = 0, window_bytes = 0, recv_in_flight = 0, errors = 0;
+  int device = -1;
+  uint32_t number = 0;  // queue pair; 0 for sockets
+  uint32_t window_ms = 0, post_age_ms = age_never, complete_age_ms = age_never;
+  abi::NetKind kind = abi::NetKind::socket;
+  std::string device_name;  // empty: not known
+};
+struct NetQueues {
+  std::vector<NetQueue> queues;
+};
+
+// What became of a request to change how the probe runs, and the values in force.
+struct ControlState {
+  uint64_t sequence = 0;
+  uint32_t refused_fields = 0;  // abi::ControlField
+  bool running = true;
+  uint32_t sample_us = 0, log = 0, budget_ppm = 0, period_us = 0;
+  std::string endpoint;
+};
+
+using Payload = std::variant<CommUp, CommDown, Rounds, InFlight, AgentHealth, CommInit, P2pRounds, Metrics, NetQueues, ControlState>;
 
 struct Batch {
   ProcessId process;

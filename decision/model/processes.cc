@@ -41,8 +41,24 @@ Nanoseconds KernelLog::busy_in_others_ns(CommUid comm, int device, uint64_t from
   return static_cast<Nanoseconds>(busy);
 }
 
+// A process may speak before it knows what its host is called: it stays one process.
+ProcessTable::Processes::iterator ProcessTable::renamed(const ProcessId& id) {
+  const auto known = by_pid_.find({id.boot_id, id.pid, id.pid_start_ticks});
+  if (known == by_pid_.end()) return processes_.end();
+  ProcessModel& p = *known->second;
+  if (id.host.empty()) return processes_.find(p.id);
+  if (!p.id.host.empty()) return processes_.end();  // two machines that look alike
+  auto node = processes_.extract(p.id);
+  if (--p.host->processes == 0) hosts_.erase({p.id.host, p.id.boot_id});
+  node.key() = p.id = id;
+  p.host = &hosts_[{id.host, id.boot_id}];
+  ++p.host->processes;
+  return processes_.insert(std::move(node)).position;
+}
+
 ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
   auto it = processes_.find(batch.process);
+  if (it == processes_.end()) it = renamed(batch.process);
   if (it == processes_.end()) {
     if (processes_.size() >= settings_.processes_max) return nullptr;
     it = processes_.emplace(batch.process, std::make_unique<ProcessModel>()).first;
@@ -58,6 +74,7 @@ ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
   newest_ns_ = std::max(newest_ns_, now_ns);
   p.clock.observe(batch.sent_monotonic_ns, now_ns);
   p.state = '?';
+  p.may_have_left = false;
   ++p.batches;
   if (batch.batch_seq > p.batch_seq_max) {
     const uint64_t ahead = batch.batch_seq - p.batch_seq_max;
@@ -87,6 +104,22 @@ void ProcessTable::health(ProcessModel& reporter, const AgentHealth& health, Nan
     if (matters && p.state != s.state) p.state_since_ns = since_ns;
     p.state = s.state;
   }
+}
+
+void ProcessTable::metrics(ProcessModel& reporter, const Metrics& m, Nanoseconds now_ns) {
+  reporter.metrics = std::make_shared<const MetricTable>(merged(reporter.metrics.get(), m, now_ns));
+}
+
+void ProcessTable::net_queues(ProcessModel& reporter, const NetQueues& m, Nanoseconds now_ns) {
+  reporter.net_queues = m.queues;
+  if (reporter.net_queues.size() > abi::nets_max) reporter.net_queues.resize(abi::nets_max);
+  reporter.net_queues_ns = now_ns;
+}
+
+void ProcessTable::control(ProcessModel& reporter, const ControlState& m) {
+  reporter.control = m;
+  reporter.probe_stopped = !m.running;
+  reporter.may_have_left = true;
 }
 
 bool ProcessTable::silent(const ProcessModel& p) const {

@@ -8,11 +8,13 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "decision/model/events.h"
+#include "decision/model/metric_table.h"
 #include "decision/settings.h"
 
 namespace ccld::decision {
@@ -71,6 +73,14 @@ struct ProcessModel {
   KernelLog kernels;
   std::vector<Membership> memberships;
 
+  std::shared_ptr<const MetricTable> metrics;  // nullptr: none yet; replaced, never changed
+  std::vector<NetQueue> net_queues;            // of the newest report
+  Nanoseconds net_queues_ns = 0;
+  std::optional<ControlState> control;  // newest answer to a request
+  bool probe_stopped = false;           // by an operator, as the process itself said
+  // The last that was heard of it is what became of a request: it may have been told to report elsewhere, or nowhere.
+  bool may_have_left = false;
+
   // As siblings of the same machine report it; '?' while it speaks for itself.
   char state = '?';
   Nanoseconds state_since_ns = 0;
@@ -87,6 +97,9 @@ class ProcessTable {
   // nullptr: the table is full.
   ProcessModel* heard(const Batch&, Nanoseconds now_ns);
   void health(ProcessModel& reporter, const AgentHealth&, Nanoseconds now_ns);
+  static void metrics(ProcessModel& reporter, const Metrics&, Nanoseconds now_ns);
+  static void net_queues(ProcessModel& reporter, const NetQueues&, Nanoseconds now_ns);
+  static void control(ProcessModel& reporter, const ControlState&);
 
   // Silent: nothing from it for silent_s up to the newest telemetry of anybody. If all are silent, nobody is: then it
   // is the service that hears nothing.
@@ -109,8 +122,11 @@ class ProcessTable {
       return H::combine(std::move(h), p.boot_id, p.pid, p.start_ticks);
     }
   };
+  using Processes = std::map<ProcessId, std::unique_ptr<ProcessModel>>;
+  Processes::iterator renamed(const ProcessId&);
+
   const Settings& settings_;
-  std::map<ProcessId, std::unique_ptr<ProcessModel>> processes_;
+  Processes processes_;
   absl::flat_hash_map<Pid, ProcessModel*> by_pid_;
   std::map<std::pair<std::string, std::string>, HostModel> hosts_;  // by host and boot_id
   Nanoseconds newest_ns_ = 0;

@@ -32,6 +32,7 @@ struct RoundCell {
   Nanoseconds queued_ns =
       0;  // begin on the device minus launch on the host: different clocks, only its changes mean something
   uint32_t send_steps = 0, recv_steps = 0, send_changes = 0, recv_changes = 0;
+  uint32_t kernel_operations = 1;  // operations that share the kernel; only the first of them is timed
   uint8_t group = no_group;  // of RoundEntry::groups
   bool reported = false, timed = false, has_queued = false;
   Nanoseconds duration_ns() const { return static_cast<Nanoseconds>(end_device_ns - begin_device_ns); }
@@ -44,6 +45,7 @@ struct SignatureGroup {
 
 struct RoundEntry {
   OpSeq op;
+  uint32_t replay = 0;
   std::vector<RoundCell> cells;                   // by rank; may be shorter than the communicator
   absl::InlinedVector<SignatureGroup, 1> groups;  // distinct signatures; normally one
   uint32_t reported = 0;

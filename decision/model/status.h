@@ -1,10 +1,13 @@
 // A point-in-time view of everything the service knows, for `ccld status`. Plain data, made on demand.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "decision/model/events.h"
+#include "decision/model/metric_table.h"
 
 namespace ccld::decision {
 
@@ -19,6 +22,11 @@ struct RankStatus {
   Nanoseconds moved_age_ns = 0;       // since anything of this communicator moved on it
   bool up = false;                    // CommUp seen, CommDown not
   char process_state = '?';           // as siblings report it; '?': not reported
+  bool watched = true;                // false: an operator has stopped its probe
+  uint32_t p2p_in_flight = 0;         // Send and Recv calls that have not ended
+  Nanoseconds p2p_age_ns = 0;         // of the oldest of them
+  uint64_t p2p_rounds = 0;            // that have ended
+  RoundKey replay;                    // of a graph, that its GPU is in; 0: none
 };
 
 struct CommStatus {
@@ -29,11 +37,37 @@ struct CommStatus {
   int ranks_seen = 0;
   OpSeq entered_max, completed_min;
   uint64_t rounds = 0;                // rounds completed by all ranks
+  uint64_t replays = 0;               // replays of them in graphs, completed by all ranks
+  CommUid parent;                     // 0: none
+  uint64_t p2p_in_flight = 0;         // over all ranks, as the next two
+  uint64_t p2p_rounds = 0;
+  Nanoseconds p2p_age_ns = 0;         // of the oldest call in flight
+  int ranks_not_watched = 0;
   bool in_flight = false;
   OpSeq oldest_op;                    // oldest operation not completed everywhere
   Signature oldest_signature;
   Nanoseconds oldest_age_ns = 0;      // how long it has been in flight
   std::vector<RankStatus> ranks;
+};
+
+// A communicator in the making, or whose making failed.
+struct InitRankStatus {
+  Rank rank;
+  std::string host;
+  uint32_t pid = 0;
+  abi::InitStage stage = abi::InitStage::none;
+  Nanoseconds stage_age_ns = 0;
+  int32_t result = 0;  // ncclResult_t of a failure
+};
+struct InitStatus {
+  std::string job;
+  uint64_t comm_hash = 0;
+  int rank_count = 0;
+  Nanoseconds age_ns = 0;  // since its first rank began
+  bool failed = false;
+  std::vector<InitRankStatus> ranks;  // those heard of
+  size_t never_heard_count = 0;
+  std::vector<Rank> never_heard;  // the first of them
 };
 
 struct ProcessStatus {
@@ -42,12 +76,17 @@ struct ProcessStatus {
   Nanoseconds telemetry_age_ns = 0;
   uint64_t batches = 0, lost_batches = 0;
   AgentHealth health;
+  std::shared_ptr<const MetricTable> metrics;  // nullptr: none
+  std::vector<NetQueue> net_queues;
+  std::optional<ControlState> control;
+  bool probe_stopped = false;
 };
 
 struct StatusView {
   Nanoseconds now_ns = 0;
   std::vector<CommStatus> communicators;
   std::vector<ProcessStatus> processes;
+  std::vector<InitStatus> inits;
   uint64_t incidents_open = 0;
 };
 

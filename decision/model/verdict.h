@@ -54,6 +54,8 @@ struct Incident {
   std::string comm_name;
   int rank_count = 0;
   OpSeq op;                      // first operation affected
+  uint32_t replay = 0;           // of it, if it was recorded into a graph
+  std::string title;             // empty: that of the class
   Signature signature;           // of the majority
   std::vector<Culprit> culprits; // empty: not singled out; then `candidates` and `next_step` say what is left
   std::vector<Rank> candidates;

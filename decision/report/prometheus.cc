@@ -2,6 +2,7 @@
 
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -32,6 +33,47 @@ class Text {
  private:
   std::string out_;
 };
+
+// Text within the quotes of a label.
+std::string label(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+// Families must stand together, so they are collected over all processes first.
+void probe_metrics(const Snapshot& s, Text& text) {
+  struct Sample {
+    const ProcessStatus* process;
+    const MetricValue* value;
+  };
+  std::map<abi::MetricId, std::vector<Sample>> families;
+  size_t series = 0, left_out = 0;
+  for (const ProcessStatus& p : s.status.processes) {
+    if (!p.metrics) continue;
+    if (series + p.metrics->size() > probe_series_max) {
+      ++left_out;
+      continue;
+    }
+    series += p.metrics->size();
+    for (const MetricValue& v : *p.metrics) families[v.id].push_back({&p, &v});
+  }
+  text.single("ccld_probe_processes_left_out", "gauge", "Processes whose metrics found no room here.", left_out);
+  for (const auto& [id, samples] : families) {
+    const std::string name = absl::StrCat("ccld_probe_", metric_name(id));
+    const bool counter = type_of(id) == MetricType::counter;
+    const std::string family = absl::StrCat(name, counter ? "_total" : "");
+    text.family(family.c_str(), counter ? "counter" : "gauge", "As the probe of the process reports it.");
+    for (const Sample& sample : samples) {
+      text.sample(absl::StrCat(family, "{host=\"", label(sample.process->process.host), "\",pid=\"", sample.process->process.pid,
+                               "\",job=\"", label(sample.process->job), "\",instance=\"", label(sample.value->instance), "\"}"),
+                  sample.value->value);
+    }
+  }
+}
 
 double seconds(Nanoseconds ns) { return static_cast<double>(ns) / ns_per_s; }
 
@@ -77,6 +119,22 @@ std::string prometheus_text(const Snapshot& s) {
                   incidents[{fault, state}]);
     }
   }
+  uint64_t p2p_in_flight = 0, replays = 0, stopped = 0, stuck = 0;
+  for (const CommStatus& comm : s.status.communicators) {
+    p2p_in_flight += comm.p2p_in_flight;
+    replays += comm.replays;
+  }
+  for (const ProcessStatus& process : s.status.processes) {
+    if (process.probe_stopped) ++stopped;
+    for (const NetQueue& q : process.net_queues) stuck += stuck_for_ns(q) > 0 ? 1 : 0;
+  }
+  text.single("ccld_p2p_in_flight", "gauge", "Send and Recv calls in flight.", p2p_in_flight);
+  text.single("ccld_replays_complete", "gauge", "Replays of operations in graphs that all ranks have reported, of the communicators known.",
+              replays);
+  text.single("ccld_communicators_in_the_making", "gauge", "Communicators that are being made, or whose making failed.", s.status.inits.size());
+  text.single("ccld_probes_stopped", "gauge", "Probes that an operator has stopped.", stopped);
+  text.single("ccld_net_queues_stuck", "gauge", "Queues of network devices with requests in flight that complete none.", stuck);
+  probe_metrics(s, text);
   text.single("ccld_ticks_total", "counter", "Analysis ticks.", s.ticks);
   text.single("ccld_ticks_late_total", "counter", "Analysis ticks that came more than one period late.", s.late_ticks);
   text.single("ccld_tick_seconds", "gauge", "Duration of the newest analysis tick.", seconds(s.tick_duration_ns));

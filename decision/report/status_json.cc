@@ -2,7 +2,10 @@
 
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
+#include "decision/model/control_wishes.h"
 #include "decision/model/names.h"
+#include "schemas/abi/names.h"
 
 namespace ccld::decision::report {
 namespace {
@@ -25,7 +28,10 @@ Json rank_json(const RankStatus& r, Nanoseconds silent_ns) {
           {"moved_age_ms", milliseconds(r.moved_age_ns)},
           {"telemetry_age_ms", milliseconds(r.telemetry_age_ns)},
           {"silent", r.up && r.telemetry_age_ns >= silent_ns},
-          {"process_state", r.process_state == '?' ? Json(nullptr) : Json(std::string(1, r.process_state))}};
+          {"process_state", r.process_state == '?' ? Json(nullptr) : Json(std::string(1, r.process_state))},
+          {"watched", r.watched},
+          {"p2p", {{"in_flight", r.p2p_in_flight}, {"age_ms", milliseconds(r.p2p_age_ns)}, {"completed", r.p2p_rounds}}},
+          {"replay", r.replay == RoundKey{} ? Json(nullptr) : Json({{"op_seq", r.replay.op.value}, {"replay", r.replay.replay}})}};
 }
 
 Json comm_json(const CommStatus& c, Nanoseconds silent_ns, bool all_ranks) {
@@ -37,7 +43,11 @@ Json comm_json(const CommStatus& c, Nanoseconds silent_ns, bool all_ranks) {
                  {"entered_max", c.entered_max.value},
                  {"completed_min", c.completed_min.value},
                  {"rounds", c.rounds},
-                 {"in_flight", nullptr}};
+                 {"in_flight", nullptr},
+                 {"replays", c.replays},
+                 {"parent", c.parent.value == 0 ? Json(nullptr) : Json(comm_text(c.parent))},
+                 {"p2p", {{"in_flight", c.p2p_in_flight}, {"age_ms", milliseconds(c.p2p_age_ns)}, {"completed", c.p2p_rounds}}},
+                 {"ranks_not_watched", c.ranks_not_watched}};
   if (c.in_flight) {
     result["in_flight"] = {{"op_seq", c.oldest_op.value},
                            {"age_ms", milliseconds(c.oldest_age_ns)},
@@ -51,7 +61,71 @@ Json comm_json(const CommStatus& c, Nanoseconds silent_ns, bool all_ranks) {
   return result;
 }
 
+Json init_json(const InitStatus& s) {
+  Json ranks = Json::array();
+  for (const InitRankStatus& r : s.ranks) {
+    ranks.push_back({{"rank", r.rank.value},
+                     {"host", r.host},
+                     {"pid", r.pid},
+                     {"stage", abi::name_of(r.stage)},
+                     {"stage_age_ms", milliseconds(r.stage_age_ns)},
+                     {"result", r.stage == abi::InitStage::failed ? Json(r.result) : Json(nullptr)}});
+  }
+  Json missing = Json::array();
+  for (const Rank rank : s.never_heard) missing.push_back(rank.value);
+  return {{"job", s.job},
+          {"comm_hash", absl::StrCat(absl::Hex(s.comm_hash, absl::kZeroPad16))},
+          {"rank_count", s.rank_count},
+          {"age_ms", milliseconds(s.age_ns)},
+          {"failed", s.failed},
+          {"ranks", std::move(ranks)},
+          {"never_heard_count", s.never_heard_count},
+          {"never_heard", std::move(missing)}};
+}
+
+Json queue_json(const NetQueue& q) {
+  const auto age = [](uint32_t ms) { return ms == age_never ? Json(nullptr) : Json(ms); };
+  return {{"device", q.device_name.empty() ? Json(nullptr) : Json(q.device_name)},
+          {"kind", abi::name_of(q.kind)},
+          {"number", q.number},
+          {"in_flight", q.in_flight},
+          {"recv_in_flight", q.recv_in_flight},
+          {"send_posted", q.send_posted},
+          {"send_completed", q.send_completed},
+          {"errors", q.errors},
+          {"window_bytes", q.window_bytes},
+          {"window_ms", q.window_ms},
+          {"post_age_ms", age(q.post_age_ms)},
+          {"complete_age_ms", age(q.complete_age_ms)},
+          {"stuck", stuck_for_ns(q) > 0}};
+}
+
+Json control_json(const ControlState& c) {
+  return {{"sequence", c.sequence},
+          {"refused", control_field_names(c.refused_fields)},
+          {"running", c.running},
+          {"sample_us", c.sample_us},
+          {"period_us", c.period_us},
+          {"log", abi::name_of(static_cast<abi::LogVerbosity>(c.log))},
+          {"budget_ppm", c.budget_ppm},
+          {"endpoint", c.endpoint}};
+}
+
+// Metrics by name; those with instances as objects of them.
+Json metrics_json(const MetricTable& metrics) {
+  Json result = Json::object();
+  for (const MetricValue& m : metrics) {
+    const std::string name = metric_name(m.id);
+    Json& slot = result[name];
+    if (m.instance.empty()) slot = m.value;
+    else if (slot.is_null() || slot.is_object()) slot[m.instance] = m.value;
+  }
+  return result;
+}
+
 Json process_json(const ProcessStatus& p, Nanoseconds silent_ns) {
+  Json queues = Json::array();
+  for (const NetQueue& q : p.net_queues) queues.push_back(queue_json(q));
   return {{"host", p.process.host},
           {"pid", p.process.pid},
           {"job", p.job},
@@ -66,7 +140,11 @@ Json process_json(const ProcessStatus& p, Nanoseconds silent_ns) {
             {"dropped_batches", p.health.dropped_batches},
             {"dropped_rounds", p.health.dropped_rounds},
             {"send_errors", p.health.send_errors},
-            {"cpu_ms", milliseconds(static_cast<Nanoseconds>(p.health.cpu_ns))}}}};
+            {"cpu_ms", milliseconds(static_cast<Nanoseconds>(p.health.cpu_ns))}}},
+          {"probe", p.probe_stopped ? "stopped" : "running"},
+          {"control", p.control.has_value() ? control_json(*p.control) : Json(nullptr)},
+          {"metrics", p.metrics ? metrics_json(*p.metrics) : Json::object()},
+          {"net_queues", std::move(queues)}};
 }
 
 Json ingest_json(const Snapshot& s) {
@@ -100,14 +178,22 @@ Json status_json(const Snapshot& s, bool all_ranks) {
   Json communicators = Json::array();
   for (const CommStatus& comm : s.status.communicators) communicators.push_back(comm_json(comm, s.silent_ns, all_ranks));
   Json processes = Json::array();
-  uint64_t silent = 0;
+  uint64_t silent = 0, probes_stopped = 0, queues = 0, queues_stuck = 0, requests = 0;
   for (const ProcessStatus& process : s.status.processes) {
+    if (process.probe_stopped) ++probes_stopped;
+    for (const NetQueue& q : process.net_queues) {
+      if (q.in_flight + q.recv_in_flight > 0) ++queues;
+      if (stuck_for_ns(q) > 0) ++queues_stuck;
+      requests += q.in_flight;
+    }
     const bool is_silent = process.telemetry_age_ns >= s.silent_ns;
     if (is_silent) ++silent;
-    if (all_ranks || (is_silent && processes.size() < silent_processes_shown_max)) {
+    if (all_ranks || ((is_silent || process.probe_stopped) && processes.size() < silent_processes_shown_max)) {
       processes.push_back(process_json(process, s.silent_ns));
     }
   }
+  Json inits = Json::array();
+  for (const InitStatus& init : s.status.inits) inits.push_back(init_json(init));
   return {{"time", s.clock.text(s.now_ns)},
           {"version", CCLD_VERSION},
           {"rules", name(s.rules)},
@@ -124,7 +210,23 @@ Json status_json(const Snapshot& s, bool all_ranks) {
             {"late_ticks", s.late_ticks},
             {"tick_ms", milliseconds(s.tick_duration_ns)},
             {"verdict_lines", s.verdict_lines},
-            {"verdict_write_errors", s.verdict_write_errors}}}};
+            {"verdict_write_errors", s.verdict_write_errors}}},
+          {"making", std::move(inits)},
+          {"stopped_probe_count", probes_stopped},
+          {"network", {{"queues_in_flight", queues}, {"queues_stuck", queues_stuck}, {"requests_in_flight", requests}}}};
+}
+
+Json tune_json(const Snapshot& s, uint64_t sequence) {
+  constexpr size_t refused_shown_max = 100;
+  uint64_t answered = 0;
+  Json refused = Json::array();
+  for (const ProcessStatus& p : s.status.processes) {
+    if (!p.control.has_value() || p.control->sequence != sequence) continue;
+    ++answered;
+    if (p.control->refused_fields == 0 || refused.size() >= refused_shown_max) continue;
+    refused.push_back({{"host", p.process.host}, {"pid", p.process.pid}, {"fields", control_field_names(p.control->refused_fields)}});
+  }
+  return {{"sequence", sequence}, {"answered", answered}, {"refused", std::move(refused)}};
 }
 
 Json incidents_json(const Snapshot& s) {

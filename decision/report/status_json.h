@@ -30,6 +30,8 @@ struct Snapshot {
 
 // `all_ranks`: every rank of every communicator and every process, else only what is silent.
 Json status_json(const Snapshot&, bool all_ranks);
+// What became of a request to tune probes: how many have answered, and which refused what.
+Json tune_json(const Snapshot&, uint64_t sequence);
 Json incidents_json(const Snapshot&);
 std::optional<Json> incident_json(const Snapshot&, uint64_t id);
 

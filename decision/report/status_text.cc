@@ -1,5 +1,7 @@
 #include "decision/report/status_text.h"
 
+#include <map>
+
 #include "absl/strings/str_cat.h"
 #include "decision/report/text_format.h"
 
@@ -31,12 +33,72 @@ std::string rank_table(const Json& ranks) {
     std::string state = process_state_text(text_of(r, "process_state"));
     if (member(r, "silent").is_boolean() && r.at("silent").get<bool>()) absl::StrAppend(&state, state.empty() ? "" : ", ", "silent");
     if (!up) absl::StrAppend(&state, state.empty() ? "" : ", ", "down");
+    if (member(r, "watched").is_boolean() && !r.at("watched").get<bool>()) absl::StrAppend(&state, state.empty() ? "" : ", ", "probe stopped");
+    const Json& p2p = member(r, "p2p");
+    if (number_of(p2p, "in_flight") > 0) {
+      absl::StrAppend(&state, state.empty() ? "" : ", ", "in ", count_text(number_of(p2p, "in_flight"), "Send/Recv", "Sends/Recvs"), " for ",
+                      span_text(real_of(p2p, "age_ms")));
+    }
+    if (has(r, "replay")) {
+      const Json& replay = member(r, "replay");
+      absl::StrAppend(&state, state.empty() ? "" : ", ", "in replay ", number_of(replay, "replay"), " of operation ", number_of(replay, "op_seq"));
+    }
     rows.push_back({text_of(r, "rank"), text_of(r, "host", "?"), text_of(r, "pid", "?"), text_of(r, "gpu", "-"),
                     grouped(number_of(r, "entered")), grouped(number_of(r, "launched")), grouped(number_of(r, "completed")),
                     absl::StrCat(span_text(real_of(r, "moved_age_ms")), " ago"),
                     absl::StrCat(span_text(real_of(r, "telemetry_age_ms")), " ago"), state});
   }
   return table(rows, {true, false, true, true, true, true, true, true, true, false}, 2);
+}
+
+std::string p2p_phrase(const Json& p2p) {
+  const uint64_t calls = number_of(p2p, "in_flight");
+  if (calls == 0) return "nothing";
+  return absl::StrCat(count_text(calls, "Send or Recv", "Sends and Recvs"), ", the oldest for ", span_text(real_of(p2p, "age_ms")));
+}
+
+// Communicators in the making: who is how far, and who was never heard of.
+std::string making_text(const Json& making) {
+  std::string out;
+  for (const Json& m : making) {
+    const bool failed = member(m, "failed").is_boolean() && m.at("failed").get<bool>();
+    absl::StrAppend(&out, "\ncommunicator in the making, hash ", text_of(m, "comm_hash"), ", ",
+                    count_text(number_of(m, "rank_count"), "rank", "ranks"), ", job ", text_of(m, "job", "-"), ", ",
+                    failed ? "FAILED, begun " : "for ", span_text(real_of(m, "age_ms")), failed ? " ago" : "", "\n");
+    std::map<std::string, Json> stages;
+    for (const Json& r : member(m, "ranks")) {
+      std::string stage = text_of(r, "stage", "?");
+      if (has(r, "result")) absl::StrAppend(&stage, " with ncclResult_t ", text_of(r, "result"));
+      stages[stage].push_back(member(r, "rank"));
+    }
+    for (const auto& [stage, ranks] : stages) {
+      absl::StrAppend(&out, "  ", wrapped(absl::StrCat(stage, ": ranks ", ranks_text(ranks)), 2), "\n");
+    }
+    const uint64_t missing = number_of(m, "never_heard_count");
+    if (missing == 0) continue;
+    const Json& named = member(m, "never_heard");
+    absl::StrAppend(&out, "  ",
+                    wrapped(absl::StrCat("never heard of: ", count_text(missing, "rank", "ranks"), missing > named.size() ? ", among them " : ": ",
+                                         ranks_text(named)),
+                            2),
+                    "\n");
+  }
+  return out;
+}
+
+// What operators asked of probes, where it is not what it was at the start.
+std::string control_table(const Json& processes) {
+  std::vector<std::vector<std::string>> rows = {{"TUNED PROCESS", "PID", "PROBE", "SAMPLE", "NOW", "BUDGET", "LOG", "ENDPOINT", "REFUSED"}};
+  for (const Json& p : processes) {
+    const Json& c = member(p, "control");
+    if (c.is_null()) continue;
+    std::string refused;
+    for (const Json& field : member(c, "refused")) absl::StrAppend(&refused, refused.empty() ? "" : ", ", field.get<std::string>());
+    rows.push_back({text_of(p, "host", "?"), text_of(p, "pid"), text_of(p, "probe", "?"), absl::StrCat(number_of(c, "sample_us"), " us"),
+                    absl::StrCat(number_of(c, "period_us"), " us"), absl::StrCat(number_of(c, "budget_ppm"), " ppm"), text_of(c, "log", "?"),
+                    text_of(c, "endpoint", "-"), refused});
+  }
+  return rows.size() == 1 ? "" : table(rows, {false, true, false, true, true, true, false, false, false});
 }
 
 std::string comm_table(const Json& communicators, bool with_ranks) {
@@ -46,7 +108,7 @@ std::string comm_table(const Json& communicators, bool with_ranks) {
     rows.push_back({text_of(c, "communicator"), comm_label(c), text_of(c, "job", "-"),
                     absl::StrCat(number_of(c, "ranks_seen"), "/", number_of(c, "rank_count")),
                     grouped(number_of(c, "entered_max")), grouped(number_of(c, "completed_min")),
-                    flight.is_null() ? "nothing"
+                    flight.is_null() ? p2p_phrase(member(c, "p2p"))
                                      : absl::StrCat("operation ", grouped(number_of(flight, "op_seq")), " for ",
                                                     span_text(real_of(flight, "age_ms")), ": ",
                                                     operation_text(member(flight, "operation")))});
@@ -99,6 +161,18 @@ std::string status_text(const Json& s, bool with_ranks) {
   } else {
     absl::StrAppend(&out, "\n", comm_table(communicators, with_ranks));
   }
+  out += making_text(member(s, "making"));
+  if (const uint64_t stopped = number_of(s, "stopped_probe_count"); stopped > 0) {
+    absl::StrAppend(&out, "\n", count_text(stopped, "probe was", "probes were"), " stopped by an operator: what they do not say means nothing\n");
+  }
+  const Json& network = member(s, "network");
+  if (const uint64_t queues = number_of(network, "queues_in_flight"); queues > 0) {
+    absl::StrAppend(&out, "\nnetwork: ", count_text(queues, "queue", "queues"), " with ",
+                    count_text(number_of(network, "requests_in_flight"), "request", "requests"), " in flight, ",
+                    grouped(number_of(network, "queues_stuck")), " of them without a completion for long\n");
+  }
+  const std::string control_rows = control_table(member(s, "processes"));
+  if (!control_rows.empty()) absl::StrAppend(&out, "\n", control_rows);
   const std::string silent_rows = silent_table(member(s, "processes"));
   if (!silent_rows.empty()) absl::StrAppend(&out, "\n", silent_rows);
   for (const Json& e : member(ingest, "errors")) {

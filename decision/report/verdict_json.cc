@@ -79,7 +79,7 @@ Json verdict_json(const Incident& i, Nanoseconds now_ns, const WallClock& clock)
   return {{"time", clock.text(now_ns)},
           {"incident", i.id},
           {"class", name(i.fault)},
-          {"title", title(i.fault)},
+          {"title", i.title.empty() ? title(i.fault) : i.title.c_str()},
           {"state", name(i.state)},
           {"rules", name(i.rules)},
           {"job", i.job},
@@ -103,7 +103,8 @@ Json verdict_json(const Incident& i, Nanoseconds now_ns, const WallClock& clock)
           {"suspected_time", optional_time(clock, i.suspected_ns)},
           {"confirmed_time", optional_time(clock, i.confirmed_ns)},
           {"located_time", optional_time(clock, i.located_ns)},
-          {"resolved_time", optional_time(clock, i.resolved_ns)}};
+          {"resolved_time", optional_time(clock, i.resolved_ns)},
+          {"replay", i.replay == 0 ? Json(nullptr) : Json(i.replay)}};
 }
 
 }  // namespace ccld::decision::report

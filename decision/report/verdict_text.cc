@@ -95,7 +95,9 @@ std::string verdict_text(const Json& v) {
   absl::StrAppendFormat(&out, " (confidence %.0f %%)\n\n", real_of(v, "confidence") * 100);
 
   std::string what = operation_text(member(v, "operation"));
-  if (has(v, "op_seq")) absl::StrAppend(&what, "; operation ", number_of(v, "op_seq"), " of ", comm_phrase(v));
+  if (has(v, "op_seq")) absl::StrAppend(&what, "; operation ", number_of(v, "op_seq"),
+                                       has(v, "replay") ? absl::StrCat(", replay ", number_of(v, "replay"), " of its graph,") : "",
+                                       " of ", comm_phrase(v));
   else absl::StrAppend(&what, "; ", comm_phrase(v));
   paragraph(out, "What", what);
   paragraph(out, "When", times_phrase(v));

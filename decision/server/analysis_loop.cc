@@ -20,11 +20,27 @@ std::string culprit_ranks(const Incident& incident) {
 
 }  // namespace
 
-AnalysisLoop::AnalysisLoop(const Settings& settings, VerdictWriter writer, std::shared_ptr<SnapshotStore> store, Nanoseconds now_ns)
-    : settings_(settings), analyzer_(settings), writer_(std::move(writer)), store_(std::move(store)), started_ns_(now_ns) {}
+AnalysisLoop::AnalysisLoop(const Settings& settings, VerdictWriter writer, std::shared_ptr<SnapshotStore> store, Nanoseconds now_ns,
+                           Nanoseconds realtime_ns)
+    : settings_(settings),
+      analyzer_(settings),
+      writer_(std::move(writer)),
+      store_(std::move(store)),
+      desk_(static_cast<uint64_t>(realtime_ns / ns_per_ms)),
+      started_ns_(now_ns) {}
 
-void AnalysisLoop::on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns) {
-  if (const auto batch = ingest_.accept(message, now_ns, realtime_ns)) analyzer_.apply(*batch, now_ns);
+void AnalysisLoop::on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns,
+                              Nanoseconds realtime_ns) {
+  const auto batch = ingest_.accept(message, now_ns, realtime_ns);
+  if (!batch.has_value()) return;
+  desk_.heard(*batch, connection, now_ns);
+  analyzer_.apply(*batch, now_ns);
+}
+
+TuneAnswer AnalysisLoop::tune(const TuneRequest& request, const ControlDesk::Send& send) {
+  const TuneAnswer answer = desk_.carry_out(request, send);
+  spdlog::info("tune request {} for job '{}': {} of {} probes asked", answer.sequence, request.job, answer.asked, answer.matched);
+  return answer;
 }
 
 void AnalysisLoop::on_multipart_message(Nanoseconds now_ns) {
@@ -33,10 +49,12 @@ void AnalysisLoop::on_multipart_message(Nanoseconds now_ns) {
 
 void AnalysisLoop::analyse(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   ++ticks_;
+  constexpr uint64_t ticks_between_forgetting = 100;
+  if (ticks_ % ticks_between_forgetting == 0) desk_.forget(now_ns - seconds_to_ns(settings_.forget_s));
   const report::WallClock clock{realtime_ns - now_ns};
   for (const Incident& incident : analyzer_.advance(now_ns)) {
     writer_.write_line(report::to_line(report::verdict_json(incident, now_ns, clock)));
-    spdlog::info("incident {}: {} {}, {}: {}", incident.id, name(incident.fault), title(incident.fault), name(incident.state),
+    spdlog::info("incident {}: {} {}, {}: {}", incident.id, name(incident.fault), incident.title.empty() ? title(incident.fault) : incident.title.c_str(), name(incident.state),
                  culprit_ranks(incident));
   }
 }

@@ -10,6 +10,7 @@
 #include "decision/analyzer.h"
 #include "decision/ingest/ingest.h"
 #include "decision/server/snapshot_store.h"
+#include "decision/server/tune.h"
 #include "decision/server/verdict_writer.h"
 
 namespace ccld::decision::server {
@@ -18,9 +19,10 @@ constexpr Nanoseconds tick_period_ns = 100 * ns_per_ms;
 
 class AnalysisLoop {
  public:
-  AnalysisLoop(const Settings&, VerdictWriter, std::shared_ptr<SnapshotStore>, Nanoseconds now_ns);
+  AnalysisLoop(const Settings&, VerdictWriter, std::shared_ptr<SnapshotStore>, Nanoseconds now_ns, Nanoseconds realtime_ns);
 
-  void on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns);
+  // `connection`: how an answer reaches the sender.
+  void on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns);
   void on_multipart_message(Nanoseconds now_ns);
 
   // Analyses, writes verdicts, and refreshes the snapshot. `finished_ns()` tells the time again when asked, so that
@@ -37,6 +39,8 @@ class AnalysisLoop {
     }
     tick_duration_ns_ = clock_ns() - now_ns;
   }
+  // Requests of operators to probes.
+  TuneAnswer tune(const TuneRequest& request, const ControlDesk::Send& send);
   void count_late_tick() { ++late_ticks_; }
 
   const ingest::Ingest& ingest() const { return ingest_; }
@@ -50,6 +54,7 @@ class AnalysisLoop {
   ingest::Ingest ingest_;
   VerdictWriter writer_;
   std::shared_ptr<SnapshotStore> store_;
+  ControlDesk desk_;
   Nanoseconds started_ns_;
   Nanoseconds next_snapshot_ns_ = 0;
   Nanoseconds tick_duration_ns_ = 0;

@@ -9,8 +9,10 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/synchronization/notification.h"
 #include "decision/report/prometheus.h"
 #include "decision/report/status_json.h"
@@ -23,10 +25,11 @@ namespace {
 using report::Json;
 
 constexpr size_t threads = 4;
-constexpr size_t request_bytes_max = 4096;               // there are only GETs
+constexpr size_t request_bytes_max = 4096;               // the largest is a request to tune probes
 constexpr auto client_timeout = std::chrono::milliseconds(400);  // a client stuck within its request holds a thread no longer
 constexpr time_t silent_client_timeout_s = 1;                    // nor one that asks nothing
 constexpr char json_type[] = "application/json";
+constexpr absl::Duration tune_patience = absl::Seconds(2);
 
 void answer(httplib::Response& response, const Json& json) { response.set_content(report::to_line(json) + "\n", json_type); }
 
@@ -41,14 +44,38 @@ void socket_options(socket_t socket) {
   setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 }
 
+// Of the address a request came from, as the system writes it.
+bool is_this_host(absl::string_view address) {
+  absl::ConsumePrefix(&address, "::ffff:");
+  return address == "::1" || absl::StartsWith(address, "127.");
+}
+
 }  // namespace
 
 struct HttpApi::Impl {
   HostPort address;
   std::shared_ptr<const SnapshotStore> store;
+  std::shared_ptr<TuneQueue> requests;
+  bool allow_remote_tune = false;
   httplib::Server server;
   std::thread listener;
   absl::Notification ended;
+
+  void tune(const httplib::Request& request, httplib::Response& response) {
+    if (!allow_remote_tune && !is_this_host(request.remote_addr)) {
+      return refuse(response, 403, absl::StrCat("tuning from ", request.remote_addr, " is not allowed: `ccld serve --allow-remote-tune` allows it"));
+    }
+    if (!absl::StartsWith(request.get_header_value("Content-Type"), json_type)) {
+      return refuse(response, 415, absl::StrCat("the request is not ", json_type));
+    }
+    auto parsed = parse_tune_request(request.body);
+    if (!parsed.ok()) return refuse(response, 400, std::string(parsed.status().message()));
+    const std::string job = parsed->job;
+    const auto done = requests->ask(*std::move(parsed), tune_patience);
+    if (!done.ok()) return refuse(response, 503, std::string(done.status().message()));
+    if (done->matched == 0) return refuse(response, 404, absl::StrCat("no probe of job '", job, "' that fits is known"));
+    answer(response, {{"sequence", done->sequence}, {"matched", done->matched}, {"asked", done->asked}});
+  }
 
   void add_routes() {
     server.Get("/healthz", [](const httplib::Request&, httplib::Response& response) { response.set_content("ok\n", "text/plain"); });
@@ -66,6 +93,13 @@ struct HttpApi::Impl {
       if (!verdict.has_value()) return refuse(response, 404, absl::StrCat("there is no incident ", id));
       answer(response, *verdict);
     });
+    server.Get(R"(/v1/tune/([^/]+))", [this](const httplib::Request& request, httplib::Response& response) {
+      const std::string text = request.matches[1];
+      uint64_t sequence = 0;
+      if (!absl::SimpleAtoi(text, &sequence)) return refuse(response, 400, absl::StrCat("tune request '", text, "' is not a number"));
+      answer(response, report::tune_json(*store->newest(), sequence));
+    });
+    server.Post("/v1/tune", [this](const httplib::Request& request, httplib::Response& response) { tune(request, response); });
     server.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
       response.set_content(report::prometheus_text(*store->newest()), "text/plain; version=0.0.4");
     });
@@ -88,10 +122,13 @@ struct HttpApi::Impl {
 
 HttpApi::HttpApi(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-absl::StatusOr<std::unique_ptr<HttpApi>> HttpApi::open(const HostPort& address, std::shared_ptr<const SnapshotStore> store) {
+absl::StatusOr<std::unique_ptr<HttpApi>> HttpApi::open(const HostPort& address, std::shared_ptr<const SnapshotStore> store,
+                                                       std::shared_ptr<TuneQueue> requests, bool allow_remote_tune) {
   auto impl = std::make_shared<Impl>();
   impl->address = address;
   impl->store = std::move(store);
+  impl->requests = std::move(requests);
+  impl->allow_remote_tune = allow_remote_tune;
   httplib::Server& server = impl->server;
   server.new_task_queue = [] { return new httplib::ThreadPool(threads); };
   server.set_socket_options(socket_options);

@@ -116,7 +116,7 @@ void drain(TelemetrySocket& socket, AnalysisLoop& loop, Nanoseconds until_ns) {
       absl::Span<const uint8_t> bytes;
       switch (socket.receive(bytes)) {
         case TelemetrySocket::Received::nothing: return;
-        case TelemetrySocket::Received::message: loop.on_message(bytes, now_ns, realtime_ns); break;
+        case TelemetrySocket::Received::message: loop.on_message(bytes, socket.connection(), now_ns, realtime_ns); break;
         case TelemetrySocket::Received::multipart: loop.on_multipart_message(now_ns); break;
       }
     }
@@ -124,7 +124,10 @@ void drain(TelemetrySocket& socket, AnalysisLoop& loop, Nanoseconds until_ns) {
 }
 
 // Until a stop signal; returns its number.
-int analyse_until_stopped(TelemetrySocket& socket, int signal_fd, AnalysisLoop& loop) {
+int analyse_until_stopped(TelemetrySocket& socket, int signal_fd, AnalysisLoop& loop, TuneQueue& requests) {
+  const ControlDesk::Send send = [&socket](const std::string& connection, absl::Span<const uint8_t> message) {
+    return socket.send(connection, message);
+  };
   zmq::pollitem_t items[] = {socket.poll_item(), {nullptr, signal_fd, ZMQ_POLLIN, 0}};
   Nanoseconds next_tick_ns = monotonic_now_ns();
   for (;;) {
@@ -148,6 +151,7 @@ int analyse_until_stopped(TelemetrySocket& socket, int signal_fd, AnalysisLoop& 
       next_tick_ns = woken_ns + tick_period_ns;
     }
     drain(socket, loop, std::max(next_tick_ns, woken_ns) + drain_ns);
+    requests.serve([&](const TuneRequest& request) { return loop.tune(request, send); });
     const Nanoseconds now_ns = monotonic_now_ns();
     if (now_ns < next_tick_ns) continue;
     if (now_ns > next_tick_ns + tick_period_ns) loop.count_late_tick();
@@ -180,14 +184,18 @@ absl::Status serve(const ServeOptions& options) {
   auto socket = TelemetrySocket::open(options.listen);
   if (!socket.ok()) return naming("--listen", socket.status());
   const auto store = std::make_shared<SnapshotStore>();
-  auto http = HttpApi::open(*http_address, store);
+  const auto requests = std::make_shared<TuneQueue>();
+  auto http = HttpApi::open(*http_address, store, requests, options.allow_remote_tune);
   if (!http.ok()) return naming("--http", http.status());
   auto writer = VerdictWriter::open(options.verdicts);
   if (!writer.ok()) return naming("--verdicts", writer.status());
 
   warn_if_reachable("--listen", socket->endpoint(), is_loopback_endpoint(socket->endpoint()));
+  if (options.allow_remote_tune && !(*http)->address().is_loopback()) {
+    spdlog::warn("--allow-remote-tune: everyone who reaches {} can stop and redirect probes", (*http)->address().text());
+  }
   warn_if_reachable("--http", (*http)->address().text(), (*http)->address().is_loopback());
-  AnalysisLoop loop(*settings, *std::move(writer), store, monotonic_now_ns());
+  AnalysisLoop loop(*settings, *std::move(writer), store, monotonic_now_ns(), realtime_now_ns());
   loop.tick(monotonic_now_ns(), realtime_now_ns(), monotonic_now_ns);  // the first query finds a snapshot
   (*http)->start();
 
@@ -198,7 +206,7 @@ absl::Status serve(const ServeOptions& options) {
   std::fprintf(stderr, "ccld: listening on %s and %s\n", socket->endpoint().c_str(), http_url.c_str());
   std::fflush(stderr);
 
-  const int signal_number = analyse_until_stopped(*socket, *signal_fd, loop);
+  const int signal_number = analyse_until_stopped(*socket, *signal_fd, loop, *requests);
   spdlog::info("{}: ending", signal_number == SIGINT ? "interrupted" : "terminated");
   if (!options.ready_file.empty()) unlink(options.ready_file.c_str());
   log_summary(loop.ingest());

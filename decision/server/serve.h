@@ -24,6 +24,7 @@ struct ServeOptions {
   std::string rules = "measured";
   std::string log_level = "info";
   std::string ready_file;
+  bool allow_remote_tune = false;     // POST /v1/tune from other hosts too
   std::vector<std::string> settings;  // "name=value", later ones win
 };
 

@@ -32,13 +32,18 @@ function(ccld_write_if_different path text)
   file(WRITE "${path}" "${text}")
 endfunction()
 
-# Sets `tree` to the patched tree, in `folder`/upstream.
+# Sets `tree` to the patched tree, in `folder`/upstream; to the release as it is when CCLD_NCCL_PRISTINE is set.
 function(ccld_upstream_tree tree folder cache)
   message(STATUS "NCCL: getting upstream's release")
   ccld_run("NCCL cannot be fetched" "${ccld_repository}/scripts/fetch-nccl" "${cache}")
   set(tarball "${ccld_run_output}")
+  set(series "")
+  if(CCLD_NCCL_PRISTINE)
+    ccld_write_if_different("${folder}/no_patches/series" "")
+    set(series --patches "${folder}/no_patches")
+  endif()
   ccld_run("NCCL cannot be patched"
-    "${CCLD_PYTHON}" "${ccld_repository}/scripts/apply-patches" "${tarball}" "${folder}/upstream")
+    "${CCLD_PYTHON}" "${ccld_repository}/scripts/apply-patches" "${tarball}" "${folder}/upstream" ${series})
   set(${tree} "${folder}/upstream" PARENT_SCOPE)
 endfunction()
 

@@ -6,7 +6,7 @@
 //   named after what happened, in the order of a communicator's life.
 //
 // Threads: those of NCCL at that place. Init and end: the job thread, device set. Operations and plans: the thread in
-// the NCCL call, which is not allowed to call CUDA between plan_begins and plan_launched. Proxies: progress threads.
+// the NCCL call, which is not allowed to call CUDA between plan_begins and launch_begins. Proxies: progress threads.
 #ifndef CCLD_HOOKS_H_
 #define CCLD_HOOKS_H_
 
@@ -21,13 +21,28 @@ struct ncclKernelPlan;
 struct ncclProxyArgs;
 struct ncclProxyState;
 struct ncclTaskColl;
+struct ncclTaskP2p;
+struct ibv_cq;
+struct ibv_qp;
+struct ibv_recv_wr;
+struct ibv_send_wr;
+struct ibv_wc;
 
 // ---- a communicator's life (lifecycle.cc) -------------------------------------------------------------------------
 
+// The members of `parent` begin to exchange what a split needs. Returns a number for the next hook.
+uint64_t ccld_split_entered(struct ncclComm* parent, int child_count);
+void ccld_split_exchanged(uint64_t split);
+// The making begins: nothing is known but its hash, and no other rank was talked to.
+void ccld_init_entered(struct ncclComm* comm, int rank, int rank_count, int cuda_device);
+// All ranks have found each other.
+void ccld_init_bootstrapped(struct ncclComm* comm);
+// The making ends without a communicator; its frame goes. `comm` may be null (a rank without a colour in a split).
+void ccld_init_failed(struct ncclComm* comm, uint64_t split, ncclResult_t result);
 // Its device side is being written to `device_side`, which is copied to the GPU afterwards: makes the frame.
 void ccld_comm_created(struct ncclComm* comm, struct ncclKernelCommAndChannels* device_side);
-// Everything about it is known.
-void ccld_comm_ready(struct ncclComm* comm);
+// Everything about it is known. `parent`: that it was split, shrunk or grown from, or null.
+void ccld_comm_ready(struct ncclComm* comm, struct ncclComm* parent);
 // It is about to be freed and no kernel of it runs any more.
 void ccld_comm_ends(struct ncclComm* comm);
 
@@ -35,15 +50,21 @@ void ccld_comm_ends(struct ncclComm* comm);
 
 // An API call passed the argument check.
 void ccld_operation_entered(struct ncclInfo* info);
-// The op_seq for tasks made by the present API call; 0: the call is no collective.
+// The op_seq for tasks made by the present API call; 0: the call is no collective. NCCL knows whether the call is captured.
 uint64_t ccld_current_operation(struct ncclComm* comm);
+// Likewise the number of a Send or Recv; 0: the call is neither.
+uint64_t ccld_current_call(struct ncclComm* comm);
 // A collective task got its channels.
 void ccld_task_placed(struct ncclTaskColl* task, int channel_low, int channel_high);
+// A send and a receive of a rank to itself, in place: nothing runs for them.
+void ccld_self_copy_dropped(struct ncclComm* comm, struct ncclTaskP2p* send, struct ncclTaskP2p* recv);
 // A task whose queue is gone before the launch (symmetric kernels, copy engine) became part of `plan`.
 void ccld_task_planned(struct ncclKernelPlan* plan, struct ncclTaskColl* task);
 // `plan` is about to be launched; its arguments may still be written.
 void ccld_plan_begins(struct ncclComm* comm, struct ncclKernelPlan* plan);
-// CUDA took the kernel, or refused it.
+// CUDA may be called again, and is about to be given the work of `plan`.
+void ccld_launch_begins(struct ncclComm* comm, struct ncclKernelPlan* plan);
+// CUDA took the kernel or the copies, or refused them.
 void ccld_plan_launched(struct ncclComm* comm, struct ncclKernelPlan* plan, ncclResult_t result);
 
 // ---- proxies and the network (proxies.cc) -------------------------------------------------------------------------
@@ -55,5 +76,21 @@ uint64_t ccld_proxy_owner(struct ncclComm* comm);
 void ccld_proxy_visited(struct ncclProxyState* proxy_state, struct ncclProxyArgs* args);
 // A connection of `comm` goes through a network device.
 void ccld_net_connected(struct ncclComm* comm, int sends, int channel, int peer, int net_device, int connection_index);
+
+// ---- the network's queues (network.cc): the thread that posts and polls -------------------------------------------
+
+void ccld_ib_queue_created(struct ibv_qp* qp, uint8_t port);
+void ccld_ib_queue_destroyed(struct ibv_qp* qp);
+// The device took the requests.
+void ccld_ib_send_posted(struct ibv_qp* qp, const struct ibv_send_wr* requests);
+void ccld_ib_recv_posted(struct ibv_qp* qp, const struct ibv_recv_wr* requests);
+void ccld_ib_polled(struct ibv_cq* cq, const struct ibv_wc* completions, int count);
+
+// A connection of sockets stands; returns what the other hooks are given.
+void* ccld_socket_opened(void* connection, int device, const char* device_name);
+void ccld_socket_closed(void* queue);
+// A transfer of `size` bytes begins (`operation`: NCCL's); then `done` of them are through. `counted` belongs to the hooks.
+void ccld_socket_begins(void* queue, int operation, int size, int* counted);
+void ccld_socket_progressed(void* queue, int operation, int done, int size, int* counted);
 
 #endif

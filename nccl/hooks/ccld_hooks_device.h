@@ -2,15 +2,18 @@
 // writer.
 //
 // Included by upstream's device/common.h after the declaration of ncclShmem. Every function returns at once when the
-// channel has no frame (`ncclShmem.channel.ccld` is null), which also holds for channels beyond those that the frame
-// has room for. `direction` is 0 for receiving and 1 for sending; steps are NCCL's connection steps.
+// block is not watched (`ncclShmem.ccld_frame` is null): no frame, a channel that the frame has no room for, or a launch
+// without a token because the probe was stopped. `direction` is 0 for receiving and 1 for sending; steps are NCCL's
+// connection steps.
 //
-// Counted: Ring, Tree, CollNet, NVLS and point-to-point kernels, in all protocols. A lane counts what its newest
-// primitive did: of several operations in one kernel, the last. PAT kernels and receives or sends of registered buffers
-// that the network device does alone have no lanes; symmetric kernels have nothing here.
+// Counted: Ring, Tree, CollNet, NVLS, PAT and point-to-point kernels, in all protocols. A lane shows its newest
+// primitive; ncclShmem.ccld_steps counts all primitives of the kernel: minus the step at which each begins, plus the
+// one at which it ends. Sends and receives of registered buffers that the network device does alone are not counted;
+// symmetric kernels have nothing here.
 //
-// Cost: what follows a null check is one store to mapped host memory, never a load or fence. Nothing here is in a loop
-// that polls but on the slow path that checkAbort() takes every NCCL_SPINS_BEFORE_CHECK_ABORT spins.
+// Cost: what follows a null check is one store to mapped host memory, never a load or fence; the sums cost one addition in
+// shared memory when a primitive begins and one when it ends. Nothing here is in a loop that polls but on the slow path
+// that checkAbort() takes every NCCL_SPINS_BEFORE_CHECK_ABORT spins.
 #ifndef CCLD_HOOKS_DEVICE_H_
 #define CCLD_HOOKS_DEVICE_H_
 
@@ -19,35 +22,72 @@
 __device__ __forceinline__ unsigned long long int globaltimer();
 
 __device__ __forceinline__ ccld::abi::DeviceChannel* ccld_channel() {
-  return static_cast<ccld::abi::DeviceChannel*>(ncclShmem.channel.ccld);
+  // Volatile: reading it again is cheaper than a register that holds it.
+  return static_cast<ccld::abi::DeviceChannel*>(*const_cast<void* volatile*>(&ncclShmem.ccld_frame));
+}
+
+// Differs from microsecond to microsecond.
+__device__ __forceinline__ uint32_t ccld_tick() {
+  uint32_t nanoseconds;
+  asm volatile("mov.u32 %0, %%globaltimer_lo;" : "=r"(nanoseconds));
+  return ccld::device::tick_of(nanoseconds);
+}
+
+// ---- kernels --------------------------------------------------------------------------------------------------------
+
+// Thread 0, once the block knows its arguments and its channel; a barrier of the block follows.
+__device__ __forceinline__ void ccld_block_starts() {
+  // In device memory: shared memory's copy of the channel is being filled by others.
+  ncclDevChannel* channel =
+      &reinterpret_cast<ncclKernelCommAndChannels*>(ncclShmem.args.comm)->channels[ncclShmem.channelId];
+  void* frame = channel->ccld;
+  const uint32_t run = channel->ccld_run + 1;
+  if (ncclShmem.args.ccld_token == 0) frame = nullptr;
+  if (frame != nullptr) channel->ccld_run = run;
+  ncclShmem.ccld_frame = frame;
+  ncclShmem.ccld_run = run;
+  ncclShmem.ccld_finished_threads = 0;
+  ncclShmem.ccld_steps[0] = 0;
+  ncclShmem.ccld_steps[1] = 0;
 }
 
 // Every thread, after the block's shared memory is set up and before its first work.
 __device__ __forceinline__ void ccld_kernel_begins() {
   if (threadIdx.x != 0 || ccld_channel() == nullptr) return;
-  ccld::device::round_begins(ccld_channel(), ncclShmem.args.ccld_token, globaltimer());
+  const uint32_t slot = ncclShmem.args.ccld_replay_slot;
+  // Replays of one graph never overlap, and block 0 has the lowest channel.
+  if (slot != 0 && blockIdx.x == 0 && ncclShmem.comm.ccld_replays != nullptr) {
+    ccld::device::round_replays(ccld_channel(), ncclShmem.ccld_run, ++ncclShmem.comm.ccld_replays[slot - 1]);
+  }
+  ccld::device::round_begins(ccld_channel(), ncclShmem.ccld_run, ncclShmem.args.ccld_token, globaltimer());
 }
 
 // Every thread, when it has nothing more to do. The last one to come writes the end: earlier ones may still have
 // neighbours that wait for data. There is no barrier, because the threads of an aborted kernel need not all be where a
 // barrier expects them.
-__device__ __forceinline__ void ccld_kernel_ends() {
+// Not inlined: its registers would count against the kernel's.
+static __device__ __attribute__((noinline)) void ccld_kernel_ends() {
   if (ccld_channel() == nullptr) return;
+  __threadfence_block();  // what this thread added to the sums comes before its arrival
   const unsigned finished_before = atomicAdd(&ncclShmem.ccld_finished_threads, 1u);
   if (finished_before != blockDim.x - 1) return;
+  __threadfence_block();
+  const volatile unsigned* steps = ncclShmem.ccld_steps;
   const uint32_t flags = ncclShmem.aborted != 0 ? ccld::abi::round_aborted : 0u;
-  ccld::device::round_ends(ccld_channel(), ncclShmem.args.ccld_token, flags, globaltimer());
+  ccld::device::round_ends(ccld_channel(), ncclShmem.ccld_run, flags, steps[1], steps[0], globaltimer());
 }
+
+// ---- lanes ----------------------------------------------------------------------------------------------------------
 
 // The thread that will post to `peer`, once it knows its first step. `tid` and `nthreads` are those of the thread
 // group.
 __device__ __forceinline__ void ccld_lane_opens(int direction, int group, int peer_index, uint64_t step, int peer,
                                                 int tid, int nthreads) {
   if (ccld_channel() == nullptr) return;
+  atomicAdd(&ncclShmem.ccld_steps[direction], 0u - static_cast<unsigned>(step));
   const uint32_t first_warp = (threadIdx.x - tid) / WARP_SIZE;
   const uint32_t peer_and_warps = ccld::device::pack_peer_and_warps(peer, first_warp, nthreads / WARP_SIZE);
-  ccld::device::lane_opens(ccld_channel(), direction, group, peer_index, ncclShmem.args.ccld_token, step,
-                           peer_and_warps);
+  ccld::device::lane_opens(ccld_channel(), direction, group, peer_index, ncclShmem.ccld_run, step, peer_and_warps);
 }
 
 // The same thread, after each post.
@@ -55,19 +95,49 @@ __device__ __forceinline__ void ccld_lane_posts(int direction, int group, int pe
   ccld::device::lane_posts(ccld_channel(), direction, group, peer_index, step);
 }
 
+// The same thread, when the primitive ends at `step`. Without a frame the sum is nonsense that nobody reads.
+__device__ __forceinline__ void ccld_lane_closes(int direction, uint64_t step) {
+  atomicAdd(&ncclShmem.ccld_steps[direction], static_cast<unsigned>(step));
+}
+
 // The thread that waits for `peer`, after each call of checkAbort(). Stores only when that took its slow path, which
 // leaves `spins` at 0.
 __device__ __forceinline__ void ccld_lane_waits(int spins, int direction, int group, int peer_index, uint64_t want,
                                                 uint64_t seen) {
-  if (spins != 0 || ccld_channel() == nullptr) return;
-  ccld::device::lane_waits(ccld_channel(), direction, group, peer_index, want, seen,
-                           ccld::device::tick_of(globaltimer()));
+  if (spins != 0) return;
+  ccld::device::lane_waits(ccld_channel(), direction, group, peer_index, want, seen, ccld_tick());
 }
 
-// Any thread, on the slow path of checkAbort().
-__device__ __forceinline__ void ccld_warp_polls() {
+// ---- PAT: all thread groups of the block talk to the same peers, one for each power of two (`dimension`) ------------
+
+// A lane for each dimension.
+__device__ __forceinline__ int ccld_pat_group(int dimension) { return dimension / ccld::abi::lane_peers; }
+
+// The thread that reads the first step of a dimension.
+__device__ __forceinline__ void ccld_pat_lane_opens(int direction, int dimension, uint64_t step, int peer) {
   if (ccld_channel() == nullptr) return;
-  ccld::device::warp_polls(ccld_channel(), threadIdx.x / WARP_SIZE, ccld::device::tick_of(globaltimer()));
+  ccld::device::lane_opens(ccld_channel(), direction, ccld_pat_group(dimension), dimension, ncclShmem.ccld_run, step,
+                           ccld::device::pack_peer_and_warps(peer, 0, NCCL_PAT_NWORKERS / WARP_SIZE));
+}
+
+// The thread that posts, after each post.
+__device__ __forceinline__ void ccld_pat_lane_posts(int direction, int dimension, uint64_t step, int steps_posted) {
+  if (ccld_channel() == nullptr) return;
+  atomicAdd(&ncclShmem.ccld_steps[direction], static_cast<unsigned>(steps_posted));
+  ccld::device::lane_posts(ccld_channel(), direction, ccld_pat_group(dimension), dimension, step);
+}
+
+// As ccld_lane_waits.
+__device__ __forceinline__ void ccld_pat_lane_waits(int spins, int direction, int dimension, uint64_t want,
+                                                    uint64_t seen) {
+  ccld_lane_waits(spins, direction, ccld_pat_group(dimension), dimension, want, seen);
+}
+
+// ---- any thread -----------------------------------------------------------------------------------------------------
+
+// On the slow path of checkAbort().
+__device__ __forceinline__ void ccld_warp_polls() {
+  ccld::device::warp_polls(ccld_channel(), threadIdx.x / WARP_SIZE, ccld_tick());
 }
 
 #endif

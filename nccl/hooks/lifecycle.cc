@@ -1,5 +1,5 @@
-// A communicator's life: its frame is made and shown to the GPU, filled in when the communicator is ready, and taken
-// away.
+// A communicator's life: how far its making comes; its frame is made and shown to the GPU, filled in when the
+// communicator is ready, and taken away.
 #include <cstring>
 #include <new>
 #include <string>
@@ -9,6 +9,7 @@
 #include "nccl.h"
 #include "nccl/hooks/ccld_hooks.h"
 #include "nccl/hooks/hooked_comm.h"
+#include "nccl/hooks/replays.h"
 #include "nccl/hooks/watched_comms.h"
 #include "nvmlwrap.h"
 #include "param.h"
@@ -109,7 +110,7 @@ uint64_t uid_of(const ncclComm* comm) {
     const ncclPeerInfo& peer = comm->peerInfo[rank];
     members[static_cast<size_t>(rank)] = {peer.hostHash - comm->commHash, peer.pidHash - comm->commHash, peer.busId};
   }
-  return probe::comm_uid(comm->commHash, members.data(), members.size());
+  return probe::comm_uid(comm->commHash, members.data(), members.size(), comm->rank);
 }
 
 std::vector<probe::ChannelTopology> topology_of(const ncclComm* comm) {
@@ -129,16 +130,74 @@ std::vector<probe::ChannelTopology> topology_of(const ncclComm* comm) {
   return channels;
 }
 
-abi::CommState end_state_of(const ncclComm* comm) {
+// Reads fields that NCCL's threads write without telling; each is one word.
+abi::CommState state_of(const ncclComm* comm) {
+  if (__atomic_load_n(&comm->revokedFlag, __ATOMIC_RELAXED) != 0) return abi::CommState::revoked;
   if (comm->abortFlag != nullptr && __atomic_load_n(comm->abortFlag, __ATOMIC_ACQUIRE) != 0)
     return abi::CommState::aborted;
-  return comm->finalizeCalled ? abi::CommState::finalized : abi::CommState::destroyed;
+  if (__atomic_load_n(&comm->finalizeCalled, __ATOMIC_RELAXED)) return abi::CommState::finalized;
+  if (__atomic_load_n(&comm->destroyFlag, __ATOMIC_RELAXED) != 0) return abi::CommState::destroyed;
+  return abi::CommState::ready;
+}
+
+abi::CommState current_state(const void* comm) { return state_of(static_cast<const ncclComm*>(comm)); }
+
+abi::CommState end_state_of(const ncclComm* comm) {
+  const abi::CommState state = state_of(comm);
+  return state == abi::CommState::ready ? abi::CommState::destroyed : state;
+}
+
+// Takes the frame away. No kernel of the communicator runs any more, or ever ran.
+void end(ncclComm* comm, abi::CommState end_state) {
+  ccld_comm* hooked = comm->ccld;
+  if (hooked == nullptr) return;
+  comm->ccld = nullptr;
+  watched_comms().remove(hooked);
+  probe::comm_end(hooked->probe, end_state);
+  // The order matters: CUDA must let go of the pages before they are unmapped.
+  hide_from_gpu(hooked->registered);
+  probe::comm_release(hooked->probe);
+  delete hooked;
+}
+
+// The members of a communicator that is split exchange colours before any of the children has a hash. Equal on all of
+// them, and different for each split.
+uint64_t split_hash(const ncclComm* parent, int child_count) {
+  uint64_t hash = (parent->commHash ^ 0x73706c6974u) * 0x9e3779b97f4a7c15u;
+  hash = (hash ^ (hash >> 31) ^ static_cast<uint64_t>(child_count)) * 0xbf58476d1ce4e5b9u;
+  return hash ^ (hash >> 29);
 }
 
 }  // namespace
 }  // namespace ccld::hooks
 
 using namespace ccld;
+
+uint64_t ccld_split_entered(struct ncclComm* parent, int child_count) {
+  probe::set_log(&hooks::log_through_nccl);
+  return probe::init_entered(hooks::split_hash(parent, child_count), parent->rank, parent->nRanks, parent->cudaDev);
+}
+
+void ccld_split_exchanged(uint64_t split) { probe::init_reached(split, abi::InitStage::ready, ncclSuccess, 0); }
+
+void ccld_init_entered(struct ncclComm* comm, int rank, int rank_count, int cuda_device) {
+  probe::set_log(&hooks::log_through_nccl);
+  comm->ccld_making = probe::init_entered(comm->commHash, rank, rank_count, cuda_device);
+}
+
+void ccld_init_bootstrapped(struct ncclComm* comm) {
+  probe::init_reached(comm->ccld_making, abi::InitStage::bootstrapped, ncclSuccess, 0);
+}
+
+void ccld_init_failed(struct ncclComm* comm, uint64_t split, ncclResult_t result) {
+  // That of the split has long been exchanged if there is one of the child.
+  if (comm == nullptr || comm->ccld_making == 0) {
+    probe::init_reached(split, abi::InitStage::failed, result, 0);
+    return;
+  }
+  probe::init_reached(comm->ccld_making, abi::InitStage::failed, result, 0);
+  hooks::end(comm, abi::CommState::init_failed);
+}
 
 void ccld_comm_created(struct ncclComm* comm, struct ncclKernelCommAndChannels* device_side) {
   probe::set_log(&hooks::log_through_nccl);
@@ -159,24 +218,32 @@ void ccld_comm_created(struct ncclComm* comm, struct ncclKernelCommAndChannels* 
     if (device_address != nullptr) hooks::hide_from_gpu(memory);
     probe::comm_end(watched, abi::CommState::destroyed);
     probe::comm_release(watched);
+    probe::comm_unwatched();
     return;
   }
   hooked->probe = watched;
   hooked->number = static_cast<const abi::FrameHeader*>(memory)->identity.comm_number;
   hooked->channel_count = setup.channel_count;
   hooked->registered = memory;
+  hooked->stream_line = device_address + offsetof(abi::FrameHeader, stream);
+  device_side->comm.ccld_replays = hooks::make_replay_counters(comm);
   for (unsigned c = 0; c < setup.channel_count; ++c) {
     device_side->channels[c].ccld =
         device_address + probe::device_channels_offset(watched) + c * sizeof(abi::DeviceChannel);
   }
   comm->ccld = hooked;
+  probe::init_reached(comm->ccld_making, abi::InitStage::connected, ncclSuccess, hooked->number);
 }
 
-void ccld_comm_ready(struct ncclComm* comm) {
+void ccld_comm_ready(struct ncclComm* comm, struct ncclComm* parent) {
   ccld_comm* hooked = comm->ccld;
+  const uint32_t number = hooked != nullptr ? hooked->number : 0;
+  probe::init_reached(comm->ccld_making, abi::InitStage::ready, ncclSuccess, number);
   if (hooked == nullptr) return;
   probe::CommIdentity identity;
-  identity.comm_uid = hooks::uid_of(comm);
+  hooked->uid = hooks::uid_of(comm);
+  identity.comm_uid = hooked->uid;
+  identity.parent_uid = parent != nullptr && parent->ccld != nullptr ? parent->ccld->uid : 0;
   identity.comm_hash = comm->commHash;
   identity.node = comm->node;
   identity.node_count = comm->nNodes;
@@ -185,19 +252,11 @@ void ccld_comm_ready(struct ncclComm* comm) {
   identity.host = hooks::host_name();
   identity.comm_name = comm->config.commName != nullptr ? comm->config.commName : "";
   identity.channels = hooks::topology_of(comm);
+  identity.current_state = &hooks::current_state;
+  identity.state_context = comm;
   hooked->proxy_state = comm->proxyState;
-  hooks::watched_comms().add(hooked);
+  if (!hooks::watched_comms().add(hooked)) probe::comm_unwatched();
   probe::comm_ready(hooked->probe, identity);
 }
 
-void ccld_comm_ends(struct ncclComm* comm) {
-  ccld_comm* hooked = comm->ccld;
-  if (hooked == nullptr) return;
-  comm->ccld = nullptr;
-  hooks::watched_comms().remove(hooked);
-  probe::comm_end(hooked->probe, hooks::end_state_of(comm));
-  // The order matters: CUDA must let go of the pages before they are unmapped.
-  hooks::hide_from_gpu(hooked->registered);
-  probe::comm_release(hooked->probe);
-  delete hooked;
-}
+void ccld_comm_ends(struct ncclComm* comm) { hooks::end(comm, hooks::end_state_of(comm)); }

@@ -63,7 +63,8 @@ probe::ProxySteps steps_of(const ncclProxyArgs* args, const ncclProxySubArgs& su
 }  // namespace ccld::hooks
 
 uint64_t ccld_proxy_owner(struct ncclComm* comm) {
-  return comm->ccld != nullptr ? hooks::proxy_owner_name(hooks::process_tag(), comm->ccld->number) : 0;
+  if (comm->ccld == nullptr || comm->ccld->watch == 0) return 0;
+  return hooks::proxy_owner_name(hooks::process_tag(), comm->ccld->watch);
 }
 
 void ccld_proxy_visited(struct ncclProxyState* proxy_state, struct ncclProxyArgs* args) {

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "probe/counters/log.h"
+#include "probe/frames/doorbell.h"
 #include "probe/frames/frame_file.h"
+#include "probe/frames/recording.h"
 #include "probe/frames/words.h"
 
 namespace ccld::probe {
@@ -15,19 +18,30 @@ struct Agent::Attached {
   Comm* const comm;
   CommTracker tracker;
   uint64_t samples = 0;
+  uint64_t events = 0;
   uint64_t next_up_ns = 0;
   uint32_t up_connections_version = 0;
-  uint64_t next_heartbeat_ns = 0;
   uint64_t next_late_ns = 0;
   uint64_t next_flush_ns = 0;
+  uint64_t next_publish_ns = 0;
 
   // What readers of the frame see of this agent.
   void publish(Instant now) {
     abi::AgentLine& line = comm->header->agent;
     store_relaxed(line.heartbeat_monotonic_ns, now.monotonic_ns);
     store_relaxed(line.completed_op_seq, tracker.completed_op_seq());
-    store_relaxed(line.samples, ++samples);
+    store_relaxed(line.samples, samples);
     store_relaxed(line.lapped_rounds, tracker.lapped_rounds());
+    next_publish_ns = now.monotonic_ns + publish_idle_ns;
+  }
+  void add_losses(Health* health) const {
+    health->lapped_rounds += tracker.lapped_rounds();
+    health->p2p_lapped += tracker.lapped_calls();
+    health->forgotten_captures += tracker.forgotten_captures();
+    health->dropped_rounds += tracker.dropped_rounds();
+    health->reported_rounds += tracker.finished_rounds();
+    health->unseen_operations += tracker.unseen_while_stopped();
+    health->proxies_dropped += load_relaxed(comm->header->proxy.dropped);
   }
 };
 
@@ -35,34 +49,60 @@ Agent::Agent(const Settings& settings, const Sender& sender, const Clock& clock)
     : settings_(settings),
       clock_(clock),
       sender_(sender),
-      period_ns_(static_cast<uint64_t>(settings.sample_us) * ns_per_us) {}
+      tells_(!settings.endpoint.empty()),
+      pace_({static_cast<uint64_t>(settings.sample_us) * ns_per_us, 0, 0, 0}) {
+  batch_sender_ = sender;
+  in_force_.sample_us = static_cast<uint32_t>(settings.sample_us);
+  in_force_.log = static_cast<uint32_t>(abi::LogVerbosity::info);
+  in_force_.budget_ppm = static_cast<uint32_t>(settings.budget_ppm);
+  in_force_.period_us = in_force_.sample_us;
+  in_force_.endpoint = settings.endpoint;
+  pace_.set(pace_options());
+}
 
 Agent::~Agent() = default;
 
 void Agent::set_transport(std::unique_ptr<Transport> transport) { transport_ = std::move(transport); }
+
+PaceOptions Agent::pace_options() const {
+  PaceOptions options;
+  options.sample_ns = uint64_t{in_force_.sample_us} * ns_per_us;
+  options.idle_ns = static_cast<uint64_t>(settings_.idle_ms) * ns_per_ms;
+  options.rest_ns = static_cast<uint64_t>(settings_.rest_ms) * ns_per_ms;
+  options.budget_ppm = in_force_.budget_ppm;
+  return options;
+}
+
+// ---- communicators that come and go
+// ----------------------------------------------------------------------------------
 
 void Agent::attach(Comm* comm) {
   const Instant now = clock_.now();
   TrackerOptions options;
   options.late_ns = static_cast<uint64_t>(settings_.late_ms) * ns_per_ms;
   options.poll_fresh_ns = static_cast<uint64_t>(settings_.poll_fresh_ms) * ns_per_ms;
-  options.keep_rounds = !settings_.endpoint.empty();
   const auto frame = abi::FrameView::open(comm->memory, comm->bytes, nullptr);
   if (!frame) return;
   auto attached = std::make_unique<Attached>(comm, *frame, options, now);
-  attached->next_heartbeat_ns = now.monotonic_ns;
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (sender_.host.empty()) sender_.host = comm->identity.host;
-  if (sender_.nccl_version == 0) sender_.nccl_version = comm->setup.nccl_version;
-  comm->agent_state = attached.get();
-  comms_.push_back(std::move(attached));
-  wakes_ = true;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    attached->tracker.keep_rounds(tells_);
+    if (!comm->identity.host.empty()) sender_.host = comm->identity.host;
+    if (sender_.nccl_version == 0) sender_.nccl_version = comm->setup.nccl_version;
+    comm->agent_state = attached.get();
+    comms_.push_back(std::move(attached));
+    wakes_ = true;
+  }
+  ring_if_resting();
 }
 
 void Agent::detach(Comm* comm, abi::CommState end_state) {
   const Instant now = clock_.now();
-  std::lock_guard<std::mutex> lock(mutex_);
-  detach_locked(comm, end_state, now);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    detach_locked(comm, end_state, now);
+  }
+  ring_if_resting();
 }
 
 void Agent::detach_locked(Comm* comm, abi::CommState end_state, Instant now) {
@@ -71,11 +111,13 @@ void Agent::detach_locked(Comm* comm, abi::CommState end_state, Instant now) {
   Attached& attached = **found;
   CommTracker& tracker = attached.tracker;
   tracker.sample(now);
+  ++attached.samples;
   attached.publish(now);
-  if (!settings_.endpoint.empty()) {
+  if (tells_) {
     // A communicator that lived shorter than the agent's period was never announced.
     if (attached.next_up_ns == 0) outbox_.emplace_back(comm_up(attached));
     if (tracker.has_rounds()) outbox_.emplace_back(tracker.take_rounds(now, true));
+    if (tracker.has_p2p()) outbox_.emplace_back(tracker.take_p2p());
     CommDownMessage down;
     down.comm_uid = comm->identity.comm_uid;
     down.rank = comm->setup.rank;
@@ -83,10 +125,10 @@ void Agent::detach_locked(Comm* comm, abi::CommState end_state, Instant now) {
     down.last_entered_op_seq = tracker.entered_op_seq();
     outbox_.emplace_back(down);
   }
-  lapped_of_detached_ += tracker.lapped_rounds();
-  dropped_of_detached_ += tracker.dropped_rounds();
+  attached.add_losses(&gone_);
   comm->agent_state = nullptr;
   comms_.erase(found);
+  wakes_ = true;
 }
 
 CommUpMessage Agent::comm_up(Attached& attached) const {
@@ -104,65 +146,185 @@ CommUpMessage Agent::comm_up(Attached& attached) const {
   return m;
 }
 
-void Agent::report(Attached& attached, Instant now, std::vector<Message>* out) {
+// ---- a pass over all communicators
+// -----------------------------------------------------------------------------------
+
+// NCCL may have aborted or revoked it without a call that the hooks see.
+void Agent::refresh_state(Attached& attached) {
+  const CommIdentity& identity = attached.comm->identity;
+  if (identity.current_state == nullptr) return;
+  const abi::CommState state = identity.current_state(identity.state_context);
+  if (state > abi::CommState::ready) frame_set_state(*attached.comm, state);
+}
+
+void Agent::report(Attached& attached, Instant now, bool beat, std::vector<Message>* out) {
   const uint64_t t = now.monotonic_ns;
   CommTracker& tracker = attached.tracker;
+  const bool first = attached.next_up_ns == 0;
   const bool news =
       attached.up_connections_version != attached.comm->connections_version.load(std::memory_order_relaxed);
-  const bool beat = t >= attached.next_heartbeat_ns;
   // New connections come in bursts: they are told with the next heartbeat.
-  if (attached.next_up_ns == 0 || t >= attached.next_up_ns || (news && beat)) {
+  if (first || t >= attached.next_up_ns || (news && beat)) {
     out->emplace_back(comm_up(attached));
     attached.next_up_ns = t + comm_up_repeat_ns;
   }
-  if (tracker.has_rounds() && t >= attached.next_flush_ns) {
+  if ((tracker.has_rounds() || tracker.has_p2p()) && t >= attached.next_flush_ns) {
+    const size_t before = out->size();
     RoundsMessage rounds = tracker.take_rounds(now, false);
-    if (!rounds.rounds.empty()) {
-      out->emplace_back(std::move(rounds));
-      attached.next_flush_ns = t + static_cast<uint64_t>(settings_.flush_ms) * ns_per_ms;
-    }
+    if (!rounds.rounds.empty()) out->emplace_back(std::move(rounds));
+    if (tracker.has_p2p()) out->emplace_back(tracker.take_p2p());
+    if (out->size() != before) attached.next_flush_ns = t + static_cast<uint64_t>(settings_.flush_ms) * ns_per_ms;
   }
   const bool late_beat = tracker.late(now) && t >= attached.next_late_ns;
-  if (beat || late_beat) {
+  if (beat || first || late_beat) {
     out->emplace_back(tracker.in_flight_message(now));
-    if (beat) attached.next_heartbeat_ns = t + static_cast<uint64_t>(settings_.heartbeat_ms) * ns_per_ms;
     attached.next_late_ns = t + static_cast<uint64_t>(settings_.late_report_ms) * ns_per_ms;
   }
 }
 
-void Agent::sample_all(Instant now, std::vector<Message>* out) {
-  uint64_t lapped = lapped_of_detached_, dropped = dropped_of_detached_;
+void Agent::sample_all(Instant now, bool beat, std::vector<Message>* out) {
+  uint64_t events = 0;
+  late_ = false;
+  activity_.in_flight = activity_.replays = false;
+  bool moving = false;
   for (const auto& attached : comms_) {
-    attached->tracker.sample(now);
-    attached->publish(now);
-    lapped += attached->tracker.lapped_rounds();
-    dropped += attached->tracker.dropped_rounds();
+    CommTracker& tracker = attached->tracker;
+    const uint64_t movement = tracker.movement();
+    tracker.sample(now);
+    ++attached->samples;
+    if (tracker.busy() || tracker.movement() != movement || now.monotonic_ns >= attached->next_publish_ns)
+      attached->publish(now);
+    if (beat) refresh_state(*attached);
+    const uint64_t seen = tracker.events();
+    events = std::max(events, seen - attached->events);
+    attached->events = seen;
+    const bool late = tracker.late(now);
+    late_ |= late;
+    // What began and ended between two passes was in flight too.
+    activity_.in_flight |= tracker.busy() || tracker.movement() != movement;
+    moving |= tracker.busy() && !late;
+    activity_.replays |= tracker.replays();
     if (sends())
-      report(*attached, now, out);
-    else if (attached->tracker.has_rounds())
-      attached->tracker.take_rounds(now, true);  // nobody to tell
+      report(*attached, now, beat, out);
+    else if (tracker.has_rounds() || tracker.has_p2p()) {  // nobody to tell
+      tracker.take_rounds(now, true);
+      tracker.take_p2p();
+    }
   }
-  health_.lapped_rounds = lapped;
-  health_.dropped_rounds = dropped;
+  activity_.stuck = activity_.in_flight && !moving;
+  activity_.events += events;
 }
 
-uint64_t Agent::period_ns(Instant now) {
-  const uint64_t idle_ns = static_cast<uint64_t>(settings_.idle_ms) * ns_per_ms;
-  const uint64_t sample_ns = static_cast<uint64_t>(settings_.sample_us) * ns_per_us;
-  // Without a service only readers of the frames profit, and they look at most that often.
-  if (!sends()) return std::max(idle_ns, sample_ns);
-  bool busy = false, moving = false;
+// Recording is stopped: the process says that it is there, and nothing else.
+void Agent::stand_by(Instant now, bool beat, std::vector<Message>* out) {
+  late_ = false;
+  activity_.in_flight = activity_.replays = activity_.stuck = false;
+  if (!beat) return;
   for (const auto& attached : comms_) {
-    busy |= attached->tracker.busy();
-    moving |= attached->tracker.busy() && !attached->tracker.late(now);
+    attached->publish(now);
+    refresh_state(*attached);
+    if (transport_ != nullptr) out->emplace_back(attached->tracker.stopped_message(now));
   }
-  if (moving) return sample_ns;
-  if (busy) return std::max(sample_ns, stuck_period_ns);
-  return std::max(sample_ns, std::min(period_ns_ * 2, idle_ns));
 }
+
+bool Agent::anything_new() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return wakes_ || (in_force_.running &&
+                    std::any_of(comms_.begin(), comms_.end(), [](const auto& a) { return a->tracker.news(); }));
+}
+
+uint64_t Agent::wait_ns(Instant now) {
+  const uint64_t slowdowns = pace_.slowdowns();
+  const Pace::Step step =
+      pace_.next(now.monotonic_ns, pace_.wants_cpu(now.monotonic_ns) ? clock_.thread_cpu_ns() : 0, activity_);
+  if (pace_.slowdowns() != slowdowns) {
+    const std::string line =
+        "sampling slows down to stay within NCCL_PROBE_BUDGET_PPM=" + std::to_string(in_force_.budget_ppm) +
+        ": every " + std::to_string(pace_.period_ns() / ns_per_us) + " us";
+    if (!std::exchange(slowdown_told_, true))
+      log_line(LogLevel::info, line + "; this is said once, the metrics go on counting");
+    else
+      log_trace(line);
+  }
+  health_.period_us = in_force_.period_us = static_cast<uint32_t>(pace_.period_ns() / ns_per_us);
+  health_.budget_slowdowns = pace_.slowdowns();
+  resting_ = step.rest && in_force_.running;
+  // Nobody records, so nobody would ring.
+  if (!in_force_.running) return control_poll_ns;
+  // Without a service only readers of the frames profit, and they look at most that often.
+  if (!step.rest && transport_ == nullptr)
+    return std::max(step.wait_ns, static_cast<uint64_t>(settings_.idle_ms) * ns_per_ms);
+  // Several heartbeats do not need several wake-ups.
+  if (step.rest && next_beat_ns_ > now.monotonic_ns)
+    return std::min(step.wait_ns, std::max(next_beat_ns_ - now.monotonic_ns, uint64_t{ns_per_ms}));
+  return step.wait_ns;
+}
+
+uint64_t Agent::tick() {
+  const Instant now = clock_.now();
+  ++health_.samples;
+  if (due_ns_ != 0 && now.monotonic_ns > due_ns_ + wait_ns_) ++health_.late_samples;
+  if (now.monotonic_ns >= next_control_ns_) poll_control(now);
+  const bool beat = now.monotonic_ns >= next_beat_ns_;
+  if (beat) {
+    const uint64_t period_ns = static_cast<uint64_t>(settings_.heartbeat_ms) * ns_per_ms;
+    const bool on_grid = next_beat_ns_ != 0 && now.monotonic_ns - next_beat_ns_ < period_ns;
+    next_beat_ns_ = (on_grid ? next_beat_ns_ : now.monotonic_ns) + period_ns;
+  }
+  std::vector<Message> messages;
+  bool woken = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    messages.swap(outbox_);
+    if (in_force_.running)
+      sample_all(now, beat, &messages);
+    else
+      stand_by(now, beat, &messages);
+    woken = std::exchange(wakes_, false);
+    if (woken || beat) {
+      batch_sender_ = sender_;
+      Health losses = gone_;
+      for (const auto& attached : comms_) attached->add_losses(&losses);
+      health_.lapped_rounds = losses.lapped_rounds;
+      health_.p2p_lapped = losses.p2p_lapped;
+      health_.dropped_rounds = losses.dropped_rounds;
+      health_.reported_rounds = losses.reported_rounds;
+      health_.unseen_operations = losses.unseen_operations;
+      health_.proxies_dropped = losses.proxies_dropped;
+    }
+  }
+  if (woken) scan_ns_ = siblings_scan_ns_min;
+  if (in_force_.running) watch_siblings(now);
+  if (beat) {
+    health_.cpu_ns = clock_.thread_cpu_ns();
+    publish_health(&messages);
+    if (sends() && siblings_ != nullptr) {
+      HealthMessage m;
+      m.health = health_;
+      m.siblings = siblings_->states(now);
+      messages.emplace_back(std::move(m));
+    }
+    if (sends())
+      for (ProcessSource* source : sources_) source->collect(now, &messages);
+  }
+  send(messages);
+  uint64_t wait = wait_ns(now);
+  if (woken) {  // soon a first operation
+    wait = pace_.period_ns();
+    resting_ = false;
+  }
+  // The grid is kept as long as the thread keeps up with it.
+  const uint64_t next = due_ns_ + wait;
+  due_ns_ = due_ns_ != 0 && next > now.monotonic_ns && next <= now.monotonic_ns + wait ? next : now.monotonic_ns + wait;
+  wait_ns_ = wait;
+  return due_ns_;
+}
+
+// ---- what is not about communicators
+// ---------------------------------------------------------------------------------
 
 void Agent::watch_siblings(Instant now) {
-  if (now.monotonic_ns < next_poll_ns_ && now.monotonic_ns < next_scan_ns_) return;
+  if (now.monotonic_ns < next_poll_ns_ && now.monotonic_ns < next_scan_ns_ && !late_) return;
   if (siblings_ == nullptr) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (sender_.host.empty()) return;  // no communicator yet
@@ -176,52 +338,118 @@ void Agent::watch_siblings(Instant now) {
   }
   if (now.monotonic_ns >= next_scan_ns_) {
     siblings_->scan(now);
-    next_scan_ns_ = now.monotonic_ns + siblings_scan_ns;
+    next_scan_ns_ = now.monotonic_ns + scan_ns_;
+    scan_ns_ = std::min(scan_ns_ * 2, siblings_scan_ns_max);
   }
+  // Somebody waits: what the others do is evidence now.
+  const uint64_t usual_ns = static_cast<uint64_t>(settings_.siblings_ms) * ns_per_ms;
+  if (late_) next_poll_ns_ = std::min(next_poll_ns_, now.monotonic_ns + usual_ns);
   if (now.monotonic_ns >= next_poll_ns_) {
     if (sends()) siblings_->poll(now);
-    next_poll_ns_ = now.monotonic_ns + static_cast<uint64_t>(settings_.siblings_ms) * ns_per_ms;
+    next_poll_ns_ = now.monotonic_ns + usual_ns * (late_      ? 1
+                                                   : resting_ ? siblings_poll_factor_at_rest
+                                                              : siblings_poll_factor_in_time);
   }
 }
 
-uint64_t Agent::tick() {
-  const Instant now = clock_.now();
-  ++health_.samples;
-  if (due_ns_ != 0 && now.monotonic_ns > due_ns_ + period_ns_) ++health_.late_samples;
-  std::vector<Message> messages;
+// Own counters: into the process file, and to the service with those that others count there.
+void Agent::publish_health(std::vector<Message>* out) {
+  MetricsMessage message;
+  for (const HealthMetric& metric : health_metrics) {
+    if (board_ != nullptr) board_->set_metric(metric.id, health_.*metric.value);
+    message.metrics.push_back({metric.id, "", static_cast<int64_t>(health_.*metric.value)});
+  }
+  if (board_ != nullptr) {
+    for (unsigned i = 1; i < abi::metrics_max; ++i) {
+      const auto id = static_cast<abi::MetricId>(i);
+      const auto own = [id](const HealthMetric& m) { return m.id == id; };
+      if (std::any_of(std::begin(health_metrics), std::end(health_metrics), own)) continue;
+      const uint64_t value = board_->metric(id);
+      if (value != 0) message.metrics.push_back({id, "", static_cast<int64_t>(value)});
+    }
+    ControlInForce shown = in_force_;
+    shown.applied_sequence = board_sequence_;
+    board_->show_control(shown);
+  }
+  if (sends()) out->emplace_back(std::move(message));
+}
+
+// ---- wishes of an operator
+// ---------------------------------------------------------------------------------------------
+
+void Agent::poll_control(Instant now) {
+  next_control_ns_ = now.monotonic_ns + control_poll_ns;
+  ControlWish wish;
+  std::unique_ptr<Transport> next_transport;
+  if (board_ != nullptr && board_->read_control(board_sequence_, &wish)) {
+    board_sequence_ = wish.sequence;
+    const ControlInForce result = apply(wish, &next_transport);
+    board_->show_control(result);
+    answer(result);
+    if (next_transport != nullptr || in_force_.endpoint.empty()) transport_ = std::move(next_transport);
+  }
+  // A handful at a time: a service that talks without end does not keep the thread.
+  for (int i = 0; i < 4 && transport_ != nullptr && transport_->receive(&received_); ++i) {
+    if (!decode_control_request(received_.data(), received_.size(), &wish)) {
+      ++health_.control_refused;
+      continue;
+    }
+    const ControlInForce result = apply(wish, &next_transport);
+    answer(result);
+    if (next_transport != nullptr || in_force_.endpoint.empty()) transport_ = std::move(next_transport);
+  }
+}
+
+ControlInForce Agent::apply(const ControlWish& wish, std::unique_ptr<Transport>* next_transport) {
+  ControlInForce next = judge_wish(in_force_, wish);
+  if (next.endpoint != in_force_.endpoint && !next.endpoint.empty()) {
+    if (open_transport_) *next_transport = open_transport_(next.endpoint);
+    if (*next_transport == nullptr) {
+      next.refused_fields |= abi::control_endpoint;
+      next.endpoint = in_force_.endpoint;
+    }
+  }
+  const bool moved = next.endpoint != in_force_.endpoint;
+  const bool resumed = next.running && !in_force_.running;
+  ++(next.refused_fields == 0 ? health_.control_applied : health_.control_refused);
+  log_set_verbosity(static_cast<abi::LogVerbosity>(next.log));
+  log_line(LogLevel::info, "tuned by an operator: running " + std::to_string(next.running) + ", every " +
+                               std::to_string(next.sample_us) + " us, budget " + std::to_string(next.budget_ppm) +
+                               " ppm, endpoint \"" + next.endpoint + "\"" +
+                               (next.refused_fields != 0 ? "; some fields were refused" : ""));
+  if (next.running != in_force_.running) set_recording(next.running);
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    messages.swap(outbox_);
-    sample_all(now, &messages);
-    period_ns_ = wakes_ ? static_cast<uint64_t>(settings_.sample_us) * ns_per_us : period_ns(now);
-    wakes_ = false;
-    batch_sender_ = sender_;
+    tells_ = !next.endpoint.empty() && next.running;
+    for (const auto& attached : comms_) {
+      attached->tracker.keep_rounds(tells_);
+      if (moved) attached->next_up_ns = 0;  // the new service knows nothing
+      if (resumed) attached->tracker.resumed();
+    }
+    in_force_ = next;
   }
-  watch_siblings(now);
-  if (sends() && now.monotonic_ns >= next_health_ns_ && siblings_ != nullptr) {
-    health_.cpu_ns = clock_.thread_cpu_ns();
-    HealthMessage m;
-    m.health = health_;
-    m.siblings = siblings_->states(now);
-    messages.emplace_back(std::move(m));
-    next_health_ns_ = now.monotonic_ns + static_cast<uint64_t>(settings_.heartbeat_ms) * ns_per_ms;
-  }
-  send(messages);
-  // The grid is kept as long as the thread keeps up with it.
-  const uint64_t next = due_ns_ + period_ns_;
-  due_ns_ = due_ns_ != 0 && next > now.monotonic_ns && next <= now.monotonic_ns + period_ns_
-                ? next
-                : now.monotonic_ns + period_ns_;
-  return due_ns_;
+  pace_.set(pace_options());
+  in_force_.period_us = static_cast<uint32_t>(pace_.period_ns() / ns_per_us);
+  next.period_us = in_force_.period_us;
+  return next;
 }
 
+void Agent::answer(const ControlInForce& state) {
+  if (transport_ == nullptr) return;
+  encoder_.add(ControlStateMessage{state});
+  send_batch();
+}
+
+// ---- sending
+// -----------------------------------------------------------------------------------------------------------
+
 void Agent::send(const std::vector<Message>& messages) {
-  if (!sends()) return;
+  if (transport_ == nullptr || messages.empty()) return;
   for (const Message& message : messages) {
     encoder_.add(message);
     if (encoder_.bytes() >= batch_bytes_max) send_batch();
   }
-  if (!messages.empty()) send_batch();
+  send_batch();
 }
 
 void Agent::send_batch() {
@@ -251,6 +479,8 @@ void Agent::close() {
     messages.swap(outbox_);
     batch_sender_ = sender_;
   }
+  if (sends())
+    for (ProcessSource* source : sources_) source->collect(now, &messages);
   send(messages);
 }
 

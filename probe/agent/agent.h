@@ -5,20 +5,25 @@
 //   tick() does everything that is due and says when it wants to be called again. It never blocks on the service and
 //   never throws away anything silently: a batch that the transport refuses is counted, and its number is missing in
 //   the sequence that the service sees. detach() reads the frame a last time; after it returns, the agent does not
-//   touch the communicator any more.
+//   touch the communicator any more. What an operator wishes (control.h), through the process file or the service, is
+//   judged field by field, applied, and answered.
 //
-// Threads: tick(), set_transport() and close(): one thread. attach() and detach(): any thread. A lock is held while
-// frames are read, never while something is sent.
+// Threads: attach(), detach() and anything_new(): any thread. The others: one thread. A lock is held while frames are
+// read, never while something is sent.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "probe/agent/clock.h"
 #include "probe/agent/comm_tracker.h"
+#include "probe/agent/pace.h"
 #include "probe/agent/siblings.h"
+#include "probe/agent/sources.h"
+#include "probe/control/control.h"
 #include "probe/counters/health.h"
 #include "probe/frames/comm.h"
 #include "probe/settings.h"
@@ -29,9 +34,14 @@ namespace ccld::probe {
 
 // A restarted service learns a communicator at most that late.
 constexpr uint64_t comm_up_repeat_ns = 30 * ns_per_s;
-constexpr uint64_t siblings_scan_ns = 2 * ns_per_s;
-// Samples of a process in which nothing has moved for a while: often enough to see every change of a wait.
-constexpr uint64_t stuck_period_ns = 10 * ns_per_ms;
+// The folder of the frames is searched that often for new siblings soon after a communicator came, later less often.
+constexpr uint64_t siblings_scan_ns_min = 2 * ns_per_s, siblings_scan_ns_max = 16 * ns_per_s;
+// Their states are evidence while something is late; otherwise that many times less often.
+constexpr uint64_t siblings_poll_factor_in_time = 4, siblings_poll_factor_at_rest = 10;
+// Wishes of an operator are looked for at most that often.
+constexpr uint64_t control_poll_ns = 200 * ns_per_ms;
+// What readers of a frame see of the agent, while nothing happens on that communicator.
+constexpr uint64_t publish_idle_ns = 20 * ns_per_ms;
 // A batch is sent when it has become that large, so that one message never grows without bound.
 constexpr size_t batch_bytes_max = 256 * 1024;
 
@@ -42,12 +52,23 @@ class Agent {
 
   // Without a transport nothing is sent and nothing is counted as dropped.
   void set_transport(std::unique_ptr<Transport> transport);
+  // Opens another endpoint when an operator asks for it; nullptr: it is not usable.
+  using OpenTransport = std::function<std::unique_ptr<Transport>(const std::string& endpoint)>;
+  void set_open_transport(OpenTransport open) { open_transport_ = std::move(open); }
+  // Both outlive the agent; `board` may be null.
+  void set_board(ProcessBoard* board) { board_ = board; }
+  void add_source(ProcessSource* source) { sources_.push_back(source); }
 
   void attach(Comm*);
   void detach(Comm*, abi::CommState end_state);
 
   // Returns the monotonic time at which the next call is due.
   uint64_t tick();
+  // The thread may wait for the doorbell until then: nothing has been in flight for a while.
+  bool resting() const { return resting_; }
+  // Something has happened on a communicator since the last tick.
+  bool anything_new();
+  void count_wakeup() { ++health_.wakeups; }
   // The end of the process: says what is not said yet and removes the frames of communicators that were not ended.
   void close();
 
@@ -56,35 +77,55 @@ class Agent {
  private:
   struct Attached;
 
-  bool sends() const { return transport_ != nullptr; }
-  void sample_all(Instant now, std::vector<Message>* out);
-  void report(Attached&, Instant now, std::vector<Message>* out);
+  bool sends() const { return transport_ != nullptr && in_force_.running; }
+  void sample_all(Instant now, bool beat, std::vector<Message>* out);
+  void stand_by(Instant now, bool beat, std::vector<Message>* out);
+  void report(Attached&, Instant now, bool beat, std::vector<Message>* out);
+  void refresh_state(Attached&);
   CommUpMessage comm_up(Attached&) const;
   void detach_locked(Comm*, abi::CommState end_state, Instant now);
   void watch_siblings(Instant now);
+  void publish_health(std::vector<Message>* out);
+  void poll_control(Instant now);
+  ControlInForce apply(const ControlWish&, std::unique_ptr<Transport>* next_transport);
+  void answer(const ControlInForce&);
   void send(const std::vector<Message>&);
   void send_batch();
-  uint64_t period_ns(Instant now);
+  PaceOptions pace_options() const;
+  uint64_t wait_ns(Instant now);
 
   const Settings& settings_;
   const Clock& clock_;
 
   std::mutex mutex_;
-  Sender sender_;                                              // guarded by mutex_
-  std::vector<std::unique_ptr<Attached>> comms_;               // guarded by mutex_
-  std::vector<Message> outbox_;                                // guarded by mutex_: of detached communicators
-  uint64_t lapped_of_detached_ = 0, dropped_of_detached_ = 0;  // guarded by mutex_
-  bool wakes_ = false;  // guarded by mutex_: a communicator was attached since the last tick
+  Sender sender_;                                 // guarded by mutex_
+  std::vector<std::unique_ptr<Attached>> comms_;  // guarded by mutex_
+  std::vector<Message> outbox_;                   // guarded by mutex_: of detached communicators
+  Health gone_;                                   // guarded by mutex_: what detached communicators have lost
+  bool wakes_ = false;                            // guarded by mutex_: a communicator came or went since the last tick
+  bool tells_ = false;                            // guarded by mutex_: somebody is to be told of rounds
 
   std::unique_ptr<Transport> transport_;
+  OpenTransport open_transport_;
+  ProcessBoard* board_ = nullptr;
+  std::vector<ProcessSource*> sources_;
   std::unique_ptr<Siblings> siblings_;
   BatchEncoder encoder_;
   Sender batch_sender_;  // copy of sender_ for the current batch
   uint64_t batch_seq_ = 0;
   Health health_;
-  uint64_t period_ns_ = 0;
+  Activity activity_;
+  bool late_ = false;
+  bool slowdown_told_ = false;
+  ControlInForce in_force_;
+  uint64_t board_sequence_ = 0;  // of the control line, newest that was judged
+  std::vector<uint8_t> received_;
+  Pace pace_;
+  bool resting_ = false;
+  uint64_t wait_ns_ = 0;
   uint64_t due_ns_ = 0;
-  uint64_t next_health_ns_ = 0, next_poll_ns_ = 0, next_scan_ns_ = 0;
+  uint64_t next_beat_ns_ = 0, next_poll_ns_ = 0, next_scan_ns_ = 0, next_control_ns_ = 0;
+  uint64_t scan_ns_ = siblings_scan_ns_min;
 };
 
 }  // namespace ccld::probe

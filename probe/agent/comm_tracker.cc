@@ -1,20 +1,16 @@
 #include "probe/agent/comm_tracker.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace ccld::probe {
 namespace {
 
-uint32_t age_ms(Instant now, uint64_t since_ns) {
-  if (since_ns == 0) return age_never;
-  if (since_ns >= now.monotonic_ns) return 0;
-  return static_cast<uint32_t>(std::min<uint64_t>((now.monotonic_ns - since_ns) / ns_per_ms, age_never - 1));
-}
+constexpr uint64_t bit(uint32_t channel) { return uint64_t{1} << channel; }
+constexpr uint8_t flag(wire::RoundFlags flags) { return static_cast<uint8_t>(flags); }
 
-bool has_channel(uint64_t mask, uint32_t channel) { return (mask >> channel & 1) != 0; }
-
-// Every so many samples a kernel that has not begun is doubted: see later_kernel_ended().
-constexpr uint64_t doubt_interval_samples = 16;
+constexpr unsigned kept_of(const abi::OpRecord&) { return abi::ops_max; }
+constexpr unsigned kept_of(const abi::P2pRecord&) { return abi::p2ps_max; }
 
 }  // namespace
 
@@ -24,105 +20,248 @@ CommTracker::CommTracker(const abi::FrameView& frame, uint64_t comm_uid, int ran
       comm_uid_(comm_uid),
       rank_(rank),
       options_(options),
+      present_mask_(frame.channel_count() >= 64 ? ~uint64_t{0} : bit(frame.channel_count()) - 1),
       channels_(frame.channel_count()),
-      proxies_(abi::proxies_max),
       proxies_of_(size_t{frame.channel_count()} * abi::directions),
       moved_ns_(now.monotonic_ns) {}
 
+CommTracker::Api CommTracker::read_api() const {
+  Api api;
+  api.launched_op_seq = frame_.launched_op_seq();
+  api.launched_p2p = frame_.launched_p2p();
+  api.launched_plan = frame_.launched_plan();
+  api.captured_plans = frame_.captured_plans();
+  api.unseen_while_stopped = frame_.unseen_while_stopped();
+  api.entered_op_seq = frame_.entered_op_seq();
+  api.entered_p2p = frame_.entered_p2p();
+  return api;
+}
+
+bool CommTracker::news() const { return !(read_api() == api_); }
+
 void CommTracker::sample(Instant now) {
-  ++samples_;
-  moved_in_sample_ = false;
-  take_new_operations();
-  if (busy()) sample_proxies(now);
-  while (!operations_.empty()) {
-    refresh_operations(now);
-    pop_done();
-    if (!choose_kernel()) break;
-    bool ended = read_rounds(now);
-    if (kernel_.begun) observe_kernel(now);
-    if (!ended && !kernel_.begun && samples_ % doubt_interval_samples == 0) ended = later_kernel_ended();
-    if (!ended) break;
-    finish_kernel(now);
-    pop_done();
+  now_ = now;
+  moved_in_sample_ = records_fresh_ = runs_missing_ = false;
+  const Api api = read_api();
+  const bool changed = !(api == api_);
+  if (!changed && !busy() && captured_mask_ == 0 && captures_ahead_.empty() && p2p_captures_ahead_.empty()) return;
+
+  const bool slow_look = slow_looked_ns_ == 0 || now.monotonic_ns - slow_looked_ns_ >= slow_look_ns;
+  if (slow_look) slow_looked_ns_ = now.monotonic_ns;
+  if (changed) take_new(api);
+  if (busy()) sample_proxies();
+  if (changed || slow_look) refresh();
+  newest_token_before_ = newest_token_;
+  newest_begin_before_ns_ = newest_begin_ns_;
+  follow_runs(slow_look);
+  for (const auto& kernel : kernels_)
+    if ((kernel->begun & ~kernel->ended) != 0) observe(*kernel, slow_look);
+  finish_kernels();
+  if (slow_look && now.monotonic_ns - retire_looked_ns_ >= retire_look_ns) {
+    retire_looked_ns_ = now.monotonic_ns;
+    retire_passed_by();
   }
-  close_links(now);
+  pop_done();
+  close_links();
+  forgive_ = false;
   if (moved_in_sample_) {
     ++movement_;
     moved_ns_ = now.monotonic_ns;
   }
 }
 
-// ---- operations --------------------------------------------------------------------------------------------------
+// ---- operations and calls ------------------------------------------------------------------------------------------
 
-void CommTracker::take_new_operations() {
-  const uint64_t launched = frame_.launched_op_seq();
-  const uint64_t entered = frame_.entered_op_seq();
-  const uint64_t entered_p2p = frame_.entered_p2p();
-  if (launched != launched_op_seq_ || entered_p2p != entered_p2p_) moved();
-  launched_op_seq_ = launched;
-  entered_p2p_ = entered_p2p;
-  if (entered <= entered_op_seq_) return;
-  moved();
-  uint64_t next = entered_op_seq_ + 1;
+template <class Record>
+void CommTracker::append(std::deque<Tracked<Record>>& items, uint64_t from, uint64_t to, uint64_t unseen) {
+  if (to <= from) return;
+  const unsigned kept = kept_of(Record{});
+  uint64_t next = from + 1;
   // Records that are overwritten already: only their number is known. Those read before are still followed.
-  if (entered - entered_op_seq_ > abi::ops_max) {
-    const uint64_t lost = entered - entered_op_seq_ - abi::ops_max;
-    lapped_rounds_ += lost;
-    next += lost;
-    if (operations_.empty()) completed_op_seq_ = next - 1;
+  if (to - from > kept) {
+    const uint64_t gone = to - from - kept;
+    lost(gone - std::min(gone, unseen), std::is_same_v<Record, abi::OpRecord> ? &lapped_rounds_ : &lapped_calls_);
+    next += gone;
   }
-  for (; next <= entered; ++next) {
-    Operation operation;
-    operation.op_seq = next;
-    operations_.push_back(operation);
+  for (; next <= to; ++next) {
+    items.emplace_back();
+    items.back().number = next;
   }
-  entered_op_seq_ = entered;
 }
 
-bool CommTracker::has_kernel(const Operation& o) const {
-  if (!o.known || o.done || o.record.plan == 0 || (o.record.flags & abi::op_no_kernel) != 0) return false;
-  if ((frame_.identity().mode & abi::mode_steps) == 0) return false;
-  const uint32_t count = frame_.channel_count();
-  const uint64_t present = count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
-  return (o.record.channel_mask & present) != 0;
+void CommTracker::take_new(const Api& api) {
+  moved();
+  const uint64_t unseen = api.unseen_while_stopped - api_.unseen_while_stopped;
+  const bool none = operations_.empty();
+  append(operations_, api_.entered_op_seq, api.entered_op_seq, unseen);
+  append(calls_, api_.entered_p2p, api.entered_p2p, unseen);
+  if (none && !operations_.empty()) completed_op_seq_ = operations_.front().number - 1;
+  api_ = api;
 }
 
-// Reads what is not known yet, and completes what no watched kernel will carry.
-void CommTracker::refresh_operations(Instant now) {
-  for (Operation& o : operations_) {
-    if (o.done) continue;
-    if (!o.known || !o.launched()) {
-      abi::OpRecord record{};
-      const abi::Found found = frame_.read_operation(o.op_seq, &record);
-      if (found == abi::Found::later) {  // it was never launched, or finished long ago
-        if (o.known && o.record.plan != 0) continue;
-        o.done = true;
-        ++lapped_rounds_;
-        continue;
-      }
-      if (found != abi::Found::yes) continue;
-      if (o.known && record.plan != o.record.plan) moved();
-      o.record = record;
-      o.known = true;
+template <class Record>
+bool CommTracker::has_rows(const Record& record) const {
+  return record.plan != 0 && (record.flags & abi::op_no_kernel) == 0 && (record.signals & abi::signal_times) != 0 &&
+         (frame_.identity().mode & abi::mode_steps) != 0 && (record.channel_mask & present_mask_) != 0;
+}
+
+template bool CommTracker::has_rows(const abi::OpRecord&) const;
+template bool CommTracker::has_rows(const abi::P2pRecord&) const;
+
+namespace {
+constexpr uint8_t still_going = 0xff;
+}
+
+// RoundFlags of one that no rows will tell of, once it is over; `still_going` before.
+template <class Record>
+uint8_t CommTracker::ended_without_rows(const Record& record) const {
+  const bool no_kernel = (record.flags & abi::op_no_kernel) != 0;
+  if (no_kernel && record.plan == 0) return flag(wire::RoundFlags::no_kernel);
+  if ((record.flags & abi::op_launched) == 0 || has_rows(record)) return still_going;
+  if ((record.signals & abi::signal_stream) != 0) {
+    const uint32_t ended = frame_.stream_ended_token();
+    if (ended == 0 || abi::distance(record.plan, ended) < 0) return still_going;
+  }
+  return static_cast<uint8_t>(flag(wire::RoundFlags::not_measured) |
+                              (no_kernel ? flag(wire::RoundFlags::no_kernel) : 0));
+}
+
+template <class Record>
+void CommTracker::refresh_one(Tracked<Record>& item) {
+  if (item.done) return;
+  if (!item.known || !item.launched()) {
+    constexpr bool is_operation = std::is_same_v<Record, abi::OpRecord>;
+    Record record{};
+    abi::Found found;
+    if constexpr (is_operation)
+      found = frame_.read_operation(item.number, &record);
+    else
+      found = frame_.read_p2p(item.number, &record);
+    switch (found) {
+      case abi::Found::yes:
+        if (item.known && record.plan != item.record.plan) moved();
+        item.record = record;
+        item.known = true;
+        break;
+      case abi::Found::later:  // overwritten: it was never launched, or finished long ago
+        if (item.known && item.record.plan != 0) return;
+        item.done = true;
+        lost(1, is_operation ? &lapped_rounds_ : &lapped_calls_);
+        return;
+      case abi::Found::busy:
+        // A record is there before its number is announced. So this one was not recorded, because the probe was
+        // stopped; or its place is being taken this moment.
+        if (api_.unseen_while_stopped == 0) lost(1, is_operation ? &lapped_rounds_ : &lapped_calls_);
+        item.done = true;
+        return;
+      case abi::Found::earlier: item.done = true; return;  // not recorded
     }
-    const uint8_t flags = o.record.flags;
-    const bool never_carried = (flags & abi::op_captured) != 0 ||
-                               ((flags & abi::op_no_kernel) != 0 && o.record.plan == 0) ||
-                               (o.launched() && !has_kernel(o));
-    if (!never_carried) continue;
-    FinishedRound round;
-    round.flags = static_cast<uint8_t>(wire::RoundFlags::no_kernel);
-    add_round(o, round, {}, now);
-    o.done = true;
   }
+  watched_mask_ |= item.record.channel_mask & present_mask_;
+  if ((item.record.flags & abi::op_captured) != 0) {
+    if (item.record.plan != 0)
+      remember_capture(item.record);
+    else if constexpr (std::is_same_v<Record, abi::OpRecord>)
+      captures_ahead_.push_back(item.number);
+    else
+      p2p_captures_ahead_.push_back(item.number);
+    // It runs when the graph is replayed, which only the GPU can tell.
+    conclude(item, static_cast<uint8_t>(flag(wire::RoundFlags::no_kernel) | flag(wire::RoundFlags::not_measured)));
+    return;
+  }
+  const uint8_t flags = ended_without_rows(item.record);
+  if (flags == still_going) return;
+  const uint64_t enter_ns = item.record.enter_monotonic_ns, launch_ns = item.record.launch_monotonic_ns;
+  conclude(item, flags);
+  if (launch_ns != 0) ended_in_turn(enter_ns, launch_ns);
+}
+
+// Reads what is not known yet, and concludes what no rows will tell of.
+void CommTracker::refresh() {
+  records_fresh_ = true;
+  if (!in_flight()) watched_mask_ = captured_mask_;
+  refresh_items(operations_, &settled_op_seq_);
+  refresh_items(calls_, &settled_call_);
+  look_for_captures();
+}
+
+// Thousands may be queued on the GPU: those at the front, of which nothing more is to be read, are passed over.
+template <class Record>
+void CommTracker::refresh_items(std::deque<Tracked<Record>>& items, uint64_t* settled) {
+  const auto first =
+      std::upper_bound(items.begin(), items.end(), *settled,
+                       [](uint64_t number, const Tracked<Record>& item) { return number < item.number; });
+  bool all_settled = true;
+  for (auto item = first; item != items.end(); ++item) {
+    refresh_one(*item);
+    all_settled = all_settled && (item->done || (item->known && item->launched() && has_rows(item->record)));
+    if (all_settled) *settled = item->number;
+  }
+}
+
+void CommTracker::conclude(Operation& operation, uint8_t flags) {
+  FinishedRound round;
+  round.flags = flags;
+  add_round(operation.number, operation.record, round, {});
+  operation.done = true;
+  moved();
+}
+
+void CommTracker::conclude(Call& call, uint8_t flags) {
+  FinishedRound kernel;
+  kernel.flags = flags;
+  // A captured call is nothing yet: only its replays move bytes.
+  if ((call.record.flags & abi::op_captured) == 0) add_call(call.record, kernel);
+  call.done = true;
+  moved();
 }
 
 void CommTracker::pop_done() {
   while (!operations_.empty() && operations_.front().done) {
-    completed_op_seq_ = operations_.front().op_seq;
+    completed_op_seq_ = operations_.front().number;
     operations_.pop_front();
-    moved();
   }
+  while (!calls_.empty() && calls_.front().done) calls_.pop_front();
+}
+
+// Two operations that came later, one after the other, have run: what was entered before the first was launched and is
+// not planned yet never will be (its group was only simulated).
+void CommTracker::ended_in_turn(uint64_t enter_ns, uint64_t launch_ns) {
+  const auto look = [&](auto& items) {
+    for (auto& item : items) {
+      if (item.known && item.record.enter_monotonic_ns >= enter_ns) break;  // and so are all behind it
+      if (item.done || !item.known || item.record.plan != 0) continue;
+      if (item.passed_by_ns == 0)
+        item.passed_by_ns = launch_ns;
+      else if (enter_ns > item.passed_by_ns)
+        conclude(item, static_cast<uint8_t>(flag(wire::RoundFlags::no_kernel) | flag(wire::RoundFlags::not_measured)));
+    }
+  };
+  look(operations_);
+  look(calls_);
+}
+
+// Kernels run in the order of their tokens: one that has left no rows while a later one has begun (in an earlier
+// sample, so that all its rows had been looked for) is over, or was never launched.
+template <class Record>
+void CommTracker::retire_passed_by(std::deque<Tracked<Record>>& items) {
+  for (auto& item : items) {
+    if (item.done || !item.known || !has_rows(item.record)) continue;
+    if (abi::distance(item.record.plan, newest_token_before_) <= 0 || kernel_with(item.record.plan) != nullptr)
+      continue;
+    if (item.launched()) {
+      lost(1, std::is_same_v<Record, abi::OpRecord> ? &lapped_rounds_ : &lapped_calls_);
+      conclude(item, flag(wire::RoundFlags::lapped));
+    } else {
+      conclude(item, static_cast<uint8_t>(flag(wire::RoundFlags::no_kernel) | flag(wire::RoundFlags::not_measured)));
+    }
+  }
+}
+
+void CommTracker::retire_passed_by() {
+  if (newest_token_before_ == 0) return;
+  retire_passed_by(operations_);
+  retire_passed_by(calls_);
 }
 
 wire::OpSignature CommTracker::signature(const abi::OpRecord& r) const {
@@ -130,282 +269,317 @@ wire::OpSignature CommTracker::signature(const abi::OpRecord& r) const {
                            r.channel_count);
 }
 
-// ---- the kernel that is followed ---------------------------------------------------------------------------------
+// ---- graphs --------------------------------------------------------------------------------------------------------
 
-// The oldest kernel that carries an operation in flight. False: there is none.
-bool CommTracker::choose_kernel() {
-  uint32_t token = 0;
-  uint64_t mask = 0;
-  bool simple = true;
-  for (const Operation& o : operations_) {
-    if (!has_kernel(o)) continue;
-    const uint32_t plan = o.record.plan;
-    if (token == 0 || abi::distance(token, plan) < 0) {
-      token = plan;
-      mask = 0;
-      simple = true;
-    }
-    if (plan != token) continue;
-    mask |= o.record.channel_mask;
-    simple &= o.record.protocol == static_cast<uint8_t>(abi::Protocol::simple);
-  }
-  if (token != kernel_.token) {
-    kernel_ = Kernel{};
-    kernel_.token = token;
-  }
-  kernel_.channel_mask = mask;
-  kernel_.all_waits_announced = simple;
-  return token != 0;
+template <class Record>
+void CommTracker::remember_capture(const Record& record) {
+  if (!has_rows(record)) return;
+  const auto [found, added] = captured_.try_emplace(record.plan);
+  if (added) captured_order_.push_back(record.plan);
+  CapturedPlan& plan = found->second;
+  if constexpr (std::is_same_v<Record, abi::OpRecord>)
+    plan.operations.push_back(record);
+  else
+    plan.calls.push_back(record);
+  plan.channel_mask |= record.channel_mask & present_mask_;
+  plan.replay_slot = record.replay_slot;
+  captured_mask_ |= plan.channel_mask;
+  watched_mask_ |= plan.channel_mask;
+  ++captured_items_;
+  forget_captures();
 }
 
-bool CommTracker::read_rounds(Instant now) {
-  bool all_ended = true;
-  for (uint32_t c = 0; c < channels_.size(); ++c) {
-    if (!has_channel(kernel_.channel_mask, c)) continue;
-    ChannelTrack& ch = channels_[c];
-    if (ch.token != kernel_.token) {
-      ch.token = kernel_.token;
-      ch.begun = ch.ended = ch.lapped = ch.overwritten = ch.final_counts = ch.ticks_known = false;
-      ch.begun_seen_ns = ch.polled_ns = 0;
-      ch.begin = ch.end = abi::RoundEdge{};
-    }
-    if (!ch.begun) {
-      const abi::Found found = frame_.read_begin(c, kernel_.token, &ch.begin);
-      if (found == abi::Found::yes || found == abi::Found::later) {
-        ch.begun = true;
-        ch.lapped |= found == abi::Found::later;
-        ch.begun_seen_ns = now.monotonic_ns;
-        moved();
-      }
-    }
-    if (!ch.ended) {
-      const abi::Found found = frame_.read_end(c, kernel_.token, &ch.end);
-      if (found == abi::Found::yes || found == abi::Found::later || ch.lapped) {
-        if (!ch.begun) ch.begun_seen_ns = now.monotonic_ns;
-        ch.begun = ch.ended = true;
-        ch.lapped |= found != abi::Found::yes;
-        moved();
-      }
-    }
-    kernel_.begun |= ch.begun;
-    all_ended &= ch.ended;
+void CommTracker::forget_captures() {
+  while (captured_items_ > captured_max && captured_order_.size() > 1) {
+    const auto oldest = captured_.find(captured_order_.front());
+    captured_items_ -= oldest->second.operations.size() + oldest->second.calls.size();
+    captured_.erase(oldest);
+    captured_order_.pop_front();
+    ++forgotten_captures_;
   }
-  return all_ended;
 }
 
-// Kernels of one communicator run one after the other: if a later one has ended, this one did too, by means that left
-// no trace in the rows of its channels. Without this a wrong channel mask would be taken for a hang.
-bool CommTracker::later_kernel_ended() const {
-  abi::RoundEdge edge;
-  for (const Operation& o : operations_) {
-    if (!has_kernel(o) || abi::distance(kernel_.token, o.record.plan) <= 0) continue;
-    for (uint32_t c = 0; c < channels_.size(); ++c)
-      if (has_channel(o.record.channel_mask, c) && frame_.read_end(c, o.record.plan, &edge) == abi::Found::yes)
-        return true;
-  }
-  return false;
-}
-
-LinkTrack& CommTracker::link_of(LaneTrack& track, uint32_t index, abi::Direction direction, uint32_t lane_number) {
-  const auto peer = static_cast<int32_t>(abi::lane_peer(track.lane.peer_and_warps));
-  const auto same = [&](const LinkTrack& l) {
-    return l.channel == index && l.direction == direction && l.lane == lane_number && l.peer == peer;
+// A call may be known to be captured before its kernel is.
+void CommTracker::look_for_captures() {
+  const auto look = [this](std::deque<uint64_t>& ahead, auto record, auto read) {
+    for (size_t left = ahead.size(); left > 0; --left) {
+      const uint64_t number = ahead.front();
+      ahead.pop_front();
+      if (read(number, &record) != abi::Found::yes) continue;
+      if (record.plan != 0)
+        remember_capture(record);
+      else
+        ahead.push_back(number);
+    }
   };
-  if (track.link < kernel_.links.size() && same(kernel_.links[track.link])) return kernel_.links[track.link];
-  const auto found = std::find_if(kernel_.links.begin(), kernel_.links.end(), same);
-  track.link = static_cast<size_t>(found - kernel_.links.begin());
-  if (found != kernel_.links.end()) return *found;
-  LinkTrack link;
-  link.channel = static_cast<uint16_t>(index);
-  link.direction = direction;
-  link.lane = static_cast<uint8_t>(lane_number);
-  link.peer = peer;
-  link.base_step = track.lane.base_step;
-  kernel_.links.push_back(link);
-  return kernel_.links.back();
+  look(captures_ahead_, abi::OpRecord{}, [this](uint64_t n, abi::OpRecord* r) { return frame_.read_operation(n, r); });
+  look(p2p_captures_ahead_, abi::P2pRecord{}, [this](uint64_t n, abi::P2pRecord* r) { return frame_.read_p2p(n, r); });
 }
 
-void CommTracker::observe_channel(uint32_t index, Instant now) {
-  ChannelTrack& ch = channels_[index];
-  abi::Lane lane;
-  for (unsigned d = 0; d < abi::directions; ++d) {
-    for (uint32_t i = 0; i < abi::lanes_per_direction; ++i) {
-      const auto direction = static_cast<abi::Direction>(d);
-      if (!frame_.read_lane(index, direction, i, &lane)) continue;
-      LaneTrack& track = ch.lanes[d][i];
-      if (lane.token != kernel_.token) {
-        if (abi::distance(kernel_.token, lane.token) <= 0) continue;
-        const bool ours = track.in_use && track.token == kernel_.token;
-        if (ours ? recover_final_step(track, lane, now) : kernel_.lanes_known()) continue;
-        ch.overwritten = true;
-        return;
-      }
-      if (!track.in_use || track.token != kernel_.token) {
-        track = LaneTrack{};
-        track.token = kernel_.token;
-        track.in_use = true;
-        track.lane = lane;
-        track.moved_ns = now.monotonic_ns;
-        moved();
-      }
-      if (track.lane.current_step != lane.current_step || track.lane.base_step != lane.base_step ||
-          track.lane.peer_and_warps != lane.peer_and_warps) {
-        track.moved_ns = now.monotonic_ns;
-        moved();
-      }
-      if (track.lane.poll_tick != lane.poll_tick) track.polled_ns = now.monotonic_ns;
-      track.lane = lane;
-      LinkTrack& link = link_of(track, index, direction, i);
-      link.gpu.reached(link.base_step, lane.current_step, steps_unlimited, now.realtime_ns);
+// ---- runs and kernels ----------------------------------------------------------------------------------------------
+
+void CommTracker::follow_runs(bool thorough) {
+  for (uint64_t mask = watched_mask_; mask != 0; mask &= mask - 1) {
+    const auto c = static_cast<uint32_t>(__builtin_ctzll(mask));
+    channels_[c].runs.follow(frame_, c, thorough, *this);
+  }
+  for (const auto& kernel : kernels_) read_replay(*kernel);
+  if (runs_missing_) untangle_replays();
+}
+
+CommTracker::Cargo CommTracker::cargo_of(uint32_t token) const {
+  Cargo cargo;
+  const auto add = [&](const auto& record) {
+    cargo.channel_mask |= record.channel_mask & present_mask_;
+    ++cargo.items;
+    if constexpr (std::is_same_v<std::decay_t<decltype(record)>, abi::OpRecord>)
+      cargo.all_waits_announced &= record.protocol == static_cast<uint8_t>(abi::Protocol::simple);
+    else
+      cargo.all_waits_announced = false;
+  };
+  const auto captured = captured_.find(token);
+  if (captured != captured_.end()) {
+    cargo.captured = true;
+    for (const abi::OpRecord& r : captured->second.operations) add(r);
+    for (const abi::P2pRecord& r : captured->second.calls) add(r);
+    return cargo;
+  }
+  // What was entered after the launch is not carried, and nothing behind it.
+  uint64_t launch_ns = 0;
+  const auto look = [&](const auto& items) {
+    for (const auto& item : items) {
+      if (item.done || !item.known) continue;
+      if (launch_ns != 0 && item.record.enter_monotonic_ns > launch_ns) break;
+      if (item.record.plan != token || !has_rows(item.record)) continue;
+      launch_ns = item.record.launch_monotonic_ns;
+      add(item.record);
     }
-  }
+  };
+  look(operations_);
+  look(calls_);
+  return cargo;
 }
 
-// The very next kernel on the same connection begins where this one ended: its lane tells the steps that were posted
-// between the last sample and the end. (Rounded up to a chunk at most, like every kernel's first step.)
-bool CommTracker::recover_final_step(LaneTrack& track, const abi::Lane& successor, Instant now) {
-  constexpr int32_t steps_max = 1 << 20;  // more between two samples is another connection
-  const int32_t missing = abi::distance(track.lane.current_step, successor.base_step);
-  if (successor.token - kernel_.token != 1 || missing < 0 || missing > steps_max ||
-      abi::lane_peer(successor.peer_and_warps) != abi::lane_peer(track.lane.peer_and_warps))
-    return false;
-  if (track.link >= kernel_.links.size()) return false;
-  LinkTrack& link = kernel_.links[track.link];
-  link.gpu.reached(link.base_step, successor.base_step, steps_unlimited, now.realtime_ns);
-  track.lane.current_step = successor.base_step;
-  return true;
+CommTracker::Kernel* CommTracker::kernel_for(uint32_t channel, uint32_t token) {
+  for (const auto& kernel : kernels_)
+    if (kernel->token == token && ((kernel->begun | kernel->ended) & bit(channel)) == 0 &&
+        (kernel->channel_mask & bit(channel)) != 0)
+      return kernel.get();
+  Cargo cargo = cargo_of(token);
+  if (cargo.items == 0 && !records_fresh_) {  // launched since the records were read
+    const Api api = read_api();
+    if (!(api == api_)) take_new(api);
+    refresh();
+    cargo = cargo_of(token);
+  }
+  if (cargo.items == 0) return nullptr;
+  std::unique_ptr<Kernel> kernel;
+  if (unused_kernels_.empty()) {
+    kernel = std::make_unique<Kernel>();
+  } else {
+    kernel = std::move(unused_kernels_.back());
+    unused_kernels_.pop_back();
+    auto links = std::move(kernel->links);
+    links.clear();
+    *kernel = Kernel{};
+    kernel->links = std::move(links);
+  }
+  kernel->token = token;
+  kernel->captured = cargo.captured;
+  kernel->channel_mask = cargo.channel_mask | bit(channel);
+  kernel->all_waits_announced = cargo.all_waits_announced;
+  kernels_.push_back(std::move(kernel));
+  if (!cargo.captured && (newest_token_ == 0 || abi::distance(newest_token_, token) > 0)) newest_token_ = token;
+  return kernels_.back().get();
 }
 
-void CommTracker::observe_polls(uint32_t index, Instant now) {
-  ChannelTrack& ch = channels_[index];
-  for (uint32_t w = 0; w < abi::warps_max; ++w) {
-    const uint32_t tick = frame_.warp_poll_tick(index, w);
-    if (!ch.ticks_known) {
-      ch.warp_polled_ns[w] = 0;
-    } else if (tick != ch.warp_tick[w]) {
-      ch.warp_polled_ns[w] = ch.polled_ns = now.monotonic_ns;
-    }
-    ch.warp_tick[w] = tick;
-  }
-  ch.ticks_known = true;
-}
-
-bool CommTracker::lane_polls(const LaneTrack& track, Instant now) const {
-  return track.polled_ns != 0 && now.monotonic_ns - track.polled_ns < options_.poll_fresh_ns;
-}
-
-bool CommTracker::warps_poll(const ChannelTrack& ch, const abi::Lane& lane, Instant now) const {
-  const uint32_t first = abi::lane_first_warp(lane.peer_and_warps);
-  const uint32_t end = std::min(first + abi::lane_warp_count(lane.peer_and_warps), abi::warps_max);
-  for (uint32_t w = first; w < end; ++w)
-    if (ch.warp_polled_ns[w] != 0 && now.monotonic_ns - ch.warp_polled_ns[w] < options_.poll_fresh_ns) return true;
-  return false;
-}
-
-void CommTracker::observe_waits(uint32_t index, Instant now) {
-  ChannelTrack& ch = channels_[index];
-  abi::LaneObservation lanes[abi::directions * abi::lanes_per_direction];
-  LaneTrack* tracks[abi::directions * abi::lanes_per_direction];
-  size_t count = 0;
-  for (unsigned d = 0; d < abi::directions; ++d) {
-    for (uint32_t i = 0; i < abi::lanes_per_direction; ++i) {
-      LaneTrack& track = ch.lanes[d][i];
-      if (!track.in_use || track.token != kernel_.token) continue;
-      abi::LaneObservation& o = lanes[count];
-      o.lane = track.lane;
-      o.direction = static_cast<abi::Direction>(d);
-      o.index = static_cast<uint8_t>(i);
-      o.lane_polls = !ch.ended && lane_polls(track, now);
-      o.warps_poll = !ch.ended && warps_poll(ch, track.lane, now);
-      tracks[count++] = &track;
-    }
-  }
-  abi::derive_waits(lanes, count, kernel_.all_waits_announced);
-  for (size_t i = 0; i < count; ++i) {
-    LaneTrack& track = *tracks[i];
-    const abi::LaneObservation& o = lanes[i];
-    if (o.wait != track.wait || o.want_step != track.want_step) track.wait_since_ns = now.monotonic_ns;
-    track.wait = o.wait;
-    track.want_step = o.want_step;
-    track.certain = o.certain;
-  }
-}
-
-void CommTracker::observe_kernel(Instant now) {
-  for (uint32_t c = 0; c < channels_.size(); ++c) {
-    if (!has_channel(kernel_.channel_mask, c)) continue;
-    ChannelTrack& ch = channels_[c];
-    if (!ch.begun || ch.final_counts) continue;
-    // The rows were read before the lanes: if the end was there, the lanes are final.
-    observe_channel(c, now);
-    observe_polls(c, now);
-    observe_waits(c, now);
-    ch.final_counts = ch.ended;
-  }
-  update_links(kernel_.links, now.realtime_ns);
-  uint32_t send = 0, recv = 0;
-  for (const LinkTrack& link : kernel_.links)
-    (link.direction == abi::Direction::send ? send : recv) += link.gpu.steps();
-  ++kernel_.samples;
-  if (send != kernel_.send_steps) ++kernel_.send_changes;
-  if (recv != kernel_.recv_steps) ++kernel_.recv_changes;
-  kernel_.send_steps = send;
-  kernel_.recv_steps = recv;
-}
-
-void CommTracker::finish_kernel(Instant now) {
-  FinishedRound measured;
-  bool lapped = false, counts_valid = !kernel_.links.empty();
-  uint64_t begin_ns = ~uint64_t{0}, end_ns = 0;
-  uint32_t end_flags = 0;
-  for (uint32_t c = 0; c < channels_.size(); ++c) {
-    if (!has_channel(kernel_.channel_mask, c)) continue;
-    const ChannelTrack& ch = channels_[c];
-    lapped |= ch.lapped || !ch.ended;
-    counts_valid &= ch.final_counts && !ch.overwritten;
-    begin_ns = std::min(begin_ns, ch.begin.device_ns);
-    end_ns = std::max(end_ns, ch.end.device_ns);
-    end_flags |= ch.end.flags;
-  }
-  if (!lapped) {
-    measured.begin_device_ns = begin_ns;
-    measured.end_device_ns = end_ns;
-  }
-  measured.send_steps = kernel_.send_steps;
-  measured.recv_steps = kernel_.recv_steps;
-  measured.send_changes = kernel_.send_changes;
-  measured.recv_changes = kernel_.recv_changes;
-  measured.samples = kernel_.samples;
-  measured.flags = static_cast<uint8_t>(
-      (counts_valid ? static_cast<unsigned>(wire::RoundFlags::counts_valid) : 0) |
-      ((end_flags & abi::round_aborted) != 0 ? static_cast<unsigned>(wire::RoundFlags::aborted) : 0) |
-      (lapped ? static_cast<unsigned>(wire::RoundFlags::lapped) : 0));
-  std::vector<LinkTrack> links;
-  if (kernel_.samples >= link_samples_min) links = std::move(kernel_.links);
-  for (LinkTrack& link : links) link.limit = link.gpu.steps();
-  for (Operation& o : operations_) {
-    if (!has_kernel(o) || o.record.plan != kernel_.token) continue;
-    lapped_rounds_ += lapped;
-    // A short kernel may end before its launch has returned to the user thread.
-    abi::OpRecord record{};
-    if (!o.launched() && frame_.read_operation(o.op_seq, &record) == abi::Found::yes) o.record = record;
-    add_round(o, measured, std::move(links), now);
-    links.clear();  // of the first operation that the kernel carried
-    o.done = true;
-  }
-  kernel_ = Kernel{};
+void CommTracker::run_begun(uint32_t channel, const abi::RoundBegin& begin) {
+  ChannelTrack& ch = channels_[channel];
+  runs_seen_ = std::max(runs_seen_, ++ch.begun);
+  ch.begun_seen_ns = now_.monotonic_ns;
+  ch.polled_ns = ch.lanes_looked_ns = 0;
+  ch.ticks_known = false;
+  ch.lanes_in_use[0] = ch.lanes_in_use[1] = 0;
+  ch.kernel = kernel_for(channel, begin.token);
+  if (ch.kernel == nullptr) return;
+  Kernel& kernel = *ch.kernel;
+  kernel.begun |= bit(channel);
+  kernel.begin_ns = std::min(kernel.begin_ns, begin.device_ns);
+  if (kernel.first_begin_ns == 0) kernel.first_begin_ns = begin.device_ns;
+  newest_begin_ns_ = std::max(newest_begin_ns_, kernel.first_begin_ns);
+  if ((kernel.channel_mask & (bit(channel) - 1)) == 0) kernel.lowest_run = begin.run;
   moved();
 }
 
-void CommTracker::add_round(const Operation& o, FinishedRound round, std::vector<LinkTrack> links, Instant now) {
+void CommTracker::run_ended(uint32_t channel, uint32_t run, const abi::RoundEnd* end, const abi::RoundCounts* counts) {
+  ChannelTrack& ch = channels_[channel];
+  if (ch.kernel == nullptr) return;
+  Kernel& kernel = *ch.kernel;
+  if (end == nullptr) {
+    kernel.lapped = true;
+  } else {
+    kernel.end_ns = std::max(kernel.end_ns, end->device_ns);
+    kernel.end_flags |= end->flags;
+  }
+  if (!kernel.links.empty()) observe_lanes(kernel, channel, run, false);
+  if (counts != nullptr) {
+    kernel.ended_send += counts->send_steps;
+    kernel.ended_recv += counts->recv_steps;
+    complete_link(kernel, channel, abi::Direction::send, counts->send_steps);
+    complete_link(kernel, channel, abi::Direction::recv, counts->recv_steps);
+  } else {
+    kernel.counts_valid = false;
+  }
+  if (kernel.captured && kernel.replay == 0) read_replay(kernel);
+  kernel.ended |= bit(channel);
+  ch.kernel = nullptr;
+  moved();
+}
+
+void CommTracker::runs_lost(uint32_t, uint32_t) {
+  runs_missing_ = true;
+  moved();
+}
+
+void CommTracker::read_replay(Kernel& kernel) {
+  if (!kernel.captured || kernel.replay != 0 || kernel.lowest_run == 0) return;
+  const auto lowest = static_cast<uint32_t>(__builtin_ctzll(kernel.channel_mask));
+  abi::RoundReplay replay;
+  if (frame_.read_replay(lowest, kernel.lowest_run, &replay) == abi::Found::yes) kernel.replay = replay.index;
+}
+
+// The replays of one graph differ in nothing but their order, so after a loss it is not known any more which runs of
+// the channels belong together. Those at hand are given up; the next one is followed again.
+void CommTracker::untangle_replays() {
+  for (auto& [token, plan] : captured_) plan.uncounted |= plan.replay_slot == 0;
+  for (const auto& kernel : kernels_) {
+    if (!kernel->captured) continue;
+    kernel->lapped = true;
+    uint64_t open = 0;
+    for (uint64_t mask = kernel->begun & ~kernel->ended; mask != 0; mask &= mask - 1)
+      if (channels_[static_cast<uint32_t>(__builtin_ctzll(mask))].kernel == kernel.get()) open |= mask & -mask;
+    kernel->channel_mask = open | kernel->ended;
+  }
+}
+
+void CommTracker::finish_kernels() {
+  for (size_t i = 0; i < kernels_.size();) {
+    Kernel& kernel = *kernels_[i];
+    const bool complete = (kernel.channel_mask & ~kernel.ended) == 0;
+    // Also by the next kernel on other channels: then rows of this one were lost, or its channels were not told right.
+    const bool passed = kernel.first_begin_ns < newest_begin_before_ns_;
+    if (!complete && !passed) {
+      ++i;
+      continue;
+    }
+    kernel.lapped |= !complete;
+    for (ChannelTrack& ch : channels_)
+      if (ch.kernel == &kernel) ch.kernel = nullptr;
+    finish(kernel);
+    unused_kernels_.push_back(std::move(kernels_[i]));
+    kernels_.erase(kernels_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+void CommTracker::finish(Kernel& kernel) {
+  FinishedRound measured;
+  if (!kernel.lapped) {
+    measured.begin_device_ns = kernel.begin_ns;
+    measured.end_device_ns = kernel.end_ns;
+  }
+  // The look that saw the end is one of the samples.
+  measured.samples = kernel.samples + 1;
+  measured.send_changes = kernel.send_changes + (kernel.ended_send != kernel.send_steps);
+  measured.recv_changes = kernel.recv_changes + (kernel.ended_recv != kernel.recv_steps);
+  measured.send_steps = kernel.ended_send;
+  measured.recv_steps = kernel.ended_recv;
+  const bool valid = kernel.counts_valid && !kernel.lapped;
+  measured.flags =
+      static_cast<uint8_t>((valid ? flag(wire::RoundFlags::counts_valid) : 0) |
+                           ((kernel.end_flags & abi::round_aborted) != 0 ? flag(wire::RoundFlags::aborted) : 0) |
+                           (kernel.lapped ? flag(wire::RoundFlags::lapped) : 0) |
+                           (cargo_of(kernel.token).items > 1 ? flag(wire::RoundFlags::shared_kernel) : 0));
+  measured.replay = kernel.replay;
+  for (LinkTrack& link : kernel.links) link.limit = link.gpu.steps();
+  moved();
+  if (kernel.captured) return finish_replay(kernel, measured);
+
+  std::vector<LinkTrack> links;
+  if (measured.samples >= link_samples_min) links.swap(kernel.links);
+  uint64_t enter_ns = 0, launch_ns = 0;
+  const auto end_item = [&](auto& item) {
+    // A short kernel may end before its launch has returned to the user thread.
+    if (!item.launched()) {
+      auto record = item.record;
+      abi::Found found;
+      if constexpr (std::is_same_v<decltype(record), abi::OpRecord>)
+        found = frame_.read_operation(item.number, &record);
+      else
+        found = frame_.read_p2p(item.number, &record);
+      if (found == abi::Found::yes) item.record = record;
+    }
+    enter_ns = std::max(enter_ns, item.record.enter_monotonic_ns);
+    launch_ns = item.record.launch_monotonic_ns;
+    item.done = true;
+  };
+  for (Operation& o : operations_) {
+    if (o.done || !o.known) continue;
+    if (launch_ns != 0 && o.record.enter_monotonic_ns > launch_ns) break;  // as in cargo_of
+    if (o.record.plan != kernel.token || !has_rows(o.record)) continue;
+    lost(kernel.lapped, &lapped_rounds_);
+    end_item(o);
+    add_round(o.number, o.record, measured, std::move(links));
+    links.clear();  // of the first operation that the kernel carried
+  }
+  for (Call& c : calls_) {
+    if (c.done || !c.known) continue;
+    if (launch_ns != 0 && c.record.enter_monotonic_ns > launch_ns) break;
+    if (c.record.plan != kernel.token || !has_rows(c.record)) continue;
+    lost(kernel.lapped, &lapped_calls_);
+    end_item(c);
+    add_call(c.record, measured);
+  }
+  if (launch_ns != 0) ended_in_turn(enter_ns, launch_ns);
+}
+
+void CommTracker::finish_replay(Kernel& kernel, const FinishedRound& measured) {
+  const auto found = captured_.find(kernel.token);
+  if (found == captured_.end()) return;
+  CapturedPlan& plan = found->second;
+  FinishedRound round = measured;
+  // Replays that no slot counts are counted here, as long as none was missed.
+  if (plan.replay_slot == 0 && !kernel.lapped && !plan.uncounted) round.replay = plan.last_replay + 1;
+  if (round.replay == 0 || kernel.lapped) return;  // the next index tells how many were lost
+  const uint32_t missed = round.replay - plan.last_replay - 1;
+  if (static_cast<int32_t>(missed) > 0) {
+    lost(uint64_t{missed} * plan.operations.size(), &lapped_rounds_);
+    lost(uint64_t{missed} * plan.calls.size(), &lapped_calls_);
+  }
+  plan.last_replay = round.replay;
+  std::vector<LinkTrack> links;
+  if (measured.samples >= link_samples_min) links.swap(kernel.links);
+  for (const abi::OpRecord& record : plan.operations) {
+    add_round(record.commit, record, round, std::move(links));
+    links.clear();
+  }
+  for (const abi::P2pRecord& record : plan.calls) add_call(record, round);
+}
+
+void CommTracker::add_round(uint64_t op_seq, const abi::OpRecord& record, FinishedRound round,
+                            std::vector<LinkTrack> links) {
+  ++finished_rounds_;
   if (!options_.keep_rounds) return;
-  round.op_seq = o.op_seq;
-  round.signature = signature(o.record);
-  round.enter_monotonic_ns = o.record.enter_monotonic_ns;
-  round.launch_monotonic_ns = o.record.launch_monotonic_ns;
+  round.op_seq = op_seq;
+  round.signature = signature(record);
+  round.enter_monotonic_ns = record.enter_monotonic_ns;
+  round.launch_monotonic_ns = record.launch_monotonic_ns;
+  round.signals = record.signals;
+  if (record.plan_operations > 1) round.flags |= flag(wire::RoundFlags::shared_kernel);
+  if ((record.signals & abi::signal_steps) == 0)
+    round.flags &= static_cast<uint8_t>(~flag(wire::RoundFlags::counts_valid));
   PendingRound pending;
   pending.round = round;
-  pending.finished_ns = now.monotonic_ns;
+  pending.finished_ns = now_.monotonic_ns;
   pending.links = std::move(links);
   pending.open = !pending.links.empty();
   open_links_ += pending.open;
@@ -416,193 +590,27 @@ void CommTracker::add_round(const Operation& o, FinishedRound round, std::vector
   ++dropped_rounds_;
 }
 
-// ---- proxies and links -------------------------------------------------------------------------------------------
-
-void CommTracker::sample_proxies(Instant now) {
-  const uint64_t ticks = frame_.proxy_ticks();
-  if (ticks != proxy_ticks_) proxy_tick_ns_ = now.monotonic_ns;
-  proxy_ticks_ = ticks;
-  const uint32_t count = frame_.proxy_count();
-  for (uint32_t i = 0; i < count; ++i) {
-    abi::ProxyRecord record{};
-    if (!frame_.read_proxy(i, &record)) continue;
-    ProxyTrack& track = proxies_[i];
-    if (!track.known) {
-      track.known = true;
-      track.record = record;
-      track.tick_ns = track.moved_ns = now.monotonic_ns;
-      if (record.channel >= 0 && static_cast<uint32_t>(record.channel) < channels_.size() &&
-          record.direction < abi::directions)
-        proxies_at(static_cast<uint32_t>(record.channel), static_cast<abi::Direction>(record.direction))
-            .push_back(static_cast<uint16_t>(i));
-      continue;
-    }
-    const abi::ProxyRecord& old = track.record;
-    if (old.ticks != record.ticks) track.tick_ns = now.monotonic_ns;
-    if (old.base != record.base || old.posted != record.posted || old.received != record.received ||
-        old.transmitted != record.transmitted || old.done != record.done) {
-      track.moved_ns = now.monotonic_ns;
-      moved();
-    }
-    track.record = record;
-  }
-}
-
-void CommTracker::update_links(std::vector<LinkTrack>& links, int64_t realtime_ns) const {
-  for (LinkTrack& link : links) {
-    const ProxyTrack* best = nullptr;
-    int64_t best_gap = 0;
-    // Two connections may join the same peers on a channel; the kernel's is the one that began nearest to the lane's
-    // first step.
-    for (const uint16_t i : proxies_at(link.channel, link.direction)) {
-      const ProxyTrack& proxy = proxies_[i];
-      if (proxy.record.peer != link.peer) continue;
-      const int64_t gap = std::abs(int64_t{abi::distance(static_cast<uint32_t>(proxy.record.base), link.base_step)});
-      if (best != nullptr && gap >= best_gap) continue;
-      best = &proxy;
-      best_gap = gap;
-    }
-    if (best != nullptr) link.proxy_reached(best->record, realtime_ns);
-  }
-}
-
-void CommTracker::close_links(Instant now) {
-  if (open_links_ == 0) return;
-  for (PendingRound& pending : pending_) {
-    if (!pending.open) continue;
-    update_links(pending.links, now.realtime_ns);
-    const bool settled =
-        std::all_of(pending.links.begin(), pending.links.end(), [](const LinkTrack& l) { return l.settled(); });
-    if (!settled && now.monotonic_ns - pending.finished_ns < link_settle_ns) continue;
-    for (LinkTrack& link : pending.links) link.close(now.realtime_ns);
-    pending.open = false;
-    --open_links_;
-  }
-}
-
-// ---- reports -----------------------------------------------------------------------------------------------------
-
-RoundsMessage CommTracker::take_rounds(Instant now, bool everything) {
-  RoundsMessage message;
-  message.comm_uid = comm_uid_;
-  message.rank = rank_;
-  std::vector<PendingRound> taken;
-  while (!pending_.empty() && (everything || !pending_.front().open)) {
-    PendingRound& front = pending_.front();
-    if (front.open) {
-      for (LinkTrack& link : front.links) link.close(now.realtime_ns);
-      --open_links_;
-    }
-    taken.push_back(std::move(front));
-    pending_.pop_front();
-  }
-  // A group may finish its operations in another order than they were entered.
-  std::sort(taken.begin(), taken.end(),
-            [](const PendingRound& a, const PendingRound& b) { return a.round.op_seq < b.round.op_seq; });
-  std::vector<const PendingRound*> with_links;
-  for (const PendingRound& pending : taken) {
-    message.rounds.push_back(pending.round);
-    if (!pending.links.empty()) with_links.push_back(&pending);
-  }
-  std::stable_sort(with_links.begin(), with_links.end(),
-                   [](const PendingRound* a, const PendingRound* b) { return a->round.samples > b->round.samples; });
-  for (const PendingRound* pending : with_links) {
-    if (message.links.size() + pending->links.size() > links_per_message_max) break;
-    for (const LinkTrack& l : pending->links) {
-      if (l.gpu.steps() == 0) continue;
-      const int64_t ready = l.direction == abi::Direction::send ? l.gpu.mean_ns() : l.ready.mean_ns();
-      message.links.emplace_back(pending->round.op_seq, l.gpu.mean_ns(), ready, l.wire.mean_ns(), l.done.mean_ns(),
-                                 l.peer, l.has_proxy ? l.net_device : -1, l.gpu.steps(), l.channel,
-                                 static_cast<uint8_t>(l.direction), static_cast<uint8_t>(l.lane / abi::lane_peers));
-    }
-  }
-  return message;
-}
-
-InFlightMessage CommTracker::in_flight_message(Instant now) const {
-  InFlightMessage m;
-  m.comm_uid = comm_uid_;
-  m.rank = rank_;
-  m.sample_monotonic_ns = now.monotonic_ns;
-  m.entered_op_seq = entered_op_seq_;
-  m.launched_op_seq = launched_op_seq_;
-  m.completed_op_seq = completed_op_seq_;
-  m.moved_age_ms = age_ms(now, moved_ns_);
-  m.movement = movement_;
-  m.proxy_tick_age_ms = age_ms(now, proxy_tick_ns_);
-  m.late = late(now);
-  m.state = static_cast<uint32_t>(frame_.state());
-  const Operation* carried = nullptr;  // the first operation of the kernel that is followed
-  for (const Operation& o : operations_) {
-    if (o.done) continue;
-    ++m.operations_total;
-    if (carried == nullptr && kernel_.token != 0 && has_kernel(o) && o.record.plan == kernel_.token) carried = &o;
-  }
-  if (m.operations_total == 0) return m;
-
-  const auto report = [&](const Operation& o) {
-    OperationInFlight r;
-    r.op_seq = o.op_seq;
-    r.signature = signature(o.record);
-    r.plan = o.record.plan;
-    r.enter_age_ms = o.known ? age_ms(now, o.record.enter_monotonic_ns) : 0;
-    r.launched = o.launched();
-    r.launch_age_ms = r.launched && o.record.launch_monotonic_ns != 0 ? age_ms(now, o.record.launch_monotonic_ns) : 0;
-    r.begun = kernel_.token != 0 && o.record.plan == kernel_.token && kernel_.begun;
-    if (&o != carried) return r;
-    for (uint32_t c = 0; c < channels_.size(); ++c) {
-      if (!has_channel(kernel_.channel_mask, c)) continue;
-      const ChannelTrack& ch = channels_[c];
-      const bool current = ch.token == kernel_.token;
-      uint32_t send = 0, recv = 0;
-      for (const LinkTrack& l : kernel_.links)
-        if (l.channel == c) (l.direction == abi::Direction::send ? send : recv) += l.gpu.steps();
-      r.channels.emplace_back(kernel_.token, static_cast<uint16_t>(c), current && ch.begun, current && ch.ended,
-                              current && ch.begun ? age_ms(now, ch.begun_seen_ns) : 0,
-                              current ? age_ms(now, ch.polled_ns) : age_never, send, recv);
-    }
-    return r;
-  };
-  for (const Operation& o : operations_) {
-    if (o.done) continue;
-    if (m.operations.size() == operations_reported_max) break;
-    m.operations.push_back(report(o));
-  }
-  // The running one is reported even if a group has entered many before it.
-  if (carried != nullptr && carried->op_seq > m.operations.back().op_seq) m.operations.back() = report(*carried);
-
-  for (uint32_t c = 0; c < channels_.size(); ++c) {
-    const ChannelTrack& ch = channels_[c];
-    if (kernel_.token == 0 || ch.token != kernel_.token || !has_channel(kernel_.channel_mask, c)) continue;
-    for (unsigned d = 0; d < abi::directions; ++d) {
-      for (uint32_t i = 0; i < abi::lanes_per_direction; ++i) {
-        const LaneTrack& t = ch.lanes[d][i];
-        if (!t.in_use || t.token != kernel_.token) continue;
-        const bool waits = t.wait != abi::WaitKind::none;
-        // A group that polls in LL or LL128 does so on behalf of its lanes.
-        uint64_t polled_ns = t.polled_ns;
-        const uint32_t first = abi::lane_first_warp(t.lane.peer_and_warps);
-        const uint32_t end = std::min(first + abi::lane_warp_count(t.lane.peer_and_warps), abi::warps_max);
-        for (uint32_t w = first; w < end; ++w) polled_ns = std::max(polled_ns, ch.warp_polled_ns[w]);
-        const auto seen =
-            static_cast<abi::WaitKind>(t.lane.wait_kind) == t.wait ? t.lane.seen_step : t.lane.current_step;
-        m.lanes.emplace_back(t.token, t.lane.current_step, t.lane.base_step, waits ? t.want_step : 0, waits ? seen : 0,
-                             static_cast<int32_t>(abi::lane_peer(t.lane.peer_and_warps)),
-                             waits ? age_ms(now, t.wait_since_ns) : 0, age_ms(now, polled_ns), age_ms(now, t.moved_ns),
-                             static_cast<uint16_t>(c), static_cast<uint8_t>(d),
-                             static_cast<uint8_t>(i / abi::lane_peers), static_cast<uint8_t>(i % abi::lane_peers),
-                             static_cast<uint8_t>(t.wait), t.certain, uint8_t{0});
-      }
-    }
-  }
-  for (const ProxyTrack& p : proxies_) {
-    if (!p.known) continue;
-    const abi::ProxyRecord& r = p.record;
-    m.proxies.emplace_back(r.base, r.posted, r.received, r.transmitted, r.done, r.step_count, r.operation, r.peer,
-                           r.net_device, age_ms(now, p.tick_ns), age_ms(now, p.moved_ns),
-                           static_cast<uint16_t>(r.channel), r.direction, uint8_t{0});
-  }
-  return m;
+void CommTracker::add_call(const abi::P2pRecord& record, const FinishedRound& kernel) {
+  ++finished_rounds_;
+  if (!options_.keep_rounds) return;
+  FinishedP2p call;
+  call.peer = record.peer;
+  call.direction = record.direction;
+  call.flags = kernel.flags;
+  call.replay = kernel.replay;
+  call.plan = record.plan;
+  call.pair_seq = record.pair_seq;
+  call.bytes = record.bytes;
+  call.enter_monotonic_ns = record.enter_monotonic_ns;
+  call.launch_monotonic_ns = record.launch_monotonic_ns;
+  call.begin_device_ns = kernel.begin_device_ns;
+  call.end_device_ns = kernel.end_device_ns;
+  call.send_steps = kernel.send_steps;
+  call.recv_steps = kernel.recv_steps;
+  pending_p2p_.push_back(call);
+  if (pending_p2p_.size() <= rounds_pending_max) return;
+  pending_p2p_.pop_front();
+  ++dropped_rounds_;
 }
 
 }  // namespace ccld::probe

@@ -1,5 +1,6 @@
 #include "probe/agent/diagnostic_thread.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -11,8 +12,11 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
+#include "probe/agent/sources.h"
 #include "probe/counters/log.h"
+#include "probe/frames/doorbell.h"
 #include "probe/frames/frame_file.h"
+#include "probe/process/process_file.h"
 #include "probe/settings.h"
 #include "probe/transport/zmq_transport.h"
 
@@ -37,7 +41,19 @@ std::atomic<bool> ending{false};
 
 // A sleep of 1 ms should not become 1.05: the default slack of 50 us is for threads that do not care.
 constexpr unsigned long timer_slack_ns = 10000;
+// Without membarrier the doorbell may be missed once in a while.
+constexpr uint64_t rest_inexact_ns = 50 * ns_per_ms;
 constexpr int stop_wait_ms_max = 1000;
+
+std::unique_ptr<Transport> open_transport(const std::string& endpoint) {
+  ZmqOptions options;
+  options.endpoint = endpoint;
+  options.queue_max = static_cast<int>(settings().queue_max);
+  options.linger_ms = static_cast<int>(settings().linger_ms);
+  // Once more: handlers run in reverse order, and the thread must stop before libzmq's own static objects go.
+  std::atexit(stop_diagnostic_thread);
+  return open_zmq_transport(options);
+}
 
 void sleep_until(uint64_t monotonic_ns) {
   timespec t{};
@@ -50,17 +66,25 @@ void sleep_until(uint64_t monotonic_ns) {
 void* run(void* argument) {
   auto& d = *static_cast<Diagnostics*>(argument);
   prctl(PR_SET_TIMERSLACK, timer_slack_ns, 0, 0, 0);
-  const Settings& s = settings();
-  if (!s.endpoint.empty()) {
-    ZmqOptions options;
-    options.endpoint = s.endpoint;
-    options.queue_max = static_cast<int>(s.queue_max);
-    options.linger_ms = static_cast<int>(s.linger_ms);
-    d.agent.set_transport(open_zmq_transport(options));
-    // Once more: handlers run in reverse order, and the thread must stop before libzmq's own static objects go.
-    std::atexit(stop_diagnostic_thread);
+  if (!settings().endpoint.empty()) d.agent.set_transport(open_transport(settings().endpoint));
+  d.agent.set_open_transport(open_transport);
+  d.agent.set_board(process_board());
+  for (ProcessSource* source : {init_source(), net_source(), health_source()})
+    if (source != nullptr) d.agent.add_source(source);
+  const bool exact = doorbell_prepare();
+  while (!d.stop.load(std::memory_order_acquire)) {
+    uint64_t due_ns = d.agent.tick();
+    if (!d.agent.resting()) {
+      sleep_until(due_ns);
+      continue;
+    }
+    if (!exact) due_ns = std::min(due_ns, d.clock.now().monotonic_ns + rest_inexact_ns);
+    const auto news = [](void* argument) {
+      auto& rested = *static_cast<Diagnostics*>(argument);
+      return rested.stop.load(std::memory_order_acquire) || rested.agent.anything_new();
+    };
+    if (doorbell_rest(due_ns, news, &d)) d.agent.count_wakeup();
   }
-  while (!d.stop.load(std::memory_order_acquire)) sleep_until(d.agent.tick());
   d.agent.close();
   d.agent.set_transport(nullptr);
   d.finished.store(true, std::memory_order_release);
@@ -103,6 +127,8 @@ Agent* running_agent() {
   sender.boot_id = process_identity().boot_id;
   sender.pid = process_identity().pid;
   sender.pid_start_ticks = process_identity().start_ticks;
+  // Until a communicator says what NCCL calls this host; one that never comes to be is told about, too.
+  if (const ProcessFile* file = process_file()) sender.host = file->header->identity.host;
   auto* d = new Diagnostics(settings(), sender);
   pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
   std::atexit(stop_diagnostic_thread);
@@ -119,7 +145,8 @@ void stop_diagnostic_thread() {
   if (in_forked_child() || ending.exchange(true, std::memory_order_acq_rel)) return;
   Diagnostics* d = diagnostics.load(std::memory_order_acquire);
   if (d == nullptr) return;
-  d->stop.store(true, std::memory_order_release);
+  d->stop.store(true, std::memory_order_seq_cst);
+  doorbell_ring();
   // It wakes up at least every NCCL_PROBE_IDLE_MS and closes within NCCL_PROBE_LINGER_MS.
   for (int waited_ms = 0; waited_ms < stop_wait_ms_max && !d->finished.load(std::memory_order_acquire); ++waited_ms) {
     const timespec pause{0, 1000000};

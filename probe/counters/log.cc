@@ -6,13 +6,21 @@ namespace ccld::probe {
 namespace {
 
 std::atomic<Log> current_log{nullptr};
+std::atomic<abi::LogVerbosity> verbosity{abi::LogVerbosity::info};
 std::atomic<uint64_t> occurrences[static_cast<size_t>(Warning::count)];
 
 }  // namespace
 
 void log_set(Log log) { current_log.store(log, std::memory_order_release); }
 
+void log_set_verbosity(abi::LogVerbosity wanted) { verbosity.store(wanted, std::memory_order_relaxed); }
+
+void log_trace(const std::string& line) {
+  if (verbosity.load(std::memory_order_relaxed) >= abi::LogVerbosity::trace) log_line(LogLevel::info, line);
+}
+
 void log_line(LogLevel level, const std::string& line) {
+  if (level == LogLevel::info && verbosity.load(std::memory_order_relaxed) < abi::LogVerbosity::info) return;
   if (Log log = current_log.load(std::memory_order_acquire)) log(level, line.c_str());
 }
 

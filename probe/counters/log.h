@@ -23,8 +23,12 @@ enum class Warning : uint8_t {
 };
 
 void log_set(Log);
+// Lines of less importance than that are left out (NCCL_DEBUG filters what is left).
+void log_set_verbosity(abi::LogVerbosity);
 // Unconditionally; used for the lines that are already unique, such as one per wrong setting.
 void log_line(LogLevel, const std::string& line);
+// Only with LogVerbosity::trace: what happens often.
+void log_trace(const std::string& line);
 inline void log_warning(const std::string& line) { log_line(LogLevel::warning, line); }
 // Logs `line` as a warning if this kind was never reported. Returns whether it did.
 bool warn_once(Warning, const std::string& line);

@@ -4,7 +4,7 @@
 // Contract
 //   Every function takes the channel's part of the frame, mapped pinned host memory as the GPU sees it, and does
 //   nothing when it is null. The GPU only ever stores: no load, no fence, no atomic, nothing to wait for. A store is
-//   either one aligned 16-byte row that carries its own token, or one 4-byte word, and every row and word has one
+//   either one aligned 16-byte row that carries its own run, or one 4-byte word, and every row and word has one
 //   writing thread at a time; readers sort out what is valid with the rules of schemas/abi/frame.h. Relaxed stores of
 //   system scope: each becomes visible whole and in its own time.
 //
@@ -76,27 +76,39 @@ static_assert(pack_peer_and_warps(0x12345, 17, 20) == abi::pack_peer_and_warps(0
 
 // ---- rounds: one thread of the block ------------------------------------------------------------------------------
 
-CCLD_DEVICE void round_begins(abi::DeviceChannel* channel, uint32_t token, uint64_t device_ns) {
-  if (channel == nullptr) return;
-  abi::RoundRow& row = channel->rounds[token % abi::rounds_max];
-  store_row(&row.begin_token, token, 0, static_cast<uint32_t>(device_ns), static_cast<uint32_t>(device_ns >> 32));
+CCLD_DEVICE abi::RoundRow& round_of(abi::DeviceChannel* channel, uint32_t run) {
+  return channel->rounds[run % abi::rounds_max];
 }
 
-// `flags`: abi::RoundFlag. To be called by the block's last thread.
-CCLD_DEVICE void round_ends(abi::DeviceChannel* channel, uint32_t token, uint32_t flags, uint64_t device_ns) {
+CCLD_DEVICE void round_begins(abi::DeviceChannel* channel, uint32_t run, uint32_t token, uint64_t device_ns) {
   if (channel == nullptr) return;
-  abi::RoundRow& row = channel->rounds[token % abi::rounds_max];
-  store_row(&row.end_token, token, flags, static_cast<uint32_t>(device_ns), static_cast<uint32_t>(device_ns >> 32));
+  store_row(&round_of(channel, run).begin_run, run, token, static_cast<uint32_t>(device_ns),
+            static_cast<uint32_t>(device_ns >> 32));
+}
+
+// The kernel was recorded into a graph, and this is its `index`-th replay. Before round_begins.
+CCLD_DEVICE void round_replays(abi::DeviceChannel* channel, uint32_t run, uint32_t index) {
+  if (channel == nullptr) return;
+  store_row(&round_of(channel, run).replay_run, run, index, 0, 0);
+}
+
+// `flags`: abi::RoundFlag. The steps are those of the whole kernel. To be called by the block's last thread.
+CCLD_DEVICE void round_ends(abi::DeviceChannel* channel, uint32_t run, uint32_t flags, uint32_t send_steps,
+                            uint32_t recv_steps, uint64_t device_ns) {
+  if (channel == nullptr) return;
+  abi::RoundRow& row = round_of(channel, run);
+  store_row(&row.counts_run, run, send_steps, recv_steps, 0);
+  store_row(&row.end_run, run, flags, static_cast<uint32_t>(device_ns), static_cast<uint32_t>(device_ns >> 32));
 }
 
 // ---- lanes: the thread that posts to (or waits for) the peer ------------------------------------------------------
 
-// A primitive is built: from now on its lane belongs to kernel `token`, and its count starts at `step`.
+// A primitive is built: from now on its lane belongs to run `run`, and its count starts at `step`.
 CCLD_DEVICE void lane_opens(abi::DeviceChannel* channel, uint32_t direction, uint32_t group, uint32_t peer_index,
-                            uint32_t token, uint64_t step, uint32_t peer_and_warps) {
+                            uint32_t run, uint64_t step, uint32_t peer_and_warps) {
   if (channel == nullptr) return;
   abi::Lane& lane = channel->lanes[direction][lane_index(group, peer_index)];
-  store_row(&lane.token, token, static_cast<uint32_t>(step), static_cast<uint32_t>(step), peer_and_warps);
+  store_row(&lane.run, run, static_cast<uint32_t>(step), static_cast<uint32_t>(step), peer_and_warps);
 }
 
 // The peer was told that everything before `step` is sent (or consumed).
@@ -111,9 +123,9 @@ CCLD_DEVICE void lane_waits(abi::DeviceChannel* channel, uint32_t direction, uin
                             uint64_t want, uint64_t seen, uint32_t tick) {
   if (channel == nullptr) return;
   abi::Lane& lane = channel->lanes[direction][lane_index(group, peer_index)];
-  const abi::WaitKind kind = direction == direction_send ? abi::WaitKind::credit : abi::WaitKind::data;
-  store_row(&lane.want_step, static_cast<uint32_t>(want), static_cast<uint32_t>(seen), tick,
-            static_cast<uint32_t>(kind));
+  static_assert(static_cast<uint32_t>(abi::WaitKind::data) == 1 + direction_recv &&
+                static_cast<uint32_t>(abi::WaitKind::credit) == 1 + direction_send);
+  store_row(&lane.want_step, static_cast<uint32_t>(want), static_cast<uint32_t>(seen), tick, 1 + direction);
 }
 
 // ---- any thread ---------------------------------------------------------------------------------------------------

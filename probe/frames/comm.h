@@ -39,17 +39,34 @@ struct Comm {
   size_t bytes = 0;
   abi::FrameHeader* header = nullptr;      // parts of the mapping
   abi::OpRecord* operations = nullptr;     // abi::ops_max
+  abi::P2pRecord* p2ps = nullptr;          // abi::p2ps_max
   abi::ProxyRecord* proxies = nullptr;     // abi::proxies_max
   abi::DeviceChannel* channels = nullptr;  // setup.channel_count
 
   // ---- user thread (HOT functions)
+  // Calls whose kernel is known and not handed to CUDA yet: few, and in nearly all cases of one kernel.
+  template <unsigned capacity>
+  struct Planned {
+    struct Call {
+      uint64_t number;  // op_seq, or number of the point-to-point call
+      uint32_t token;
+    };
+    uint32_t count = 0;
+    Call calls[capacity];
+  };
   struct UserSide {
     uint64_t op_seq = 0;  // newest accepted collective
     uint64_t p2p = 0;     // accepted Send and Recv calls
     uint64_t plans = 0;   // kernels begun; the token is made of its low bits
+    uint64_t unseen = 0;  // calls made while the probe was stopped
+    uint64_t captured_plans = 0;
     uint64_t launched_op_seq = 0;
+    uint64_t launched_p2p = 0;
     uint64_t launched_plans = 0;
-    uint64_t settled_op_seq = 0;  // it and all before it are launched or never will be
+    uint32_t replay_slots = 0;  // given away
+    std::vector<uint64_t> pair_seqs[abi::directions];  // [direction][peer]: calls so far
+    Planned<abi::ops_max> planned_operations;
+    Planned<abi::p2ps_max> planned_p2ps;
   } user;
 
   // ---- proxy progress thread

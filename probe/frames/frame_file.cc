@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cinttypes>
@@ -18,6 +19,7 @@
 #include "probe/counters/log.h"
 #include "probe/frames/comm.h"
 #include "probe/frames/words.h"
+#include "probe/process/process_file.h"
 #include "probe/settings.h"
 
 namespace ccld::probe {
@@ -86,6 +88,10 @@ void fill_process_part(const FrameOptions& options, const Comm& comm) {
   };
   identity.ops_offset = offset(comm.operations);
   identity.ops_stride = sizeof(abi::OpRecord);
+  identity.p2ps_offset = offset(comm.p2ps);
+  identity.p2ps_stride = sizeof(abi::P2pRecord);
+  identity.p2ps_offset = offset(comm.p2ps);
+  identity.p2ps_stride = sizeof(abi::P2pRecord);
   identity.proxies_offset = offset(comm.proxies);
   identity.proxies_stride = sizeof(abi::ProxyRecord);
   identity.channels_offset = offset(comm.channels);
@@ -106,6 +112,25 @@ void fill_process_part(const FrameOptions& options, const Comm& comm) {
   identity.end_marker = abi::frame_magic;
   store_relaxed(comm.header->state.state, static_cast<uint32_t>(abi::CommState::initializing));
   store_release(identity.magic, abi::frame_magic);
+}
+
+// Each word is mixed into the state by a 64-bit finalizer.
+uint64_t mixed(uint64_t state, uint64_t word) {
+  state ^= word + 0x9e3779b97f4a7c15u + (state << 6) + (state >> 2);
+  state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9u;
+  state = (state ^ (state >> 27)) * 0x94d049bb133111ebu;
+  return state ^ (state >> 31);
+}
+
+// The order of the members counts, and all ranks have the same one.
+uint64_t hash_of(uint64_t comm_hash, const MemberId* members, size_t member_count) {
+  uint64_t state = mixed(mixed(0x243f6a8885a308d3u, comm_hash), member_count);
+  for (size_t i = 0; i < member_count; ++i) {
+    state = mixed(state, members[i].host_hash);
+    state = mixed(state, members[i].pid_hash);
+    state = mixed(state, static_cast<uint64_t>(members[i].bus_id));
+  }
+  return state;
 }
 
 }  // namespace
@@ -149,6 +174,28 @@ bool parse_frame_file_name(const std::string& name, uint32_t* pid, uint32_t* com
   return true;
 }
 
+uint64_t CommUids::next(uint64_t comm_hash, const MemberId* members, size_t member_count, int rank) {
+  const uint64_t base = hash_of(comm_hash, members, member_count);
+  const uint64_t key = mixed(base, static_cast<uint64_t>(rank));
+  uint64_t generation = 0;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto [known, is_new] = made_.try_emplace(key, 0);
+    generation = known->second++;
+    if (is_new) {
+      if (order_.size() < remembered_max) {
+        order_.push_back(key);
+      } else {
+        made_.erase(order_[oldest_]);
+        order_[oldest_] = key;
+        oldest_ = (oldest_ + 1) % remembered_max;
+      }
+    }
+  }
+  const uint64_t uid = mixed(base, generation);
+  return uid != 0 ? uid : 1;  // 0 means "not known yet"
+}
+
 Comm* frame_create(const FrameOptions& options, const CommSetup& setup, std::string* error) {
   if (setup.channel_count == 0 || setup.channel_count > abi::channels_max) {
     *error = "communicator with " + std::to_string(setup.channel_count) + " channels; the frame has room for 1 to " +
@@ -161,6 +208,7 @@ Comm* frame_create(const FrameOptions& options, const CommSetup& setup, std::str
     return nullptr;
   }
   comm->setup = setup;
+  for (std::vector<uint64_t>& peers : comm->user.pair_seqs) peers.resize(setup.rank_count > 0 ? setup.rank_count : 0);
   comm->number = communicators_created.fetch_add(1, std::memory_order_relaxed) + 1;
   comm->bytes = abi::frame_bytes(setup.channel_count);
   comm->path = options.folder + "/" + frame_file_name(process_identity().pid, comm->number);
@@ -174,8 +222,10 @@ Comm* frame_create(const FrameOptions& options, const CommSetup& setup, std::str
   }
   comm->header = static_cast<abi::FrameHeader*>(comm->memory);
   comm->operations = reinterpret_cast<abi::OpRecord*>(comm->header + 1);
-  comm->proxies = reinterpret_cast<abi::ProxyRecord*>(comm->operations + abi::ops_max);
+  comm->p2ps = reinterpret_cast<abi::P2pRecord*>(comm->operations + abi::ops_max);
+  comm->proxies = reinterpret_cast<abi::ProxyRecord*>(comm->p2ps + abi::p2ps_max);
   comm->channels = reinterpret_cast<abi::DeviceChannel*>(comm->proxies + abi::proxies_max);
+  for (auto& of_peers : comm->user.pair_seqs) of_peers.assign(static_cast<size_t>(std::max(setup.rank_count, 0)), 0);
   fill_process_part(options, *comm);
   if (rename(unfinished.c_str(), comm->path.c_str()) != 0) {
     *error = reason("cannot create " + comm->path, errno);
@@ -189,6 +239,7 @@ Comm* frame_create(const FrameOptions& options, const CommSetup& setup, std::str
 void frame_publish_identity(Comm& comm, const CommIdentity& known) {
   abi::FrameIdentity& identity = comm.header->identity;
   store_relaxed(identity.comm_hash, known.comm_hash);
+  store_relaxed(identity.parent_uid, known.parent_uid);
   store_relaxed(identity.node, known.node);
   store_relaxed(identity.node_count, known.node_count);
   store_relaxed(identity.local_rank, known.local_rank);
@@ -210,9 +261,15 @@ void frame_unlink(Comm& comm) { unlink(comm.path.c_str()); }
 
 Comm* comm_create(const CommSetup& setup) {
   if (!enabled()) return nullptr;
+  ProcessFile* process = process_file();  // before the first frame: it clears away what an earlier program image left
+  if (process == nullptr) return nullptr;
+  store_relaxed(process->header->identity.nccl_version, setup.nccl_version);
   std::string error;
   Comm* comm = frame_create({settings().frames_dir, settings().job}, setup, &error);
-  if (comm == nullptr) warn_once(Warning::frame_file, "a communicator is not watched: " + error);
+  if (comm == nullptr) {
+    warn_once(Warning::frame_file, "a communicator is not watched: " + error);
+    comm_unwatched();
+  }
   return comm;
 }
 
@@ -224,24 +281,9 @@ size_t device_channels_offset(const Comm* comm) {
   return static_cast<size_t>(reinterpret_cast<const char*>(comm->channels) - static_cast<const char*>(comm->memory));
 }
 
-uint64_t comm_uid(uint64_t comm_hash, const MemberId* members, size_t member_count) {
-  // Each word is mixed into the state by a 64-bit finalizer; the order of the members counts, and all ranks have the
-  // same one.
-  uint64_t state = 0x243f6a8885a308d3u;
-  const auto mix = [&state](uint64_t word) {
-    state ^= word + 0x9e3779b97f4a7c15u + (state << 6) + (state >> 2);
-    state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9u;
-    state = (state ^ (state >> 27)) * 0x94d049bb133111ebu;
-    state ^= state >> 31;
-  };
-  mix(comm_hash);
-  mix(member_count);
-  for (size_t i = 0; i < member_count; ++i) {
-    mix(members[i].host_hash);
-    mix(members[i].pid_hash);
-    mix(static_cast<uint64_t>(members[i].bus_id));
-  }
-  return state != 0 ? state : 1;  // 0 means "not known yet"
+uint64_t comm_uid(uint64_t comm_hash, const MemberId* members, size_t member_count, int rank) {
+  static auto* const process_uids = new CommUids;  // never destroyed: communicators may be made at the very end
+  return process_uids->next(comm_hash, members, member_count, rank);
 }
 
 void net_connection(Comm* comm, abi::Direction direction, int channel, int peer, int net_device, const char* net_name) {

@@ -11,7 +11,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "probe/probe.h"
 #include "schemas/abi/frame.h"
@@ -39,6 +42,19 @@ struct FrameOptions {
   std::string folder;  // NCCL_PROBE_FRAMES_DIR
   std::string job;     // NCCL_PROBE_JOB
 };
+// The identities of the communicators of one process: see comm_uid.
+class CommUids {
+ public:
+  static constexpr size_t remembered_max = 4096;
+  uint64_t next(uint64_t comm_hash, const MemberId* members, size_t member_count, int rank);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, uint32_t> made_;  // (hash, members, rank) -> how many
+  std::vector<uint64_t> order_;                  // keys of made_ as a ring, the oldest at `oldest_` once it is full
+  size_t oldest_ = 0;
+};
+
 // The work of comm_create once the settings are known. nullptr and a reason in *error if it cannot.
 Comm* frame_create(const FrameOptions&, const CommSetup&, std::string* error);
 

@@ -1,8 +1,11 @@
 // The part of the probe that runs in the training path. Contract and threads: probe/probe.h, "HOT". How to read what is
 // written here: schemas/abi/frame_reader.h.
+#include <cstddef>
 #include <ctime>
 
 #include "probe/frames/comm.h"
+#include "probe/frames/doorbell.h"
+#include "probe/frames/recording.h"
 #include "probe/frames/words.h"
 #include "probe/probe.h"
 
@@ -15,102 +18,255 @@ uint64_t monotonic_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-abi::OpRecord& slot_of(const Comm& comm, uint64_t op_seq) { return comm.operations[op_seq % abi::ops_max]; }
-
 bool writable(const Comm* comm) { return comm != nullptr && !comm->detached.load(std::memory_order_relaxed); }
+
+abi::OpRecord& slot_of(const Comm& comm, uint64_t op_seq) { return comm.operations[op_seq % abi::ops_max]; }
+abi::P2pRecord& p2p_slot_of(const Comm& comm, uint64_t call) { return comm.p2ps[call % abi::p2ps_max]; }
+
+template <class Record>
+void add_flags(Record& record, uint8_t flags) {
+  store_release(record.flags, record.flags | flags);
+}
+
+// Several small fields that lie beside each other, in one store. Little-endian, as the frame.
+typedef uint64_t __attribute__((may_alias)) EightBytes;
+template <class First>
+void store_eight_bytes(First& first, uint64_t value) {
+  __atomic_store_n(reinterpret_cast<EightBytes*>(&first), value, __ATOMIC_RELAXED);
+}
+
+constexpr uint64_t unknown_algorithm_and_protocol =
+    uint64_t{static_cast<uint8_t>(abi::Algorithm::unknown)} << 24 | uint64_t{static_cast<uint8_t>(abi::Protocol::unknown)} << 32;
+
+// Takes the record out of circulation while its fields change.
+template <class Record>
+void uncommit(Record& record) {
+  store_relaxed(record.commit, 0);
+  // Keeps the fields below from becoming visible while the commit word still names the call they replace.
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+void count_unseen(Comm& comm) { store_relaxed(comm.header->api.unseen_while_stopped, ++comm.user.unseen); }
 
 // The whole number of the newest kernel whose low half is `token`.
 uint64_t plan_number(const Comm& comm, uint32_t token) {
   return comm.user.plans - static_cast<uint32_t>(static_cast<uint32_t>(comm.user.plans) - token);
 }
 
-// Nothing more will happen to the record on the way to its kernel.
-bool is_settled(const abi::OpRecord& record) {
-  return (record.flags & (abi::op_launched | abi::op_no_kernel)) != 0 &&
-         (record.plan == 0 || record.launch_monotonic_ns != 0);
+template <unsigned capacity>
+void remember_planned(Comm::Planned<capacity>& planned, uint64_t number, uint32_t token) {
+  // Full only of calls whose kernels were never launched because a group failed: the oldest is such a one.
+  if (planned.count == capacity) {
+    for (unsigned i = 1; i < capacity; ++i) planned.calls[i - 1] = planned.calls[i];
+    --planned.count;
+  }
+  planned.calls[planned.count++] = {number, token};
 }
 
-void add_flags(abi::OpRecord& record, uint8_t flags) { store_release(record.flags, record.flags | flags); }
+// What a record says of its kernel. False: the record is gone, or says it already.
+template <class Record>
+bool plan_call(Record& record, uint64_t number, const Plan& plan, const PlanShape& shape) {
+  if (record.commit != number) return false;  // more calls than the ring holds were made in one group
+  if (plan.token == 0) {
+    // The probe was stopped after the call: nothing of it can be seen, so nobody may wait for it.
+    add_flags(record, abi::op_no_kernel);
+    return false;
+  }
+  if (record.plan == plan.token) return false;  // AlltoAll, Gather and Scatter are many tasks
+  const bool writes_rounds = (shape.signals & abi::signal_times) != 0;
+  store_relaxed(record.channel_mask, shape.channel_mask);
+  store_relaxed(record.replay_slot, writes_rounds ? plan.replay_slot : 0);
+  store_relaxed(record.signals, shape.signals);
+  if ((shape.signals & (abi::signal_times | abi::signal_stream)) == 0) add_flags(record, abi::op_no_kernel);
+  return true;
+}
+
+// Gives every call of kernel `token` to `visit` and forgets it. Returns their number.
+template <unsigned capacity, class Visit>
+unsigned take_planned(Comm::Planned<capacity>& planned, uint32_t token, Visit&& visit) {
+  unsigned kept = 0;
+  const unsigned count = planned.count;
+  for (unsigned i = 0; i < count; ++i) {
+    if (planned.calls[i].token == token) {
+      visit(planned.calls[i].number);
+    } else {
+      planned.calls[kept++] = planned.calls[i];
+    }
+  }
+  planned.count = kept;
+  return count - kept;
+}
+
+template <unsigned capacity>
+unsigned count_planned(const Comm::Planned<capacity>& planned, uint32_t token) {
+  unsigned found = 0;
+  for (unsigned i = 0; i < planned.count; ++i) found += planned.calls[i].token == token;
+  return found;
+}
+
+template <class Record>
+void lose_signals(Record& record, const Plan& plan, uint8_t lost) {
+  if (record.plan != plan.token) return;
+  const uint8_t left = static_cast<uint8_t>(record.signals & ~lost);
+  store_relaxed(record.signals, left);
+  if ((left & (abi::signal_times | abi::signal_stream)) == 0) add_flags(record, abi::op_no_kernel);
+}
 
 }  // namespace
 
 uint64_t operation_entered(Comm* comm, const Operation& operation) {
   if (!writable(comm)) return 0;
   const uint64_t op_seq = ++comm->user.op_seq;
+  if (__builtin_expect(!recording(), 0)) {
+    count_unseen(*comm);
+    store_release(comm->header->api.entered_op_seq, op_seq);
+    return op_seq;
+  }
   abi::OpRecord& record = slot_of(*comm, op_seq);
-  store_relaxed(record.commit, 0);
-  // Keeps the fields below from becoming visible while the commit word still names the operation they replace.
-  __atomic_thread_fence(__ATOMIC_RELEASE);
+  uncommit(record);
   store_relaxed(record.count, operation.count);
   store_relaxed(record.enter_monotonic_ns, monotonic_ns());
   store_relaxed(record.launch_monotonic_ns, 0);
   store_relaxed(record.channel_mask, 0);
-  store_relaxed(record.plan, 0);
-  store_relaxed(record.root, operation.root);
-  store_relaxed(record.function, static_cast<uint8_t>(operation.function));
-  store_relaxed(record.datatype, static_cast<uint8_t>(operation.datatype));
-  store_relaxed(record.reduction, static_cast<uint8_t>(operation.reduction));
-  store_relaxed(record.algorithm, static_cast<uint8_t>(abi::Algorithm::unknown));
-  store_relaxed(record.protocol, static_cast<uint8_t>(abi::Protocol::unknown));
-  store_relaxed(record.flags, operation.flags);
-  store_relaxed(record.channel_count, 0);
+  static_assert(offsetof(abi::OpRecord, root) == offsetof(abi::OpRecord, plan) + 4);
+  store_eight_bytes(record.plan, uint64_t{static_cast<uint32_t>(operation.root)} << 32);
+  static_assert(offsetof(abi::OpRecord, flags) == offsetof(abi::OpRecord, function) + 5);
+  store_eight_bytes(record.function, uint64_t{static_cast<uint8_t>(operation.function)} |
+                                         uint64_t{static_cast<uint8_t>(operation.datatype)} << 8 |
+                                         uint64_t{static_cast<uint8_t>(operation.reduction)} << 16 |
+                                         unknown_algorithm_and_protocol | uint64_t{operation.flags} << 40);
+  static_assert(offsetof(abi::OpRecord, plan_operations) == offsetof(abi::OpRecord, replay_slot) + 4);
+  store_eight_bytes(record.replay_slot, 0);
+  store_relaxed(record.signals, 0);
   store_release(record.commit, op_seq);
   store_release(comm->header->api.entered_op_seq, op_seq);
+  ring_if_resting();
   return op_seq;
 }
 
-void p2p_entered(Comm* comm) {
-  if (!writable(comm)) return;
-  store_relaxed(comm->header->api.entered_p2p, ++comm->user.p2p);
-}
-
-uint32_t plan_begins(Comm* comm) {
+uint64_t p2p_entered(Comm* comm, const PointToPoint& call) {
   if (!writable(comm)) return 0;
-  // 0 means "no kernel" everywhere, so the numbers whose low half is 0 are left out.
-  if (static_cast<uint32_t>(++comm->user.plans) == 0) ++comm->user.plans;
-  return static_cast<uint32_t>(comm->user.plans);
-}
-
-void operation_planned(Comm* comm, uint64_t op_seq, uint32_t plan, abi::Algorithm algorithm, abi::Protocol protocol,
-                       unsigned channel_count, uint64_t channel_mask) {
-  if (!writable(comm) || op_seq == 0 || plan == 0) return;
-  abi::OpRecord& record = slot_of(*comm, op_seq);
-  if (record.commit != op_seq) return;  // more operations than the ring holds were issued in one group
-  store_relaxed(record.algorithm, static_cast<uint8_t>(algorithm));
-  store_relaxed(record.protocol, static_cast<uint8_t>(protocol));
-  store_relaxed(record.channel_count, static_cast<uint16_t>(channel_count));
-  store_relaxed(record.channel_mask, channel_mask);
-  // These do not run in the kernels that write rounds: nobody may wait for a row of theirs.
-  if (algorithm == abi::Algorithm::symmetric || algorithm == abi::Algorithm::copy_engine)
-    add_flags(record, abi::op_no_kernel);
-  store_release(record.plan, plan);
-}
-
-void plan_launched(Comm* comm, uint32_t plan, bool launched) {
-  if (!writable(comm) || plan == 0 || !launched) return;
   Comm::UserSide& user = comm->user;
+  std::vector<uint64_t>& pair_seqs = user.pair_seqs[static_cast<unsigned>(call.direction)];
+  const auto peer = static_cast<size_t>(call.peer);
+  if (peer >= pair_seqs.size()) return 0;
+  const uint64_t number = ++user.p2p;
+  const uint64_t pair_seq = ++pair_seqs[peer];
+  if (__builtin_expect(!recording(), 0)) {
+    count_unseen(*comm);
+    store_release(comm->header->api.entered_p2p, number);
+    return 0;
+  }
+  abi::P2pRecord& record = p2p_slot_of(*comm, number);
+  uncommit(record);
+  store_relaxed(record.pair_seq, pair_seq);
+  store_relaxed(record.bytes, call.bytes);
+  store_relaxed(record.enter_monotonic_ns, monotonic_ns());
+  store_relaxed(record.launch_monotonic_ns, 0);
+  store_relaxed(record.channel_mask, 0);
+  static_assert(offsetof(abi::P2pRecord, peer) == offsetof(abi::P2pRecord, plan) + 4);
+  store_eight_bytes(record.plan, uint64_t{static_cast<uint32_t>(call.peer)} << 32);
+  static_assert(offsetof(abi::P2pRecord, signals) == offsetof(abi::P2pRecord, replay_slot) + 7);
+  store_eight_bytes(record.replay_slot, uint64_t{static_cast<uint8_t>(call.direction)} << 32 |
+                                            uint64_t{call.flags} << 40 |
+                                            uint64_t{static_cast<uint8_t>(call.datatype)} << 48);
+  store_release(record.commit, number);
+  store_release(comm->header->api.entered_p2p, number);
+  ring_if_resting();
+  return number;
+}
+
+void operation_captured(Comm* comm, uint64_t op_seq) {
+  if (!writable(comm) || op_seq == 0) return;
+  abi::OpRecord& record = slot_of(*comm, op_seq);
+  if (record.commit == op_seq && (record.flags & abi::op_captured) == 0) add_flags(record, abi::op_captured);
+}
+
+void p2p_captured(Comm* comm, uint64_t call) {
+  if (!writable(comm) || call == 0) return;
+  abi::P2pRecord& record = p2p_slot_of(*comm, call);
+  if (record.commit == call) add_flags(record, abi::op_captured);
+}
+
+Plan plan_begins(Comm* comm, bool captured) {
+  if (!writable(comm) || !recording()) return {};
+  Comm::UserSide& user = comm->user;
+  // 0 means "no kernel" everywhere, so the numbers whose low half is 0 are left out.
+  if (static_cast<uint32_t>(++user.plans) == 0) ++user.plans;
+  Plan plan;
+  plan.token = static_cast<uint32_t>(user.plans);
+  if (captured) {
+    store_release(comm->header->api.captured_plans, ++user.captured_plans);
+    if (user.replay_slots < abi::replay_slots_max) plan.replay_slot = ++user.replay_slots;
+  }
+  return plan;
+}
+
+void operation_planned(Comm* comm, uint64_t op_seq, const Plan& plan, const PlanShape& shape) {
+  if (!writable(comm) || op_seq == 0) return;
+  abi::OpRecord& record = slot_of(*comm, op_seq);
+  if (!plan_call(record, op_seq, plan, shape)) return;
+  store_relaxed(record.algorithm, static_cast<uint8_t>(shape.algorithm));
+  store_relaxed(record.protocol, static_cast<uint8_t>(shape.protocol));
+  store_relaxed(record.channel_count, static_cast<uint16_t>(shape.channel_count));
+  store_release(record.plan, plan.token);
+  remember_planned(comm->user.planned_operations, op_seq, plan.token);
+}
+
+void p2p_planned(Comm* comm, uint64_t call, const Plan& plan, const PlanShape& shape) {
+  if (!writable(comm) || call == 0) return;
+  abi::P2pRecord& record = p2p_slot_of(*comm, call);
+  if (!plan_call(record, call, plan, shape)) return;
+  store_release(record.plan, plan.token);
+  remember_planned(comm->user.planned_p2ps, call, plan.token);
+}
+
+void p2p_dropped(Comm* comm, uint64_t call) {
+  if (!writable(comm) || call == 0) return;
+  abi::P2pRecord& record = p2p_slot_of(*comm, call);
+  if (record.commit == call) add_flags(record, abi::op_no_kernel);
+}
+
+void plan_loses_signals(Comm* comm, const Plan& plan, uint8_t signals) {
+  if (!writable(comm) || plan.token == 0) return;
+  const auto& operations = comm->user.planned_operations;
+  for (unsigned i = 0; i < operations.count; ++i) lose_signals(slot_of(*comm, operations.calls[i].number), plan, signals);
+  const auto& p2ps = comm->user.planned_p2ps;
+  for (unsigned i = 0; i < p2ps.count; ++i) lose_signals(p2p_slot_of(*comm, p2ps.calls[i].number), plan, signals);
+}
+
+void plan_launched(Comm* comm, const Plan& plan, bool launched) {
+  if (!writable(comm) || plan.token == 0) return;
+  Comm::UserSide& user = comm->user;
+  if (!launched) {
+    take_planned(user.planned_operations, plan.token, [](uint64_t) {});
+    take_planned(user.planned_p2ps, plan.token, [](uint64_t) {});
+    return;
+  }
   abi::ApiLine& api = comm->header->api;
   const uint64_t now_ns = monotonic_ns();
-
-  // The operations of a kernel need not be neighbours (a group sorts them by size), but all lie between the oldest
-  // operation without a launch and the newest one.
-  const uint64_t oldest_kept = user.op_seq >= abi::ops_max ? user.op_seq - abi::ops_max + 1 : 1;
-  uint64_t settled = user.settled_op_seq;
-  if (settled + 1 < oldest_kept) settled = oldest_kept - 1;
-  bool all_settled_so_far = true;
-  for (uint64_t op_seq = settled + 1; op_seq <= user.op_seq; ++op_seq) {
-    abi::OpRecord& record = slot_of(*comm, op_seq);
-    if (record.plan == plan && (record.flags & abi::op_launched) == 0) {
+  if (user.planned_operations.count != 0) {
+    const unsigned together = count_planned(user.planned_operations, plan.token);
+    take_planned(user.planned_operations, plan.token, [&](uint64_t op_seq) {
+      abi::OpRecord& record = slot_of(*comm, op_seq);
+      if (record.commit != op_seq || record.plan != plan.token) return;
+      store_relaxed(record.plan_operations, together);
       store_relaxed(record.launch_monotonic_ns, now_ns);
       add_flags(record, abi::op_launched);
       if (op_seq > user.launched_op_seq) user.launched_op_seq = op_seq;
-    }
-    all_settled_so_far = all_settled_so_far && is_settled(record);
-    if (all_settled_so_far) settled = op_seq;
+    });
   }
-  user.settled_op_seq = settled;
-
-  const uint64_t number = plan_number(*comm, plan);
+  if (user.planned_p2ps.count != 0) {
+    take_planned(user.planned_p2ps, plan.token, [&](uint64_t call) {
+      abi::P2pRecord& record = p2p_slot_of(*comm, call);
+      if (record.commit != call || record.plan != plan.token) return;
+      store_relaxed(record.launch_monotonic_ns, now_ns);
+      add_flags(record, abi::op_launched);
+      if (call > user.launched_p2p) user.launched_p2p = call;
+    });
+    store_release(api.launched_p2p, user.launched_p2p);
+  }
+  const uint64_t number = plan_number(*comm, plan.token);
   if (number > user.launched_plans) user.launched_plans = number;
   store_relaxed(api.launched_plan, user.launched_plans);
   store_release(api.launched_op_seq, user.launched_op_seq);

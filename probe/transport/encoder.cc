@@ -9,8 +9,8 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
-template <class Get>
-auto column(FlatBufferBuilder& builder, const std::vector<FinishedRound>& rounds, Get get) {
+template <class Row, class Get>
+auto column(FlatBufferBuilder& builder, const std::vector<Row>& rounds, Get get) {
   using Value = decltype(get(rounds[0]));
   Value* values = nullptr;
   const auto offset = builder.CreateUninitializedVector<Value>(rounds.size(), &values);
@@ -35,7 +35,8 @@ Offset<void> encode(FlatBufferBuilder& builder, const CommUpMessage& m) {
   return wire::CreateCommUpDirect(
              builder, m.identity.comm_uid, m.identity.comm_hash, m.comm_number, m.identity.comm_name.c_str(), m.rank,
              m.rank_count, m.identity.node, m.identity.node_count, m.identity.local_rank, m.cuda_device,
-             m.identity.gpu_bus_id.c_str(), m.identity.host.c_str(), &channels, &connections, m.mode)
+             m.identity.gpu_bus_id.c_str(), m.identity.host.c_str(), &channels, &connections, m.mode,
+             m.identity.parent_uid)
       .Union();
 }
 
@@ -72,8 +73,63 @@ Offset<void> encode(FlatBufferBuilder& builder, const RoundsMessage& m) {
   const auto samples = column(builder, m.rounds, [](const R& r) { return r.samples; });
   const auto flags = column(builder, m.rounds, [](const R& r) { return r.flags; });
   const auto links = builder.CreateVectorOfStructs(m.links);
+  // Hardly any round is a replay.
+  Offset<flatbuffers::Vector<uint32_t>> replay;
+  if (std::any_of(m.rounds.begin(), m.rounds.end(), [](const R& r) { return r.replay != 0; }))
+    replay = column(builder, m.rounds, [](const R& r) { return r.replay; });
+  const auto signals = column(builder, m.rounds, [](const R& r) { return r.signals; });
   return wire::CreateRounds(builder, m.comm_uid, m.rank, op_seq, signatures_offset, index_offset, enter, launch, begin,
-                            end, send_steps, recv_steps, send_changes, recv_changes, samples, flags, links)
+                            end, send_steps, recv_steps, send_changes, recv_changes, samples, flags, links, replay,
+                            signals)
+      .Union();
+}
+
+Offset<void> encode(FlatBufferBuilder& builder, const P2pRoundsMessage& m) {
+  using R = FinishedP2p;
+  const auto peer = column(builder, m.rounds, [](const R& r) { return r.peer; });
+  const auto direction = column(builder, m.rounds, [](const R& r) { return r.direction; });
+  const auto pair_seq = column(builder, m.rounds, [](const R& r) { return r.pair_seq; });
+  const auto bytes = column(builder, m.rounds, [](const R& r) { return r.bytes; });
+  const auto enter = column(builder, m.rounds, [](const R& r) { return r.enter_monotonic_ns; });
+  const auto launch = column(builder, m.rounds, [](const R& r) { return r.launch_monotonic_ns; });
+  const auto begin = column(builder, m.rounds, [](const R& r) { return r.begin_device_ns; });
+  const auto end = column(builder, m.rounds, [](const R& r) { return r.end_device_ns; });
+  const auto flags = column(builder, m.rounds, [](const R& r) { return r.flags; });
+  const auto replay = column(builder, m.rounds, [](const R& r) { return r.replay; });
+  const auto plan = column(builder, m.rounds, [](const R& r) { return r.plan; });
+  const auto send_steps = column(builder, m.rounds, [](const R& r) { return r.send_steps; });
+  const auto recv_steps = column(builder, m.rounds, [](const R& r) { return r.recv_steps; });
+  return wire::CreateP2pRounds(builder, m.comm_uid, m.rank, peer, direction, pair_seq, bytes, enter, launch, begin, end,
+                               flags, replay, plan, send_steps, recv_steps)
+      .Union();
+}
+
+Offset<void> encode(FlatBufferBuilder& builder, const CommInitMessage& m) {
+  return wire::CreateCommInit(builder, m.comm_hash, m.rank, m.rank_count, static_cast<uint8_t>(m.stage), m.stage_age_ms,
+                              m.enter_age_ms, m.result, m.cuda_device, m.number)
+      .Union();
+}
+
+Offset<void> encode(FlatBufferBuilder& builder, const MetricsMessage& m) {
+  std::vector<Offset<wire::Metric>> metrics;
+  metrics.reserve(m.metrics.size());
+  for (const MetricValue& v : m.metrics) {
+    const auto instance = v.instance.empty() ? Offset<flatbuffers::String>() : builder.CreateString(v.instance);
+    metrics.push_back(wire::CreateMetric(builder, static_cast<uint16_t>(v.id), instance, v.value));
+  }
+  return wire::CreateMetricsDirect(builder, &metrics).Union();
+}
+
+Offset<void> encode(FlatBufferBuilder& builder, const NetQueuesMessage& m) {
+  const auto queues = builder.CreateVectorOfStructs(m.queues);
+  const auto names = builder.CreateVectorOfStrings(m.device_names);
+  return wire::CreateNetQueues(builder, queues, names).Union();
+}
+
+Offset<void> encode(FlatBufferBuilder& builder, const ControlStateMessage& m) {
+  const ControlInForce& s = m.state;
+  return wire::CreateControlStateDirect(builder, s.applied_sequence, s.refused_fields, s.running, s.sample_us, s.log,
+                                        s.budget_ppm, s.period_us, s.endpoint.c_str())
       .Union();
 }
 
@@ -82,14 +138,16 @@ Offset<void> encode(FlatBufferBuilder& builder, const InFlightMessage& m) {
   for (const OperationInFlight& o : m.operations) {
     const auto channels = builder.CreateVectorOfStructs(o.channels);
     operations.push_back(wire::CreateInFlightOp(builder, o.op_seq, &o.signature, o.plan, o.enter_age_ms,
-                                                o.launch_age_ms, o.launched, o.begun, channels));
+                                                o.launch_age_ms, o.launched, o.begun, channels, o.replay, o.signals));
   }
   const auto operations_offset = builder.CreateVector(operations);
   const auto lanes = builder.CreateVectorOfStructs(m.lanes);
   const auto proxies = builder.CreateVectorOfStructs(m.proxies);
+  const auto p2p = builder.CreateVectorOfStructs(m.p2p);
   return wire::CreateInFlight(builder, m.comm_uid, m.rank, m.sample_monotonic_ns, m.entered_op_seq, m.launched_op_seq,
                               m.completed_op_seq, m.moved_age_ms, m.movement, operations_offset, m.operations_total,
-                              lanes, proxies, m.proxy_tick_age_ms, m.late, m.state)
+                              lanes, proxies, m.proxy_tick_age_ms, m.late, m.state, p2p, m.p2p_total, m.entered_p2p,
+                              m.launched_p2p, m.kernel_plan, m.kernel_replay, m.stopped)
       .Union();
 }
 
@@ -113,6 +171,11 @@ wire::Payload payload_type(const Message& message) {
     wire::Payload operator()(const RoundsMessage&) const { return wire::Payload::Rounds; }
     wire::Payload operator()(const InFlightMessage&) const { return wire::Payload::InFlight; }
     wire::Payload operator()(const HealthMessage&) const { return wire::Payload::AgentHealth; }
+    wire::Payload operator()(const CommInitMessage&) const { return wire::Payload::CommInit; }
+    wire::Payload operator()(const P2pRoundsMessage&) const { return wire::Payload::P2pRounds; }
+    wire::Payload operator()(const MetricsMessage&) const { return wire::Payload::Metrics; }
+    wire::Payload operator()(const NetQueuesMessage&) const { return wire::Payload::NetQueues; }
+    wire::Payload operator()(const ControlStateMessage&) const { return wire::Payload::ControlState; }
   } type;
   return std::visit(type, message);
 }

@@ -7,9 +7,12 @@
 #include <variant>
 #include <vector>
 
+#include "probe/control/control.h"
 #include "probe/counters/health.h"
 #include "probe/frames/comm.h"
 #include "probe/probe.h"
+#include "schemas/abi/metrics.h"
+#include "schemas/abi/process.h"
 #include "schemas/wire/telemetry_generated.h"
 
 namespace ccld::probe {
@@ -43,7 +46,9 @@ struct FinishedRound {
   uint32_t send_changes = 0;
   uint32_t recv_changes = 0;
   uint32_t samples = 0;
-  uint8_t flags = 0;  // wire::RoundFlags
+  uint32_t replay = 0;  // from 1: of a graph; 0: none
+  uint8_t flags = 0;    // wire::RoundFlags
+  uint8_t signals = 0;  // abi::Signal
 };
 
 struct RoundsMessage {
@@ -51,6 +56,29 @@ struct RoundsMessage {
   int rank = 0;
   std::vector<FinishedRound> rounds;
   std::vector<wire::LinkStages> links;
+};
+
+// A Send or Recv call that has ended.
+struct FinishedP2p {
+  int32_t peer = -1;
+  uint8_t direction = 0;
+  uint8_t flags = 0;  // wire::RoundFlags
+  uint32_t replay = 0;
+  uint32_t plan = 0;
+  uint64_t pair_seq = 0;
+  uint64_t bytes = 0;
+  uint64_t enter_monotonic_ns = 0;
+  uint64_t launch_monotonic_ns = 0;
+  uint64_t begin_device_ns = 0;
+  uint64_t end_device_ns = 0;
+  uint32_t send_steps = 0;  // of the kernel
+  uint32_t recv_steps = 0;
+};
+
+struct P2pRoundsMessage {
+  uint64_t comm_uid = 0;
+  int rank = 0;
+  std::vector<FinishedP2p> rounds;
 };
 
 struct OperationInFlight {
@@ -61,6 +89,8 @@ struct OperationInFlight {
   uint32_t launch_age_ms = 0;
   bool launched = false;
   bool begun = false;
+  uint32_t replay = 0;
+  uint8_t signals = 0;
   std::vector<wire::ChannelState> channels;
 };
 
@@ -80,6 +110,13 @@ struct InFlightMessage {
   uint32_t proxy_tick_age_ms = 0;
   bool late = false;
   uint32_t state = 0;
+  std::vector<wire::P2pInFlight> p2p;
+  uint32_t p2p_total = 0;
+  uint64_t entered_p2p = 0;
+  uint64_t launched_p2p = 0;
+  uint32_t kernel_plan = 0;
+  uint32_t kernel_replay = 0;
+  bool stopped = false;
 };
 
 struct SiblingState {
@@ -94,7 +131,40 @@ struct HealthMessage {
   std::vector<SiblingState> siblings;
 };
 
-using Message = std::variant<CommUpMessage, CommDownMessage, RoundsMessage, InFlightMessage, HealthMessage>;
+// A communicator that is being made, or whose making failed.
+struct CommInitMessage {
+  uint64_t number = 0;  // of the making, within the process
+  uint64_t comm_hash = 0;
+  int rank = 0;
+  int rank_count = 0;
+  abi::InitStage stage = abi::InitStage::none;
+  uint32_t stage_age_ms = 0;
+  uint32_t enter_age_ms = 0;
+  int result = 0;
+  int cuda_device = 0;
+};
+
+struct MetricValue {
+  abi::MetricId id = abi::MetricId::none;
+  std::string instance;
+  int64_t value = 0;
+};
+
+struct MetricsMessage {
+  std::vector<MetricValue> metrics;
+};
+
+struct NetQueuesMessage {
+  std::vector<wire::NetProgress> queues;
+  std::vector<std::string> device_names;  // by `device`
+};
+
+struct ControlStateMessage {
+  ControlInForce state;
+};
+
+using Message = std::variant<CommUpMessage, CommDownMessage, RoundsMessage, InFlightMessage, HealthMessage, CommInitMessage,
+                             P2pRoundsMessage, MetricsMessage, NetQueuesMessage, ControlStateMessage>;
 
 // The sender of a batch.
 struct Sender {

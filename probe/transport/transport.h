@@ -1,11 +1,12 @@
 // Where encoded batches go. The agent knows this interface; tests put their own behind it.
 //
-// Contract: send() never blocks and never throws.
+// Contract: send() and receive() never block and never throw.
 // Threads: one object, one thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace ccld::probe {
 
@@ -17,6 +18,11 @@ class Transport {
   // `sent`: the transport has taken a copy; it may still be lost on the way, which the service sees as a gap in
   // batch_seq.
   virtual SendResult send(const uint8_t* data, size_t size) = 0;
+  // A message from the other end, if one has arrived. False: none.
+  virtual bool receive(std::vector<uint8_t>* out) {
+    (void)out;
+    return false;
+  }
 };
 
 }  // namespace ccld::probe

@@ -1,5 +1,6 @@
 #include "probe/transport/zmq_transport.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <dlfcn.h>
@@ -18,6 +19,7 @@ struct ZmqLibrary {
   decltype(&zmq_setsockopt) setsockopt = nullptr;
   decltype(&zmq_connect) connect = nullptr;
   decltype(&zmq_send) send = nullptr;
+  decltype(&zmq_recv) recv = nullptr;
   decltype(&zmq_close) close = nullptr;
   decltype(&zmq_errno) last_error = nullptr;
   decltype(&zmq_strerror) error_text = nullptr;
@@ -40,6 +42,7 @@ bool load(const std::string& name, ZmqLibrary* zmq, std::string* error) {
   if (resolve(handle, "zmq_ctx_new", &zmq->ctx_new) && resolve(handle, "zmq_ctx_term", &zmq->ctx_term) &&
       resolve(handle, "zmq_socket", &zmq->socket) && resolve(handle, "zmq_setsockopt", &zmq->setsockopt) &&
       resolve(handle, "zmq_connect", &zmq->connect) && resolve(handle, "zmq_send", &zmq->send) &&
+      resolve(handle, "zmq_recv", &zmq->recv) &&
       resolve(handle, "zmq_close", &zmq->close) && resolve(handle, "zmq_errno", &zmq->last_error) &&
       resolve(handle, "zmq_strerror", &zmq->error_text))
     return true;
@@ -60,6 +63,13 @@ class ZmqTransport final : public Transport {
     return zmq_.last_error() == EAGAIN ? SendResult::full : SendResult::error;
   }
 
+  bool receive(std::vector<uint8_t>* out) override {
+    out->resize(received_bytes_max);
+    const int size = zmq_.recv(socket_, out->data(), out->size(), ZMQ_DONTWAIT);
+    out->resize(size > 0 ? std::min(static_cast<size_t>(size), out->size()) : 0);
+    return size >= 0;
+  }
+
  private:
   const ZmqLibrary zmq_;
   void* const context_;
@@ -77,7 +87,7 @@ std::unique_ptr<Transport> open_zmq_transport(const ZmqOptions& options) {
     return nullptr;
   }
   void* context = zmq.ctx_new();
-  void* socket = context != nullptr ? zmq.socket(context, ZMQ_PUSH) : nullptr;
+  void* socket = context != nullptr ? zmq.socket(context, ZMQ_DEALER) : nullptr;
   if (socket == nullptr) {
     warn_once(Warning::transport_context,
               "nothing is sent to " + options.endpoint + ": no ZeroMQ socket: " + zmq.error_text(zmq.last_error()));
@@ -86,6 +96,9 @@ std::unique_ptr<Transport> open_zmq_transport(const ZmqOptions& options) {
   }
   const auto set = [&](int option, int value) { zmq.setsockopt(socket, option, &value, sizeof value); };
   set(ZMQ_SNDHWM, options.queue_max);
+  set(ZMQ_RCVHWM, received_queue_max);
+  const int64_t bytes_max = received_bytes_max;
+  zmq.setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes_max, sizeof bytes_max);
   set(ZMQ_LINGER, options.linger_ms);
   set(ZMQ_SNDTIMEO, 0);
   set(ZMQ_IPV6, 1);

@@ -1,10 +1,11 @@
-// ZeroMQ PUSH to the decision service, through a libzmq that is loaded when it is needed and stays private to the probe
+// ZeroMQ DEALER to the decision service, through a libzmq that is loaded when it is needed and stays private to the probe
 // (the process may already hold another copy).
 //
 // Contract
 //   open() returns nullptr after one warning when libzmq is missing or the endpoint is not usable. A service that is
 //   not there (yet) is no error: up to `queue_max` batches wait for it, further ones are refused as `full`. send()
-//   never blocks. The destructor waits at most `linger_ms` for what is not sent yet.
+//   never blocks. What the service says is received up to `received_bytes_max` a message; longer ones end the connection.
+//   The destructor waits at most `linger_ms` for what is not sent yet.
 //
 // Threads: one thread at a time; libzmq adds two threads of its own with all signals blocked.
 #pragma once
@@ -15,6 +16,11 @@
 #include "probe/transport/transport.h"
 
 namespace ccld::probe {
+
+// A request has a handful of numbers and an address.
+constexpr int received_bytes_max = 4096;
+// Requests that wait to be read; more are refused by libzmq.
+constexpr int received_queue_max = 16;
 
 struct ZmqOptions {
   std::string endpoint;

@@ -15,18 +15,27 @@
 //   ApiLine            user thread in NCCL calls           each word: relaxed store, increasing
 //   AgentLine          diagnostic thread                   each word: relaxed store
 //   StateLine          thread that ends the communicator   relaxed store, increasing
+//   StreamLine         the stream (CUDA memory operations) single 4-byte stores
 //   OpRecord           user thread in NCCL calls           commit = 0, fields, commit = op_seq (release); readers check
 //                                                          commit before and after
+//   P2pRecord          user thread in NCCL calls           likewise, with the number of the call
 //   ProxyRecord        proxy progress thread               each word: relaxed store; `ticks` increases with every visit
-//   RoundRow, Lane,    GPU threads (one writer per word)   16-byte vector stores that carry their own token, or single
-//   poll ticks                                             4-byte stores; a row counts only if its token is the wanted one
+//   RoundRow, Lane,    GPU threads (one writer per word)   16-byte vector stores that carry their own run, or single
+//   poll ticks                                             4-byte stores; a row counts only if its run is the wanted one
 //
 //        OpRecord:  free --enter--> entered --plan launched--> launched        (then overwritten 256 operations later)
-//        RoundRow:  other token --kernel begins--> begin.token = plan --last thread ends--> end.token = plan
-//        Lane:      other token --primitive built--> token, base = current --each post--> current   (--waits--> want, seen, tick)
+//        RoundRow:  other run --kernel begins--> begin.run = run, token --last thread ends--> counts.run, end.run = run
+//        Lane:      other run --primitive built--> run, base = current --each post--> current   (--waits--> want, seen, tick)
+//
+// A run is the n-th kernel of this communicator on a channel, counted by the GPU from 1 without gaps, replays of CUDA
+// graphs included: a reader that has seen run n and finds run m in its place knows how many it has missed. The token is
+// the host's number of the launch (ApiLine::launched_plan) and joins a run to its OpRecords and P2pRecords; every replay of
+// a graph shows the token of its capture, and a replay index of its own.
 //
 // Steps are connection steps as NCCL counts them (absolute, modulo 2^32), so that both ends of an edge and the proxies
-// between them can be compared. SendCount of a channel is the sum over its send lanes of current - base; RecvCount likewise.
+// between them can be compared. While a kernel runs, SendCount of a channel is the sum over its send lanes of current - base;
+// RecvCount likewise. Several primitives of one kernel may use a lane one after the other: then it shows the newest. When
+// the kernel has ended, RoundRow::counts has what all of them sent and received.
 #pragma once
 
 #include <cstddef>
@@ -35,13 +44,15 @@
 namespace ccld::abi {
 
 constexpr uint32_t frame_magic = 0x444c4343;  // "CCLD"
-constexpr uint16_t frame_abi_major = 1;
+constexpr uint16_t frame_abi_major = 2;
 constexpr uint16_t frame_abi_minor = 0;
 
 constexpr unsigned ops_max = 256;           // operations whose signature is remembered
+constexpr unsigned p2ps_max = 1024;          // Send and Recv calls whose record is remembered
+constexpr unsigned replay_slots_max = 4096; // kernels recorded into graphs whose replays are numbered
 constexpr unsigned proxies_max = 256;       // connections with a proxy; more are counted in ProxyLine::dropped
 constexpr unsigned channels_max = 64;       // NCCL's MAXCHANNELS
-constexpr unsigned rounds_max = 64;         // kernels per channel between two drains before one is lapped
+constexpr unsigned rounds_max = 128;        // kernels per channel between two looks before one is lapped
 constexpr unsigned warps_max = 32;          // of a block
 constexpr unsigned directions = 2;          // Direction
 constexpr unsigned lanes_per_direction = 32;
@@ -56,7 +67,9 @@ constexpr unsigned lane_index(unsigned group, unsigned peer_index) {
   return (group % lane_groups) * lane_peers + peer_index % lane_peers;
 }
 
-enum class CommState : uint32_t { none = 0, initializing = 1, ready = 2, finalized = 3, destroyed = 4, aborted = 5 };
+enum class CommState : uint32_t {
+  none = 0, initializing = 1, ready = 2, finalized = 3, destroyed = 4, aborted = 5, revoked = 6, init_failed = 7
+};
 
 // Stable ids of the wire and the frame; nccl/hooks maps NCCL's own enums to them.
 enum class Function : uint8_t {
@@ -81,6 +94,15 @@ enum OpFlag : uint8_t {
   op_launched = 8,   // its kernel was handed to CUDA
 };
 
+// What can be seen of an operation while it runs. A signal that is missing is "not measured", never "not moving".
+enum Signal : uint8_t {
+  signal_times = 1,   // its kernel writes begin and end on its channels
+  signal_steps = 2,   // its kernel counts steps: lanes and RoundRow::counts
+  signal_waits = 4,   // its lanes or warps say what they wait for
+  signal_proxy = 8,   // proxies may work for it
+  signal_stream = 16, // begin and end are written by the stream around it (StreamLine), not by a kernel
+};
+
 // ---- header ----------------------------------------------------------------------------------------------------
 
 struct FrameIdentity {
@@ -95,10 +117,13 @@ struct FrameIdentity {
   uint32_t proxies_stride;
   uint32_t channels_offset;
   uint32_t channels_stride;
+  uint32_t p2ps_offset;
+  uint32_t p2ps_stride;
   uint32_t nccl_version;       // 22907
   uint32_t mode;               // ModeFlag: what is measured (the paper's mode flag)
   uint64_t comm_uid;           // CommUid; 0 until the communicator is ready
   uint64_t comm_hash;          // NCCL's own, equal on all ranks, not unique
+  uint64_t parent_uid;         // of the communicator that it was split, shrunk or grown from; 0: none
   uint32_t comm_number;        // of this process, from 1
   int32_t rank;
   int32_t rank_count;
@@ -114,7 +139,7 @@ struct FrameIdentity {
   char boot_id[40];            // equal for all processes of one machine
   char job[64];
   char comm_name[64];
-  uint8_t reserved[504 - 360];
+  uint8_t reserved[504 - 376];
   uint64_t end_marker;         // equals frame_magic
 };
 
@@ -129,7 +154,10 @@ struct ApiLine {
   uint64_t launched_op_seq;   // the newest of them whose kernel was handed to CUDA
   uint64_t launched_plan;     // kernels handed to CUDA; its low 32 bits are the token of the newest
   uint64_t entered_p2p;       // accepted Send and Recv calls
-  uint64_t reserved[12];
+  uint64_t launched_p2p;      // the newest of them whose kernel was handed to CUDA
+  uint64_t captured_plans;    // kernels recorded into CUDA graphs: from the first on, kernels may run without a launch
+  uint64_t unseen_while_stopped;  // calls that were made while the probe was stopped: numbered, not recorded
+  uint64_t reserved[9];
 };
 
 struct AgentLine {
@@ -152,12 +180,21 @@ struct ProxyLine {
   uint64_t reserved[13];
 };
 
+// Begin and end of a launch that runs no kernel of ours (symmetric kernels, copy engines): the stream itself stores the
+// token before and after it. The newest launch only.
+struct StreamLine {
+  uint32_t begun_token;
+  uint32_t ended_token;
+  uint32_t reserved[30];
+};
+
 struct alignas(128) FrameHeader {
   FrameIdentity identity;
   ApiLine api;
   AgentLine agent;
   StateLine state;
   ProxyLine proxy;
+  StreamLine stream;
 };
 
 // ---- host-written rings ----------------------------------------------------------------------------------------
@@ -179,7 +216,28 @@ struct alignas(128) OpRecord {
   uint8_t protocol;             // unknown until launched
   uint8_t flags;                // OpFlag; may gain bits after commit
   uint16_t channel_count;       // 0 until launched
-  uint8_t reserved[72];
+  uint32_t replay_slot;         // != 0: recorded into a graph, its replays are numbered
+  uint32_t plan_operations;     // collectives that its kernel carries together with it (1: alone); 0 until launched
+  uint8_t signals;              // Signal; 0 until launched
+  uint8_t reserved[63];
+};
+
+// One Send or Recv call. The k-th send of a to b meets the k-th receive of b from a: (communicator, source, destination,
+// pair_seq) is the key of both. Slot: the number of the call on this communicator % p2ps_max.
+struct alignas(64) P2pRecord {
+  uint64_t commit;              // number of the call (ApiLine::entered_p2p); 0 while the fields are written
+  uint64_t pair_seq;            // from 1: calls of this direction with this peer
+  uint64_t bytes;
+  uint64_t enter_monotonic_ns;
+  uint64_t launch_monotonic_ns; // 0 until launched
+  uint64_t channel_mask;        // channels of the kernel; 0 until launched
+  uint32_t plan;                // token of the kernel; 0 until launched
+  int32_t peer;
+  uint32_t replay_slot;
+  uint8_t direction;            // Direction
+  uint8_t flags;                // OpFlag; may gain bits after commit
+  uint8_t datatype;
+  uint8_t signals;              // Signal; 0 until launched
 };
 
 // One end of one connection that a proxy thread serves. All step counters are absolute connection steps.
@@ -203,14 +261,21 @@ struct alignas(128) ProxyRecord {
 
 // ---- device-written part ---------------------------------------------------------------------------------------
 
-// A kernel on a channel. Slot: token % rounds_max. Two 16-byte rows, each valid if its token is the wanted one.
-struct alignas(32) RoundRow {
+// A kernel on a channel. Slot: run % rounds_max. Four 16-byte rows, each valid if its run is the wanted one.
+struct alignas(64) RoundRow {
+  uint32_t begin_run;
   uint32_t begin_token;
-  uint32_t begin_flags;
   uint64_t begin_device_ns;     // globaltimer of this GPU: compare with this GPU only
-  uint32_t end_token;
+  uint32_t end_run;
   uint32_t end_flags;           // RoundFlag
   uint64_t end_device_ns;
+  uint32_t counts_run;          // written before the end
+  uint32_t send_steps;          // SendCount and RecvCount of the whole kernel on this channel
+  uint32_t recv_steps;
+  uint32_t counts_reserved;
+  uint32_t replay_run;          // only on the lowest channel of a kernel that was recorded into a graph; with the begin
+  uint32_t replay_index;        // from 1
+  uint32_t replay_reserved[2];
 };
 
 enum RoundFlag : uint32_t { round_aborted = 1 };
@@ -223,7 +288,7 @@ enum class WaitKind : uint32_t {
 
 // One peer of one primitive, in one direction.
 struct alignas(32) Lane {
-  uint32_t token;
+  uint32_t run;
   uint32_t current_step;
   uint32_t base_step;
   uint32_t peer_and_warps;      // peer rank in bits 0..19, first warp of the group in 20..24, warps - 1 in 25..29, bit 31 set
@@ -247,31 +312,37 @@ struct alignas(128) DeviceChannel {
   Lane lanes[directions][lanes_per_direction];
 };
 
+// Behind the header: OpRecords, P2pRecords, ProxyRecords, DeviceChannels.
 constexpr size_t frame_bytes(unsigned channel_count) {
-  return sizeof(FrameHeader) + ops_max * sizeof(OpRecord) + proxies_max * sizeof(ProxyRecord) +
-         channel_count * sizeof(DeviceChannel);
+  return sizeof(FrameHeader) + ops_max * sizeof(OpRecord) + p2ps_max * sizeof(P2pRecord) +
+         proxies_max * sizeof(ProxyRecord) + channel_count * sizeof(DeviceChannel);
 }
 
 static_assert(sizeof(FrameIdentity) == 512);
-static_assert(offsetof(FrameIdentity, comm_uid) == 48);
-static_assert(offsetof(FrameIdentity, rank) == 68);
-static_assert(offsetof(FrameIdentity, pid_start_ticks) == 96);
-static_assert(offsetof(FrameIdentity, gpu_bus_id) == 112);
-static_assert(offsetof(FrameIdentity, comm_name) == 296);
+static_assert(offsetof(FrameIdentity, comm_uid) == 56);
+static_assert(offsetof(FrameIdentity, rank) == 84);
+static_assert(offsetof(FrameIdentity, pid_start_ticks) == 112);
+static_assert(offsetof(FrameIdentity, gpu_bus_id) == 128);
+static_assert(offsetof(FrameIdentity, comm_name) == 312);
 static_assert(offsetof(FrameIdentity, end_marker) == 504);
-static_assert(sizeof(ApiLine) == 128 && sizeof(AgentLine) == 128 && sizeof(StateLine) == 128 && sizeof(ProxyLine) == 128);
+static_assert(sizeof(ApiLine) == 128 && sizeof(AgentLine) == 128 && sizeof(StateLine) == 128 && sizeof(ProxyLine) == 128 &&
+              sizeof(StreamLine) == 128);
 static_assert(offsetof(FrameHeader, api) == 512);
 static_assert(offsetof(FrameHeader, agent) == 640);
 static_assert(offsetof(FrameHeader, state) == 768);
 static_assert(offsetof(FrameHeader, proxy) == 896);
-static_assert(sizeof(FrameHeader) == 1024);
+static_assert(offsetof(FrameHeader, stream) == 1024);
+static_assert(sizeof(FrameHeader) == 1152);
 static_assert(sizeof(OpRecord) == 128);
-static_assert(offsetof(OpRecord, plan) == 40 && offsetof(OpRecord, function) == 48 && offsetof(OpRecord, channel_count) == 54);
+static_assert(offsetof(OpRecord, plan) == 40 && offsetof(OpRecord, function) == 48 && offsetof(OpRecord, channel_count) == 54 &&
+              offsetof(OpRecord, replay_slot) == 56 && offsetof(OpRecord, signals) == 64);
 static_assert(sizeof(ProxyRecord) == 128);
 static_assert(offsetof(ProxyRecord, ticks) == 24 && offsetof(ProxyRecord, step_count) == 80);
-static_assert(sizeof(RoundRow) == 32 && offsetof(RoundRow, end_token) == 16);
+static_assert(sizeof(P2pRecord) == 64 && offsetof(P2pRecord, plan) == 48 && offsetof(P2pRecord, signals) == 63);
+static_assert(sizeof(RoundRow) == 64 && offsetof(RoundRow, end_run) == 16 && offsetof(RoundRow, counts_run) == 32 &&
+              offsetof(RoundRow, replay_run) == 48);
 static_assert(sizeof(Lane) == 32 && offsetof(Lane, want_step) == 16);
-static_assert(sizeof(DeviceChannel) == 64 * 32 + 128 + 2 * 32 * 32);
-static_assert(offsetof(DeviceChannel, lanes) == 2176);
+static_assert(sizeof(DeviceChannel) == 128 * 64 + 128 + 2 * 32 * 32);
+static_assert(offsetof(DeviceChannel, lanes) == 8320);
 
 }  // namespace ccld::abi

@@ -27,7 +27,7 @@ namespace ccld::abi {
 namespace reading {
 
 // Sixteen bytes as one load where the machine has it (aligned SSE loads are single on every x86 with AVX). Elsewhere as
-// two: callers always check the token again afterwards.
+// two: callers always check the run again afterwards.
 struct Row16 {
   uint64_t low, high;
   friend bool operator==(const Row16& a, const Row16& b) { return a.low == b.low && a.high == b.high; }
@@ -62,7 +62,7 @@ inline void load_words(const void* from, void* to, size_t bytes) {
 
 }  // namespace reading
 
-// Signed distance of two tokens or steps that count modulo 2^32.
+// Signed distance of two runs, tokens or steps that count modulo 2^32.
 constexpr int32_t distance(uint32_t from, uint32_t to) { return static_cast<int32_t>(to - from); }
 
 // What a record says about the one that was asked for.
@@ -73,21 +73,39 @@ enum class Found : uint8_t {
   busy,     // being written; ask again later
 };
 
-struct RoundEdge {
-  uint32_t flags = 0;
+// A kernel on a channel. Filled in too when `later` was found: then it is the run that took the place.
+struct RoundBegin {
+  uint32_t run = 0;
+  uint32_t token = 0;
   uint64_t device_ns = 0;
 };
+struct RoundEnd {
+  uint32_t run = 0;
+  uint32_t flags = 0;  // RoundFlag
+  uint64_t device_ns = 0;
+};
+struct RoundCounts {
+  uint32_t run = 0;
+  uint32_t send_steps = 0;
+  uint32_t recv_steps = 0;
+};
+struct RoundReplay {
+  uint32_t run = 0;
+  uint32_t index = 0;
+};
 
-// SendCount and RecvCount of one channel for one kernel.
-struct StepCounts {
+// What the lanes of one channel show of a run that has not ended: its newest primitives.
+struct LaneCounts {
   uint32_t send = 0;
   uint32_t recv = 0;
-  uint32_t lanes = 0;        // that carried the token
-  bool overwritten = false;  // a newer kernel has taken lanes: the sums are incomplete
+  uint32_t lanes = 0;        // that carried the run
+  bool overwritten = false;  // a newer run has taken lanes: the sums are incomplete
 };
 
 class FrameView {
  public:
+  static constexpr size_t bytes_min = sizeof(FrameHeader);
+
   // `memory` must be 16-byte aligned and outlive the view. On failure *error says what is wrong, without the file's
   // name.
   static std::optional<FrameView> open(const void* memory, size_t bytes, std::string* error) {
@@ -115,6 +133,8 @@ class FrameView {
     view.channel_count_ = id.channel_count;
     const Part parts[] = {
         {"operations", id.ops_offset, id.ops_stride, sizeof(OpRecord), ops_max, &view.operations_, &view.ops_stride_},
+        {"point-to-point calls", id.p2ps_offset, id.p2ps_stride, sizeof(P2pRecord), p2ps_max, &view.p2ps_,
+         &view.p2ps_stride_},
         {"proxies", id.proxies_offset, id.proxies_stride, sizeof(ProxyRecord), proxies_max, &view.proxies_,
          &view.proxies_stride_},
         {"channels", id.channels_offset, id.channels_stride, sizeof(DeviceChannel), id.channel_count, &view.channels_,
@@ -122,7 +142,7 @@ class FrameView {
     };
     for (const Part& part : parts) {
       const uint64_t end = part.offset + uint64_t{part.stride} * part.count;
-      if (part.offset < sizeof(FrameHeader) || part.offset % 128 != 0 || part.stride % 128 != 0 ||
+      if (part.offset < sizeof(FrameHeader) || part.offset % 128 != 0 || part.stride % 64 != 0 ||
           part.stride < part.record_bytes || end > id.file_bytes)
         return fail(std::string("header damaged: ") + part.name + " lie outside the frame");
       *part.base = static_cast<const unsigned char*>(memory) + part.offset;
@@ -145,6 +165,11 @@ class FrameView {
   uint64_t launched_op_seq() const { return reading::load(header_->api.launched_op_seq); }
   uint64_t launched_plan() const { return reading::load(header_->api.launched_plan); }
   uint64_t entered_p2p() const { return reading::load(header_->api.entered_p2p); }
+  uint64_t launched_p2p() const { return reading::load(header_->api.launched_p2p); }
+  uint64_t captured_plans() const { return reading::load(header_->api.captured_plans); }
+  uint64_t unseen_while_stopped() const { return reading::load(header_->api.unseen_while_stopped); }
+  uint32_t stream_begun_token() const { return reading::load(header_->stream.begun_token); }
+  uint32_t stream_ended_token() const { return reading::load(header_->stream.ended_token); }
   uint64_t completed_op_seq() const { return reading::load(header_->agent.completed_op_seq); }
   uint64_t heartbeat_monotonic_ns() const { return reading::load(header_->agent.heartbeat_monotonic_ns); }
   uint64_t agent_samples() const { return reading::load(header_->agent.samples); }
@@ -158,18 +183,11 @@ class FrameView {
 
   // Fields after the launch (plan, channels, launch time, flags) may still be 0 in the copy.
   Found read_operation(uint64_t op_seq, OpRecord* out) const {
-    const auto* record = reinterpret_cast<const OpRecord*>(operations_ + (op_seq % ops_max) * ops_stride_);
-    const uint64_t before = reading::load(record->commit);
-    if (before == 0) return Found::busy;
-    if (before != op_seq) return before > op_seq ? Found::later : Found::earlier;
-    // Flags and plan before the words they vouch for: a launched record then always shows its plan, channels and launch
-    // time.
-    const uint8_t flags = reading::load(record->flags);
-    const uint32_t plan = reading::load(record->plan);
-    reading::load_words(record, out, sizeof(OpRecord));
-    out->flags = flags;
-    out->plan = plan;
-    return reading::load(record->commit) == op_seq && out->commit == op_seq ? Found::yes : Found::later;
+    return read_record(operations_ + (op_seq % ops_max) * ops_stride_, op_seq, out);
+  }
+  // `call`: its number on this communicator, ApiLine::entered_p2p. Likewise.
+  Found read_p2p(uint64_t call, P2pRecord* out) const {
+    return read_record(p2ps_ + (call % p2ps_max) * p2ps_stride_, call, out);
   }
 
   // Counters of the writer may be of two consecutive visits; each of them is whole.
@@ -179,11 +197,46 @@ class FrameView {
     return out->connection != 0;
   }
 
-  // Begin and end of kernel `token` on a channel.
-  Found read_begin(uint32_t channel, uint32_t token, RoundEdge* out) const { return read_edge(channel, token, 0, out); }
-  Found read_end(uint32_t channel, uint32_t token, RoundEdge* out) const { return read_edge(channel, token, 16, out); }
+  // The rows of the n-th kernel of this communicator on a channel.
+  Found read_begin(uint32_t channel, uint32_t run, RoundBegin* out) const {
+    reading::Row16 row{};
+    const Found found = read_row(channel, run, offsetof(RoundRow, begin_run), &row);
+    *out = {low(row.low), high(row.low), row.high};
+    return found;
+  }
+  Found read_end(uint32_t channel, uint32_t run, RoundEnd* out) const {
+    reading::Row16 row{};
+    const Found found = read_row(channel, run, offsetof(RoundRow, end_run), &row);
+    *out = {low(row.low), high(row.low), row.high};
+    return found;
+  }
+  // SendCount and RecvCount of the whole kernel; there before its end.
+  Found read_counts(uint32_t channel, uint32_t run, RoundCounts* out) const {
+    reading::Row16 row{};
+    const Found found = read_row(channel, run, offsetof(RoundRow, counts_run), &row);
+    *out = {low(row.low), high(row.low), low(row.high)};
+    return found;
+  }
+  // Only of kernels that were recorded into a graph, on their lowest channel.
+  Found read_replay(uint32_t channel, uint32_t run, RoundReplay* out) const {
+    reading::Row16 row{};
+    const Found found = read_row(channel, run, offsetof(RoundRow, replay_run), &row);
+    *out = {low(row.low), high(row.low)};
+    return found;
+  }
 
-  // The lane whatever kernel it belongs to. False: not in use (or being rebuilt right now).
+  // For readers that come late: the newest run that has begun on a channel, 0 if none. Looks at every row.
+  uint32_t newest_run(uint32_t channel) const {
+    if (channel >= channel_count_) return 0;
+    uint32_t newest = 0;
+    for (const RoundRow& row : this->channel(channel)->rounds) {
+      const uint32_t run = reading::load(row.begin_run);
+      if (run != 0 && (newest == 0 || distance(newest, run) > 0)) newest = run;
+    }
+    return newest;
+  }
+
+  // The lane whatever run it belongs to. False: not in use (or being rebuilt right now).
   bool read_lane(uint32_t channel, Direction direction, uint32_t index, Lane* out) const {
     if (channel >= channel_count_ || index >= lanes_per_direction) return false;
     const Lane* lane = &this->channel(channel)->lanes[static_cast<unsigned>(direction)][index];
@@ -192,12 +245,12 @@ class FrameView {
     const reading::Row16 second = reading::load_row(&lane->want_step);
     std::memcpy(out, &first, sizeof first);
     std::memcpy(reinterpret_cast<unsigned char*>(out) + sizeof first, &second, sizeof second);
-    return (out->peer_and_warps & lane_in_use) != 0 && reading::load(lane->token) == out->token &&
+    return (out->peer_and_warps & lane_in_use) != 0 && reading::load(lane->run) == out->run &&
            reading::load(lane->base_step) == out->base_step;
   }
-  // Only if it belongs to kernel `token`.
-  bool read_lane_of(uint32_t channel, Direction direction, uint32_t index, uint32_t token, Lane* out) const {
-    return read_lane(channel, direction, index, out) && out->token == token;
+  // Only if it belongs to run `run`.
+  bool read_lane_of(uint32_t channel, Direction direction, uint32_t index, uint32_t run, Lane* out) const {
+    return read_lane(channel, direction, index, out) && out->run == run;
   }
 
   uint32_t warp_poll_tick(uint32_t channel, uint32_t warp) const {
@@ -205,14 +258,14 @@ class FrameView {
                                                         : 0;
   }
 
-  StepCounts read_counts(uint32_t channel, uint32_t token) const {
-    StepCounts counts;
+  LaneCounts count_lanes(uint32_t channel, uint32_t run) const {
+    LaneCounts counts;
     Lane lane;
     for (unsigned d = 0; d < directions; ++d)
       for (uint32_t i = 0; i < lanes_per_direction; ++i) {
         if (!read_lane(channel, static_cast<Direction>(d), i, &lane)) continue;
-        if (lane.token != token) {
-          if (distance(token, lane.token) <= 0) continue;
+        if (lane.run != run) {
+          if (distance(run, lane.run) <= 0) continue;
           counts.overwritten = true;
           return counts;
         }
@@ -236,22 +289,38 @@ class FrameView {
     return reinterpret_cast<const DeviceChannel*>(channels_ + size_t{index} * channels_stride_);
   }
 
-  Found read_edge(uint32_t channel, uint32_t token, size_t row_offset, RoundEdge* out) const {
+  static uint32_t low(uint64_t pair) { return static_cast<uint32_t>(pair); }
+  static uint32_t high(uint64_t pair) { return static_cast<uint32_t>(pair >> 32); }
+
+  template <class Record>
+  static Found read_record(const unsigned char* place, uint64_t number, Record* out) {
+    const auto* record = reinterpret_cast<const Record*>(place);
+    const uint64_t before = reading::load(record->commit);
+    if (before == 0) return Found::busy;
+    if (before != number) return before > number ? Found::later : Found::earlier;
+    // Flags and plan before the words they vouch for: a launched record then always shows its plan, channels and launch
+    // time.
+    const uint8_t flags = reading::load(record->flags);
+    const uint32_t plan = reading::load(record->plan);
+    reading::load_words(record, out, sizeof(Record));
+    out->flags = flags;
+    out->plan = plan;
+    return reading::load(record->commit) == number && out->commit == number ? Found::yes : Found::later;
+  }
+
+  Found read_row(uint32_t channel, uint32_t run, size_t row_offset, reading::Row16* out) const {
     if (channel >= channel_count_) return Found::earlier;
     const auto* row =
-        reinterpret_cast<const unsigned char*>(&this->channel(channel)->rounds[token % rounds_max]) + row_offset;
+        reinterpret_cast<const unsigned char*>(&this->channel(channel)->rounds[run % rounds_max]) + row_offset;
     reading::Row16 first = reading::load_row(row);
-    // Token, value, token again: the same bytes twice in a row are not a row in the middle of being stored.
+    // The same bytes twice in a row are not a row in the middle of being stored.
     for (int attempt = 0; attempt < 4; ++attempt) {
       const reading::Row16 again = reading::load_row(row);
       if (first == again) {
-        const auto found = static_cast<uint32_t>(first.low);
-        if (found == token) {
-          out->flags = static_cast<uint32_t>(first.low >> 32);
-          out->device_ns = first.high;
-          return Found::yes;
-        }
-        return found != 0 && distance(token, found) > 0 ? Found::later : Found::earlier;
+        const uint32_t found = low(first.low);
+        if (found == 0 || distance(run, found) < 0) return Found::earlier;
+        *out = first;
+        return found == run ? Found::yes : Found::later;
       }
       first = again;
     }
@@ -260,10 +329,11 @@ class FrameView {
 
   const FrameHeader* header_ = nullptr;
   const unsigned char* operations_ = nullptr;
+  const unsigned char* p2ps_ = nullptr;
   const unsigned char* proxies_ = nullptr;
   const unsigned char* channels_ = nullptr;
   uint32_t channel_count_ = 0;
-  uint32_t ops_stride_ = 0, proxies_stride_ = 0, channels_stride_ = 0;
+  uint32_t ops_stride_ = 0, p2ps_stride_ = 0, proxies_stride_ = 0, channels_stride_ = 0;
 };
 
 // ---- what the lanes of one channel wait for ----------------------------------------------------------------------

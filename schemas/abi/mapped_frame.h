@@ -1,8 +1,8 @@
-// A frame file opened read-only: mapping, size check and FrameView in one. For readers outside the process that owns
-// it.
+// A file of the probe opened read-only: mapping, size check and its view in one. For readers outside the process that
+// owns it. Frames here; MappedProcess in process_reader.h.
 //
 // Contract: open() never throws; on failure *error is one line without the path. The mapping lives as long as the
-// object (move-only). Threads: as FrameView.
+// object (move-only). Threads: as the view.
 #pragma once
 
 #include <cerrno>
@@ -20,9 +20,10 @@
 
 namespace ccld::abi {
 
-class MappedFrame {
+template <class View>
+class Mapped {
  public:
-  static std::optional<MappedFrame> open(const std::string& path, std::string* error) {
+  static std::optional<Mapped> open(const std::string& path, std::string* error) {
     const auto fail = [error](std::string text) {
       if (error != nullptr) *error = std::move(text);
       return std::nullopt;
@@ -35,42 +36,44 @@ class MappedFrame {
       return fail("not a regular file");
     }
     const auto bytes = static_cast<size_t>(status.st_size);
-    if (bytes < sizeof(FrameHeader)) {
+    if (bytes < View::bytes_min) {
       ::close(fd);
       return fail("truncated: " + std::to_string(bytes) + " bytes");
     }
     void* memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
     ::close(fd);
     if (memory == MAP_FAILED) return fail(std::string("cannot map it: ") + std::strerror(errno));
-    MappedFrame frame(memory, bytes);
-    std::optional<FrameView> view = FrameView::open(memory, bytes, error);
+    Mapped mapped(memory, bytes);
+    std::optional<View> view = View::open(memory, bytes, error);
     if (!view) return std::nullopt;
-    frame.view_ = *view;
-    return frame;
+    mapped.view_ = *view;
+    return mapped;
   }
 
-  MappedFrame(MappedFrame&& other) noexcept
+  Mapped(Mapped&& other) noexcept
       : memory_(std::exchange(other.memory_, nullptr)), bytes_(other.bytes_), view_(other.view_) {}
-  MappedFrame& operator=(MappedFrame&& other) noexcept {
+  Mapped& operator=(Mapped&& other) noexcept {
     std::swap(memory_, other.memory_);
     std::swap(bytes_, other.bytes_);
     std::swap(view_, other.view_);
     return *this;
   }
-  MappedFrame(const MappedFrame&) = delete;
-  MappedFrame& operator=(const MappedFrame&) = delete;
-  ~MappedFrame() {
+  Mapped(const Mapped&) = delete;
+  Mapped& operator=(const Mapped&) = delete;
+  ~Mapped() {
     if (memory_ != nullptr) munmap(memory_, bytes_);
   }
 
-  const FrameView& view() const { return view_; }
+  const View& view() const { return view_; }
 
  private:
-  MappedFrame(void* memory, size_t bytes) : memory_(memory), bytes_(bytes) {}
+  Mapped(void* memory, size_t bytes) : memory_(memory), bytes_(bytes) {}
 
   void* memory_;
   size_t bytes_;
-  FrameView view_;
+  View view_;
 };
+
+using MappedFrame = Mapped<FrameView>;
 
 }  // namespace ccld::abi

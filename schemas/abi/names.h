@@ -1,7 +1,9 @@
-// Names of the enums of frame.h, as people write them. Numbers that are not known are "?" (a newer writer).
+// Names of the enums of frame.h, process.h and metrics.h, as people write them. Numbers that are not known are "?" (a newer writer).
 #pragma once
 
 #include "schemas/abi/frame.h"
+#include "schemas/abi/metrics.h"
+#include "schemas/abi/process.h"
 
 namespace ccld::abi {
 
@@ -101,6 +103,114 @@ constexpr const char* name_of(CommState value) {
     case CommState::finalized: return "finalized";
     case CommState::destroyed: return "destroyed";
     case CommState::aborted: return "aborted";
+    case CommState::revoked: return "revoked";
+    case CommState::init_failed: return "init failed";
+  }
+  return "?";
+}
+
+constexpr const char* name_of(InitStage value) {
+  switch (value) {
+    case InitStage::none: return "none";
+    case InitStage::entered: return "entered";
+    case InitStage::bootstrapped: return "bootstrapped";
+    case InitStage::connected: return "connected";
+    case InitStage::ready: return "ready";
+    case InitStage::failed: return "failed";
+  }
+  return "?";
+}
+
+constexpr const char* name_of(NetKind value) {
+  switch (value) {
+    case NetKind::infiniband: return "infiniband";
+    case NetKind::socket: return "socket";
+  }
+  return "?";
+}
+
+constexpr const char* name_of(LogVerbosity value) {
+  switch (value) {
+    case LogVerbosity::warnings: return "warnings";
+    case LogVerbosity::info: return "info";
+    case LogVerbosity::trace: return "trace";
+  }
+  return "?";
+}
+
+// As in metrics.h: these are the names that people and dashboards see, so they change as little as the ids.
+constexpr const char* name_of(MetricId value) {
+  switch (value) {
+    case MetricId::none: return "none";
+    case MetricId::agent_samples: return "agent_samples";
+    case MetricId::agent_late_samples: return "agent_late_samples";
+    case MetricId::agent_lapped_rounds: return "agent_lapped_rounds";
+    case MetricId::agent_dropped_rounds: return "agent_dropped_rounds";
+    case MetricId::agent_dropped_batches: return "agent_dropped_batches";
+    case MetricId::agent_send_errors: return "agent_send_errors";
+    case MetricId::agent_sent_batches: return "agent_sent_batches";
+    case MetricId::agent_sent_bytes: return "agent_sent_bytes";
+    case MetricId::agent_cpu_ns: return "agent_cpu_ns";
+    case MetricId::agent_period_us: return "agent_period_us";
+    case MetricId::agent_budget_slowdowns: return "agent_budget_slowdowns";
+    case MetricId::agent_wakeups: return "agent_wakeups";
+    case MetricId::agent_unseen_operations: return "agent_unseen_operations";
+    case MetricId::agent_reported_rounds: return "agent_reported_rounds";
+    case MetricId::agent_proxies_dropped: return "agent_proxies_dropped";
+    case MetricId::agent_p2p_lapped: return "agent_p2p_lapped";
+    case MetricId::agent_comms_unwatched: return "agent_comms_unwatched";
+    case MetricId::agent_control_applied: return "agent_control_applied";
+    case MetricId::agent_control_refused: return "agent_control_refused";
+    case MetricId::health_cpu_ns: return "health_cpu_ns";
+    case MetricId::health_sources: return "health_sources";
+    case MetricId::net_records_dropped: return "net_records_dropped";
+    case MetricId::agent_forgotten_captures: return "agent_forgotten_captures";
+    case MetricId::process_threads_running: return "process_threads_running";
+    case MetricId::process_threads_sleeping: return "process_threads_sleeping";
+    case MetricId::process_threads_disk_wait: return "process_threads_disk_wait";
+    case MetricId::process_threads_stopped: return "process_threads_stopped";
+    case MetricId::process_threads_zombie: return "process_threads_zombie";
+    case MetricId::process_main_thread_state: return "process_main_thread_state";
+    case MetricId::process_resident_bytes: return "process_resident_bytes";
+    case MetricId::process_major_faults: return "process_major_faults";
+    case MetricId::process_involuntary_switches: return "process_involuntary_switches";
+    case MetricId::process_user_ns: return "process_user_ns";
+    case MetricId::process_system_ns: return "process_system_ns";
+    case MetricId::cgroup_throttled_periods: return "cgroup_throttled_periods";
+    case MetricId::cgroup_throttled_us: return "cgroup_throttled_us";
+    case MetricId::cgroup_memory_bytes: return "cgroup_memory_bytes";
+    case MetricId::cgroup_memory_limit_bytes: return "cgroup_memory_limit_bytes";
+    case MetricId::cgroup_oom_kills: return "cgroup_oom_kills";
+    case MetricId::cgroup_memory_high_events: return "cgroup_memory_high_events";
+    case MetricId::pressure_cpu_some_us: return "pressure_cpu_some_us";
+    case MetricId::pressure_memory_some_us: return "pressure_memory_some_us";
+    case MetricId::pressure_memory_full_us: return "pressure_memory_full_us";
+    case MetricId::pressure_io_full_us: return "pressure_io_full_us";
+    case MetricId::host_load_per_mille: return "host_load_per_mille";
+    case MetricId::host_memory_available_bytes: return "host_memory_available_bytes";
+    case MetricId::gpu_sm_clock_mhz: return "gpu_sm_clock_mhz";
+    case MetricId::gpu_sm_clock_max_mhz: return "gpu_sm_clock_max_mhz";
+    case MetricId::gpu_memory_clock_mhz: return "gpu_memory_clock_mhz";
+    case MetricId::gpu_throttle_reasons: return "gpu_throttle_reasons";
+    case MetricId::gpu_temperature_c: return "gpu_temperature_c";
+    case MetricId::gpu_power_mw: return "gpu_power_mw";
+    case MetricId::gpu_utilization_percent: return "gpu_utilization_percent";
+    case MetricId::gpu_xid_last: return "gpu_xid_last";
+    case MetricId::gpu_xid_count: return "gpu_xid_count";
+    case MetricId::gpu_ecc_uncorrected: return "gpu_ecc_uncorrected";
+    case MetricId::gpu_pcie_replays: return "gpu_pcie_replays";
+    case MetricId::port_state: return "port_state";
+    case MetricId::port_rate_mbps: return "port_rate_mbps";
+    case MetricId::port_sent_bytes: return "port_sent_bytes";
+    case MetricId::port_received_bytes: return "port_received_bytes";
+    case MetricId::port_send_errors: return "port_send_errors";
+    case MetricId::port_receive_errors: return "port_receive_errors";
+    case MetricId::port_link_downed: return "port_link_downed";
+    case MetricId::port_symbol_errors: return "port_symbol_errors";
+    case MetricId::port_congestion_waits: return "port_congestion_waits";
+    case MetricId::port_out_of_sequence: return "port_out_of_sequence";
+    case MetricId::port_retransmit_timeouts: return "port_retransmit_timeouts";
+    case MetricId::port_congestion_notifications: return "port_congestion_notifications";
   }
   return "?";
 }

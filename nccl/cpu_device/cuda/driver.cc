@@ -7,6 +7,7 @@
 #include "nccl/cpu_device/cuda/device.h"
 #include "nccl/cpu_device/cuda/errors.h"
 #include "nccl/cpu_device/cuda/memory.h"
+#include "nccl/cpu_device/cuda/streams.h"
 #include "nccl/cpu_device/cuda/vmm.h"
 
 namespace ccld::cpu_device {
@@ -110,6 +111,19 @@ CCLD_CUDA_API CUresult cuPointerGetAttribute(void* value, CUpointer_attribute at
   }
 }
 
+// A value that the stream stores in its turn, as a kernel's store: the probe marks begin and end of launches with it.
+CCLD_CUDA_API CUresult cuStreamWriteValue32_v2(CUstream handle, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  if (flags != CU_STREAM_WRITE_VALUE_DEFAULT || address == 0 || address % sizeof(value) != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const StreamPtr stream = find_stream(handle);
+  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  auto* word = reinterpret_cast<cuuint32_t*>(address);
+  const cudaError_t error = submit(
+      stream, {cudaGraphNodeTypeMemset, [=] { __atomic_store_n(word, value, __ATOMIC_SEQ_CST); }, nullptr});
+  return error == cudaSuccess ? CUDA_SUCCESS : static_cast<CUresult>(error);
+}
+
 namespace {
 
 struct EntryPoint {
@@ -137,6 +151,7 @@ const EntryPoint entry_points[] = {
     CCLD_ENTRY_POINT(cuPointerGetAttribute),
     CCLD_ENTRY_POINT(cuLaunchKernel),
     CCLD_ENTRY_POINT(cuLaunchKernelEx),
+    {"cuStreamWriteValue32", reinterpret_cast<void*>(cuStreamWriteValue32_v2)},
     CCLD_ENTRY_POINT(cuMemCreate),
     CCLD_ENTRY_POINT(cuMemRelease),
     CCLD_ENTRY_POINT(cuMemAddressReserve),

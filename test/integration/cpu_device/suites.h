@@ -3,9 +3,15 @@
 
 #include <string>
 
-#include "test/integration/cpu_device/job.h"
+#include "test/support/ranks/job.h"
 
 namespace ccld::cpu_device_matrix {
+
+using ranks::JobSpec;
+using ranks::RankIdentity;
+using ranks::receive_id;
+using ranks::run_job;
+using ranks::send_id;
 
 // Names a fifo into which the suite "disturbed" writes once its rounds run.
 constexpr const char* ready_variable = "CCLD_TEST_READY";

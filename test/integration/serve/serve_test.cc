@@ -11,11 +11,14 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <thread>
 
 #include "httplib.h"
 #include "nlohmann/json.hpp"
+#include "schemas/abi/process.h"
+#include "schemas/wire/control_generated.h"
 #include "test/integration/serve/child_process.h"
 #include "test/unit/server/wire_batch.h"
 #include "zmq.hpp"
@@ -100,13 +103,20 @@ class Service {
 
 class Sender {
  public:
-  explicit Sender(const std::string& endpoint) : socket_(context_, zmq::socket_type::push) {
+  explicit Sender(const std::string& endpoint) : socket_(context_, zmq::socket_type::dealer) {
     socket_.set(zmq::sockopt::linger, 0);
     socket_.set(zmq::sockopt::reconnect_ivl, 10);
     socket_.connect(endpoint);
   }
   void send(const Bytes& bytes, zmq::send_flags flags = zmq::send_flags::none) {
     REQUIRE(socket_.send(zmq::buffer(bytes), flags).has_value());
+  }
+  // What the service asks of this probe; nothing if it asks nothing in time.
+  std::optional<Bytes> receive(std::chrono::milliseconds patience = std::chrono::seconds(10)) {
+    socket_.set(zmq::sockopt::rcvtimeo, static_cast<int>(patience.count()));
+    zmq::message_t message;
+    if (!socket_.recv(message)) return std::nullopt;
+    return Bytes(message.data<uint8_t>(), message.data<uint8_t>() + message.size());
   }
 
  private:
@@ -364,6 +374,10 @@ TEST_CASE("A wrong setting, flag or config is one line that names it, and status
   require_refused({ccld, "serve", "--config", folder.file("bad.toml")}, 2, "colour");
   require_refused({ccld, "serve", "--no-such-flag"}, 2, "--no-such-flag");
   require_refused({ccld, "status", "--http", "nowhere"}, 2, "--http");
+  require_refused({ccld, "tune", "--job", "demo", "sample_us=1"}, 2, "sample_us=1 is not valid");
+  require_refused({ccld, "tune", "--job", "demo", "colour=1"}, 2, "'colour' is not known");
+  require_refused({ccld, "tune", "sample_us=500"}, 2, "--job");
+  require_refused({ccld, "tune", "--pid", "0", "sample_us=500"}, 2, "--pid");
   require_refused({ccld}, 2, "subcommand");
 }
 
@@ -389,6 +403,8 @@ TEST_CASE("Without a service, questions end with one line and status 1") {
   require_refused({ccld, "explain", "--http", url}, 1, url);
   require_refused({ccld, "explain", "1", "--http", url}, 1, url);
   require_refused({ccld, "explain", "--file", "/no/such/file"}, 1, "/no/such/file");
+  require_refused({ccld, "tune", "--job", "demo", "running=0", "--http", url}, 1, url);
+  require_refused({ccld, "tune", "--pid", "1", "--dir", "/no/such/folder", "running=0"}, 1, "process 1 has no probe");
 }
 
 TEST_CASE("Help and version are status 0") {
@@ -487,6 +503,95 @@ TEST_CASE("Unknown questions are answered with an error, not with silence") {
   const auto unknown = client.Get("/v1/incidents/1");
   REQUIRE(unknown);
   CHECK(unknown->status == 404);
+}
+
+TEST_CASE("Probes of a job are tuned through the service, and those that do not answer are counted") {
+  Service service;
+  Sender probe(service.telemetry), deaf(service.telemetry), other(service.telemetry);
+  const auto hello = [](Sender& sender, uint32_t pid, const std::string& job) {
+    WireBatch b;
+    add_agent_health(b);
+    sender.send(b.finish({.job = job, .pid = pid}));
+  };
+  hello(probe, 1, "demo");
+  hello(deaf, 2, "demo");
+  hello(other, 3, "another");
+  service.status_when([](const Json& s) { return s["process_count"] == 3; });
+  std::thread agent([&] {
+    const auto bytes = probe.receive();
+    if (!bytes) return;
+    const auto& request = *wire::GetControlRequest(bytes->data());
+    WireBatch b;
+    add_control_state(b, {.sequence = request.sequence(), .running = request.running(), .sample_us = request.sample_us()});
+    probe.send(b.finish({.pid = 1, .batch_seq = 2}));
+  });
+  const Finished tuned = service.ask({"tune", "--job", "demo", "--wait", "--timeout", "2", "sample_us=500", "running=0"});
+  agent.join();
+  INFO(tuned.error);
+  CHECK(contains(tuned.output, "asked 2 probes of job demo"));
+  CHECK(contains(tuned.output, "1 of 2 answered"));
+  CHECK(tuned.status == 1);
+  const auto asked = deaf.receive();
+  REQUIRE(asked.has_value());
+  flatbuffers::Verifier verifier(asked->data(), asked->size());
+  REQUIRE(wire::VerifyControlRequestBuffer(verifier));
+  const auto& request = *wire::GetControlRequest(asked->data());
+  CHECK(request.fields() == (abi::control_running | abi::control_sample_us));
+  CHECK(request.sample_us() == 500);
+  CHECK_FALSE(request.running());
+  CHECK_FALSE(other.receive(std::chrono::milliseconds(1)).has_value());
+
+  const Json status = service.get("/v1/status?ranks=1");
+  CHECK(status["stopped_probe_count"] == 1);
+  CHECK(status["processes"][0]["probe"] == "stopped");
+  CHECK(status["processes"][0]["control"]["sample_us"] == 500);
+  CHECK(contains(service.ask({"status"}).output, "1 probe was stopped by an operator"));
+
+  const Finished nobody = service.ask({"tune", "--job", "no-such-job", "running=1"});
+  CHECK(nobody.status == 1);
+  CHECK(nobody.error == "ccld: no probe of job 'no-such-job' that fits is known\n");
+}
+
+TEST_CASE("A request to tune is refused unless it is one, and a web page cannot make one") {
+  Service service;
+  httplib::Client client(service.http);
+  const std::string good = R"({"job": "demo", "sample_us": 500})";
+  const auto as_text = client.Post("/v1/tune", good, "text/plain");
+  REQUIRE(as_text);
+  CHECK(as_text->status == 415);
+  const auto bad = client.Post("/v1/tune", R"({"job": "demo", "sample_us": 5})", "application/json");
+  REQUIRE(bad);
+  CHECK(bad->status == 400);
+  CHECK(contains(bad->body, "sample_us=5 is not valid"));
+  const auto nobody = client.Post("/v1/tune", good, "application/json");
+  REQUIRE(nobody);
+  CHECK(nobody->status == 404);
+}
+
+TEST_CASE("Communicators in the making, metrics, network queues and Send and Recv show in status and metrics") {
+  Service service;
+  Sender sender(service.telemetry);
+  WireBatch b;
+  add_comm_up(b);
+  add_comm_init(b, {.comm_hash = 0xfeed});
+  add_in_flight(b, {.lanes = {}, .proxies = {}});
+  add_metrics(b);
+  add_net_queues(b);
+  add_p2p_rounds(b);
+  sender.send(b.finish());
+  const Json status = service.status_when([](const Json& s) { return !s["making"].empty(); });
+  CHECK(status["making"][0]["comm_hash"] == "000000000000feed");
+  CHECK(status["making"][0]["never_heard"].size() == 3);
+  CHECK(status["network"]["queues_stuck"] == 1);
+  CHECK(status["processes"][0]["metrics"]["gpu_xid_last"]["0000:10:00.0"] == 79);
+  CHECK(status["communicators"][0]["p2p"]["in_flight"] == 1);
+  CHECK(status["communicators"][0]["p2p"]["completed"] == 2);
+  const std::string text = service.ask({"status"}).output;
+  CHECK(contains(text, "communicator in the making, hash 000000000000feed, 4 ranks, job demo"));
+  CHECK(contains(text, "bootstrapped: ranks 0"));
+  CHECK(contains(text, "never heard of: 3 ranks: 1-3"));
+  CHECK(contains(service.get_text("/metrics"),
+                 "\nccld_probe_gpu_xid_last{host=\"node-a\",pid=\"4711\",job=\"demo\",instance=\"0000:10:00.0\"} 79\n"));
 }
 
 }  // namespace ccld::test

@@ -156,7 +156,7 @@ void Comm::rounds(int count, const RoundShape& shape) {
 
 void Comm::hang(const HangPlan& plan) {
   plan_ = plan;
-  ++op_;
+  if (plan.replay == 0) ++op_;  // otherwise the newest operation was recorded, and is replayed
   hung_ns_ = cluster_.now_ns();
   const Topology t = topology();
   steps_.clear();
@@ -172,19 +172,19 @@ void Comm::hang(const HangPlan& plan) {
   for (int r = 0; r < ranks(); ++r) {
     RankState& s = ranks_[r];
     if (plan.not_called.contains(r) || s.left) continue;
-    s.entered = op_;
+    if (plan.replay == 0) s.entered = op_;
     s.entered_ns = hung_ns_;
     ++s.movement;
     s.moved_ns = hung_ns_;
     s.begun = false;
     if (plan.called_only.contains(r)) continue;
-    s.launched = op_;
+    if (plan.replay == 0) s.launched = op_;
     if (plan.launched_only.contains(r)) continue;
     s.begun = true;
     bool ended = true;
     for (const auto& [c, ranks] : steps_) ended &= ranks[r].ended;
     if (!ended) continue;
-    s.completed = op_;
+    if (plan.replay == 0) s.completed = op_;
     s.begun = false;
   }
 }
@@ -224,15 +224,18 @@ InFlight Comm::snapshot(int rank) const {
   m.moved_age_ms = ms(now - s.moved_ns);
   m.movement = s.movement;
   m.state = abi::CommState::ready;
-  if (s.entered == s.completed || !plan_) return m;
+  m.stopped = plan_ && plan_->stopped_probes.contains(rank);
+  if (!plan_ || (plan_->replay == 0 ? s.entered == s.completed : !s.begun)) return m;
   const uint32_t age = ms(now - hung_ns_);
   m.late = age >= ms(late_ns);
   InFlightOp op;
   op.op = OpSeq{op_};
   op.signature = signature_at(rank);
-  op.launched = s.launched >= op_;
+  op.launched = s.launched >= op_ || plan_->replay != 0;
   op.begun = s.begun;
   op.plan = op.launched ? static_cast<uint32_t>(op_) : 0;
+  op.signals = op.launched ? plan_->signals : 0;
+  op.replay = plan_->replay;
   op.enter_age_ms = age;
   op.launch_age_ms = op.launched ? age : 0;
   if (!op.launched)

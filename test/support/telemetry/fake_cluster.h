@@ -61,6 +61,9 @@ struct HangPlan {
   int loops = 28;                                        // steps of each edge
   std::set<int> proxy_stuck;                             // ranks whose proxy stands still
   bool vague_waits = false;                              // LL: only that a group polls is known
+  uint8_t signals = signals_default;                     // what is measured of the operation
+  uint32_t replay = 0;                                   // != 0: it is a replay of the newest operation
+  std::set<int> stopped_probes;                          // ranks whose probe an operator has stopped
 };
 
 class Cluster;

@@ -65,3 +65,31 @@ TEST_CASE("The driver knows the range and kind of an address", "[driver]") {
   cudaFree(device_memory);
   cudaFreeHost(pinned);
 }
+
+TEST_CASE("A stream stores a value in its turn", "[driver]") {
+  const auto write = entry_point<CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned)>("cuStreamWriteValue32");
+  uint32_t* words;
+  REQUIRE(cudaMallocHost(reinterpret_cast<void**>(&words), 2 * sizeof(*words)) == cudaSuccess);
+  words[0] = words[1] = 0;
+  cudaStream_t stream;
+  REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
+  struct Seen {
+    uint32_t* words;
+    uint32_t first, second;
+  } seen{words, 0, 0};
+  const auto look = [](void* data) {
+    auto* seen = static_cast<Seen*>(data);
+    seen->first = seen->words[0];
+    seen->second = seen->words[1];
+  };
+  REQUIRE(write(stream, reinterpret_cast<CUdeviceptr>(words), 7, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS);
+  REQUIRE(cudaLaunchHostFunc(stream, look, &seen) == cudaSuccess);
+  REQUIRE(write(stream, reinterpret_cast<CUdeviceptr>(words + 1), 8, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS);
+  REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
+  REQUIRE(seen.first == 7);
+  REQUIRE(seen.second == 0);
+  REQUIRE(words[1] == 8);
+  REQUIRE(write(stream, 0, 1, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_ERROR_INVALID_VALUE);
+  REQUIRE(cudaStreamDestroy(stream) == cudaSuccess);
+  REQUIRE(cudaFreeHost(words) == cudaSuccess);
+}

@@ -102,4 +102,23 @@ TEST_CASE("Processes without communicator are forgotten, and their number is bou
   CHECK(table.all().empty());
 }
 
+TEST_CASE("A process that speaks before it knows the name of its host stays one process") {
+  Settings settings;
+  ProcessTable table(settings);
+  const auto heard = [&](const std::string& host, Nanoseconds at_ns) {
+    Batch b;
+    b.process = {host, "boot", 1, 1};
+    b.sent_monotonic_ns = at_ns;
+    return table.heard(b, at_ns);
+  };
+  ProcessModel* first = heard("", 1);
+  CHECK(heard("node7", 2) == first);
+  CHECK(first->id.host == "node7");
+  CHECK(heard("", 3) == first);
+  CHECK(heard("node7", 4) == first);
+  CHECK(table.all().size() == 1);
+  CHECK(table.all().begin()->first.host == "node7");
+  CHECK(heard("node8", 5) != first);  // another machine that looks alike
+}
+
 }  // namespace ccld::decision

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,7 +79,9 @@ TEST_CASE("A new frame file says whose it is and where its parts are") {
   CHECK(identity.channel_count == 2);
   CHECK(identity.ops_offset == sizeof(abi::FrameHeader));
   CHECK(identity.ops_stride == sizeof(abi::OpRecord));
-  CHECK(identity.proxies_offset == identity.ops_offset + abi::ops_max * identity.ops_stride);
+  CHECK(identity.p2ps_offset == identity.ops_offset + abi::ops_max * identity.ops_stride);
+  CHECK(identity.p2ps_stride == sizeof(abi::P2pRecord));
+  CHECK(identity.proxies_offset == identity.p2ps_offset + abi::p2ps_max * identity.p2ps_stride);
   CHECK(identity.proxies_stride == sizeof(abi::ProxyRecord));
   CHECK(identity.channels_offset == identity.proxies_offset + abi::proxies_max * identity.proxies_stride);
   CHECK(identity.channels_offset == device_channels_offset(comm));
@@ -121,6 +124,7 @@ TEST_CASE("Publishing the identity makes the communicator ready, and texts that 
   CommIdentity identity;
   identity.comm_uid = 0x1122334455667788u;
   identity.comm_hash = 42;
+  identity.parent_uid = 41;
   identity.node = 1;
   identity.node_count = 2;
   identity.local_rank = 3;
@@ -132,6 +136,7 @@ TEST_CASE("Publishing the identity makes the communicator ready, and texts that 
   const abi::FrameHeader header = header_in(bytes_of(comm->path));
   CHECK(header.identity.comm_uid == 0x1122334455667788u);
   CHECK(header.identity.comm_hash == 42);
+  CHECK(header.identity.parent_uid == 41);
   CHECK(header.identity.node == 1);
   CHECK(header.identity.node_count == 2);
   CHECK(header.identity.local_rank == 3);
@@ -294,36 +299,49 @@ TEST_CASE("The frames folder and the job of the environment are used") {
 
 // ---- comm_uid -----------------------------------------------------------------------------------------------------
 
-TEST_CASE("All members of a communicator compute the same identity") {
+TEST_CASE("All members of a communicator compute the same identity, in one process and in several") {
   const std::vector<MemberId> members{{1, 2, 3}, {1, 5, 6}, {7, 8, 9}};
-  const std::vector<MemberId> same = members;
-  CHECK(comm_uid(99, members.data(), members.size()) == comm_uid(99, same.data(), same.size()));
+  CommUids one, other;
+  const uint64_t uid = one.next(99, members.data(), members.size(), 0);
+  CHECK(uid != 0);
+  CHECK(one.next(99, members.data(), members.size(), 1) == uid);
+  CHECK(other.next(99, members.data(), members.size(), 2) == uid);
+}
+
+TEST_CASE("The k-th communicator with equal hash and members has an identity of its own, the same on all ranks") {
+  const std::vector<MemberId> members{{1, 2, 3}, {1, 5, 6}};
+  CommUids one, other;
+  std::set<uint64_t> uids;
+  for (uint64_t k = 0; k < 100; ++k) {
+    const uint64_t uid = one.next(99, members.data(), 2, 0);
+    other.next(1000 + k, members.data(), 2, 1);  // this rank is in other communicators, too
+    CHECK(other.next(99, members.data(), 2, 1) == uid);
+    uids.insert(uid);
+  }
+  CHECK(uids.size() == 100);
 }
 
 TEST_CASE("Communicators that differ in anything have different identities") {
   const std::vector<MemberId> members{{1, 2, 3}, {1, 5, 6}};
-  const uint64_t uid = comm_uid(99, members.data(), members.size());
-  CHECK(uid != 0);
-  CHECK(comm_uid(98, members.data(), 2) != uid);
-  CHECK(comm_uid(99, members.data(), 1) != uid);
+  const auto uid_of = [](uint64_t hash, const std::vector<MemberId>& of, size_t count) {
+    return CommUids().next(hash, of.data(), count, 0);
+  };
+  const uint64_t uid = uid_of(99, members, 2);
+  CHECK(uid_of(98, members, 2) != uid);
+  CHECK(uid_of(99, members, 1) != uid);
   for (size_t member = 0; member < 2; ++member) {
     for (int field = 0; field < 3; ++field) {
       std::vector<MemberId> changed = members;
       if (field == 0) changed[member].host_hash ^= 1;
       if (field == 1) changed[member].pid_hash ^= 1;
       if (field == 2) changed[member].bus_id ^= 1;
-      CHECK(comm_uid(99, changed.data(), 2) != uid);
+      CHECK(uid_of(99, changed, 2) != uid);
     }
   }
   // Two halves of one parent have equal hashes, and ranks that swap places are another communicator.
-  const std::vector<MemberId> swapped{members[1], members[0]};
-  CHECK(comm_uid(99, swapped.data(), 2) != uid);
-}
-
-TEST_CASE("Values of members do not run into each other") {
-  const MemberId one[] = {{1, 0, 0}, {0, 0, 0}};
-  const MemberId other[] = {{0, 0, 0}, {1, 0, 0}};
-  CHECK(comm_uid(5, one, 2) != comm_uid(5, other, 2));
+  CHECK(uid_of(99, {members[1], members[0]}, 2) != uid);
+  // Values of members do not run into each other.
+  CHECK(uid_of(5, {{1, 0, 0}, {0, 0, 0}}, 2) != uid_of(5, {{0, 0, 0}, {1, 0, 0}}, 2));
 }
 
 // ---- network connections ------------------------------------------------------------------------------------------

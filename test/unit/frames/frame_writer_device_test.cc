@@ -35,17 +35,24 @@ bool is_untouched(const abi::DeviceChannel& channel) {
   return true;
 }
 
-TEST_CASE("A kernel's begin and end go to the row of its token and touch nothing else") {
+TEST_CASE("A kernel's begin, replay, counts and end go to the row of its run and touch nothing else") {
   Channel channel = empty_channel();
-  const uint32_t token = 5 * abi::rounds_max + 7;
-  round_begins(channel.get(), token, 0x123456789abcdef0u);
+  const uint32_t run = 5 * abi::rounds_max + 7;
+  round_replays(channel.get(), run, 12);
+  round_begins(channel.get(), run, 42, 0x123456789abcdef0u);
   abi::RoundRow& row = channel->rounds[7];
-  CHECK(row.begin_token == token);
-  CHECK(row.begin_flags == 0);
+  CHECK(row.replay_run == run);
+  CHECK(row.replay_index == 12);
+  CHECK(row.begin_run == run);
+  CHECK(row.begin_token == 42);
   CHECK(row.begin_device_ns == 0x123456789abcdef0u);
-  CHECK(row.end_token == 0);
-  round_ends(channel.get(), token, abi::round_aborted, 0x223456789abcdef0u);
-  CHECK(row.end_token == token);
+  CHECK(row.end_run == 0);
+  CHECK(row.counts_run == 0);
+  round_ends(channel.get(), run, abi::round_aborted, 30, 20, 0x223456789abcdef0u);
+  CHECK(row.counts_run == run);
+  CHECK(row.send_steps == 30);
+  CHECK(row.recv_steps == 20);
+  CHECK(row.end_run == run);
   CHECK(row.end_flags == abi::round_aborted);
   CHECK(row.end_device_ns == 0x223456789abcdef0u);
   CHECK(row.begin_device_ns == 0x123456789abcdef0u);
@@ -53,20 +60,22 @@ TEST_CASE("A kernel's begin and end go to the row of its token and touch nothing
   CHECK(is_untouched(*channel));
 }
 
-TEST_CASE("A later kernel replaces the row of the one 64 launches before it") {
+TEST_CASE("A later kernel replaces the row of the one that ran rounds_max kernels before it") {
   Channel channel = empty_channel();
-  round_begins(channel.get(), 3, 100);
-  round_ends(channel.get(), 3, 0, 200);
-  round_begins(channel.get(), 3 + abi::rounds_max, 300);
-  CHECK(channel->rounds[3].begin_token == 3 + abi::rounds_max);
-  CHECK(channel->rounds[3].end_token == 3);  // so a reader sees that the newer one has not ended
+  round_begins(channel.get(), 3, 1, 100);
+  round_ends(channel.get(), 3, 0, 1, 1, 200);
+  round_begins(channel.get(), 3 + abi::rounds_max, 2, 300);
+  CHECK(channel->rounds[3].begin_run == 3 + abi::rounds_max);
+  CHECK(channel->rounds[3].begin_token == 2);
+  CHECK(channel->rounds[3].end_run == 3);  // so a reader sees that the newer one has not ended
+  CHECK(channel->rounds[3].counts_run == 3);
 }
 
 TEST_CASE("A lane shows its kernel, peer and warps, starts its count at the base, and follows every post") {
   Channel channel = empty_channel();
   lane_opens(channel.get(), direction_send, 2, 1, 42, 0x100000010u, pack_peer_and_warps(7, 4, 3));
   abi::Lane& lane = channel->lanes[1][abi::lane_index(2, 1)];
-  CHECK(lane.token == 42);
+  CHECK(lane.run == 42);
   CHECK(lane.base_step == 0x10);
   CHECK(lane.current_step == 0x10);
   CHECK((lane.peer_and_warps & abi::lane_in_use) != 0);
@@ -97,7 +106,7 @@ TEST_CASE("A wait says what it wants and of which kind it is, and leaves the cou
   CHECK(credit.poll_tick == 1234);
   CHECK(credit.wait_kind == static_cast<uint32_t>(abi::WaitKind::credit));
   CHECK(credit.current_step == 8);
-  CHECK(credit.token == 9);
+  CHECK(credit.run == 9);
   lane_waits(channel.get(), direction_recv, 1, 0, 2, 1, 5);
   CHECK(channel->lanes[0][abi::lane_index(1, 0)].wait_kind == static_cast<uint32_t>(abi::WaitKind::data));
 }
@@ -132,8 +141,9 @@ TEST_CASE("A polling warp changes its tick and no other") {
 }
 
 TEST_CASE("Without a frame nothing is written") {
-  round_begins(nullptr, 1, 1);
-  round_ends(nullptr, 1, 0, 1);
+  round_begins(nullptr, 1, 1, 1);
+  round_replays(nullptr, 1, 1);
+  round_ends(nullptr, 1, 0, 1, 1, 1);
   lane_opens(nullptr, direction_send, 0, 0, 1, 1, 0);
   lane_posts(nullptr, direction_send, 0, 0, 1);
   lane_waits(nullptr, direction_send, 0, 0, 1, 1, 1);
@@ -145,15 +155,15 @@ TEST_CASE("A row is never seen half written") {
   Channel channel = empty_channel();
   std::atomic<bool> stop{false};
   std::thread writer([&] {
-    for (uint32_t token = 1; !stop.load(std::memory_order_relaxed); token += abi::rounds_max)
-      round_begins(channel.get(), token, uint64_t{token} << 32 | token);
+    for (uint32_t run = 1; !stop.load(std::memory_order_relaxed); run += abi::rounds_max)
+      round_begins(channel.get(), run, run, uint64_t{run} << 32 | run);
   });
   unsigned half_written = 0;
   uint64_t last_seen = 0;
   for (int changes = 0; changes < 10000;) {
-    const abi::reading::Row16 row = abi::reading::load_row(&channel->rounds[1].begin_token);
-    const uint64_t token = static_cast<uint32_t>(row.low);
-    if (row.high != (token << 32 | token)) ++half_written;
+    const abi::reading::Row16 row = abi::reading::load_row(&channel->rounds[1].begin_run);
+    const uint64_t run = static_cast<uint32_t>(row.low);
+    if (row.high != (run << 32 | run) || row.low != row.high) ++half_written;
     if (row.low != last_seen) ++changes;
     last_seen = row.low;
   }

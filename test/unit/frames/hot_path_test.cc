@@ -8,6 +8,7 @@
 
 #include "probe/frames/comm.h"
 #include "probe/frames/frame_file.h"
+#include "probe/frames/recording.h"
 #include "probe/probe.h"
 #include "schemas/abi/frame_reader.h"
 #include "test/unit/frames/temporary_folder.h"
@@ -19,7 +20,7 @@ class Frame {
  public:
   Frame() {
     CommSetup setup{};
-    setup.rank_count = 2;
+    setup.rank_count = 3;
     setup.channel_count = 1;
     std::string error;
     comm_ = frame_create({folder_.path(), "job"}, setup, &error);
@@ -37,6 +38,11 @@ class Frame {
     REQUIRE(view_->read_operation(op_seq, &copy) == abi::Found::yes);
     return copy;
   }
+  abi::P2pRecord p2p(uint64_t call) {
+    abi::P2pRecord copy{};
+    REQUIRE(view_->read_p2p(call, &copy) == abi::Found::yes);
+    return copy;
+  }
 
  private:
   TemporaryFolder folder_;
@@ -48,13 +54,30 @@ Operation all_reduce(uint64_t count, uint8_t flags = 0) {
   return {abi::Function::all_reduce, abi::Datatype::float32, abi::Reduction::sum, flags, -1, count};
 }
 
-uint32_t launch(Frame& frame, std::vector<uint64_t> op_seqs, bool launched = true) {
-  const uint32_t plan = plan_begins(frame.comm());
-  for (uint64_t op_seq : op_seqs)
-    operation_planned(frame.comm(), op_seq, plan, abi::Algorithm::ring, abi::Protocol::ll, 1, 1);
+constexpr uint8_t all_signals = abi::signal_times | abi::signal_steps | abi::signal_waits;
+
+PlanShape ring() { return {abi::Algorithm::ring, abi::Protocol::ll, 1, 1, all_signals}; }
+
+Plan launch(Frame& frame, std::vector<uint64_t> op_seqs, bool launched = true, bool captured = false) {
+  const Plan plan = plan_begins(frame.comm(), captured);
+  for (uint64_t op_seq : op_seqs) operation_planned(frame.comm(), op_seq, plan, ring());
   plan_launched(frame.comm(), plan, launched);
   return plan;
 }
+
+PointToPoint send_to(int peer, uint64_t bytes = 8) {
+  return {abi::Direction::send, abi::Datatype::float32, abi::op_grouped, peer, bytes};
+}
+PointToPoint recv_from(int peer, uint64_t bytes = 8) {
+  return {abi::Direction::recv, abi::Datatype::float32, abi::op_grouped, peer, bytes};
+}
+
+// The probe of this process is stopped while this lives.
+class Stopped {
+ public:
+  Stopped() { set_recording(false); }
+  ~Stopped() { set_recording(true); }
+};
 
 ProxySteps steps(uint64_t connection, uint64_t done = 0) {
   ProxySteps steps{};
@@ -93,7 +116,7 @@ TEST_CASE(
     "A launch completes the record of every operation that the kernel carries, in whatever order they are planned") {
   Frame frame;
   for (int i = 0; i < 4; ++i) operation_entered(frame.comm(), all_reduce(1, abi::op_grouped));
-  const uint32_t first = launch(frame, {4, 1, 3});
+  const uint32_t first = launch(frame, {4, 1, 3}).token;
   CHECK(frame->header->api.launched_op_seq == 4);
   CHECK(frame->header->api.launched_plan == first);
   for (uint64_t op_seq : {1u, 3u, 4u}) {
@@ -105,37 +128,176 @@ TEST_CASE(
     CHECK(record.protocol == static_cast<uint8_t>(abi::Protocol::ll));
     CHECK(record.channel_count == 1);
     CHECK(record.channel_mask == 1);
+    CHECK(record.plan_operations == 3);
+    CHECK(record.signals == all_signals);
+    CHECK(record.replay_slot == 0);
   }
   CHECK((frame.operation(2).flags & abi::op_launched) == 0);
   CHECK(frame.operation(2).plan == 0);
 
-  const uint32_t second = launch(frame, {2});
+  const uint32_t second = launch(frame, {2}).token;
   CHECK(second == first + 1);
   CHECK((frame.operation(2).flags & abi::op_launched) != 0);
+  CHECK(frame.operation(2).plan_operations == 1);
   CHECK(frame->header->api.launched_op_seq == 4);
+}
+
+TEST_CASE("Plans that are made before the first of them is launched keep their operations apart") {
+  Frame frame;
+  for (int i = 0; i < 3; ++i) operation_entered(frame.comm(), all_reduce(1, abi::op_grouped));
+  const Plan first = plan_begins(frame.comm(), false);
+  operation_planned(frame.comm(), 1, first, ring());
+  const Plan second = plan_begins(frame.comm(), false);
+  operation_planned(frame.comm(), 2, second, ring());
+  operation_planned(frame.comm(), 3, second, ring());
+  plan_launched(frame.comm(), first, true);
+  CHECK((frame.operation(1).flags & abi::op_launched) != 0);
+  CHECK(frame.operation(1).plan_operations == 1);
+  CHECK((frame.operation(2).flags & abi::op_launched) == 0);
+  plan_launched(frame.comm(), second, true);
+  CHECK(frame.operation(3).plan_operations == 2);
+  CHECK(frame->header->api.launched_op_seq == 3);
+}
+
+TEST_CASE("An operation of many tasks counts once in its kernel") {
+  Frame frame;
+  operation_entered(frame.comm(), all_reduce(1));
+  operation_entered(frame.comm(), all_reduce(1));
+  launch(frame, {1, 2, 1, 2, 1, 2});
+  CHECK(frame.operation(1).plan_operations == 2);
 }
 
 TEST_CASE("A kernel that CUDA refused leaves its operations not launched") {
   Frame frame;
   operation_entered(frame.comm(), all_reduce(1));
-  const uint32_t plan = launch(frame, {1}, false);
-  CHECK(frame.operation(1).plan == plan);
+  const Plan plan = launch(frame, {1}, false);
+  CHECK(frame.operation(1).plan == plan.token);
   CHECK((frame.operation(1).flags & abi::op_launched) == 0);
   CHECK(frame.operation(1).launch_monotonic_ns == 0);
   CHECK(frame->header->api.launched_op_seq == 0);
   CHECK(frame->header->api.launched_plan == 0);
+  operation_entered(frame.comm(), all_reduce(1));
+  launch(frame, {2});
+  CHECK((frame.operation(1).flags & abi::op_launched) == 0);
+  CHECK(frame.operation(2).plan_operations == 1);
 }
 
-TEST_CASE("A kernel of point-to-point operations counts as a launch and changes no collective") {
+TEST_CASE("A point-to-point call is numbered among those of its direction with its peer") {
   Frame frame;
   operation_entered(frame.comm(), all_reduce(1));
-  p2p_entered(frame.comm());
-  p2p_entered(frame.comm());
-  CHECK(frame->header->api.entered_p2p == 2);
+  CHECK(p2p_entered(frame.comm(), send_to(1, 100)) == 1);
+  CHECK(p2p_entered(frame.comm(), recv_from(1)) == 2);
+  CHECK(p2p_entered(frame.comm(), send_to(2)) == 3);
+  CHECK(p2p_entered(frame.comm(), send_to(1)) == 4);
+  CHECK(frame->header->api.entered_p2p == 4);
   CHECK(frame->header->api.entered_op_seq == 1);
-  const uint32_t plan = launch(frame, {});
-  CHECK(frame->header->api.launched_plan == plan);
+  CHECK(frame.p2p(1).pair_seq == 1);
+  CHECK(frame.p2p(2).pair_seq == 1);
+  CHECK(frame.p2p(3).pair_seq == 1);
+  CHECK(frame.p2p(4).pair_seq == 2);
+  const abi::P2pRecord first = frame.p2p(1);
+  CHECK(first.direction == static_cast<uint8_t>(abi::Direction::send));
+  CHECK(first.peer == 1);
+  CHECK(first.bytes == 100);
+  CHECK(first.datatype == static_cast<uint8_t>(abi::Datatype::float32));
+  CHECK(first.flags == abi::op_grouped);
+  CHECK(first.enter_monotonic_ns != 0);
+  CHECK(first.plan == 0);
+  CHECK(p2p_entered(frame.comm(), send_to(3)) == 0);  // no such rank
+  CHECK(p2p_entered(frame.comm(), send_to(-1)) == 0);
+}
+
+TEST_CASE("A kernel of point-to-point calls completes their records and changes no collective") {
+  Frame frame;
+  operation_entered(frame.comm(), all_reduce(1));
+  p2p_entered(frame.comm(), send_to(1));
+  p2p_entered(frame.comm(), recv_from(2));
+  p2p_entered(frame.comm(), recv_from(1));
+  const Plan plan = plan_begins(frame.comm(), false);
+  const PlanShape shape{abi::Algorithm::unknown, abi::Protocol::unknown, 1, 1, all_signals | abi::signal_proxy};
+  p2p_planned(frame.comm(), 1, plan, shape);
+  p2p_planned(frame.comm(), 2, plan, shape);
+  plan_launched(frame.comm(), plan, true);
+  for (uint64_t call : {1u, 2u}) {
+    const abi::P2pRecord record = frame.p2p(call);
+    CHECK(record.plan == plan.token);
+    CHECK(record.launch_monotonic_ns >= record.enter_monotonic_ns);
+    CHECK(record.channel_mask == 1);
+    CHECK(record.signals == shape.signals);
+    CHECK(record.flags == (abi::op_grouped | abi::op_launched));
+  }
+  CHECK(frame.p2p(3).plan == 0);
+  CHECK((frame.p2p(3).flags & abi::op_launched) == 0);
+  CHECK(frame->header->api.launched_p2p == 2);
+  CHECK(frame->header->api.launched_plan == plan.token);
   CHECK(frame->header->api.launched_op_seq == 0);
+}
+
+TEST_CASE("A point-to-point call for which nothing runs asks nobody to wait for it") {
+  Frame frame;
+  p2p_entered(frame.comm(), send_to(0));
+  p2p_dropped(frame.comm(), 1);
+  p2p_dropped(frame.comm(), 0);
+  p2p_dropped(frame.comm(), 7);
+  p2p_dropped(nullptr, 1);
+  CHECK((frame.p2p(1).flags & abi::op_no_kernel) != 0);
+}
+
+TEST_CASE("What is recorded into a graph says so and gets a replay slot, as long as there is one") {
+  Frame frame;
+  operation_entered(frame.comm(), all_reduce(1));
+  operation_captured(frame.comm(), 1);
+  operation_captured(frame.comm(), 0);
+  p2p_entered(frame.comm(), send_to(1));
+  p2p_captured(frame.comm(), 1);
+  const Plan plan = plan_begins(frame.comm(), true);
+  CHECK(plan.replay_slot == 1);
+  operation_planned(frame.comm(), 1, plan, ring());
+  p2p_planned(frame.comm(), 1, plan, ring());
+  plan_launched(frame.comm(), plan, true);
+  CHECK((frame.operation(1).flags & abi::op_captured) != 0);
+  CHECK(frame.operation(1).replay_slot == 1);
+  CHECK((frame.p2p(1).flags & abi::op_captured) != 0);
+  CHECK(frame.p2p(1).replay_slot == 1);
+  CHECK(frame->header->api.captured_plans == 1);
+  CHECK(launch(frame, {}).replay_slot == 0);
+  for (unsigned slot = 2; slot <= abi::replay_slots_max; ++slot)
+    REQUIRE(launch(frame, {}, true, true).replay_slot == slot);
+  CHECK(launch(frame, {}, true, true).replay_slot == 0);
+  CHECK(frame->header->api.captured_plans == abi::replay_slots_max + 1);
+}
+
+TEST_CASE("While the probe is stopped calls are numbered and counted, but not recorded, and kernels get no token") {
+  Frame frame;
+  operation_entered(frame.comm(), all_reduce(1));
+  p2p_entered(frame.comm(), send_to(1));
+  {
+    Stopped stopped;
+    CHECK(operation_entered(frame.comm(), all_reduce(2)) == 2);
+    CHECK(p2p_entered(frame.comm(), send_to(1)) == 0);
+    const Plan plan = launch(frame, {2});
+    CHECK(plan.token == 0);
+    CHECK(plan.replay_slot == 0);
+  }
+  CHECK(frame->header->api.unseen_while_stopped == 2);
+  CHECK(frame->header->api.entered_op_seq == 2);
+  CHECK(frame->header->api.entered_p2p == 2);
+  CHECK(frame->header->api.launched_plan == 0);
+  abi::OpRecord copy{};
+  CHECK(frame.view().read_operation(2, &copy) != abi::Found::yes);
+
+  CHECK(operation_entered(frame.comm(), all_reduce(3)) == 3);
+  CHECK(p2p_entered(frame.comm(), send_to(1)) == 3);
+  CHECK(frame.p2p(3).pair_seq == 3);
+  CHECK(launch(frame, {3}).token == 1);
+}
+
+TEST_CASE("An operation whose kernel comes while the probe is stopped asks nobody to wait for it") {
+  Frame frame;
+  operation_entered(frame.comm(), all_reduce(1));
+  Stopped stopped;
+  launch(frame, {1});
+  CHECK((frame.operation(1).flags & abi::op_no_kernel) != 0);
 }
 
 TEST_CASE("Operations that run nothing do not keep later ones from being launched") {
@@ -150,14 +312,32 @@ TEST_CASE("Operations that run nothing do not keep later ones from being launche
   CHECK((frame.operation(3).flags & abi::op_launched) != 0);
 }
 
-TEST_CASE("Operations whose kernels write no rounds say so") {
+TEST_CASE("Operations of which nothing can be seen say so, also when that turns out at the launch") {
   Frame frame;
-  operation_entered(frame.comm(), all_reduce(1));
-  const uint32_t plan = plan_begins(frame.comm());
-  operation_planned(frame.comm(), 1, plan, abi::Algorithm::symmetric, abi::Protocol::unknown, 0, 0);
+  const PlanShape unseen{abi::Algorithm::symmetric, abi::Protocol::unknown, 0, 0, 0};
+  PlanShape by_stream = unseen;
+  by_stream.signals = abi::signal_stream;
+  for (int i = 0; i < 3; ++i) operation_entered(frame.comm(), all_reduce(1));
+  Plan plan = plan_begins(frame.comm(), true);
+  operation_planned(frame.comm(), 1, plan, unseen);
   CHECK((frame.operation(1).flags & abi::op_no_kernel) != 0);
+  CHECK(frame.operation(1).replay_slot == 0);  // nothing numbers its replays
   plan_launched(frame.comm(), plan, true);
   CHECK((frame.operation(1).flags & abi::op_launched) != 0);
+
+  plan = plan_begins(frame.comm(), false);
+  operation_planned(frame.comm(), 2, plan, by_stream);
+  CHECK(frame.operation(2).signals == abi::signal_stream);
+  CHECK((frame.operation(2).flags & abi::op_no_kernel) == 0);
+  plan_launched(frame.comm(), plan, true);
+
+  plan = plan_begins(frame.comm(), false);
+  operation_planned(frame.comm(), 3, plan, by_stream);
+  plan_loses_signals(frame.comm(), plan, abi::signal_stream);
+  plan_launched(frame.comm(), plan, true);
+  CHECK(frame.operation(3).signals == 0);
+  CHECK((frame.operation(3).flags & abi::op_no_kernel) != 0);
+  CHECK(frame.operation(2).signals == abi::signal_stream);
 }
 
 TEST_CASE("The ring remembers the newest operations and admits that older ones are gone") {
@@ -193,25 +373,29 @@ TEST_CASE("Tokens are never 0 and the launched number stays ahead of their wrap"
   Frame frame;
   frame->user.plans = 0xfffffffeu;
   frame->user.launched_plans = 0xfffffffeu;
-  CHECK(launch(frame, {}) == 0xffffffffu);
+  CHECK(launch(frame, {}).token == 0xffffffffu);
   CHECK(frame->header->api.launched_plan == 0xffffffffu);
-  CHECK(launch(frame, {}) == 1);
+  CHECK(launch(frame, {}).token == 1);
   CHECK(frame->header->api.launched_plan == 0x100000001u);
 }
 
 TEST_CASE("Nothing happens without a communicator or after it was detached") {
   CHECK(operation_entered(nullptr, all_reduce(1)) == 0);
-  CHECK(plan_begins(nullptr) == 0);
-  operation_planned(nullptr, 1, 1, abi::Algorithm::ring, abi::Protocol::ll, 1, 1);
-  plan_launched(nullptr, 1, true);
-  p2p_entered(nullptr);
+  CHECK(plan_begins(nullptr, true).token == 0);
+  operation_planned(nullptr, 1, Plan{1, 0}, ring());
+  p2p_planned(nullptr, 1, Plan{1, 0}, ring());
+  plan_loses_signals(nullptr, Plan{1, 0}, abi::signal_stream);
+  plan_launched(nullptr, Plan{1, 0}, true);
+  CHECK(p2p_entered(nullptr, send_to(1)) == 0);
+  operation_captured(nullptr, 1);
+  p2p_captured(nullptr, 1);
   proxy_visited(nullptr, steps(1));
 
   Frame frame;
   frame->detached = true;
   CHECK(operation_entered(frame.comm(), all_reduce(1)) == 0);
-  CHECK(plan_begins(frame.comm()) == 0);
-  p2p_entered(frame.comm());
+  CHECK(plan_begins(frame.comm(), false).token == 0);
+  CHECK(p2p_entered(frame.comm(), send_to(1)) == 0);
   proxy_visited(frame.comm(), steps(1));
   CHECK(frame->header->api.entered_op_seq == 0);
   CHECK(frame->header->api.entered_p2p == 0);
@@ -248,8 +432,8 @@ TEST_CASE("A reader beside a fast writer never accepts a mixture of two operatio
     Operation operation = all_reduce(i * 3);
     operation.root = static_cast<int32_t>(i & 0xffff);
     const uint64_t op_seq = operation_entered(frame.comm(), operation);
-    const uint32_t plan = plan_begins(frame.comm());
-    operation_planned(frame.comm(), op_seq, plan, abi::Algorithm::tree, abi::Protocol::simple, 1, op_seq);
+    const Plan plan = plan_begins(frame.comm(), false);
+    operation_planned(frame.comm(), op_seq, plan, {abi::Algorithm::tree, abi::Protocol::simple, 1, op_seq, all_signals});
     plan_launched(frame.comm(), plan, true);
   }
   stop = true;

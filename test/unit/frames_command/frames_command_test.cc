@@ -7,9 +7,12 @@
 #include <fstream>
 #include <functional>
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "test/unit/frames_command/process_file.h"
 #include "test/unit/schemas/synthetic_frame.h"
 
 namespace ccld::decision {
@@ -18,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using abi::Direction;
 using test::SyntheticFrame;
+using test::SyntheticProcessFile;
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -49,6 +53,11 @@ struct Host {
         .write(static_cast<const char*>(frame.memory()), static_cast<long>(frame.bytes()));
     return path;
   }
+  fs::path write(SyntheticProcessFile& file) {
+    const fs::path path = fs::path(options.dir) / ("ccld-" + std::to_string(file.header().identity.pid) + ".process");
+    file.write(path.string());
+    return path;
+  }
   FramesOutput show() { return show_frames(options); }
 
   fs::path root;
@@ -57,14 +66,17 @@ struct Host {
 
 // A rank that waits for data from 2 with 11 steps received.
 void waiting(SyntheticFrame& frame) {
-  for (uint32_t token = 1; token <= 119; ++token) frame.launch_operation(token, 1);
+  for (uint32_t token = 1; token <= 119; ++token) {
+    frame.launch_operation(token, 1);
+    frame.run_kernel(1, token, token * 10, token * 10 + 5);
+  }
   frame.launch_operation(120, 1);
   frame.header().agent.completed_op_seq = 119;
-  frame.begin(0, 120, 1000);
-  abi::Lane& recv = frame.open_lane(0, Direction::recv, 120, 100, 2);
+  frame.begin_kernel(1, 120, 1000);
+  abi::Lane& recv = frame.open_lane(0, Direction::recv, frame.run_of(0), 100, 2);
   recv.current_step = 111;
   frame.wait(recv, abi::WaitKind::data, 112, 111);
-  frame.open_lane(0, Direction::send, 120, 100, 4).current_step = 112;
+  frame.open_lane(0, Direction::send, frame.run_of(0), 100, 4).current_step = 112;
   abi::ProxyRecord& proxy = frame.proxy(0, Direction::send, 0, 4, 100, 1);
   proxy.posted = 116;
   proxy.transmitted = proxy.done = 112;
@@ -76,7 +88,7 @@ TEST_CASE("a host without frames says so") {
   CHECK(host.show().text == "no frames in " + host.options.dir + "\n");
   CHECK_FALSE(host.show().failed);
   host.options.json = true;
-  CHECK(nlohmann::json::parse(host.show().text).empty());
+  CHECK(nlohmann::json::parse(host.show().text)["frames"].empty());
 }
 
 TEST_CASE("a folder that cannot be read is an error") {
@@ -98,7 +110,7 @@ TEST_CASE("a stopped process shows where it stands") {
   CHECK(contains(text, "communicator 1122334455667788 world, 8 ranks, job job-a"));
   CHECK(contains(text, "stopped"));
   CHECK(contains(text, "#120 AllReduce 1024 x float32 sum, Ring Simple, 1 channel, launched"));
-  CHECK(contains(text, "channel 0: running, SendCount 12, RecvCount 11"));
+  CHECK(contains(text, "channel 0: running, SendCount 12, RecvCount 11, run 120"));
   CHECK(contains(text, "recv from 2: has 11, last seen waiting for data, wants 12, there is 11"));
   CHECK(contains(text, "send to 4: has 12\n"));
   CHECK(contains(text, "proxy of channel 0 send to 4 (net 1): posted 16, transmitted 12, done 12 of 128, not visited"));
@@ -186,9 +198,8 @@ TEST_CASE("an idle communicator is one line, with --all its last kernel too") {
   Host host;
   SyntheticFrame frame(1);
   frame.launch_operation(1, 1);
-  frame.begin(0, 1, 10);
-  frame.open_lane(0, Direction::send, 1, 0, 4).current_step = 8;
-  frame.end(0, 1, 20);
+  frame.open_lane(0, Direction::send, 1, 0, 4).current_step = 6;  // its last primitive
+  frame.run_kernel(1, 1, 10, 20, 8, 0);
   host.write(frame);
   host.process(4242, 'S');
   std::string text = host.show().text;
@@ -213,18 +224,25 @@ TEST_CASE("an operation that is not launched says so") {
 TEST_CASE("a frame of another major version is one line, the others are shown") {
   Host host;
   SyntheticFrame good(1), bad(1);
-  bad.header().identity.abi_major = 2;
+  bad.header().identity.abi_major = 1;
   bad.header().identity.pid = 4300;
   host.write(good);
   const std::string path = host.write(bad).string();
+  host.process(4300, 'S');
   std::ofstream(host.root / "frames" / "ccld-9-1.frame") << "short";
   std::ofstream(host.root / "frames" / "ccld-9-1.frame.swp") << "ignored";
   const FramesOutput output = host.show();
   CHECK(contains(output.text, " 4242 "));
   REQUIRE(output.errors.size() == 2);
-  CHECK(output.errors[0] == path + ": frame version 2.0, this program reads 1.x");
+  CHECK(output.errors[0] == path + ": frame version 1.0, this program reads 2.x");
   CHECK(contains(output.errors[1], "ccld-9-1.frame: truncated"));
+  CHECK(contains(output.errors[1], "no process has its pid (--clean removes it)"));
   CHECK_FALSE(output.failed);
+  host.options.clean = true;
+  CHECK(contains(host.show().errors[1], "removed"));
+  CHECK(fs::exists(path));  // a process has its pid
+  CHECK_FALSE(fs::exists(host.root / "frames" / "ccld-9-1.frame"));
+  CHECK(fs::exists(host.root / "frames" / "ccld-9-1.frame.swp"));
 }
 
 TEST_CASE("frames are grouped by communicator and sorted by rank, and can be chosen by pid") {
@@ -252,17 +270,185 @@ TEST_CASE("JSON has the same facts") {
   host.write(frame);
   host.process(4242, 'T');
   host.options.json = true;
-  const auto json = nlohmann::json::parse(host.show().text);
+  const auto json = nlohmann::json::parse(host.show().text)["frames"];
   REQUIRE(json.size() == 1);
   CHECK(json[0]["process"] == "stopped");
   CHECK(json[0]["rank"] == 3);
   CHECK(json[0]["operation"]["op_seq"] == 120);
   CHECK(json[0]["operation"]["algorithm"] == "Ring");
+  CHECK(json[0]["operation"]["signals"].size() == 4);
+  CHECK(json[0]["channels"][0]["run"] == 120);
   CHECK(json[0]["channels"][0]["lanes"].size() == 2);
   CHECK(json[0]["channels"][0]["lanes"][0]["wait"] == "data");
   CHECK(json[0]["channels"][0]["lanes"][0]["polls"] == false);
   CHECK(json[0]["channels"][0]["lanes"][0]["want_step"] == 112);
   CHECK(json[0]["proxies"][0]["posted"] == 116);
+}
+
+TEST_CASE("an operation that shares its kernel says so, and the counts of an ended kernel are those of the kernel") {
+  Host host;
+  SyntheticFrame frame(1);
+  const uint64_t first = frame.enter(), second = frame.enter();
+  for (const uint64_t op_seq : {first, second}) {
+    frame.plan(op_seq, 1, 1, abi::Protocol::simple, SyntheticFrame::signals_all, 2);
+    frame.launch(op_seq);
+  }
+  frame.begin_kernel(1, 1, 10);
+  host.write(frame);
+  host.process(4242, 'S');
+  CHECK(contains(host.show().text, "one of 2 in its kernel"));
+  CHECK(contains(host.show().text, "(+1)"));
+  frame.end_kernel(1, 20, 14, 15);
+  host.write(frame);
+  host.options.all = true;
+  CHECK(contains(host.show().text, "channel 0: ended, SendCount 14, RecvCount 15, run 1"));
+}
+
+TEST_CASE("what was only recorded into a graph is not in flight, its replay is") {
+  Host host;
+  SyntheticFrame frame(2);
+  frame.capture_operation(7, 3);
+  host.process(4242, 'S');
+  host.write(frame);
+  CHECK_FALSE(contains(host.show().text, "channel 0"));
+  frame.run_kernel(3, 7, 10, 20, 4, 4, 1);
+  frame.begin_kernel(3, 7, 30, 2);
+  frame.header().agent.completed_op_seq = 1;
+  host.write(frame);
+  const std::string text = host.show().text;
+  INFO(text);
+  CHECK(contains(text, "#1 AllReduce 1024 x float32 sum, Ring Simple, 2 channels, replay 2"));
+  CHECK(contains(text, "channel 1: running, SendCount 0, RecvCount 0, run 2"));
+  host.options.json = true;
+  const auto json = nlohmann::json::parse(host.show().text)["frames"][0];
+  CHECK(json["operation"]["replay"] == 2);
+  CHECK(json["operation"]["captured"] == true);
+  CHECK(json["captured_plans"] == 1);
+}
+
+TEST_CASE("what was not measured is said, and never taken for in flight") {
+  Host host;
+  SyntheticFrame frame(2);
+  const uint64_t op_seq = frame.enter();
+  frame.plan(op_seq, 1, 3, abi::Protocol::simple, 0);
+  frame.launch(op_seq);
+  host.write(frame);
+  host.process(4242, 'S');
+  host.options.all = true;
+  CHECK(contains(host.show().text, "not measured"));
+  host.options.json = true;
+  CHECK(nlohmann::json::parse(host.show().text)["frames"][0]["operations_in_flight"] == 0);
+}
+
+TEST_CASE("the stream tells begin and end of what runs no kernel of ours") {
+  Host host;
+  SyntheticFrame frame(1);
+  const uint64_t op_seq = frame.enter();
+  frame.plan(op_seq, 5, 0, abi::Protocol::simple, abi::signal_stream);
+  frame.launch(op_seq);
+  host.process(4242, 'S');
+  frame.header().stream.begun_token = 5;
+  frame.header().stream.ended_token = 4;
+  host.write(frame);
+  CHECK(contains(host.show().text, "seen of it: stream; what is not seen was not measured"));
+  frame.header().stream.ended_token = 5;
+  host.write(frame);
+  host.options.all = true;
+  CHECK(contains(host.show().text, "finished"));
+}
+
+TEST_CASE("Send and Recv calls in flight are listed with peer, pair number and state") {
+  Host host;
+  SyntheticFrame frame(2);
+  const uint64_t send = frame.enter_p2p(Direction::send, 4);
+  frame.launch_p2p(send, 1, 1);
+  frame.begin_kernel(1, 1, 10);
+  frame.open_lane(0, Direction::send, 1, 100, 4).current_step = 103;
+  frame.enter_p2p(Direction::recv, 5, 64);
+  const uint64_t ended = frame.enter_p2p(Direction::recv, 6);
+  frame.launch_p2p(ended, 2, 2);
+  frame.run_kernel(2, 2, 10, 20);
+  host.write(frame);
+  host.process(4242, 'S');
+  const std::string text = host.show().text;
+  INFO(text);
+  CHECK(contains(text, "2 Send/Recv"));
+  CHECK(contains(text, "Send 1 to 4: 4096 bytes, launched"));
+  CHECK(contains(text, "Recv 1 from 5: 64 bytes, entered"));
+  CHECK(contains(text, "channel 0: running, SendCount 3, RecvCount 0, run 1"));
+  CHECK_FALSE(contains(text, "from 6"));
+  host.options.json = true;
+  const auto json = nlohmann::json::parse(host.show().text)["frames"][0];
+  CHECK(json["p2p_in_flight"] == 2);
+  CHECK(json["p2p"][0]["pair_seq"] == 1);
+  CHECK(json["p2p"][0]["begun"] == true);
+  CHECK(json["p2p"][1]["launched"] == false);
+}
+
+TEST_CASE("a process file shows the probe, its counters, communicators in the making and network queues") {
+  Host host;
+  SyntheticProcessFile file;
+  file.metric(abi::MetricId::agent_samples) = 41;
+  file.metric(abi::MetricId::agent_budget_slowdowns) = 2;
+  abi::InitRecord& init = file.init(1);
+  init.comm_hash = 0xabc;
+  init.rank = 3;
+  init.rank_count = 8;
+  init.enter_monotonic_ns = init.stage_monotonic_ns = 1;
+  init.stage = static_cast<uint32_t>(abi::InitStage::bootstrapped);
+  init.commit = 1;
+  abi::NetRecord& net = file.net(0);
+  net.queue = 1;
+  net.number = 99;
+  net.send_posted = 10;
+  net.send_completed = 7;
+  std::strcpy(net.device_name, "mlx5_0");
+  file.net(1).queue = 2;  // rests
+  const fs::path path = host.write(file);
+  host.process(4242, 'S');
+  std::string text = host.show().text;
+  INFO(text);
+  CHECK(contains(text, "process 4242 on node0, job job-a, running: probe running, sample 1000 us (now 1000), budget 3000 ppm"));
+  CHECK(contains(text, "agent_samples 41, agent_budget_slowdowns 2"));
+  CHECK(contains(text, "hash 0000000000000abc, rank 3 of 8: bootstrapped"));
+  CHECK(contains(text, "mlx5_0 queue pair 99: 3 sends in flight (10 posted)"));
+  CHECK(contains(text, "last completion never"));
+  host.options.json = true;
+  const auto json = nlohmann::json::parse(host.show().text)["processes"];
+  REQUIRE(json.size() == 1);
+  CHECK(json[0]["counters"]["agent_samples"] == 41);
+  CHECK(json[0]["making"][0]["stage"] == "bootstrapped");
+  CHECK(json[0]["net_queues"].size() == 1);
+  CHECK(json[0]["probe"]["running"] == true);
+  // A stale one is recognised and removable like a frame.
+  host.options.json = false;
+  host.process(4242, 'S', 1);
+  host.options.clean = true;
+  CHECK(contains(host.show().text, "job job-a, gone"));
+  CHECK_FALSE(fs::exists(path));
+}
+
+TEST_CASE("a process file of another major version is one line that names file and versions") {
+  Host host;
+  SyntheticProcessFile file;
+  file.header().identity.abi_major = 9;
+  const fs::path path = host.write(file);
+  host.process(4242, 'S');
+  const FramesOutput output = host.show();
+  REQUIRE(output.errors.size() == 1);
+  CHECK(output.errors[0] == path.string() + ": process file version 9.0, this program reads 1.x");
+}
+
+TEST_CASE("the files of another user are one line each that says who may read them") {
+  Host host;
+  SyntheticFrame frame(1);
+  const fs::path path = host.write(frame);
+  fs::permissions(path, fs::perms::none);
+  if (geteuid() == 0) return;  // root reads everything
+  const FramesOutput output = host.show();
+  REQUIRE(output.errors.size() == 1);
+  CHECK(contains(output.errors[0], path.string() + ": Permission denied"));
+  CHECK(contains(output.errors[0], "owner"));
 }
 
 }  // namespace

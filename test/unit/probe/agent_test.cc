@@ -2,10 +2,13 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include <catch2/catch.hpp>
 
 #include "probe/frames/frame_file.h"
+#include "probe/frames/recording.h"
+#include "schemas/wire/control_generated.h"
 #include "test/unit/probe/support.h"
 #include "test/unit/schemas/synthetic_frame.h"
 
@@ -38,7 +41,11 @@ struct Scene {
   // Ticks whenever one is due, for that long.
   void run_ms(uint64_t ms) {
     const uint64_t end = clock.at.monotonic_ns + ms * ns_per_ms;
-    while (next_ns <= end) {
+    while (next_ns <= end || (agent->resting() && agent->anything_new())) {
+      if (agent->resting() && agent->anything_new()) {
+        next_ns = std::min(next_ns, clock.at.monotonic_ns);  // the doorbell
+        agent->count_wakeup();
+      }
       if (next_ns > clock.at.monotonic_ns) clock.advance_us((next_ns - clock.at.monotonic_ns) / 1000);
       next_ns = agent->tick();
       ++ticks;
@@ -71,8 +78,7 @@ struct Communicator {
   // A finished round.
   void round(uint32_t token) {
     frame.launch_operation(token, 1);
-    frame.begin(0, token, token * 100);
-    frame.end(0, token, token * 100 + 10);
+    frame.run_kernel(1, token, token * 100, token * 100 + 10);
   }
   SyntheticFrame frame;
   Comm comm;
@@ -178,7 +184,7 @@ TEST_CASE("the thread samples every millisecond while something is in flight and
   s.run_ms(1000);
   CHECK(s.ticks == 50);  // every 20 ms
   c.frame.launch_operation(1, 1);
-  c.frame.begin(0, 1, 100);
+  c.frame.begin(0, 1, 1, 100);
   s.run_ms(20);  // noticed by now
   s.ticks = 0;
   s.run_ms(500);
@@ -190,13 +196,206 @@ TEST_CASE("the thread samples every millisecond while something is in flight and
   CHECK(s.ticks < 60);
 }
 
+TEST_CASE("the thread rests when nothing has been in flight for long, and is woken by the next operation") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(5000);
+  CHECK(s.agent->resting());
+  s.ticks = 0;
+  s.run_ms(10000);
+  CHECK(s.ticks == 10);  // the heartbeats
+  c.frame.launch_operation(1, 1);
+  CHECK(s.agent->anything_new());
+  c.frame.begin_kernel(1, 1, 100);
+  s.run_ms(1);
+  CHECK_FALSE(s.agent->resting());
+  CHECK_FALSE(s.agent->anything_new());
+  CHECK(s.agent->health().wakeups == 1);
+  s.ticks = 0;
+  s.run_ms(100);
+  CHECK(s.ticks == 100);
+}
+
+TEST_CASE("with graphs the thread looks again soon, since nobody may wake it") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  c.frame.capture_operation(1, 1);
+  s.run_ms(5000);
+  s.ticks = 0;
+  s.run_ms(10000);
+  CHECK(s.ticks >= 200);
+  CHECK(s.ticks <= 212);
+}
+
+TEST_CASE("point-to-point calls are sent, also those of a communicator that ends") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(100);
+  c.frame.launch_p2p(c.frame.enter_p2p(Direction::send, 4), 1);
+  c.frame.run_kernel(1, 1, 10, 20);
+  s.run_ms(200);
+  REQUIRE(s.sent.all<wire::P2pRounds>().size() == 1);
+  CHECK(s.sent.all<wire::P2pRounds>()[0]->peer()->Get(0) == 4);
+  c.frame.launch_p2p(c.frame.enter_p2p(Direction::recv, 5), 2);
+  c.frame.run_kernel(1, 2, 30, 40);
+  s.agent->detach(&c.comm, abi::CommState::destroyed);
+  s.run_ms(50);
+  REQUIRE(s.sent.all<wire::P2pRounds>().size() == 2);
+  CHECK(s.sent.all<wire::P2pRounds>()[1]->end_device_ns()->Get(0) == 40);
+}
+
+TEST_CASE("an abort that only NCCL knows of is seen with the next heartbeat") {
+  Scene s;
+  Communicator c;
+  static abi::CommState state;
+  state = abi::CommState::ready;
+  c.comm.identity.current_state = [](const void*) { return state; };
+  s.agent->attach(&c.comm);
+  s.run_ms(1500);
+  CHECK(s.sent.all<wire::InFlight>().back()->state() == static_cast<uint32_t>(abi::CommState::ready));
+  state = abi::CommState::aborted;
+  s.run_ms(2000);
+  CHECK(s.sent.all<wire::InFlight>().back()->state() == static_cast<uint32_t>(abi::CommState::aborted));
+}
+
+// The process file and the other sources, in the hands of the test.
+struct Board final : ProcessBoard, ProcessSource {
+  void set_metric(abi::MetricId id, uint64_t value) override { words[id] = value; }
+  uint64_t metric(abi::MetricId id) const override { return words.count(id) != 0 ? words.at(id) : 0; }
+  bool read_control(uint64_t seen_sequence, ControlWish* out) const override {
+    if (wish.sequence == seen_sequence) return false;
+    *out = wish;
+    return true;
+  }
+  void show_control(const ControlInForce& state) override { shown = state; }
+  void collect(Instant, std::vector<Message>* out) override { out->emplace_back(CommInitMessage{++collected}); }
+
+  std::map<abi::MetricId, uint64_t> words;
+  ControlWish wish;
+  ControlInForce shown;
+  uint64_t collected = 0;
+};
+
+TEST_CASE("own counters are shown in the process file and sent, with those that others count there") {
+  Scene s;
+  Communicator c;
+  Board board;
+  board.words[abi::MetricId::net_records_dropped] = 3;
+  s.agent->set_board(&board);
+  s.agent->add_source(&board);
+  s.agent->attach(&c.comm);
+  c.round(1);
+  s.run_ms(2500);
+  CHECK(board.words[abi::MetricId::agent_samples] > 10);
+  CHECK(board.words[abi::MetricId::agent_reported_rounds] == 1);
+  CHECK(board.words[abi::MetricId::agent_period_us] == 1000);
+  CHECK(board.shown.running);
+  std::map<uint16_t, int64_t> sent;
+  for (const wire::Metric* m : *s.sent.all<wire::Metrics>().back()->metrics()) sent[m->id()] = m->value();
+  CHECK(sent[static_cast<uint16_t>(abi::MetricId::net_records_dropped)] == 3);
+  CHECK(sent[static_cast<uint16_t>(abi::MetricId::agent_reported_rounds)] == 1);
+  CHECK(s.sent.all<wire::CommInit>().size() == 3);
+}
+
+TEST_CASE("an operator stops the probe and lets it go on: nothing is in flight that was not seen") {
+  Scene s;
+  Communicator c;
+  Board board;
+  s.agent->set_board(&board);
+  s.agent->attach(&c.comm);
+  c.round(1);
+  s.run_ms(1000);
+  board.wish.sequence = 2;
+  board.wish.fields = abi::control_running;
+  board.wish.running = false;
+  s.run_ms(1500);
+  CHECK_FALSE(recording());
+  CHECK_FALSE(board.shown.running);
+  CHECK(board.shown.applied_sequence == 2);
+  c.frame.header().api.entered_op_seq += 50;
+  c.frame.header().api.unseen_while_stopped += 50;
+  s.run_ms(3000);
+  const auto stopped = s.sent.all<wire::InFlight>();
+  CHECK(stopped.back()->stopped());
+  CHECK(stopped.back()->entered_op_seq() == 51);
+  CHECK(stopped.back()->operations_total() == 0);
+  board.wish.sequence = 4;
+  board.wish.running = true;
+  s.run_ms(2500);
+  CHECK(recording());
+  const auto reports = s.sent.all<wire::InFlight>();
+  CHECK_FALSE(reports.back()->stopped());
+  CHECK(reports.back()->operations_total() == 0);
+  CHECK(reports.back()->completed_op_seq() == 51);
+  CHECK(s.sent.all<wire::ControlState>().size() == 2);
+  CHECK(s.agent->health().unseen_operations == 50);
+  CHECK(s.agent->health().lapped_rounds == 0);
+}
+
+TEST_CASE("the service asks over the connection, and is told what was refused") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(1000);
+  flatbuffers::FlatBufferBuilder builder;
+  wire::FinishControlRequestBuffer(
+      builder, wire::CreateControlRequestDirect(builder, 9, abi::control_sample_us | abi::control_budget_ppm, true, 5, 0,
+                                                7000, ""));
+  s.sent.requests.emplace_back(builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize());
+  s.sent.requests.push_back({1, 2, 3});
+  s.run_ms(500);
+  REQUIRE(s.sent.all<wire::ControlState>().size() == 1);
+  const auto* state = s.sent.all<wire::ControlState>()[0];
+  CHECK(state->sequence() == 9);
+  CHECK(state->refused_fields() == abi::control_sample_us);
+  CHECK(state->sample_us() == 1000);
+  CHECK(state->budget_ppm() == 7000);
+  CHECK(s.agent->health().control_refused == 2);
+}
+
+TEST_CASE("another endpoint is opened, or refused, and told of every communicator") {
+  Scene s;
+  Communicator c;
+  Board board;
+  test::Sent elsewhere;
+  s.agent->set_board(&board);
+  s.agent->set_open_transport([&](const std::string& endpoint) -> std::unique_ptr<Transport> {
+    if (endpoint != "test://y") return nullptr;
+    return std::make_unique<test::RecordingTransport>(&elsewhere);
+  });
+  s.agent->attach(&c.comm);
+  s.run_ms(1000);
+  board.wish.sequence = 2;
+  board.wish.fields = abi::control_endpoint;
+  board.wish.endpoint = "test://unusable";
+  s.run_ms(500);
+  CHECK(board.shown.refused_fields == abi::control_endpoint);
+  CHECK(board.shown.endpoint == "test://x");
+  board.wish.sequence = 4;
+  board.wish.endpoint = "test://y";
+  s.run_ms(1500);
+  CHECK(board.shown.endpoint == "test://y");
+  CHECK(elsewhere.all<wire::CommUp>().size() == 1);
+  const size_t before = s.sent.batches.size();
+  board.wish.sequence = 6;
+  board.wish.endpoint = "";  // send nothing
+  s.run_ms(1500);
+  const size_t there = elsewhere.batches.size();
+  s.run_ms(3000);
+  CHECK(s.sent.batches.size() == before);
+  CHECK(elsewhere.batches.size() == there);
+}
+
 TEST_CASE("a stuck communicator is late: it reports ten times a second, and is sampled less often") {
   Scene s;
   Communicator c;
   s.agent->attach(&c.comm);
   s.run_ms(100);
   c.frame.launch_operation(1, 1);
-  c.frame.begin(0, 1, 100);
+  c.frame.begin(0, 1, 1, 100);
   s.run_ms(800);
   const size_t before = s.sent.all<wire::InFlight>().size();
   CHECK(before == 1);
@@ -232,7 +431,8 @@ TEST_CASE("without an endpoint the frames are served and nothing else") {
   c.round(1);
   s.run_ms(5000);
   CHECK(c.frame.header().agent.completed_op_seq == 1);
-  CHECK(s.ticks == 251);
+  CHECK(s.ticks > 150);  // every 20 ms, until it rests
+  CHECK(s.ticks < 160);
   CHECK(s.agent->health().dropped_batches == 0);
   CHECK(s.agent->health().dropped_rounds == 0);
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,11 +22,14 @@
 #include "probe/agent/clock.h"
 #include "probe/device/frame_writer_device.h"
 #include "probe/frames/comm.h"
+#include "probe/frames/doorbell.h"
 #include "probe/frames/frame_file.h"
+#include "probe/frames/recording.h"
 #include "probe/probe.h"
+#include "probe/process/process_file.h"
 #include "probe/settings.h"
+#include "schemas/wire/control_generated.h"
 #include "schemas/wire/telemetry_generated.h"
-#include "test/unit/probe/tsan_suppressions.h"
 
 namespace ccld::probe {
 namespace {
@@ -40,7 +44,23 @@ namespace fs = std::filesystem;
     }                                                                                \
   } while (false)
 
-std::vector<std::string> warnings;
+// Written by the diagnostic thread, read by the case.
+struct Warnings {
+  void add(const char* line) {
+    std::lock_guard<std::mutex> lock(mutex);
+    lines.emplace_back(line);
+  }
+  std::vector<std::string> all() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return lines;
+  }
+  std::mutex mutex;
+  std::vector<std::string> lines;
+};
+Warnings& warnings() {
+  static auto* const kept = new Warnings;  // never destroyed: the thread may outlive static objects
+  return *kept;
+}
 std::string folder;
 
 void make_folder() {
@@ -50,9 +70,17 @@ void make_folder() {
   setenv("NCCL_PROBE_FRAMES_DIR", name, 1);
 }
 
-size_t frames_left() {
-  return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+size_t files_left(const std::string& ending) {
+  size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    count += name.size() >= ending.size() && name.compare(name.size() - ending.size(), ending.size(), ending) == 0;
+  }
+  return count;
 }
+size_t frames_left() { return files_left(".frame"); }
+
+uint64_t samples_of(const Comm* comm) { return __atomic_load_n(&comm->header->agent.samples, __ATOMIC_RELAXED); }
 
 uint64_t now_ns() { return SystemClock().now().monotonic_ns; }
 
@@ -81,7 +109,7 @@ std::vector<int> threads_named(const std::string& wanted) {
 
 Comm* start_communicator(uint64_t uid = 5) {
   set_log([](LogLevel level, const char* line) {
-    if (level == LogLevel::warning) warnings.push_back(line);
+    if (level == LogLevel::warning) warnings().add(line);
   });
   Comm* comm = comm_create({0, 2, 0, 2, 22907});
   EXPECT(comm != nullptr);
@@ -99,30 +127,38 @@ void end_communicator(Comm* comm) {
 
 struct Operation_ {
   uint64_t op_seq;
-  uint32_t token;
+  Plan plan;
+  uint32_t run;
 };
 
 Operation_ launch(Comm* comm) {
-  const Operation_ o{
+  Operation_ o{
       operation_entered(comm, {abi::Function::all_reduce, abi::Datatype::float32, abi::Reduction::sum, 0, -1, 1024}),
-      plan_begins(comm)};
-  operation_planned(comm, o.op_seq, o.token, abi::Algorithm::ring, abi::Protocol::simple, 2, 3);
-  plan_launched(comm, o.token, true);
+      plan_begins(comm, false), 0};
+  o.run = o.plan.token;  // one kernel after the other, all on both channels
+  PlanShape shape{};
+  shape.algorithm = abi::Algorithm::ring;
+  shape.protocol = abi::Protocol::simple;
+  shape.channel_count = 2;
+  shape.channel_mask = 3;
+  shape.signals = abi::signal_times | abi::signal_steps | abi::signal_waits;
+  operation_planned(comm, o.op_seq, o.plan, shape);
+  plan_launched(comm, o.plan, true);
   return o;
 }
 
 void begin(Comm* comm, const Operation_& o) {
   for (unsigned c = 0; c < 2; ++c) {
-    device::round_begins(comm->channels + c, o.token, now_ns());
-    device::lane_opens(comm->channels + c, device::direction_send, 0, 0, o.token, 0,
+    device::round_begins(comm->channels + c, o.run, o.plan.token, now_ns());
+    device::lane_opens(comm->channels + c, device::direction_send, 0, 0, o.run, 0,
                        device::pack_peer_and_warps(1, 0, 4));
-    device::lane_opens(comm->channels + c, device::direction_recv, 0, 0, o.token, 0,
+    device::lane_opens(comm->channels + c, device::direction_recv, 0, 0, o.run, 0,
                        device::pack_peer_and_warps(1, 0, 4));
   }
 }
 
-void end(Comm* comm, const Operation_& o) {
-  for (unsigned c = 0; c < 2; ++c) device::round_ends(comm->channels + c, o.token, 0, now_ns());
+void end(Comm* comm, const Operation_& o, uint32_t steps = 0) {
+  for (unsigned c = 0; c < 2; ++c) device::round_ends(comm->channels + c, o.run, 0, c == 0 ? steps : 0, 0, now_ns());
 }
 
 uint64_t completed(const Comm* comm) {
@@ -140,11 +176,17 @@ class Service {
     EXPECT(zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, text, &size) == 0);
     setenv("NCCL_PROBE_ENDPOINT", text, 1);
   }
+  void ask(const flatbuffers::FlatBufferBuilder& request) {
+    EXPECT(zmq_send(socket_, sender.data(), sender.size(), ZMQ_SNDMORE) >= 0);
+    EXPECT(zmq_send(socket_, request.GetBufferPointer(), request.GetSize(), 0) >= 0);
+  }
   // Counts payloads by kind until one of that kind has come.
   void wait_for(wire::Payload kind) {
     while (seen[kind] == 0) {
       zmq_msg_t message;
       zmq_msg_init(&message);
+      EXPECT(zmq_msg_recv(&message, socket_, 0) >= 0);
+      sender.assign(static_cast<const char*>(zmq_msg_data(&message)), zmq_msg_size(&message));
       EXPECT(zmq_msg_recv(&message, socket_, 0) >= 0);
       const auto* bytes = static_cast<const uint8_t*>(zmq_msg_data(&message));
       flatbuffers::Verifier verifier(bytes, zmq_msg_size(&message));
@@ -154,6 +196,7 @@ class Service {
       EXPECT(batch->pid() == static_cast<uint32_t>(getpid()));
       for (const wire::Message* m : *batch->messages()) {
         ++seen[m->payload_type()];
+        if (const auto* c = m->payload_as_ControlState()) running = c->running();
         if (const auto* r = m->payload_as_Rounds()) {
           rounds += r->op_seq()->size();
           steps += r->send_steps()->Get(r->send_steps()->size() - 1);
@@ -164,14 +207,15 @@ class Service {
   }
   std::map<wire::Payload, int> seen;
   uint64_t batches = 0, rounds = 0, steps = 0;
+  bool running = true;
+  std::string sender;
 
  private:
   void* context_ = zmq_ctx_new();
-  void* socket_ = zmq_socket(context_, ZMQ_PULL);
+  void* socket_ = zmq_socket(context_, ZMQ_ROUTER);
 };
 
-// ---- cases
-// -------------------------------------------------------------------------------------------------------------
+// ---- cases ---------------------------------------------------------------------------------------------------------
 
 void runs_and_reports() {
   Service service;
@@ -189,7 +233,7 @@ void runs_and_reports() {
   const Operation_ o = launch(comm);
   begin(comm, o);
   device::lane_posts(comm->channels, device::direction_send, 0, 0, 7);
-  end(comm, o);
+  end(comm, o, 7);
   service.wait_for(wire::Payload::Rounds);
   EXPECT(service.rounds == 1);
   EXPECT(service.steps == 7);
@@ -201,7 +245,7 @@ void runs_and_reports() {
   service.wait_for(wire::Payload::CommDown);
   end_communicator(comm);
   EXPECT(frames_left() == 0);
-  EXPECT(warnings.empty());
+  EXPECT(warnings().all().empty());
 }
 
 void ends_without_being_told() {
@@ -240,19 +284,19 @@ void no_service() {
   const uint64_t before = now_ns();
   end_communicator(comm);
   EXPECT(now_ns() - before < 2 * ns_per_s);  // nobody waits for the service
-  EXPECT(warnings.empty());
+  EXPECT(warnings().all().empty());
 }
 
 void one_warning_and_frames_work(const char* what) {
   Comm* comm = start_communicator();
-  EXPECT(eventually([] { return !warnings.empty(); }));
+  EXPECT(eventually([] { return !warnings().all().empty(); }));
   const Operation_ o = launch(comm);
   begin(comm, o);
   end(comm, o);
   EXPECT(eventually([&] { return completed(comm) == o.op_seq; }));
   end_communicator(comm);
-  EXPECT(warnings.size() == 1);
-  EXPECT(warnings[0].find(what) != std::string::npos);
+  EXPECT(warnings().all().size() == 1);
+  EXPECT(warnings().all()[0].find(what) != std::string::npos);
 }
 
 void bad_endpoint() {
@@ -307,20 +351,64 @@ uint64_t cpu_ns_of(int tid) {
   return ns;
 }
 
+// It rests, and the next operation wakes it: noticed long before the rest would have ended.
+void is_woken_from_rest() {
+  setenv("NCCL_PROBE_ENDPOINT", "tcp://127.0.0.1:9", 1);
+  Comm* comm = start_communicator();
+  EXPECT(eventually([] { return doorbell_resting.load() != 0; }));
+  const uint64_t before = samples_of(comm);
+  const Operation_ o = launch(comm);
+  begin(comm, o);
+  end(comm, o);
+  const uint64_t start = now_ns();
+  EXPECT(eventually([&] { return completed(comm) == o.op_seq; }));
+  std::printf("woken and read after %.3f ms, %llu samples\n", static_cast<double>(now_ns() - start) / 1e6,
+              static_cast<unsigned long long>(samples_of(comm) - before));
+  EXPECT(metric_get(process_file(), abi::MetricId::agent_samples) > 0);
+  EXPECT(eventually([&] { return metric_get(process_file(), abi::MetricId::agent_wakeups) >= 1; }));
+  end_communicator(comm);
+}
+
+// The service stops the probe and lets it go on.
+void obeys_the_service() {
+  Service service;
+  Comm* comm = start_communicator();
+  service.wait_for(wire::Payload::CommUp);
+  for (const bool running : {false, true}) {
+    flatbuffers::FlatBufferBuilder request;
+    wire::FinishControlRequestBuffer(
+        request, wire::CreateControlRequestDirect(request, running ? 2 : 1, abi::control_running, running, 0, 0, 0, ""));
+    service.ask(request);
+    service.seen[wire::Payload::ControlState] = 0;
+    service.wait_for(wire::Payload::ControlState);
+    EXPECT(service.running == running);
+    EXPECT(recording() == running);
+    if (!running) EXPECT(operation_entered(comm, {abi::Function::all_reduce, abi::Datatype::float32,
+                                                  abi::Reduction::sum, 0, -1, 1024}) == 1);
+  }
+  const Operation_ o = launch(comm);
+  EXPECT(o.op_seq == 2);
+  begin(comm, o);
+  end(comm, o);
+  EXPECT(eventually([&] { return completed(comm) == 2; }));
+  end_communicator(comm);
+}
+
 // Prints what the thread costs at rest; only fails if it is far from nothing.
 void idles_cheaply() {
   setenv("NCCL_PROBE_ENDPOINT", "tcp://127.0.0.1:9", 1);
   Comm* comm = start_communicator();
   EXPECT(eventually([] { return threads_named("ccld-probe").size() == 1; }));
-  EXPECT(eventually([&] { return __atomic_load_n(&comm->header->agent.samples, __ATOMIC_RELAXED) > 20; }));
+  EXPECT(eventually([&] { return samples_of(comm) > 20; }));
   const int tid = threads_named("ccld-probe")[0];
-  const uint64_t cpu = cpu_ns_of(tid), time = now_ns(), samples = comm->header->agent.samples;
+  EXPECT(eventually([] { return doorbell_resting.load() != 0; }));
+  const uint64_t cpu = cpu_ns_of(tid), time = now_ns(), samples = samples_of(comm);
   sleep(2);
   const double share = static_cast<double>(cpu_ns_of(tid) - cpu) / static_cast<double>(now_ns() - time);
-  const uint64_t taken = comm->header->agent.samples - samples;
+  const uint64_t taken = samples_of(comm) - samples;
   std::printf("at rest: %.3f %% of a core, %.1f samples per second\n", 100 * share, static_cast<double>(taken) / 2);
-  EXPECT(share < 0.02);
-  EXPECT(taken <= 110);
+  EXPECT(share < 0.005);
+  EXPECT(taken <= 8);
   end_communicator(comm);
 }
 
@@ -329,12 +417,12 @@ void notices_quickly_and_sleeps() {
   setenv("NCCL_PROBE_ENDPOINT", "tcp://127.0.0.1:9", 1);
   Comm* comm = start_communicator();
   EXPECT(eventually([] { return threads_named("ccld-probe").size() == 1; }));
-  EXPECT(eventually([&] { return __atomic_load_n(&comm->header->agent.samples, __ATOMIC_RELAXED) > 20; }));
+  EXPECT(eventually([&] { return samples_of(comm) > 20; }));
   const int tid = threads_named("ccld-probe")[0];
   const Operation_ o = launch(comm);
   begin(comm, o);
   usleep(50000);
-  const uint64_t cpu = cpu_ns_of(tid), time = now_ns(), samples = comm->header->agent.samples;
+  const uint64_t cpu = cpu_ns_of(tid), time = now_ns(), samples = samples_of(comm);
   while (now_ns() - time < 2 * ns_per_s) {
     for (unsigned c = 0; c < 2; ++c)
       device::lane_posts(comm->channels + c, device::direction_send, 0, 0, (now_ns() - time) / 100000);
@@ -342,11 +430,11 @@ void notices_quickly_and_sleeps() {
   }
   const double seconds = static_cast<double>(now_ns() - time) / 1e9;
   const double share = static_cast<double>(cpu_ns_of(tid) - cpu) / 1e9 / seconds;
-  const double rate = static_cast<double>(comm->header->agent.samples - samples) / seconds;
+  const double rate = static_cast<double>(samples_of(comm) - samples) / seconds;
   std::printf("in flight: %.2f %% of a core, %.0f samples per second\n", 100 * share, rate);
-  EXPECT(rate > 50);  // a thousand on a machine that is not busy
+  EXPECT(rate > 20);  // a thousand where a pass is cheap: the budget decides
   EXPECT(rate < 1100);
-  EXPECT(share < 0.25);
+  EXPECT(share < 0.05);
   end(comm, o);
   EXPECT(eventually([&] { return completed(comm) == o.op_seq; }));
   end_communicator(comm);
@@ -365,6 +453,8 @@ int main(int argc, char** argv) {
                                                    {"survives_fork", survives_fork},
                                                    {"disabled", disabled},
                                                    {"ends_in_static_destructor", ends_in_static_destructor},
+                                                   {"is_woken_from_rest", is_woken_from_rest},
+                                                   {"obeys_the_service", obeys_the_service},
                                                    {"idles_cheaply", idles_cheaply},
                                                    {"notices_quickly_and_sleeps", notices_quickly_and_sleeps}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
@@ -382,8 +472,8 @@ int main(int argc, char** argv) {
   }
   int status = 0;
   waitpid(child, &status, 0);
-  const bool clean = frames_left() == 0;
+  const bool clean = files_left("") == 0;
   fs::remove_all(folder);
-  if (!clean) std::fprintf(stderr, "a frame was left behind\n");
+  if (!clean) std::fprintf(stderr, "a file was left behind\n");
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 && clean ? 0 : 1;
 }

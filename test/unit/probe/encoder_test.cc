@@ -25,6 +25,7 @@ std::vector<Message> one_of_each() {
   up.rank_count = 8;
   up.cuda_device = 1;
   up.mode = 7;
+  up.identity.parent_uid = 10;
   up.connections = {{abi::Direction::send, 1, 0, 2, "mlx5_2"}};
 
   RoundsMessage rounds;
@@ -44,6 +45,8 @@ std::vector<Message> one_of_each() {
     r.recv_changes = static_cast<uint32_t>(8 + i);
     r.samples = static_cast<uint32_t>(9 + i);
     r.flags = static_cast<uint8_t>(i);
+    r.replay = static_cast<uint32_t>(10 + i);
+    r.signals = 3;
     rounds.rounds.push_back(r);
   }
   rounds.links.emplace_back(100, 1, 2, 3, 4, 6, 0, 128, uint16_t{1}, uint8_t{1}, uint8_t{0});
@@ -69,7 +72,16 @@ std::vector<Message> one_of_each() {
   operation.launch_age_ms = 9;
   operation.launched = operation.begun = true;
   operation.channels.emplace_back(9, uint16_t{1}, uint8_t{1}, uint8_t{0}, 8, 7, 6, 5);
+  operation.replay = 3;
+  operation.signals = 7;
   in_flight.operations.push_back(operation);
+  in_flight.p2p.emplace_back(61, 62, 63, 64, 65, 66, 67, 68, uint8_t{1}, uint8_t{1}, uint8_t{0}, uint8_t{4}, uint8_t{7}, uint8_t{0}, uint16_t{0});
+  in_flight.p2p_total = 2;
+  in_flight.entered_p2p = 71;
+  in_flight.launched_p2p = 72;
+  in_flight.kernel_plan = 9;
+  in_flight.kernel_replay = 3;
+  in_flight.stopped = true;
   in_flight.lanes.emplace_back(9, 108, 100, 109, 108, 4, 50, 1, 50, uint16_t{1}, uint8_t{0}, uint8_t{2}, uint8_t{3},
                                uint8_t{1}, uint8_t{1}, uint8_t{0});
   in_flight.proxies.emplace_back(100, 108, 0, 108, 107, 16, 55, 4, 0, 3, 4, uint16_t{1}, uint8_t{1}, uint8_t{0});
@@ -85,7 +97,21 @@ std::vector<Message> one_of_each() {
   down.rank = 7;
   down.state = 4;
   down.last_entered_op_seq = 105;
-  return {up, rounds, in_flight, health, down};
+
+  P2pRoundsMessage p2p;
+  p2p.comm_uid = 11;
+  p2p.rank = 7;
+  for (uint64_t i = 0; i < 3; ++i)
+    p2p.rounds.push_back({static_cast<int32_t>(20 + i), 1, 8, 21, 22, 23 + i, 24 + i, 25 + i, 26 + i, 27 + i, 28 + i});
+  const CommInitMessage init{5, 12, 7, 8, abi::InitStage::failed, 30, 31, 6, 1};
+  MetricsMessage metrics;
+  metrics.metrics = {{abi::MetricId::agent_samples, "", 5}, {abi::MetricId::port_state, "mlx5_0:1", -4}};
+  NetQueuesMessage net;
+  net.queues.emplace_back(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0);
+  net.device_names = {"mlx5_0", "mlx5_1"};
+  ControlStateMessage control;
+  control.state = {6, abi::control_log, false, 2000, 2, 4000, 2500, "tcp://a:1"};
+  return {up, rounds, in_flight, health, down, p2p, init, metrics, net, control};
 }
 
 std::vector<uint8_t> encoded() {
@@ -123,7 +149,7 @@ TEST_CASE("the sender of a batch comes out again") {
   CHECK(batch->sent_realtime_ns() == -5);
   CHECK(batch->sent_monotonic_ns() == 6);
   CHECK(batch->nccl_version() == 22907);
-  REQUIRE(batch->messages()->size() == 5);
+  REQUIRE(batch->messages()->size() == one_of_each().size());
 }
 
 TEST_CASE("a communicator's announcement comes out again") {
@@ -138,6 +164,7 @@ TEST_CASE("a communicator's announcement comes out again") {
   CHECK(up->gpu_bus_id()->str() == "0000:10:00.0");
   CHECK(up->host()->str() == "node1");
   CHECK(up->mode() == 7);
+  CHECK(up->parent_uid() == 10);
   REQUIRE(up->channels()->size() == 2);
   const auto* channel = up->channels()->Get(0);
   CHECK(channel->ring_prev() == 6);
@@ -171,6 +198,8 @@ TEST_CASE("rounds come out again, with each signature once") {
     CHECK(rounds->recv_changes()->Get(i) == 8 + i);
     CHECK(rounds->samples()->Get(i) == 9 + i);
     CHECK(rounds->flags()->Get(i) == i);
+    CHECK(rounds->replay()->Get(i) == 10 + i);
+    CHECK(rounds->signals()->Get(i) == 3);
   }
   REQUIRE(rounds->links()->size() == 1);
   CHECK(rounds->links()->Get(0)->done_mean_realtime_ns() == 4);
@@ -192,6 +221,68 @@ TEST_CASE("what is in flight comes out again") {
   CHECK(in_flight->lanes()->Get(0)->peer_index() == 3);
   CHECK(in_flight->lanes()->Get(0)->wait_certain() == 1);
   CHECK(in_flight->proxies()->Get(0)->done() == 107);
+  CHECK(in_flight->operations()->Get(0)->replay() == 3);
+  CHECK(in_flight->operations()->Get(0)->signals() == 7);
+  REQUIRE(in_flight->p2p()->size() == 1);
+  CHECK(in_flight->p2p()->Get(0)->pair_seq() == 62);
+  CHECK(in_flight->p2p()->Get(0)->flags() == 4);
+  CHECK(in_flight->p2p_total() == 2);
+  CHECK(in_flight->entered_p2p() == 71);
+  CHECK(in_flight->launched_p2p() == 72);
+  CHECK(in_flight->kernel_plan() == 9);
+  CHECK(in_flight->kernel_replay() == 3);
+  CHECK(in_flight->stopped());
+}
+
+TEST_CASE("rounds that are no replays do not pay for the column") {
+  BatchEncoder encoder;
+  RoundsMessage rounds;
+  rounds.rounds.resize(2);
+  encoder.add(rounds);
+  const auto bytes = encoder.finish(Sender{}, 1, 0, 0);
+  CHECK(wire::GetBatch(bytes.data)->messages()->Get(0)->payload_as_Rounds()->replay() == nullptr);
+}
+
+TEST_CASE("point-to-point rounds come out again") {
+  const Encoded bytes;
+  const auto* p2p = bytes.batch()->messages()->Get(5)->payload_as_P2pRounds();
+  REQUIRE(p2p != nullptr);
+  REQUIRE(p2p->peer()->size() == 3);
+  CHECK(p2p->peer()->Get(2) == 22);
+  CHECK(p2p->direction()->Get(0) == 1);
+  CHECK(p2p->flags()->Get(0) == 8);
+  CHECK(p2p->replay()->Get(0) == 21);
+  CHECK(p2p->plan()->Get(0) == 22);
+  CHECK(p2p->pair_seq()->Get(1) == 24);
+  CHECK(p2p->bytes()->Get(1) == 25);
+  CHECK(p2p->enter_monotonic_ns()->Get(1) == 26);
+  CHECK(p2p->launch_monotonic_ns()->Get(1) == 27);
+  CHECK(p2p->begin_device_ns()->Get(1) == 28);
+  CHECK(p2p->end_device_ns()->Get(1) == 29);
+}
+
+TEST_CASE("what is not about communicators comes out again") {
+  const Encoded bytes;
+  const auto* messages = bytes.batch()->messages();
+  const auto* init = messages->Get(6)->payload_as_CommInit();
+  REQUIRE(init != nullptr);
+  CHECK((init->number() == 5 && init->comm_hash() == 12 && init->rank() == 7 && init->rank_count() == 8));
+  CHECK((init->stage() == 5 && init->stage_age_ms() == 30 && init->enter_age_ms() == 31));
+  CHECK((init->result() == 6 && init->cuda_device() == 1));
+  const auto* metrics = messages->Get(7)->payload_as_Metrics();
+  REQUIRE(metrics != nullptr);
+  CHECK(metrics->metrics()->Get(0)->instance() == nullptr);
+  CHECK(metrics->metrics()->Get(1)->instance()->str() == "mlx5_0:1");
+  CHECK(metrics->metrics()->Get(1)->value() == -4);
+  const auto* net = messages->Get(8)->payload_as_NetQueues();
+  REQUIRE(net != nullptr);
+  CHECK(net->queues()->Get(0)->queue() == 1);
+  CHECK(net->device_names()->Get(1)->str() == "mlx5_1");
+  const auto* control = messages->Get(9)->payload_as_ControlState();
+  REQUIRE(control != nullptr);
+  CHECK((control->sequence() == 6 && control->refused_fields() == abi::control_log && !control->running()));
+  CHECK((control->sample_us() == 2000 && control->log() == 2 && control->budget_ppm() == 4000));
+  CHECK((control->period_us() == 2500 && control->endpoint()->str() == "tcp://a:1"));
 }
 
 TEST_CASE("the agent's health comes out again") {
@@ -230,7 +321,9 @@ TEST_CASE("an encoder is used again and again") {
 TEST_CASE("empty messages are valid") {
   BatchEncoder encoder;
   for (const Message& m :
-       {Message(CommUpMessage{}), Message(RoundsMessage{}), Message(InFlightMessage{}), Message(HealthMessage{})})
+       {Message(CommUpMessage{}), Message(RoundsMessage{}), Message(InFlightMessage{}), Message(HealthMessage{}),
+        Message(CommInitMessage{}), Message(P2pRoundsMessage{}), Message(MetricsMessage{}), Message(NetQueuesMessage{}),
+        Message(ControlStateMessage{})})
     encoder.add(m);
   const auto bytes = encoder.finish(Sender{}, 1, 0, 0);
   CHECK(verifies({bytes.data, bytes.data + bytes.size}));
@@ -269,14 +362,30 @@ uint64_t read_everything(const wire::Batch* batch) {
       numbers(rounds->signature_index());
       numbers(rounds->flags());
       structs(rounds->links());
+      numbers(rounds->replay());
+      numbers(rounds->signals());
     } else if (const auto* in_flight = m->payload_as_InFlight()) {
       structs(in_flight->lanes());
       structs(in_flight->proxies());
+      structs(in_flight->p2p());
       if (in_flight->operations() != nullptr)
         for (const auto* o : *in_flight->operations()) structs(o->channels());
     } else if (const auto* health = m->payload_as_AgentHealth()) {
       if (health->siblings() != nullptr)
         for (const auto* s : *health->siblings()) sum += s->pid();
+    } else if (const auto* p2p = m->payload_as_P2pRounds()) {
+      numbers(p2p->peer());
+      numbers(p2p->bytes());
+      numbers(p2p->plan());
+    } else if (const auto* metrics = m->payload_as_Metrics()) {
+      if (metrics->metrics() != nullptr)
+        for (const auto* metric : *metrics->metrics()) text(metric->instance());
+    } else if (const auto* net = m->payload_as_NetQueues()) {
+      structs(net->queues());
+      if (net->device_names() != nullptr)
+        for (const auto* name : *net->device_names()) text(name);
+    } else if (const auto* control = m->payload_as_ControlState()) {
+      text(control->endpoint());
     }
   }
   return sum;

@@ -1,6 +1,7 @@
 // Time and transport in the hands of the test.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct Sent {
   std::vector<std::vector<uint8_t>> batches;
   probe::SendResult answer = probe::SendResult::sent;
   int refused = 0;
+  std::deque<std::vector<uint8_t>> requests;  // of the service
 
   const wire::Batch* batch(size_t i) const { return wire::GetBatch(batches[i].data()); }
   // All payloads of one kind, in order.
@@ -55,6 +57,12 @@ class RecordingTransport final : public probe::Transport {
     }
     sent_->batches.emplace_back(data, data + size);
     return probe::SendResult::sent;
+  }
+  bool receive(std::vector<uint8_t>* out) override {
+    if (sent_->requests.empty()) return false;
+    *out = sent_->requests.front();
+    sent_->requests.pop_front();
+    return true;
   }
 
  private:

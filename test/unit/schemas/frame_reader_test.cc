@@ -50,9 +50,9 @@ TEST_CASE("frames that cannot be read are refused with a reason") {
     CHECK(refusal(frame) == "not a probing frame (or not initialized yet)");
   }
   SECTION("another major version") {
-    id.abi_major = 2;
+    id.abi_major = 1;
     id.abi_minor = 7;
-    CHECK(refusal(frame) == "frame version 2.7, this program reads 1.x");
+    CHECK(refusal(frame) == "frame version 1.7, this program reads 2.x");
   }
   SECTION("no end marker") {
     id.end_marker = 1;
@@ -67,6 +67,10 @@ TEST_CASE("frames that cannot be read are refused with a reason") {
   SECTION("operations outside") {
     id.ops_offset = 0xffffff80u;
     CHECK(refusal(frame).find("operations lie outside") != std::string::npos);
+  }
+  SECTION("point-to-point calls that are not aligned") {
+    id.p2ps_offset += 64;
+    CHECK(refusal(frame).find("point-to-point calls lie outside") != std::string::npos);
   }
   SECTION("proxies with records too short") {
     id.proxies_stride = 0;
@@ -85,12 +89,12 @@ TEST_CASE("a newer minor version with longer records is read by its strides") {
   id.abi_minor = 9;
   id.channel_count = 1;
   id.channels_stride = 2 * sizeof(DeviceChannel);
-  frame.begin(0, 5, 100);
+  frame.begin(0, 5, 50, 100);
   const FrameView view = open(frame);
-  RoundEdge edge;
-  CHECK(view.read_begin(0, 5, &edge) == Found::yes);
-  CHECK(edge.device_ns == 100);
-  CHECK(view.read_begin(1, 5, &edge) == Found::earlier);  // there is no second channel
+  RoundBegin begin;
+  CHECK(view.read_begin(0, 5, &begin) == Found::yes);
+  CHECK(begin.device_ns == 100);
+  CHECK(view.read_begin(1, 5, &begin) == Found::earlier);  // there is no second channel
 }
 
 TEST_CASE("a random header never makes the reader look outside the memory") {
@@ -103,7 +107,7 @@ TEST_CASE("a random header never makes the reader look outside the memory") {
   for (int round = 0; round < 3000; ++round) {
     SyntheticFrame frame(1);
     auto* words = reinterpret_cast<uint32_t*>(&frame.header().identity);
-    const unsigned word = 2 + random() % 8;  // file_bytes .. channels_stride
+    const unsigned word = 2 + random() % 10;  // file_bytes .. p2ps_stride
     words[word] = random() % 3 == 0 ? random() : words[word] + (random() % 64) * 128 - 4096;
     const auto view = FrameView::open(frame.memory(), frame.bytes(), nullptr);
     if (!view) continue;
@@ -111,12 +115,15 @@ TEST_CASE("a random header never makes the reader look outside the memory") {
     OpRecord op;
     ProxyRecord proxy;
     Lane lane;
-    RoundEdge edge;
+    RoundEnd end;
+    P2pRecord p2p;
     for (unsigned i = 0; i < ops_max; ++i) view->read_operation(i, &op);
+    for (unsigned i = 0; i < p2ps_max; ++i) view->read_p2p(i, &p2p);
     for (unsigned i = 0; i < proxies_max; ++i) view->read_proxy(i, &proxy);
     for (unsigned c = 0; c < channels_max + 2; ++c) {
       for (unsigned i = 0; i < lanes_per_direction; ++i) view->read_lane(c, Direction::send, i, &lane);
-      view->read_end(c, random(), &edge);
+      view->read_end(c, random(), &end);
+      view->newest_run(c);
     }
   }
   CHECK(opened > 10);
@@ -136,37 +143,74 @@ TEST_CASE("operations are found by number until they are overwritten") {
   CHECK(view.read_operation(2, &record) == Found::busy);
 }
 
-TEST_CASE("the rows of a kernel count only with its token") {
+TEST_CASE("point-to-point calls are found by number until they are overwritten") {
   SyntheticFrame frame;
   const FrameView view = open(frame);
-  RoundEdge edge;
-  CHECK(view.read_begin(0, 7, &edge) == Found::earlier);
-  frame.begin(0, 7, 1234);
-  CHECK(view.read_begin(0, 7, &edge) == Found::yes);
-  CHECK(edge.device_ns == 1234);
-  CHECK(view.read_end(0, 7, &edge) == Found::earlier);
+  P2pRecord record;
+  for (unsigned i = 0; i < p2ps_max + 1; ++i) frame.enter_p2p(Direction::send, i % 2 == 0 ? 4 : 5, 100 + i);
+  CHECK(view.read_p2p(1, &record) == Found::later);
+  CHECK(view.read_p2p(p2ps_max + 1, &record) == Found::yes);
+  CHECK(record.peer == 4);
+  CHECK(record.pair_seq == p2ps_max / 2 + 1);
+  CHECK(record.bytes == 100 + p2ps_max);
+  CHECK(record.plan == 0);
+  frame.launch_p2p(p2ps_max + 1, 7, 1, 55);
+  CHECK(view.read_p2p(p2ps_max + 1, &record) == Found::yes);
+  CHECK((record.plan == 7 && record.launch_monotonic_ns == 55));
+  CHECK(view.launched_p2p() == p2ps_max + 1);
+  CHECK(view.read_p2p(p2ps_max + 2, &record) == Found::earlier);
+}
+
+TEST_CASE("the rows of a kernel count only with its run") {
+  SyntheticFrame frame;
+  const FrameView view = open(frame);
+  RoundBegin begin;
+  RoundEnd end;
+  RoundCounts counts;
+  RoundReplay replay;
+  CHECK(view.newest_run(0) == 0);
+  CHECK(view.read_begin(0, 7, &begin) == Found::earlier);
+  frame.begin(0, 7, 70, 1234);
+  CHECK(view.newest_run(0) == 7);
+  CHECK(view.read_begin(0, 7, &begin) == Found::yes);
+  CHECK((begin.run == 7 && begin.token == 70 && begin.device_ns == 1234));
+  CHECK(view.read_end(0, 7, &end) == Found::earlier);
+  CHECK(view.read_counts(0, 7, &counts) == Found::earlier);
+  CHECK(view.read_replay(0, 7, &replay) == Found::earlier);
+  frame.count(0, 7, 11, 12);
   frame.end(0, 7, 2234, round_aborted);
-  CHECK(view.read_end(0, 7, &edge) == Found::yes);
-  CHECK(edge.flags == round_aborted);
-  // 64 kernels later the place is used again.
-  frame.begin(0, 7 + rounds_max, 9999);
-  CHECK(view.read_begin(0, 7, &edge) == Found::later);
-  CHECK(view.read_begin(0, 7 + 2 * rounds_max, &edge) == Found::earlier);
+  frame.replay(0, 7, 3);
+  CHECK(view.read_end(0, 7, &end) == Found::yes);
+  CHECK((end.flags == round_aborted && end.device_ns == 2234));
+  CHECK(view.read_counts(0, 7, &counts) == Found::yes);
+  CHECK((counts.send_steps == 11 && counts.recv_steps == 12));
+  CHECK(view.read_replay(0, 7, &replay) == Found::yes);
+  CHECK(replay.index == 3);
 }
 
-TEST_CASE("tokens may wrap") {
+TEST_CASE("a reader that comes late is told which run took the place") {
   SyntheticFrame frame;
   const FrameView view = open(frame);
-  RoundEdge edge;
-  const uint32_t before = 0xffffffc1u, after = before + rounds_max;
-  REQUIRE(after < before);
-  frame.begin(0, after, 5);
-  CHECK(view.read_begin(0, before, &edge) == Found::later);
-  frame.begin(0, before, 5);
-  CHECK(view.read_begin(0, after, &edge) == Found::earlier);
+  frame.begin(0, 7 + rounds_max, 900, 9999);
+  RoundBegin begin;
+  CHECK(view.read_begin(0, 7, &begin) == Found::later);
+  CHECK((begin.run == 7 + rounds_max && begin.token == 900));
+  CHECK(view.read_begin(0, 7 + 2 * rounds_max, &begin) == Found::earlier);
 }
 
-TEST_CASE("a lane belongs to one kernel") {
+TEST_CASE("runs may wrap") {
+  SyntheticFrame frame;
+  const FrameView view = open(frame);
+  RoundBegin begin;
+  const uint32_t before = 0xffffff81u, after = before + rounds_max;
+  REQUIRE(after < before);
+  frame.begin(0, after, 1, 5);
+  CHECK(view.read_begin(0, before, &begin) == Found::later);
+  frame.begin(0, before, 1, 5);
+  CHECK(view.read_begin(0, after, &begin) == Found::earlier);
+}
+
+TEST_CASE("a lane belongs to one run") {
   SyntheticFrame frame;
   const FrameView view = open(frame);
   Lane lane;
@@ -180,18 +224,18 @@ TEST_CASE("a lane belongs to one kernel") {
   CHECK_FALSE(view.read_lane(99, Direction::recv, 0, &lane));
 }
 
-TEST_CASE("SendCount and RecvCount are sums over the kernel's lanes, also over the wrap of the steps") {
+TEST_CASE("counts of a running kernel are sums over its lanes, also over the wrap of the steps") {
   SyntheticFrame frame;
   const FrameView view = open(frame);
   frame.open_lane(1, Direction::send, 9, 0xfffffff0u, 2).current_step = 0x10;
   frame.open_lane(1, Direction::send, 9, 50, 3, 0, 1).current_step = 53;
   frame.open_lane(1, Direction::recv, 9, 7, 1).current_step = 8;
-  frame.open_lane(1, Direction::recv, 8, 7, 1, 1).current_step = 1000;  // left over from the kernel before
-  StepCounts counts = view.read_counts(1, 9);
+  frame.open_lane(1, Direction::recv, 8, 7, 1, 1).current_step = 1000;  // left over from the run before
+  const LaneCounts counts = view.count_lanes(1, 9);
   CHECK(counts.send == 32 + 3);
   CHECK(counts.recv == 1);
   CHECK_FALSE(counts.overwritten);
-  CHECK(view.read_counts(1, 8).overwritten);
+  CHECK(view.count_lanes(1, 8).overwritten);
 }
 
 #if !defined(__SANITIZE_THREAD__)  // which has no notion of a store of 16 bytes that is whole
@@ -199,7 +243,7 @@ TEST_CASE("rows are never torn while a writer stores them whole") {
   SyntheticFrame frame;
   const FrameView view = open(frame);
   struct alignas(16) Row {
-    uint32_t token, flags;
+    uint32_t run, token;
     uint64_t ns;
   };
   typedef uint32_t Vector __attribute__((vector_size(16), may_alias));
@@ -207,18 +251,18 @@ TEST_CASE("rows are never torn while a writer stores them whole") {
   std::atomic<uint32_t> newest{0};
   std::thread writer([&] {
     for (uint32_t n = 1; !stop.load(std::memory_order_relaxed); ++n) {
-      const uint32_t token = 5 + n * rounds_max;
-      *reinterpret_cast<volatile Vector*>(&frame.channel(0).rounds[5]) = Vector{token, ~token, token, token};
-      newest.store(token, std::memory_order_relaxed);
+      const uint32_t run = 5 + n * rounds_max;
+      *reinterpret_cast<volatile Vector*>(&frame.channel(0).rounds[5]) = Vector{run, ~run, run, run};
+      newest.store(run, std::memory_order_relaxed);
     }
   });
   int read = 0;
   for (int i = 0; i < 300000 || read < 1000; ++i) {
-    RoundEdge edge;
-    const uint32_t token = newest.load(std::memory_order_relaxed);
-    if (token == 0 || view.read_begin(0, token, &edge) != Found::yes) continue;
+    RoundBegin begin;
+    const uint32_t run = newest.load(std::memory_order_relaxed);
+    if (run == 0 || view.read_begin(0, run, &begin) != Found::yes) continue;
     ++read;
-    if (edge.flags != ~token || edge.device_ns != (uint64_t{token} << 32 | token)) FAIL("torn row of token " << token);
+    if (begin.token != ~run || begin.device_ns != (uint64_t{run} << 32 | run)) FAIL("torn row of run " << run);
   }
   stop = true;
   writer.join();
@@ -226,8 +270,7 @@ TEST_CASE("rows are never torn while a writer stores them whole") {
 }
 #endif
 
-// ---- waits
-// -------------------------------------------------------------------------------------------------------------
+// ---- waits ---------------------------------------------------------------------------------------------------------
 
 LaneObservation observe(Direction direction, unsigned group, unsigned peer_index, uint32_t current) {
   LaneObservation o;

@@ -26,7 +26,16 @@ TEST_CASE("every value has its own name") {
   check_distinct<Algorithm>(static_cast<int>(Algorithm::copy_engine));
   check_distinct<Protocol>(static_cast<int>(Protocol::simple));
   check_distinct<WaitKind>(static_cast<int>(WaitKind::credit));
-  check_distinct<CommState>(static_cast<int>(CommState::aborted));
+  check_distinct<CommState>(static_cast<int>(CommState::init_failed));
+  check_distinct<InitStage>(static_cast<int>(InitStage::failed));
+  check_distinct<NetKind>(static_cast<int>(NetKind::socket));
+  check_distinct<LogVerbosity>(static_cast<int>(LogVerbosity::trace));
+}
+
+TEST_CASE("metrics are called what their ids are called") {
+  CHECK(std::string(name_of(MetricId::agent_samples)) == "agent_samples");
+  CHECK(std::string(name_of(MetricId::port_congestion_notifications)) == "port_congestion_notifications");
+  CHECK(std::string(name_of(static_cast<MetricId>(60000))) == "?");
 }
 
 TEST_CASE("values of a newer writer have a name too") {

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -23,7 +24,9 @@ class SyntheticFrame {
     id.channel_count = channel_count;
     id.ops_offset = sizeof(abi::FrameHeader);
     id.ops_stride = sizeof(abi::OpRecord);
-    id.proxies_offset = id.ops_offset + abi::ops_max * id.ops_stride;
+    id.p2ps_offset = id.ops_offset + abi::ops_max * id.ops_stride;
+    id.p2ps_stride = sizeof(abi::P2pRecord);
+    id.proxies_offset = id.p2ps_offset + abi::p2ps_max * id.p2ps_stride;
     id.proxies_stride = sizeof(abi::ProxyRecord);
     id.channels_offset = id.proxies_offset + abi::proxies_max * id.proxies_stride;
     id.channels_stride = sizeof(abi::DeviceChannel);
@@ -43,15 +46,23 @@ class SyntheticFrame {
     header().state.state = static_cast<uint32_t>(abi::CommState::ready);
   }
 
+  static constexpr uint8_t signals_all =
+      abi::signal_times | abi::signal_steps | abi::signal_waits | abi::signal_proxy;
+
   void* memory() { return memory_.get(); }
   size_t bytes() const { return bytes_; }
   abi::FrameHeader& header() { return *static_cast<abi::FrameHeader*>(memory_.get()); }
   abi::OpRecord* operations() { return reinterpret_cast<abi::OpRecord*>(at(header().identity.ops_offset)); }
+  abi::P2pRecord* p2ps() { return reinterpret_cast<abi::P2pRecord*>(at(header().identity.p2ps_offset)); }
   abi::ProxyRecord* proxies() { return reinterpret_cast<abi::ProxyRecord*>(at(header().identity.proxies_offset)); }
   abi::DeviceChannel& channel(unsigned c) {
     return *reinterpret_cast<abi::DeviceChannel*>(
         at(header().identity.channels_offset + c * header().identity.channels_stride));
   }
+
+  abi::OpRecord& operation(uint64_t op_seq) { return operations()[op_seq % abi::ops_max]; }
+  abi::P2pRecord& p2p(uint64_t call) { return p2ps()[call % abi::p2ps_max]; }
+  abi::RoundRow& round(unsigned c, uint32_t run) { return channel(c).rounds[run % abi::rounds_max]; }
 
   // ---- user thread
   uint64_t enter(uint64_t count = 1024, uint8_t flags = 0, uint64_t time_ns = 1) {
@@ -70,20 +81,24 @@ class SyntheticFrame {
     header().api.entered_op_seq = op_seq;
     return op_seq;
   }
-  void plan(uint64_t op_seq, uint32_t token, uint64_t channel_mask, abi::Protocol protocol = abi::Protocol::simple) {
-    abi::OpRecord& r = operations()[op_seq % abi::ops_max];
+  // `operations`: collectives that the kernel carries.
+  void plan(uint64_t op_seq, uint32_t token, uint64_t channel_mask, abi::Protocol protocol = abi::Protocol::simple,
+            uint8_t signals = signals_all, uint32_t operations = 1) {
+    abi::OpRecord& r = operation(op_seq);
     r.algorithm = static_cast<uint8_t>(abi::Algorithm::ring);
     r.protocol = static_cast<uint8_t>(protocol);
     r.channel_mask = channel_mask;
     r.channel_count = static_cast<uint16_t>(__builtin_popcountll(channel_mask));
+    r.signals = signals;
+    r.plan_operations = operations;
     r.plan = token;
   }
   void launch(uint64_t op_seq, uint64_t time_ns = 2) {
-    abi::OpRecord& r = operations()[op_seq % abi::ops_max];
+    abi::OpRecord& r = operation(op_seq);
     r.launch_monotonic_ns = time_ns;
     r.flags = static_cast<uint8_t>(r.flags | abi::op_launched);
-    header().api.launched_op_seq = op_seq;
-    header().api.launched_plan = r.plan;
+    if (header().api.launched_op_seq < op_seq) header().api.launched_op_seq = op_seq;
+    if (header().api.launched_plan < r.plan) header().api.launched_plan = r.plan;
   }
   // Entered and launched as kernel `token`.
   uint64_t launch_operation(uint32_t token, uint64_t channel_mask = 3, abi::Protocol protocol = abi::Protocol::simple) {
@@ -92,27 +107,99 @@ class SyntheticFrame {
     launch(op_seq);
     return op_seq;
   }
+  // Entered, planned and recorded into a graph as kernel `token`.
+  uint64_t capture_operation(uint32_t token, uint64_t channel_mask = 3, uint32_t replay_slot = 1) {
+    const uint64_t op_seq = enter(1024, abi::op_captured);
+    plan(op_seq, token, channel_mask);
+    operation(op_seq).replay_slot = replay_slot;
+    ++header().api.captured_plans;
+    launch(op_seq);
+    return op_seq;
+  }
 
-  // ---- GPU
-  void begin(unsigned c, uint32_t token, uint64_t device_ns) {
-    abi::RoundRow& row = channel(c).rounds[token % abi::rounds_max];
+  uint64_t enter_p2p(abi::Direction direction, int peer, uint64_t bytes = 4096, uint8_t flags = 0,
+                     uint64_t time_ns = 1) {
+    const uint64_t call = header().api.entered_p2p + 1;
+    abi::P2pRecord& r = p2p(call);
+    std::memset(&r, 0, sizeof r);
+    r.pair_seq = ++pair_seqs_[direction == abi::Direction::send][peer];
+    r.bytes = bytes;
+    r.enter_monotonic_ns = time_ns;
+    r.peer = peer;
+    r.direction = static_cast<uint8_t>(direction);
+    r.flags = flags;
+    r.commit = call;
+    header().api.entered_p2p = call;
+    return call;
+  }
+  void launch_p2p(uint64_t call, uint32_t token, uint64_t channel_mask = 1, uint64_t time_ns = 2) {
+    abi::P2pRecord& r = p2p(call);
+    r.channel_mask = channel_mask;
+    r.signals = signals_all;
+    r.plan = token;
+    r.launch_monotonic_ns = time_ns;
+    r.flags = static_cast<uint8_t>(r.flags | abi::op_launched);
+    if (header().api.launched_p2p < call) header().api.launched_p2p = call;
+    if (header().api.launched_plan < token) header().api.launched_plan = token;
+  }
+
+  // ---- GPU: the rows of one run
+  void begin(unsigned c, uint32_t run, uint32_t token, uint64_t device_ns) {
+    abi::RoundRow& row = round(c, run);
+    row.begin_run = run;
     row.begin_token = token;
-    row.begin_flags = 0;
     row.begin_device_ns = device_ns;
   }
-  void end(unsigned c, uint32_t token, uint64_t device_ns, uint32_t flags = 0) {
-    abi::RoundRow& row = channel(c).rounds[token % abi::rounds_max];
-    row.end_token = token;
+  void end(unsigned c, uint32_t run, uint64_t device_ns, uint32_t flags = 0) {
+    abi::RoundRow& row = round(c, run);
+    row.end_run = run;
     row.end_flags = flags;
     row.end_device_ns = device_ns;
   }
+  void count(unsigned c, uint32_t run, uint32_t send_steps, uint32_t recv_steps) {
+    abi::RoundRow& row = round(c, run);
+    row.counts_run = run;
+    row.send_steps = send_steps;
+    row.recv_steps = recv_steps;
+  }
+  void replay(unsigned c, uint32_t run, uint32_t index) {
+    abi::RoundRow& row = round(c, run);
+    row.replay_run = run;
+    row.replay_index = index;
+  }
+
+  // ---- GPU: whole kernels, whose runs are counted per channel as the GPU does
+  uint32_t run_of(unsigned c) const { return runs_[c]; }
+  void begin_kernel(uint64_t channel_mask, uint32_t token, uint64_t device_ns, uint32_t replay_index = 0) {
+    bool lowest = true;
+    for (unsigned c = 0; c < abi::channels_max; ++c) {
+      if ((channel_mask >> c & 1) == 0) continue;
+      begin(c, ++runs_[c], token, device_ns);
+      if (lowest && replay_index != 0) replay(c, runs_[c], replay_index);
+      lowest = false;
+    }
+  }
+  void end_kernel(uint64_t channel_mask, uint64_t device_ns, uint32_t send_steps = 0, uint32_t recv_steps = 0,
+                  uint32_t flags = 0) {
+    for (unsigned c = 0; c < abi::channels_max; ++c) {
+      if ((channel_mask >> c & 1) == 0) continue;
+      count(c, runs_[c], send_steps, recv_steps);
+      end(c, runs_[c], device_ns, flags);
+    }
+  }
+  void run_kernel(uint64_t channel_mask, uint32_t token, uint64_t begin_ns, uint64_t end_ns, uint32_t send_steps = 0,
+                  uint32_t recv_steps = 0, uint32_t replay_index = 0) {
+    begin_kernel(channel_mask, token, begin_ns, replay_index);
+    end_kernel(channel_mask, end_ns, send_steps, recv_steps);
+  }
+
   abi::Lane& lane(unsigned c, abi::Direction d, unsigned group = 0, unsigned peer_index = 0) {
     return channel(c).lanes[static_cast<unsigned>(d)][abi::lane_index(group, peer_index)];
   }
-  abi::Lane& open_lane(unsigned c, abi::Direction d, uint32_t token, uint32_t step, uint32_t peer, unsigned group = 0,
+  abi::Lane& open_lane(unsigned c, abi::Direction d, uint32_t run, uint32_t step, uint32_t peer, unsigned group = 0,
                        unsigned peer_index = 0, uint32_t first_warp = 0, uint32_t warps = 4) {
     abi::Lane& l = lane(c, d, group, peer_index);
-    l.token = token;
+    l.run = run;
     l.current_step = l.base_step = step;
     l.peer_and_warps = abi::pack_peer_and_warps(peer, first_warp, warps);
     return l;
@@ -144,6 +231,8 @@ class SyntheticFrame {
 
   size_t bytes_;
   std::unique_ptr<void, decltype(&std::free)> memory_;
+  uint32_t runs_[abi::channels_max] = {};
+  std::map<int, uint64_t> pair_seqs_[2];
 };
 
 }  // namespace ccld::test

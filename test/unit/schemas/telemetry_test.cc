@@ -11,6 +11,8 @@ TEST_CASE("the structs of the wire keep their sizes") {
   CHECK(sizeof(LaneState) == 44);
   CHECK(sizeof(ProxyState) == 80);
   CHECK(sizeof(ChannelState) == 24);
+  CHECK(sizeof(P2pInFlight) == 56);
+  CHECK(sizeof(NetProgress) == 80);
 }
 
 TEST_CASE("a buffer of another kind is refused by its identifier") {

@@ -41,7 +41,7 @@ TEST_CASE("A batch with one of every payload is decoded field by field") {
   CHECK(batch->process == ProcessId{"node-a", "boot-1", 4711, 99});
   CHECK(batch->batch_seq == 1);
   CHECK(batch->nccl_version == 22907);
-  REQUIRE(batch->payloads.size() == 5);
+  REQUIRE(batch->payloads.size() == full_batch_payloads);
 
   const auto& up = std::get<CommUp>(batch->payloads[0]);
   CHECK(up.comm == CommUid(0xabc));
@@ -59,6 +59,7 @@ TEST_CASE("A batch with one of every payload is decoded field by field") {
   CHECK(up.connections[0].direction == abi::Direction::send);
   CHECK(up.connections[0].net_name == "mlx5_0");
   CHECK(up.mode == 7);
+  CHECK(up.parent == CommUid(0xdad));
 
   const auto& rounds = std::get<Rounds>(batch->payloads[1]);
   REQUIRE(rounds.rounds.size() == 2);
@@ -77,6 +78,8 @@ TEST_CASE("A batch with one of every payload is decoded field by field") {
   CHECK(round.recv_changes == 5);
   CHECK(round.samples == 7);
   CHECK(round.flags == round_counts_valid);
+  CHECK(round.replay == 0);
+  CHECK(round.signals == signals_default);
   REQUIRE(rounds.links.size() == 1);
   CHECK(rounds.links[0].wire_mean_realtime_ns == 13);
   CHECK(rounds.links[0].group == 2);
@@ -89,6 +92,8 @@ TEST_CASE("A batch with one of every payload is decoded field by field") {
   REQUIRE(flight.operations.size() == 1);
   CHECK(flight.operations[0].op == OpSeq(3));
   CHECK(flight.operations[0].begun);
+  CHECK(flight.operations[0].replay == 0);
+  CHECK(flight.operations[0].signals == 15);
   REQUIRE(flight.operations[0].channels.size() == 1);
   CHECK(flight.operations[0].channels[0].polling_age_ms == age_never);
   REQUIRE(flight.lanes.size() == 1);
@@ -107,6 +112,126 @@ TEST_CASE("A batch with one of every payload is decoded field by field") {
   const auto& down = std::get<CommDown>(batch->payloads[4]);
   CHECK(down.state == abi::CommState::destroyed);
   CHECK(down.last_entered == OpSeq(9));
+
+  REQUIRE(flight.p2p.size() == 1);
+  CHECK(flight.p2p[0].call == 9);
+  CHECK(flight.p2p[0].pair_seq == 4);
+  CHECK(flight.p2p[0].peer == Rank(1));
+  CHECK(flight.p2p[0].direction == abi::Direction::send);
+  CHECK(flight.p2p[0].launched);
+  CHECK(flight.p2p_total == 1);
+  CHECK(flight.entered_p2p == 10);
+  CHECK(flight.launched_p2p == 9);
+  CHECK(flight.kernel_plan == 3);
+  CHECK_FALSE(flight.stopped);
+
+  const auto& init = std::get<CommInit>(batch->payloads[5]);
+  CHECK(init.comm_hash == 77);
+  CHECK(init.rank_count == 4);
+  CHECK(init.stage == abi::InitStage::bootstrapped);
+  CHECK(init.stage_age_ms == 1500);
+  CHECK(init.number == 3);
+
+  const auto& p2p = std::get<P2pRounds>(batch->payloads[6]);
+  REQUIRE(p2p.rounds.size() == 2);
+  CHECK(p2p.rounds[1].direction == abi::Direction::recv);
+  CHECK(p2p.rounds[1].bytes == 64);
+  CHECK(p2p.rounds[1].plan == 5);
+  CHECK(p2p.rounds[1].flags == round_shared_kernel);
+
+  const auto& metrics = std::get<Metrics>(batch->payloads[7]);
+  REQUIRE(metrics.metrics.size() == 2);
+  CHECK(metrics.metrics[1].id == abi::MetricId::gpu_xid_last);
+  CHECK(metrics.metrics[1].instance == "0000:10:00.0");
+  CHECK(metrics.metrics[1].value == 79);
+
+  const auto& net = std::get<NetQueues>(batch->payloads[8]);
+  REQUIRE(net.queues.size() == 1);
+  CHECK(net.queues[0].device_name == "mlx5_0");
+  CHECK(net.queues[0].in_flight == 3);
+  CHECK(net.queues[0].number == 99);
+  CHECK(net.queues[0].complete_age_ms == age_never);
+
+  const auto& control = std::get<ControlState>(batch->payloads[9]);
+  CHECK(control.sequence == 17);
+  CHECK(control.running);
+  CHECK(control.period_us == 2000);
+  CHECK(control.endpoint == "tcp://127.0.0.1:1");
+}
+
+TEST_CASE("Rounds say which replay they are and what was measured of them") {
+  WireRounds rounds;
+  rounds.op_seq = {7, 5};  // graphs are replayed in any order
+  rounds.replay = {3, 4};
+  rounds.signals = {abi::signal_times, abi::signal_steps};
+  WireBatch b;
+  add_rounds(b, rounds);
+  const auto batch = decode(b.finish());
+  REQUIRE(batch.ok());
+  const auto& decoded = std::get<Rounds>(batch->payloads[0]).rounds;
+  CHECK(decoded[0].key() == RoundKey{OpSeq(7), 3});
+  CHECK(decoded[0].has_device_times());
+  CHECK_FALSE(decoded[0].has_counts());
+  CHECK_FALSE(decoded[1].has_device_times());
+  CHECK(decoded[1].has_counts());
+  require_rounds_refused([](WireRounds& r) { r.replay = {1}; }, "Rounds.replay");
+  require_rounds_refused([](WireRounds& r) { r.signals = {1, 1, 1}; }, "Rounds.signals");
+}
+
+TEST_CASE("Columns and values of Send and Recv rounds are checked as strictly") {
+  const auto refused = [](auto change, const std::string& field) {
+    WireP2pRounds rounds;
+    change(rounds);
+    WireBatch b;
+    add_p2p_rounds(b, rounds);
+    require_refused(b.finish(), field);
+  };
+  refused([](WireP2pRounds& r) { r.direction.pop_back(); }, "P2pRounds.direction");
+  refused([](WireP2pRounds& r) { r.pair_seq.pop_back(); }, "P2pRounds.pair_seq");
+  refused([](WireP2pRounds& r) { r.bytes.pop_back(); }, "P2pRounds.bytes");
+  refused([](WireP2pRounds& r) { r.enter.pop_back(); }, "P2pRounds.enter_monotonic_ns");
+  refused([](WireP2pRounds& r) { r.launch.pop_back(); }, "P2pRounds.launch_monotonic_ns");
+  refused([](WireP2pRounds& r) { r.begin.pop_back(); }, "P2pRounds.begin_device_ns");
+  refused([](WireP2pRounds& r) { r.end.pop_back(); }, "P2pRounds.end_device_ns");
+  refused([](WireP2pRounds& r) { r.flags.pop_back(); }, "P2pRounds.flags");
+  refused([](WireP2pRounds& r) { r.replay.pop_back(); }, "P2pRounds.replay");
+  refused([](WireP2pRounds& r) { r.plan.pop_back(); }, "P2pRounds.plan");
+  refused([](WireP2pRounds& r) { r.peer[1] = -1; }, "P2pRounds.peer");
+  refused([](WireP2pRounds& r) { r.direction[0] = 2; }, "P2pRounds.direction");
+  refused([](WireP2pRounds& r) { r.pair_seq[0] = 0; }, "P2pRounds.pair_seq");
+  refused([](WireP2pRounds& r) { r.end[0] = UINT64_MAX; }, "P2pRounds.end_device_ns");
+  refused([](WireP2pRounds& r) { r.comm_uid = 0; }, "P2pRounds.comm_uid");
+  refused([](WireP2pRounds& r) { r.rank = -1; }, "P2pRounds.rank");
+}
+
+TEST_CASE("What is said of a making, of metrics, queues and requests is checked") {
+  const auto refused = [](auto add, const std::string& field) {
+    WireBatch b;
+    add(b);
+    require_refused(b.finish(), field);
+  };
+  refused([](WireBatch& b) { add_comm_init(b, {.rank = 4}); }, "CommInit.rank");
+  refused([](WireBatch& b) { add_comm_init(b, {.rank_count = 0}); }, "CommInit.rank_count");
+  refused([](WireBatch& b) { add_comm_init(b, {.stage = 6}); }, "CommInit.stage");
+  refused([](WireBatch& b) { add_comm_init(b, {.cuda_device = -2}); }, "CommInit.cuda_device");
+  refused([](WireBatch& b) { add_metrics(b, {{0, "", 1}}); }, "Metric.id");
+  refused([](WireBatch& b) { add_metrics(b, {{1, std::string(text_bytes_max + 1, 'x'), 1}}); }, "Metric.instance");
+  refused([](WireBatch& b) { add_metrics(b, std::vector<WireMetric>(metrics_per_message_max + 1, WireMetric{1, "", 1})); },
+          "Metrics.metrics");
+  refused([](WireBatch& b) { add_net_queues(b, -2); }, "NetProgress.device");
+  refused([](WireBatch& b) { add_net_queues(b, 0, 2); }, "NetProgress.kind");
+  refused([](WireBatch& b) { add_control_state(b, {.log = 3}); }, "ControlState.log");
+  refused([](WireBatch& b) { add_control_state(b, {.budget_ppm = 1'000'001}); }, "ControlState.budget_ppm");
+}
+
+TEST_CASE("A metric of a newer probe keeps its number, a device without a name has none") {
+  WireBatch b;
+  add_metrics(b, {{60000, "", -5}});
+  add_net_queues(b, 5);
+  const auto batch = decode(b.finish());
+  REQUIRE(batch.ok());
+  CHECK(static_cast<int>(std::get<Metrics>(batch->payloads[0]).metrics[0].id) == 60000);
+  CHECK(std::get<NetQueues>(batch->payloads[1]).queues[0].device_name.empty());
 }
 
 TEST_CASE("A batch without messages is accepted") {
@@ -123,7 +248,7 @@ TEST_CASE("Every truncation of a batch is refused") {
     const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
     const auto batch = decode(cut);
     // The last bytes may be padding or the tail of an unused part; what is accepted must at least be whole.
-    if (batch.ok()) CHECK(batch->payloads.size() == 5);
+    if (batch.ok()) CHECK(batch->payloads.size() == full_batch_payloads);
     else CHECK_FALSE(batch.status().message().empty());
     if (length < whole.size() / 2) CHECK_FALSE(batch.ok());
   }
@@ -165,10 +290,10 @@ TEST_CASE("Bytes that are not a batch are refused for their identifier") {
 
 TEST_CASE("A batch of another schema version is refused and both versions are named") {
   WireBatch b;
-  const auto batch = decode(b.finish({.schema_version = 2}));
+  const auto batch = decode(b.finish({.schema_version = 1}));
   REQUIRE_FALSE(batch.ok());
   CHECK(reject_reason(batch.status()) == RejectReason::version);
-  CHECK(std::string(batch.status().message()) == "Batch.schema_version is 2, this service reads 1");
+  CHECK(std::string(batch.status().message()) == "Batch.schema_version is 1, this service reads 2");
 }
 
 TEST_CASE("Columns of unequal length are refused, whichever is short") {
@@ -242,11 +367,15 @@ TEST_CASE("Values that select behaviour must be known") {
   refused({.lanes = {wire::LaneState(3, 10, 8, 11, 10, 1, 0, 0, 0, 0, 0, 8, 0, 1, 1, 0)}}, "LaneState.group");
   refused({.lanes = {wire::LaneState(3, 10, 8, 11, 10, -2, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0)}}, "LaneState.peer");
   refused({.proxies = {wire::ProxyState(1, 2, 3, 4, 5, 6, 7, 1, -2, 2, 3, 1, 1, 0)}}, "ProxyState.net_device");
-  refused({.state = 6}, "InFlight.state");
+  refused({.state = 8}, "InFlight.state");
+  refused({.p2p = {wire::P2pInFlight(9, 4, 1, -1, 0, 0, 0, 0, 1, 1, 1, 0, 7, 0, 0)}}, "P2pInFlight.peer");
+  refused({.p2p = {wire::P2pInFlight(9, 4, 1, 1, 0, 0, 0, 0, 2, 1, 1, 0, 7, 0, 0)}}, "P2pInFlight.direction");
+  refused({.p2p = {wire::P2pInFlight(9, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 7, 0, 0)}}, "P2pInFlight.pair_seq");
+  refused({.p2p = std::vector<wire::P2pInFlight>(p2p_in_flight_max + 1)}, "InFlight.p2p");
   refused({.operations = 17}, "InFlight.operations");
   refused({.lanes = std::vector<wire::LaneState>(lanes_max + 1)}, "InFlight.lanes");
   WireBatch b;
-  add_comm_down(b, 0, 6);
+  add_comm_down(b, 0, 8);
   require_refused(b.finish(), "CommDown.state");
 }
 
@@ -272,6 +401,12 @@ TEST_CASE("A payload of a newer probe is skipped and counted") {
   REQUIRE(batch.ok());
   CHECK(batch->payloads.size() == 1);
   CHECK(notes.unknown_payloads == 1);
+}
+
+TEST_CASE("A message that names a payload and does not have it is refused") {
+  WireBatch b;
+  b.add(wire::Payload::Rounds, flatbuffers::Offset<wire::Rounds>());
+  require_refused(b.finish(), "Message.payload");
 }
 
 TEST_CASE("Text is bounded and printable") {

@@ -26,7 +26,7 @@ TEST_CASE("Accepted batches are counted with bytes, payloads and lag") {
   REQUIRE(accept(ingest, bytes).has_value());
   CHECK(ingest.counters().batches == 1);
   CHECK(ingest.counters().bytes == bytes.size());
-  CHECK(ingest.counters().payloads == 5);
+  CHECK(ingest.counters().payloads == full_batch_payloads);
   CHECK(ingest.counters().lag_ns == 5 * ns_per_ms);
   CHECK(ingest.counters().rejected_total() == 0);
 }

@@ -139,4 +139,77 @@ TEST_CASE("Metrics count batches, refusals by reason, and incidents by class and
   }
 }
 
+TEST_CASE("A communicator in the making shows its stages, who is missing, and why it failed") {
+  Snapshot s = snapshot();
+  InitStatus init;
+  init.job = "demo";
+  init.comm_hash = 0xfeed;
+  init.rank_count = 5;
+  init.age_ns = 3 * ns_per_s;
+  init.failed = true;
+  init.ranks = {{Rank(0), "node-a", 1, abi::InitStage::bootstrapped, 0, 0}, {Rank(1), "node-a", 2, abi::InitStage::failed, 0, 6}};
+  init.never_heard_count = 3;
+  init.never_heard = {Rank(2), Rank(3), Rank(4)};
+  s.status.inits = {init};
+  const Json status = status_json(s, false);
+  CHECK(status["making"][0]["ranks"][0]["stage"] == "bootstrapped");
+  CHECK(status["making"][0]["ranks"][0]["result"].is_null());
+  CHECK(status["making"][0]["ranks"][1]["result"] == 6);
+  const std::string text = status_text(status, false);
+  CHECK(contains(text, "communicator in the making, hash 000000000000feed, 5 ranks, job demo, FAILED, begun 3.0 s ago"));
+  CHECK(contains(text, "  failed with ncclResult_t 6: ranks 1\n"));
+  CHECK(contains(text, "  never heard of: 3 ranks: 2-4\n"));
+  CHECK(contains(prometheus_text(s), "\nccld_communicators_in_the_making 1\n"));
+}
+
+TEST_CASE("Calls in flight, replays, stopped probes and stuck queues show where people look") {
+  Snapshot s = snapshot();
+  CommStatus& comm = s.status.communicators[0];
+  comm.in_flight = false;
+  comm.p2p_in_flight = 2;
+  comm.p2p_age_ns = 5 * ns_per_s;
+  comm.ranks[0].replay = {OpSeq(7), 3};
+  comm.ranks[1].watched = false;
+  s.status.processes[1].probe_stopped = true;
+  s.status.processes[1].control = ControlState{17, abi::control_endpoint, false, 500, 2, 3000, 1000, "tcp://x"};
+  NetQueue queue;
+  queue.in_flight = 4;
+  queue.post_age_ms = queue.complete_age_ms = 9000;
+  s.status.processes[0].net_queues = {queue};
+  const Json status = status_json(s, true);
+  CHECK(status["communicators"][0]["ranks"][0]["replay"]["replay"] == 3);
+  CHECK(status["processes"][1]["control"]["refused"] == Json::parse(R"(["endpoint"])"));
+  CHECK(status["processes"][0]["net_queues"][0]["stuck"] == true);
+  const std::string text = status_text(status, true);
+  CHECK(contains(text, "2 Sends and Recvs, the oldest for 5.0 s"));
+  CHECK(contains(text, "in replay 3 of operation 7"));
+  CHECK(contains(text, "probe stopped"));
+  CHECK(contains(text, "1 probe was stopped by an operator"));
+  CHECK(contains(text, "network: 1 queue with 4 requests in flight, 1 of them without a completion for long"));
+  CHECK(contains(text, "TUNED PROCESS"));
+  CHECK(tune_json(s, 17)["answered"] == 1);
+  CHECK(tune_json(s, 17)["refused"][0]["fields"][0] == "endpoint");
+  CHECK(tune_json(s, 18)["answered"] == 0);
+}
+
+TEST_CASE("Metrics of probes are exported by name with their process, bounded, and clash with nothing") {
+  Snapshot s = snapshot();
+  const Metrics metrics{{{abi::MetricId::agent_samples, "", 42},
+                         {abi::MetricId::gpu_xid_last, "", 1},  // with and without an instance
+                         {abi::MetricId::gpu_xid_last, "0000:10:00.0", 79}}};
+  s.status.processes[0].metrics = std::make_shared<const MetricTable>(merged(nullptr, metrics, 1));
+  const std::string text = prometheus_text(s);
+  CHECK(contains(text, "\nccld_probe_agent_samples_total{host=\"node-a\",pid=\"4711\",job=\"demo\",instance=\"\"} 42\n"));
+  CHECK(contains(text, "instance=\"0000:10:00.0\"} 79\n"));
+  CHECK(contains(text, "# TYPE ccld_probe_gpu_xid_last gauge\n"));
+  CHECK(status_json(s, true)["processes"][0]["metrics"]["gpu_xid_last"] == 1);
+  std::vector<Metric> many;
+  for (int i = 0; i < 1000; ++i) many.push_back({abi::MetricId::port_state, "port" + std::to_string(i), 4});
+  const auto table = std::make_shared<const MetricTable>(merged(nullptr, {many}, 1));
+  ProcessStatus process = s.status.processes[0];
+  process.metrics = table;
+  s.status.processes.assign(60, process);
+  CHECK(contains(prometheus_text(s), "\nccld_probe_processes_left_out 10\n"));
+}
+
 }  // namespace ccld::decision

@@ -18,7 +18,7 @@ struct WireProcess {
   uint32_t pid = 4711;
   uint64_t pid_start_ticks = 99;
   uint64_t batch_seq = 1;
-  uint16_t schema_version = 1;
+  uint16_t schema_version = 2;
   int64_t sent_realtime_ns = 1'700'000'000'000'000'000;
 };
 
@@ -54,6 +54,7 @@ struct WireCommUp {
   int32_t node = 0, node_count = 1, local_rank = 0, cuda_device = 0;
   int32_t ring_next = 1;
   std::string name = "tp0", host = "node-a";
+  uint64_t parent_uid = 0xdad;
 };
 
 inline void add_comm_up(WireBatch& b, const WireCommUp& c = {}) {
@@ -68,7 +69,7 @@ inline void add_comm_up(WireBatch& b, const WireCommUp& c = {}) {
       wire::CreateNetConnection(fbb, 1, 1, 1, 0, fbb.CreateString("mlx5_0"))};
   b.add(wire::Payload::CommUp,
         wire::CreateCommUp(fbb, c.comm_uid, 77, 1, name, c.rank, c.rank_count, c.node, c.node_count, c.local_rank, c.cuda_device, bus,
-                           host, fbb.CreateVector(channels), fbb.CreateVector(connections), 7));
+                           host, fbb.CreateVector(channels), fbb.CreateVector(connections), 7, c.parent_uid));
 }
 
 struct WireRounds {
@@ -81,6 +82,8 @@ struct WireRounds {
   std::vector<uint32_t> send = {8, 8}, recv = {8, 8}, send_changes = {2, 3}, recv_changes = {4, 5}, samples = {6, 7};
   std::vector<uint8_t> flags = {1, 1};
   std::vector<wire::LinkStages> links;
+  std::vector<uint32_t> replay;   // empty: absent
+  std::vector<uint8_t> signals;  // likewise
 };
 
 inline void add_rounds(WireBatch& b, const WireRounds& r = {}) {
@@ -90,7 +93,9 @@ inline void add_rounds(WireBatch& b, const WireRounds& r = {}) {
                            fbb.CreateVector(r.signature_index), fbb.CreateVector(r.enter), fbb.CreateVector(r.launch),
                            fbb.CreateVector(r.begin), fbb.CreateVector(r.end), fbb.CreateVector(r.send), fbb.CreateVector(r.recv),
                            fbb.CreateVector(r.send_changes), fbb.CreateVector(r.recv_changes), fbb.CreateVector(r.samples),
-                           fbb.CreateVector(r.flags), fbb.CreateVectorOfStructs(r.links)));
+                           fbb.CreateVector(r.flags), fbb.CreateVectorOfStructs(r.links),
+                           r.replay.empty() ? flatbuffers::Offset<flatbuffers::Vector<uint32_t>>() : fbb.CreateVector(r.replay),
+                           r.signals.empty() ? flatbuffers::Offset<flatbuffers::Vector<uint8_t>>() : fbb.CreateVector(r.signals)));
 }
 
 struct WireInFlight {
@@ -103,6 +108,8 @@ struct WireInFlight {
   wire::OpSignature signature = wire_signature();
   size_t operations = 1;
   uint32_t state = 2;
+  std::vector<wire::P2pInFlight> p2p = {wire::P2pInFlight(9, 4, 4096, 1, 11, 270, 265, 0, 1, 1, 1, 8, 7, 0, 0)};
+  bool stopped = false;
 };
 
 inline void add_in_flight(WireBatch& b, const WireInFlight& f = {}) {
@@ -110,12 +117,13 @@ inline void add_in_flight(WireBatch& b, const WireInFlight& f = {}) {
   std::vector<flatbuffers::Offset<wire::InFlightOp>> operations;
   for (size_t i = 0; i < f.operations; ++i) {
     const std::vector<wire::ChannelState> channels = {wire::ChannelState(3, 1, 1, 0, 240, 0xffffffffu, 4, 5)};
-    operations.push_back(wire::CreateInFlightOp(fbb, f.completed + 1 + i, &f.signature, 3, 260, 255, true, true, fbb.CreateVectorOfStructs(channels)));
+    operations.push_back(wire::CreateInFlightOp(fbb, f.completed + 1 + i, &f.signature, 3, 260, 255, true, true, fbb.CreateVectorOfStructs(channels), 0, 15));
   }
   b.add(wire::Payload::InFlight,
         wire::CreateInFlight(fbb, f.comm_uid, f.rank, 5000, f.entered, f.launched, f.completed, f.moved_age_ms, 42,
                              fbb.CreateVector(operations), static_cast<uint32_t>(f.operations), fbb.CreateVectorOfStructs(f.lanes),
-                             fbb.CreateVectorOfStructs(f.proxies), 12, true, f.state));
+                             fbb.CreateVectorOfStructs(f.proxies), 12, true, f.state, fbb.CreateVectorOfStructs(f.p2p),
+                             static_cast<uint32_t>(f.p2p.size()), 10, 9, 3, 0, f.stopped));
 }
 
 inline void add_comm_down(WireBatch& b, int32_t rank = 0, uint32_t state = 4) {
@@ -128,7 +136,70 @@ inline void add_agent_health(WireBatch& b) {
   b.add(wire::Payload::AgentHealth, wire::CreateAgentHealth(b.fbb, 1, 2, 3, 4, 5, 6, 7, 8, 9, b.fbb.CreateVector(siblings)));
 }
 
+struct WireCommInit {
+  uint64_t comm_hash = 77;
+  int32_t rank = 0, rank_count = 4;
+  uint8_t stage = 2;
+  int32_t result = 0, cuda_device = 0;
+};
+
+inline void add_comm_init(WireBatch& b, const WireCommInit& c = {}) {
+  b.add(wire::Payload::CommInit,
+        wire::CreateCommInit(b.fbb, c.comm_hash, c.rank, c.rank_count, c.stage, 1500, 2500, c.result, c.cuda_device, 3));
+}
+
+struct WireP2pRounds {
+  uint64_t comm_uid = 0xabc;
+  int32_t rank = 0;
+  std::vector<int32_t> peer = {1, 1};
+  std::vector<uint8_t> direction = {1, 0};
+  std::vector<uint64_t> pair_seq = {1, 1}, bytes = {4096, 64}, enter = {100, 101}, launch = {110, 111}, begin = {1000, 1000},
+                        end = {2000, 2000};
+  std::vector<uint8_t> flags = {16, 16};
+  std::vector<uint32_t> replay = {0, 0}, plan = {5, 5};
+};
+
+inline void add_p2p_rounds(WireBatch& b, const WireP2pRounds& r = {}) {
+  auto& fbb = b.fbb;
+  b.add(wire::Payload::P2pRounds,
+        wire::CreateP2pRounds(fbb, r.comm_uid, r.rank, fbb.CreateVector(r.peer), fbb.CreateVector(r.direction), fbb.CreateVector(r.pair_seq),
+                              fbb.CreateVector(r.bytes), fbb.CreateVector(r.enter), fbb.CreateVector(r.launch), fbb.CreateVector(r.begin),
+                              fbb.CreateVector(r.end), fbb.CreateVector(r.flags), fbb.CreateVector(r.replay), fbb.CreateVector(r.plan)));
+}
+
+struct WireMetric {
+  uint16_t id;
+  std::string instance;
+  int64_t value;
+};
+
+inline void add_metrics(WireBatch& b, const std::vector<WireMetric>& metrics = {{1, "", 42}, {207, "0000:10:00.0", 79}}) {
+  std::vector<flatbuffers::Offset<wire::Metric>> values;
+  for (const WireMetric& m : metrics) values.push_back(wire::CreateMetric(b.fbb, m.id, b.fbb.CreateString(m.instance), m.value));
+  b.add(wire::Payload::Metrics, wire::CreateMetrics(b.fbb, b.fbb.CreateVector(values)));
+}
+
+inline void add_net_queues(WireBatch& b, int32_t device = 0, uint32_t kind = 0) {
+  const std::vector<wire::NetProgress> queues = {wire::NetProgress(7, 3, 10, 7, 65536, 1, 2, device, 99, 1000, 5000, 0xffffffffu, kind)};
+  const std::vector<flatbuffers::Offset<flatbuffers::String>> names = {b.fbb.CreateString("mlx5_0")};
+  b.add(wire::Payload::NetQueues, wire::CreateNetQueues(b.fbb, b.fbb.CreateVectorOfStructs(queues), b.fbb.CreateVector(names)));
+}
+
+struct WireControlState {
+  uint64_t sequence = 17;
+  uint32_t refused_fields = 0;
+  bool running = true;
+  uint32_t sample_us = 1000, log = 0, budget_ppm = 3000, period_us = 2000;
+};
+
+inline void add_control_state(WireBatch& b, const WireControlState& c = {}) {
+  b.add(wire::Payload::ControlState,
+        wire::CreateControlState(b.fbb, c.sequence, c.refused_fields, c.running, c.sample_us, c.log, c.budget_ppm, c.period_us,
+                                 b.fbb.CreateString("tcp://127.0.0.1:1")));
+}
+
 // One of everything.
+constexpr size_t full_batch_payloads = 10;
 inline Bytes full_batch(const WireProcess& p = {}) {
   WireBatch b;
   add_comm_up(b);
@@ -138,6 +209,11 @@ inline Bytes full_batch(const WireProcess& p = {}) {
   add_in_flight(b);
   add_agent_health(b);
   add_comm_down(b);
+  add_comm_init(b);
+  add_p2p_rounds(b);
+  add_metrics(b);
+  add_net_queues(b);
+  add_control_state(b);
   return b.finish(p);
 }
 

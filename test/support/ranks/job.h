@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-namespace ccld::cpu_device_matrix {
+namespace ccld::ranks {
 
 struct JobSpec {
   std::string name;   // for messages
-  std::string suite;  // what each rank runs, see suites.h
+  std::string suite;  // what each rank runs
   int ranks = 4;
   std::vector<std::pair<std::string, std::string>> environment;
   std::string control_rank_file;  // control file of rank 1; empty: none
@@ -37,4 +37,4 @@ bool run_job(const JobSpec& spec);
 void send_id(const RankIdentity&, const void* id, size_t bytes);
 bool receive_id(const RankIdentity&, void* id, size_t bytes);
 
-}  // namespace ccld::cpu_device_matrix
+}  // namespace ccld::ranks

@@ -1,4 +1,4 @@
-#include "test/integration/cpu_device/job.h"
+#include "test/support/ranks/job.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include <fstream>
 #include <set>
 
-namespace ccld::cpu_device_matrix {
+namespace ccld::ranks {
 namespace {
 
 constexpr size_t id_bytes_max = 256;
@@ -95,7 +95,7 @@ Rank start_rank(const JobSpec& spec, int rank) {
     }
     const std::string rank_text = std::to_string(rank), ranks_text = std::to_string(spec.ranks),
                       pipe_text = std::to_string(theirs);
-    execl("/proc/self/exe", "cpu_device_matrix", "--rank", spec.suite.c_str(), rank_text.c_str(), ranks_text.c_str(),
+    execl("/proc/self/exe", "rank", "--rank", spec.suite.c_str(), rank_text.c_str(), ranks_text.c_str(),
           pipe_text.c_str(), nullptr);
     _exit(98);
   }
@@ -205,4 +205,4 @@ bool receive_id(const RankIdentity& identity, void* id, size_t bytes) {
   return length == static_cast<ssize_t>(bytes);
 }
 
-}  // namespace ccld::cpu_device_matrix
+}  // namespace ccld::ranks

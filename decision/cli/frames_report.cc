@@ -1,0 +1,441 @@
+#include "decision/cli/frames_report.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "schemas/abi/names.h"
+
+namespace ccld::decision::frames {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t p2p_shown_max = 16;
+
+std::string first_line(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+uint64_t monotonic_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
+std::optional<double> age_s(ProcessState process, uint64_t since_ns) {
+  const uint64_t now_ns = monotonic_ns();
+  if (process == ProcessState::other_machine || since_ns == 0 || since_ns > now_ns) return std::nullopt;
+  return static_cast<double>(now_ns - since_ns) / 1e9;
+}
+
+ProcessState process_state(const Machine& machine, const std::string& boot_id, uint32_t pid, uint64_t pid_start_ticks,
+                           bool agent_alive) {
+  if (boot_id != machine.boot_id) return ProcessState::other_machine;
+  // A process of another pid namespace is not to be seen in /proc, but its agent writes.
+  const ProcessState unseen = agent_alive ? ProcessState::running : ProcessState::gone;
+  const std::string stat = first_line(fs::path(machine.proc_dir) / std::to_string(pid) / "stat");
+  const size_t name_end = stat.rfind(") ");
+  if (name_end == std::string::npos) return unseen;
+  char state = '?';
+  unsigned long long start_ticks = 0;
+  if (std::sscanf(stat.c_str() + name_end + 2,
+                  "%c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
+                  &start_ticks) != 2)
+    return unseen;
+  if (start_ticks != pid_start_ticks) return unseen;
+  if (state == 'T' || state == 't') return ProcessState::stopped;
+  return state == 'Z' || state == 'X' ? ProcessState::gone : ProcessState::running;
+}
+
+bool has_channel(uint64_t mask, uint32_t channel) { return (mask >> channel & 1) != 0; }
+
+// ---- kernels on their channels
+
+struct Run {
+  uint32_t run = 0;
+  bool ended = false;
+  uint32_t replay = 0;  // only on the lowest channel of its kernel
+};
+
+// The newest run of every kernel whose row is still there, by channel and token.
+class Runs {
+ public:
+  explicit Runs(const abi::FrameView& frame) : channels_(frame.channel_count()) {
+    for (uint32_t c = 0; c < frame.channel_count(); ++c) {
+      const uint32_t newest = frame.newest_run(c);
+      for (uint32_t back = 0; back < abi::rounds_max && back < newest; ++back) {
+        const uint32_t run = newest - back;
+        abi::RoundBegin begin;
+        if (frame.read_begin(c, run, &begin) != abi::Found::yes) continue;
+        Channel& channel = channels_[c];
+        const auto [it, added] = channel.by_token.try_emplace(begin.token);
+        if (!added) continue;  // an older replay of it
+        abi::RoundEnd end;
+        abi::RoundReplay replay;
+        const abi::Found found = frame.read_end(c, run, &end);
+        it->second.run = run;
+        it->second.ended = found == abi::Found::yes || found == abi::Found::later;
+        if (frame.read_replay(c, run, &replay) == abi::Found::yes) it->second.replay = replay.index;
+        if (!channel.any || abi::distance(channel.newest_token, begin.token) > 0) channel.newest_token = begin.token;
+        channel.any = true;
+      }
+    }
+  }
+
+  const Run* find(uint32_t channel, uint32_t token) const {
+    if (channel >= channels_.size()) return nullptr;
+    const auto it = channels_[channel].by_token.find(token);
+    return it == channels_[channel].by_token.end() ? nullptr : &it->second;
+  }
+  // Its row was overwritten: a kernel that was launched later has begun on the channel.
+  bool passed(uint32_t channel, uint32_t token) const {
+    return channel < channels_.size() && channels_[channel].any &&
+           abi::distance(token, channels_[channel].newest_token) > 0;
+  }
+
+  struct Kernel {
+    bool begun = false, ended = true;  // on any channel; on all of them
+    uint32_t replay = 0;
+  };
+  Kernel kernel(uint32_t token, uint64_t mask) const {
+    Kernel k;
+    for (uint32_t c = 0; c < channels_.size(); ++c) {
+      if (!has_channel(mask, c)) continue;
+      if (const Run* run = find(c, token)) {
+        k.begun = true;
+        k.ended &= run->ended;
+        if (k.replay == 0) k.replay = run->replay;
+      } else {
+        k.ended &= passed(c, token);
+      }
+    }
+    return k;
+  }
+
+ private:
+  struct Channel {
+    std::map<uint32_t, Run> by_token;
+    uint32_t newest_token = 0;
+    bool any = false;
+  };
+  std::vector<Channel> channels_;
+};
+
+struct Standing {
+  bool in_flight = false, running = false;
+  uint32_t replay = 0;
+};
+
+// Where a call stands whose record this is (OpRecord or P2pRecord).
+template <class Record>
+Standing standing_of(const abi::FrameView& frame, const Runs& runs, const Record& r) {
+  Standing s;
+  if ((r.flags & abi::op_no_kernel) != 0) return s;
+  const bool captured = (r.flags & abi::op_captured) != 0;
+  if (r.plan == 0 || r.channel_mask == 0) {
+    s.in_flight = !captured && (r.flags & abi::op_launched) == 0;
+    if ((r.signals & abi::signal_stream) != 0 && r.plan != 0 && (r.flags & abi::op_launched) != 0) {
+      // The stream itself says so, of the newest launch; older ones have ended.
+      s.in_flight = abi::distance(frame.stream_ended_token(), r.plan) > 0;
+      s.running = s.in_flight && abi::distance(frame.stream_begun_token(), r.plan) <= 0;
+    }
+    return s;
+  }
+  const Runs::Kernel k = runs.kernel(r.plan, r.channel_mask);
+  s.replay = k.replay;
+  s.running = k.begun && !k.ended;
+  // Recorded into a graph: it runs when the GPU says so, not because it was called.
+  s.in_flight = captured ? s.running : !k.ended;
+  // By means that write no times: nobody can say whether it runs.
+  if ((r.flags & abi::op_launched) != 0 && (r.signals & (abi::signal_times | abi::signal_stream)) == 0)
+    s.in_flight = s.running = false;
+  return s;
+}
+
+void find_operation(const abi::FrameView& frame, const Runs& runs, bool all, FrameReport* report) {
+  std::optional<OperationReport> oldest, running, newest;
+  const uint64_t oldest_kept = report->entered >= abi::ops_max ? report->entered - abi::ops_max + 1 : 1;
+  // What was recorded into a graph may run again long after it was called; the agent may lag, or be gone: its word says
+  // where the calls that are not completed start, the rows say the rest.
+  const uint64_t completed = report->completed;
+  for (uint64_t op_seq = oldest_kept; op_seq <= report->entered; ++op_seq) {
+    OperationReport o;
+    if (frame.read_operation(op_seq, &o.record) != abi::Found::yes) continue;
+    const bool captured = (o.record.flags & abi::op_captured) != 0;
+    if (op_seq <= completed && !captured) {
+      if (all) newest = o;
+      continue;
+    }
+    const Standing s = standing_of(frame, runs, o.record);
+    o.replay = s.replay;
+    o.enter_age_s = age_s(report->process, o.record.enter_monotonic_ns);
+    o.launch_age_s = age_s(report->process, o.record.launch_monotonic_ns);
+    newest = o;
+    if (!s.in_flight) {
+      if (!oldest && op_seq == report->completed + 1) report->completed = op_seq;
+      continue;
+    }
+    ++report->operations_in_flight;
+    if (!oldest) oldest = o;
+    if (s.running && (!running || abi::distance(running->record.plan, o.record.plan) < 0)) running = o;
+  }
+  report->in_flight = oldest.has_value();
+  report->operation = running ? running : oldest;
+  if (!report->operation && all) report->operation = newest;
+}
+
+void find_p2p(const abi::FrameView& frame, const Runs& runs, FrameReport* report) {
+  const uint64_t oldest_kept = report->entered_p2p >= abi::p2ps_max ? report->entered_p2p - abi::p2ps_max + 1 : 1;
+  for (uint64_t call = oldest_kept; call <= report->entered_p2p; ++call) {
+    P2pReport p;
+    if (frame.read_p2p(call, &p.record) != abi::Found::yes) continue;
+    const Standing s = standing_of(frame, runs, p.record);
+    if (!s.in_flight) continue;
+    if (report->p2p_in_flight++ >= p2p_shown_max) continue;
+    p.replay = s.replay;
+    p.begun = s.running;
+    p.enter_age_s = age_s(report->process, p.record.enter_monotonic_ns);
+    p.launch_age_s = age_s(report->process, p.record.launch_monotonic_ns);
+    report->p2p.push_back(p);
+  }
+}
+
+ChannelReport report_channel(const abi::FrameView& frame, uint32_t c, const Run* run, abi::Protocol protocol,
+                             const Look& first, const Look& second) {
+  ChannelReport report;
+  report.channel = c;
+  if (run == nullptr) return report;
+  report.run = run->run;
+  report.begun = true;
+  report.ended = run->ended;
+  abi::RoundCounts counts;
+  if (report.ended && frame.read_counts(c, run->run, &counts) == abi::Found::yes) {
+    report.send_steps = counts.send_steps;
+    report.recv_steps = counts.recv_steps;
+  } else {
+    const abi::LaneCounts lanes = frame.count_lanes(c, run->run);
+    report.send_steps = lanes.send;
+    report.recv_steps = lanes.recv;
+    report.overwritten = lanes.overwritten;
+  }
+  std::vector<abi::LaneObservation> observations;
+  for (const auto& [key, lane] : second.lanes) {
+    const auto& [channel, direction, index] = key;
+    if (channel != c || lane.run != run->run) continue;
+    abi::LaneObservation o;
+    o.lane = lane;
+    o.direction = static_cast<abi::Direction>(direction);
+    o.index = static_cast<uint8_t>(index);
+    const auto before = first.lanes.find(key);
+    o.lane_polls = !report.ended && before != first.lanes.end() && before->second.poll_tick != lane.poll_tick;
+    const uint32_t begin = abi::lane_first_warp(lane.peer_and_warps);
+    const uint32_t end = std::min(begin + abi::lane_warp_count(lane.peer_and_warps), abi::warps_max);
+    for (uint32_t w = begin; w < end && !report.ended; ++w) o.warps_poll |= first.ticks[c][w] != second.ticks[c][w];
+    observations.push_back(o);
+  }
+  abi::derive_waits(observations.data(), observations.size(), protocol == abi::Protocol::simple);
+  for (const abi::LaneObservation& o : observations) {
+    LaneReport lane;
+    lane.observation = o;
+    const auto before = first.lanes.find({c, static_cast<unsigned>(o.direction), o.index});
+    lane.moves = before == first.lanes.end() || before->second.run != o.lane.run ||
+                 before->second.current_step != o.lane.current_step;
+    const auto kind = static_cast<abi::WaitKind>(o.lane.wait_kind);
+    if (!report.ended && o.wait == abi::WaitKind::none && !o.warps_poll && !lane.moves &&
+        (kind == abi::WaitKind::data || kind == abi::WaitKind::credit) &&
+        abi::distance(o.lane.current_step, o.lane.want_step) > 0) {
+      lane.announced_only = true;
+      lane.observation.wait = kind;
+      lane.observation.want_step = o.lane.want_step;
+      lane.observation.seen_step = o.lane.seen_step;
+    }
+    report.lanes.push_back(lane);
+  }
+  return report;
+}
+
+}  // namespace
+
+const char* name_of(ProcessState state) {
+  switch (state) {
+    case ProcessState::running: return "running";
+    case ProcessState::stopped: return "stopped";
+    case ProcessState::gone: return "gone";
+    case ProcessState::other_machine: return "other boot";
+  }
+  return "?";
+}
+
+Look look_at(const abi::FrameView& frame) {
+  Look look;
+  look.heartbeat_ns = frame.heartbeat_monotonic_ns();
+  look.ticks.resize(frame.channel_count());
+  for (uint32_t c = 0; c < frame.channel_count(); ++c) {
+    for (uint32_t w = 0; w < abi::warps_max; ++w) look.ticks[c][w] = frame.warp_poll_tick(c, w);
+    for (unsigned d = 0; d < abi::directions; ++d) {
+      for (uint32_t i = 0; i < abi::lanes_per_direction; ++i) {
+        abi::Lane lane;
+        if (frame.read_lane(c, static_cast<abi::Direction>(d), i, &lane)) look.lanes[{c, d, i}] = lane;
+      }
+    }
+  }
+  for (uint32_t i = 0; i < frame.proxy_count(); ++i) {
+    abi::ProxyRecord record;
+    if (frame.read_proxy(i, &record)) look.proxies[i] = record;
+  }
+  return look;
+}
+
+ProcessLook look_at(const abi::ProcessView& process) {
+  ProcessLook look;
+  look.samples = process.metric(abi::MetricId::agent_samples);
+  for (unsigned i = 0; i < abi::nets_max; ++i) {
+    abi::NetRecord record;
+    if (process.read_net(i, &record)) look.queues[i] = record;
+  }
+  return look;
+}
+
+Machine machine_of(const std::string& proc_dir) {
+  return {proc_dir, first_line(fs::path(proc_dir) / "sys/kernel/random/boot_id")};
+}
+
+FrameReport report_frame(const Machine& machine, const std::string& path, const abi::FrameView& frame,
+                         const Look& first, bool all) {
+  const Look second = look_at(frame);
+  const Runs runs(frame);
+  FrameReport report;
+  report.path = path;
+  report.identity = frame.identity();
+  report.state = frame.state();
+  const abi::FrameIdentity& id = report.identity;
+  report.process = process_state(machine, abi::FrameView::text(id.boot_id), id.pid, id.pid_start_ticks,
+                                 first.heartbeat_ns != second.heartbeat_ns);
+  report.completed = frame.completed_op_seq();
+  report.launched = frame.launched_op_seq();
+  report.entered = frame.entered_op_seq();
+  report.entered_p2p = frame.entered_p2p();
+  report.launched_p2p = frame.launched_p2p();
+  report.captured_plans = frame.captured_plans();
+  report.unseen_while_stopped = frame.unseen_while_stopped();
+  report.lapped_rounds = frame.lapped_rounds();
+  report.agent_samples = frame.agent_samples();
+  report.agent_age_s = age_s(report.process, second.heartbeat_ns);
+  find_operation(frame, runs, all, &report);
+  find_p2p(frame, runs, &report);
+
+  uint32_t token = 0;
+  uint64_t mask = 0;
+  abi::Protocol protocol = abi::Protocol::unknown;
+  const auto running_call =
+      std::find_if(report.p2p.begin(), report.p2p.end(), [](const P2pReport& p) { return p.begun; });
+  const bool operation_runs = report.operation && report.in_flight &&
+                              runs.kernel(report.operation->record.plan, report.operation->record.channel_mask).begun;
+  if (running_call != report.p2p.end() && !operation_runs) {
+    token = running_call->record.plan;
+    mask = running_call->record.channel_mask;
+  } else if (report.operation) {
+    token = report.operation->record.plan;
+    mask = report.operation->record.channel_mask;
+    protocol = static_cast<abi::Protocol>(report.operation->record.protocol);
+  }
+  for (uint32_t c = 0; token != 0 && c < frame.channel_count(); ++c)
+    if (has_channel(mask, c))
+      report.channels.push_back(report_channel(frame, c, runs.find(c, token), protocol, first, second));
+  if (!report.in_flight && report.p2p_in_flight == 0 && !all) return report;
+  for (const auto& [index, record] : second.proxies) {
+    ProxyReport proxy;
+    proxy.record = record;
+    const auto before = first.proxies.find(index);
+    if (before == first.proxies.end()) {
+      proxy.moves = proxy.visited = true;
+    } else {
+      const abi::ProxyRecord& b = before->second;
+      proxy.visited = b.ticks != record.ticks;
+      proxy.moves = b.posted != record.posted || b.received != record.received || b.transmitted != record.transmitted ||
+                    b.done != record.done;
+    }
+    report.proxies.push_back(proxy);
+  }
+  return report;
+}
+
+ProcessReport report_process(const Machine& machine, const std::string& path, const abi::ProcessView& process,
+                             const ProcessLook& first, bool all) {
+  const ProcessLook second = look_at(process);
+  ProcessReport report;
+  report.path = path;
+  report.identity = process.identity();
+  const abi::ProcessIdentityPart& id = report.identity;
+  report.process = process_state(machine, abi::ProcessView::text(id.boot_id), id.pid, id.pid_start_ticks,
+                                 first.samples != second.samples);
+  report.control = process.control_state();
+  abi::ControlLine wish;
+  report.control_pending = !process.read_control(&wish) || wish.sequence > report.control.applied_sequence;
+  for (unsigned i = 1; i < abi::metrics_max; ++i) {
+    const auto metric = static_cast<abi::MetricId>(i);
+    const uint64_t value = process.metric(metric);
+    const std::string name = abi::name_of(metric);
+    if (value != 0) report.counters.emplace_back(name == "?" ? "metric_" + std::to_string(i) : name, value);
+  }
+  for (unsigned slot = 0; slot < abi::inits_max; ++slot) {
+    InitReport init;
+    if (!process.read_init(slot, &init.record)) continue;
+    init.enter_age_s = age_s(report.process, init.record.enter_monotonic_ns);
+    init.stage_age_s = age_s(report.process, init.record.stage_monotonic_ns);
+    report.inits.push_back(init);
+  }
+  std::sort(report.inits.begin(), report.inits.end(),
+            [](const InitReport& a, const InitReport& b) { return a.record.commit < b.record.commit; });
+  for (const auto& [slot, record] : second.queues) {
+    QueueReport queue;
+    queue.record = record;
+    const auto before = first.queues.find(slot);
+    queue.moves = before == first.queues.end() || before->second.send_completed != record.send_completed ||
+                  before->second.recv_completed != record.recv_completed ||
+                  before->second.send_posted != record.send_posted;
+    queue.post_age_s = age_s(report.process, record.post_monotonic_ns);
+    queue.complete_age_s = age_s(report.process, record.complete_monotonic_ns);
+    const bool busy = record.send_posted != record.send_completed || record.recv_posted != record.recv_completed ||
+                      record.errors != 0;
+    if (busy || all) report.queues.push_back(queue);
+  }
+  return report;
+}
+
+std::string format(const char* pattern, ...) {
+  char buffer[512];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
+  va_end(arguments);
+  return buffer;
+}
+
+std::string channel_state(const ChannelReport& c) { return c.ended ? "ended" : c.begun ? "running" : "not begun"; }
+
+std::vector<std::string> signal_names(uint8_t signals) {
+  std::vector<std::string> names;
+  const std::pair<uint8_t, const char*> all[] = {{abi::signal_times, "times"},
+                                                 {abi::signal_steps, "steps"},
+                                                 {abi::signal_waits, "waits"},
+                                                 {abi::signal_proxy, "proxy"},
+                                                 {abi::signal_stream, "stream"}};
+  for (const auto& [bit, name] : all)
+    if ((signals & bit) != 0) names.emplace_back(name);
+  return names;
+}
+
+bool measures_anything(uint8_t signals) {
+  return (signals & (abi::signal_times | abi::signal_stream | abi::signal_steps)) != 0;
+}
+
+}  // namespace ccld::decision::frames

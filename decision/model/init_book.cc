@@ -1,0 +1,216 @@
+#include "decision/model/init_book.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "schemas/abi/names.h"
+
+namespace ccld::decision {
+namespace {
+
+using abi::InitStage;
+
+// A failed making stays visible for so long.
+constexpr Nanoseconds failed_shown_ns = 600 * ns_per_s;
+// Ranks repeat themselves every second; a process that has spoken so much later without mentioning it is through.
+constexpr Nanoseconds mentioned_ns = 5 * ns_per_s;
+// How long it is remembered who was ready first.
+constexpr Nanoseconds ready_kept_ns = 60 * ns_per_s;
+
+bool under_way(const InitRank& r) {
+  return r.stage == InitStage::entered || r.stage == InitStage::bootstrapped || r.stage == InitStage::connected;
+}
+
+bool failed(const Making& m) {
+  return std::any_of(m.ranks.begin(), m.ranks.end(), [](const auto& r) { return r.second.stage == InitStage::failed; });
+}
+
+// Ranks that nobody has heard of in this making; at most `most`.
+std::vector<Rank> never_heard(const InitKey& key, const Making& m, size_t most) {
+  std::vector<Rank> missing;
+  for (int32_t r = 0; r < key.rank_count && missing.size() < most; ++r)
+    if (!m.ranks.contains(r)) missing.push_back(Rank{r});
+  return missing;
+}
+
+}  // namespace
+
+void InitBook::heard(const CommInit& m, const ProcessModel& process, Nanoseconds now_ns) {
+  if (m.rank_count <= 0 || static_cast<uint64_t>(m.rank_count) > settings_.ranks_max) return;
+  const InitKey key{process.job, m.comm_hash, m.rank_count};
+  const auto age = [&](uint32_t ms) { return now_ns - static_cast<Nanoseconds>(ms) * ns_per_ms; };
+  if (m.stage == InitStage::none) return;
+  auto it = makings_.find(key);
+  if (it == makings_.end()) {
+    if (m.stage == InitStage::ready) return;
+    if (makings_.size() >= makings_max) return;
+    it = makings_.emplace(key, Making{}).first;
+    it->second.entered_ns = age(m.enter_age_ms);
+    if (const auto ready = ready_.find(key); ready != ready_.end()) {
+      for (const auto& [rank, r] : ready->second) {
+        // An earlier communicator with the same hash does not count.
+        if (r.ns < it->second.entered_ns) continue;
+        it->second.ranks[rank] = {r.process, InitStage::ready, r.ns, r.ns, r.ns, 0, -1, 0};
+      }
+    }
+  }
+  Making& making = it->second;
+  InitRank& rank = making.ranks[m.rank.value];
+  if (rank.process == &process && m.number < rank.number) return;                           // of an earlier attempt
+  if (rank.process == &process && m.number == rank.number && m.stage < rank.stage) return;  // late
+  rank = {&process, m.stage, age(m.enter_age_ms), age(m.stage_age_ms), now_ns, m.result, m.cuda_device, m.number};
+  making.entered_ns = std::min(making.entered_ns, rank.entered_ns);
+  making.heard_ns = std::max(making.heard_ns, now_ns);
+}
+
+void InitBook::up(const CommUp& m, const ProcessModel& process, Nanoseconds now_ns) {
+  const InitKey key{process.job, m.comm_hash, m.rank_count};
+  if (const auto it = makings_.find(key); it != makings_.end()) {
+    InitRank& rank = it->second.ranks[m.rank.value];
+    if (rank.stage != InitStage::ready) rank.stage_ns = now_ns;
+    rank.process = &process;
+    rank.stage = InitStage::ready;
+    rank.heard_ns = now_ns;
+    if (m.cuda_device >= 0) rank.cuda_device = m.cuda_device;
+    return;
+  }
+  if (ready_.size() < makings_max)
+    ready_[key].try_emplace(m.rank.value, Ready{now_ns, &process}).first->second.ns = now_ns;
+}
+
+std::vector<uint64_t> InitBook::tidy(const ProcessTable& processes, Nanoseconds now_ns) {
+  std::vector<uint64_t> over;
+  // The process table is about to drop it.
+  const auto forgotten = [&](const ProcessModel* p) {
+    return p && now_ns - p->heard_ns > seconds_to_ns(settings_.forget_s);
+  };
+  for (auto it = makings_.begin(); it != makings_.end();) {
+    const InitKey& key = it->first;
+    Making& m = it->second;
+    std::erase_if(m.ranks, [&](const auto& r) { return forgotten(r.second.process); });
+    for (auto& [rank, r] : m.ranks) {
+      if (!under_way(r) || !r.process) continue;
+      const bool moved_on = r.process->heard_ns > r.heard_ns + mentioned_ns && !processes.silent(*r.process);
+      if (moved_on) r.stage = InitStage::ready;
+    }
+    const bool all_ready =
+        m.ranks.size() == static_cast<size_t>(key.rank_count) &&
+        std::all_of(m.ranks.begin(), m.ranks.end(), [](const auto& r) { return r.second.stage == InitStage::ready; });
+    const bool waits = std::any_of(m.ranks.begin(), m.ranks.end(), [](const auto& r) { return under_way(r.second); });
+    const Nanoseconds kept_ns = failed(m) ? failed_shown_ns : waits ? seconds_to_ns(settings_.forget_s) : 0;
+    if (all_ready || now_ns - m.heard_ns > kept_ns) {
+      if (m.incident != 0) over.push_back(m.incident);
+      it = makings_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  for (auto it = ready_.begin(); it != ready_.end();) {
+    std::erase_if(it->second,
+                  [&](const auto& r) { return now_ns - r.second.ns > ready_kept_ns || forgotten(r.second.process); });
+    it = it->second.empty() ? ready_.erase(it) : std::next(it);
+  }
+  return over;
+}
+
+InitStatus init_status(const InitKey& key, const Making& m, Nanoseconds now_ns) {
+  constexpr size_t missing_shown_max = 64;
+  InitStatus s;
+  s.job = key.job;
+  s.comm_hash = key.comm_hash;
+  s.rank_count = key.rank_count;
+  s.age_ns = now_ns - m.entered_ns;
+  s.failed = failed(m);
+  for (const auto& [rank, r] : m.ranks) {
+    InitRankStatus row;
+    row.rank = Rank{rank};
+    if (r.process) {
+      row.host = r.process->id.host;
+      row.pid = r.process->id.pid;
+    }
+    row.stage = r.stage;
+    row.stage_age_ns = now_ns - r.stage_ns;
+    row.result = r.result;
+    s.ranks.push_back(std::move(row));
+  }
+  s.never_heard_count = static_cast<size_t>(key.rank_count) - std::min<size_t>(m.ranks.size(), key.rank_count);
+  s.never_heard = never_heard(key, m, missing_shown_max);
+  return s;
+}
+
+std::optional<Finding> find_endless_init(const InitKey& key, const Making& m, const ProcessTable& processes,
+                                         const Settings& settings, Nanoseconds now_ns) {
+  if (failed(m) || now_ns - m.entered_ns < seconds_to_ns(settings.hang_confirm_s)) return std::nullopt;
+  Finding f;
+  f.fault = FaultClass::h1_not_entered;
+  f.title = "communicator init does not end";
+  std::map<InitStage, size_t> stages;
+  for (const auto& [rank, r] : m.ranks) ++stages[r.stage];
+  const auto culprit = [&](int32_t rank, const InitRank* r, std::string reason) {
+    if (f.culprits.size() >= culprits_max) {
+      f.candidates.push_back(Rank{rank});
+      return;
+    }
+    Culprit c;
+    c.rank = Rank{rank};
+    c.component = Component::process;
+    c.reason = std::move(reason);
+    if (r && r->process) {
+      c.host = r->process->id.host;
+      c.pid = r->process->id.pid;
+      c.cuda_device = r->cuda_device;
+    }
+    f.culprits.push_back(std::move(c));
+  };
+  // Who cannot come any more, then who never came, then who is behind the others.
+  for (const auto& [rank, r] : m.ranks) {
+    if (!r.process || !under_way(r)) continue;
+    const std::string stage = absl::StrCat(" while it made the communicator (", abi::name_of(r.stage), ")");
+    if (r.process->gone())
+      culprit(rank, &r, absl::StrCat("its process went away", stage));
+    else if (r.process->stopped())
+      culprit(rank, &r, absl::StrCat("its process is stopped", stage));
+    else if (!r.process->probe_stopped && processes.silent(*r.process))
+      culprit(rank, &r, absl::StrCat("its process is silent", stage));
+  }
+  const size_t missing = static_cast<size_t>(key.rank_count) - std::min<size_t>(m.ranks.size(), key.rank_count);
+  if (f.culprits.empty()) {
+    for (Rank r : never_heard(key, m, culprits_max))
+      culprit(r.value, nullptr, "never heard of: it did not come to the making of the communicator, or is not watched");
+    f.next_step =
+        "Find the processes of the missing ranks: were they started, did they fail before, can they reach the others "
+        "(and "
+        "this service)?";
+  } else {
+    f.next_step =
+        "Look at the named processes: who stopped them, exit status, kernel log, reachability of their hosts.";
+  }
+  if (f.culprits.empty()) {
+    InitStage least = InitStage::ready;
+    for (const auto& [rank, r] : m.ranks) least = std::min(least, r.stage);
+    if (stages[least] < m.ranks.size()) {
+      for (const auto& [rank, r] : m.ranks)
+        if (r.stage == least)
+          culprit(rank, &r,
+                  absl::StrCat("is still ", least == InitStage::entered ? "looking for the others" : "connecting"));
+    } else {
+      for (const auto& [rank, r] : m.ranks) f.candidates.push_back(Rank{rank});
+    }
+    f.next_step =
+        "All ranks came: look at the network between the named ranks and the rest, and at their logs "
+        "(NCCL_DEBUG=INFO).";
+  }
+  for (const auto& [stage, count] : stages)
+    add_evidence(f, -1, absl::StrCat("ranks that are ", abi::name_of(stage)), static_cast<double>(count), "ranks");
+  add_evidence(f, -1, "ranks that were never heard of", static_cast<double>(missing), "ranks");
+  add_evidence(f, -1, "since the first rank began to make the communicator", (now_ns - m.entered_ns) / 1e6, "ms");
+  for (const auto& [rank, r] : m.ranks)
+    if (under_way(r) &&
+        std::none_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank.value == rank; }))
+      f.victims.push_back(Rank{rank});
+  // A rank without this library looks the same as one that is not there.
+  f.confidence = f.culprits.empty() ? 0.2 : missing > 0 ? 0.7 : 0.6;
+  return f;
+}
+
+}  // namespace ccld::decision

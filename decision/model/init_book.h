@@ -1,0 +1,76 @@
+// Communicators in the making: which ranks have reached which stage, which were never heard of, whose making failed.
+//
+// Contract: a making is named by (job, comm_hash, rank_count), because there is no CommUid yet. Ranks repeat what they
+// say with every heartbeat while it lasts: one whose process speaks and no longer mentions it is through. Bounded.
+// Plain state, not thread-safe; pointers to processes must be valid (forget() before the process table forgets).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "decision/locate/finding.h"
+#include "decision/model/events.h"
+#include "decision/model/processes.h"
+#include "decision/model/status.h"
+#include "decision/settings.h"
+
+namespace ccld::decision {
+
+struct InitKey {
+  std::string job;
+  uint64_t comm_hash = 0;
+  int rank_count = 0;
+  friend auto operator<=>(const InitKey&, const InitKey&) = default;
+};
+
+struct InitRank {
+  const ProcessModel* process = nullptr;  // nullptr: never heard of
+  abi::InitStage stage = abi::InitStage::none;
+  Nanoseconds entered_ns = 0, stage_ns = 0, heard_ns = 0;
+  int32_t result = 0;
+  int cuda_device = -1;
+  uint64_t number = 0;
+};
+
+struct Making {
+  std::map<int32_t, InitRank> ranks;  // those heard of
+  Nanoseconds entered_ns = 0;         // the first of them
+  Nanoseconds heard_ns = 0;
+  uint64_t incident = 0;  // 0: none
+};
+
+class InitBook {
+ public:
+  explicit InitBook(const Settings& settings) : settings_(settings) {}
+
+  void heard(const CommInit&, const ProcessModel&, Nanoseconds now_ns);
+  // The communicator exists on this rank.
+  void up(const CommUp&, const ProcessModel&, Nanoseconds now_ns);
+  // Drops what is over: made everywhere, or no longer mentioned. Returns their incidents.
+  std::vector<uint64_t> tidy(const ProcessTable&, Nanoseconds now_ns);
+
+  std::map<InitKey, Making>& all() { return makings_; }
+  const std::map<InitKey, Making>& all() const { return makings_; }
+
+ private:
+  static constexpr size_t makings_max = 1024;
+  const Settings& settings_;
+  std::map<InitKey, Making> makings_;
+  // Ranks that are through, of makings that are not known yet: a rank may be ready before the first report of another.
+  struct Ready {
+    Nanoseconds ns;
+    const ProcessModel* process;
+  };
+  std::map<InitKey, std::map<int32_t, Ready>> ready_;
+};
+
+InitStatus init_status(const InitKey&, const Making&, Nanoseconds now_ns);
+
+// nullopt: it has not lasted long enough (hang_confirm_s), or it failed and says so itself. Otherwise who is missing.
+std::optional<Finding> find_endless_init(const InitKey&, const Making&, const ProcessTable&, const Settings&,
+                                         Nanoseconds now_ns);
+
+}  // namespace ccld::decision

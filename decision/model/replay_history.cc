@@ -1,0 +1,61 @@
+#include "decision/model/replay_history.h"
+
+#include <algorithm>
+
+namespace ccld::decision {
+
+bool ReplayHistory::round(RoundKey key, Rank rank, const Signature& signature, const RoundCell& cell) {
+  if (key.op.value == 0 || key.replay == 0 || rank.value < 0) return false;
+  if (rank_count_ > 0 && rank.value >= rank_count_) return false;
+  if (const auto taken = taken_.find(key.op.value); taken != taken_.end() && key.replay <= taken->second) return false;
+  const auto [it, added] = entries_.try_emplace(key);
+  RoundEntry& e = it->second;
+  if (added) {
+    e.op = key.op;
+    e.replay = key.replay;
+    e.groups.push_back({signature, 0});
+    by_age_.push_back(key);
+  }
+  if (e.cells.size() <= static_cast<size_t>(rank.value)) e.cells.resize(std::max<size_t>(rank.value + 1, rank_count_));
+  RoundCell& own = e.cells[rank.value];
+  if (own.reported) return false;
+  own = cell;
+  own.group = 0;
+  own.reported = true;
+  ++e.groups[0].ranks;
+  ++e.reported;
+  if (rank_count_ > 0 && e.reported == static_cast<uint32_t>(rank_count_)) complete_.push_back(key);
+
+  const size_t ranks = std::max(rank_count_, 1);
+  const size_t limit =
+      std::max<size_t>(8, std::min<size_t>(settings_.rounds_kept_max, settings_.round_cells_max / ranks));
+  while (!by_age_.empty() && (entries_.size() > limit || !entries_.contains(by_age_.front()))) {
+    const auto oldest = entries_.find(by_age_.front());
+    if (oldest != entries_.end()) {
+      const bool complete = rank_count_ > 0 && oldest->second.reported >= static_cast<uint32_t>(rank_count_);
+      if (complete) break;  // it is about to be taken
+      entries_.erase(oldest);
+      ++evicted_;
+    }
+    by_age_.pop_front();
+  }
+  return true;
+}
+
+std::vector<RoundEntry> ReplayHistory::take_complete() {
+  std::vector<RoundEntry> out;
+  std::sort(complete_.begin(), complete_.end());
+  for (const RoundKey& key : complete_) {
+    const auto it = entries_.find(key);
+    if (it == entries_.end()) continue;
+    out.push_back(std::move(it->second));
+    entries_.erase(it);
+    if (taken_.size() >= operations_max) taken_.clear();
+    taken_[key.op.value] = std::max(taken_[key.op.value], key.replay);
+    ++rounds_;
+  }
+  complete_.clear();
+  return out;
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,108 @@
+#include "decision/server/tune.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "decision/ingest/limits.h"
+#include "nlohmann/json.hpp"
+#include "schemas/wire/control_generated.h"
+
+namespace ccld::decision::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+absl::Status refuse(const std::string& text) { return absl::InvalidArgumentError(text); }
+
+}  // namespace
+
+absl::StatusOr<TuneRequest> parse_tune_request(const std::string& body) {
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object()) return refuse("the request is not a JSON object");
+  TuneRequest request;
+  for (const auto& [name, value] : json.items()) {
+    if (name == "job" || name == "host") {
+      if (!value.is_string()) return refuse(absl::StrCat(name, " is not a text"));
+      (name == "job" ? request.job : request.host) = value.get<std::string>();
+    } else if (name == "pid") {
+      if (!value.is_number_unsigned() || value.get<uint64_t>() == 0 || value.get<uint64_t>() > INT32_MAX) {
+        return refuse(absl::StrCat("pid is not valid: ", text_of(value)));
+      }
+      request.pid = value.get<uint32_t>();
+    } else if (absl::Status s = set_wish(request.wishes, name, text_of(value)); !s.ok()) {
+      return s;
+    }
+  }
+  if (!json.contains("job")) return refuse("job is missing");
+  if (request.wishes.fields == 0)
+    return refuse("nothing is asked for: running, sample_us, log, budget_ppm or endpoint is expected");
+  return request;
+}
+
+absl::StatusOr<TuneAnswer> TuneQueue::ask(TuneRequest request, absl::Duration patience) {
+  const auto waiting = std::make_shared<Waiting>();
+  waiting->request = std::move(request);
+  absl::MutexLock lock(&mutex_);
+  if (waiting_.size() >= waiting_max) return absl::UnavailableError("too many requests wait already");
+  waiting_.push_back(waiting);
+  const auto answered = [&waiting] { return waiting->answer.has_value(); };
+  mutex_.AwaitWithTimeout(absl::Condition(&answered), patience);
+  if (waiting->answer.has_value()) return *waiting->answer;
+  waiting->given_up = true;
+  return absl::UnavailableError("the service is busy and did not take the request");
+}
+
+void TuneQueue::serve(const std::function<TuneAnswer(const TuneRequest&)>& carry_out) {
+  absl::MutexLock lock(&mutex_);
+  for (; !waiting_.empty(); waiting_.pop_front()) {
+    Waiting& w = *waiting_.front();
+    if (!w.given_up) w.answer = carry_out(w.request);
+  }
+}
+
+void ControlDesk::heard(const Batch& batch, const std::string& connection, Nanoseconds now_ns) {
+  const auto found = probes_.find(batch.process);
+  if (found == probes_.end() && probes_.size() >= ingest::processes_tracked_max) return;
+  Probe& probe = found == probes_.end() ? probes_[batch.process] : found->second;
+  if (probe.job != batch.job) probe.job = batch.job;
+  if (probe.connection != connection) probe.connection = connection;
+  probe.heard_ns = now_ns;
+  if (found == probes_.end() && !batch.process.host.empty()) {
+    ProcessId nameless = batch.process;  // it may have spoken before it knew what its host is called
+    nameless.host.clear();
+    probes_.erase(nameless);
+  }
+}
+
+void ControlDesk::forget(Nanoseconds silent_since_ns) {
+  std::erase_if(probes_, [&](const auto& p) { return p.second.heard_ns < silent_since_ns; });
+}
+
+TuneAnswer ControlDesk::carry_out(const TuneRequest& request, const Send& send) {
+  TuneAnswer answer;
+  answer.sequence = ++sequence_;
+  flatbuffers::FlatBufferBuilder fbb;
+  const ControlWishes& w = request.wishes;
+  const bool names_endpoint = (w.fields & abi::control_endpoint) != 0;
+  const auto endpoint = names_endpoint ? fbb.CreateString(w.endpoint) : flatbuffers::Offset<flatbuffers::String>();
+  wire::FinishControlRequestBuffer(fbb, wire::CreateControlRequest(fbb, answer.sequence, w.fields, w.running,
+                                                                   w.sample_us, w.log, w.budget_ppm, endpoint));
+  const auto message = absl::MakeConstSpan(fbb.GetBufferPointer(), fbb.GetSize());
+  for (const auto& [process, probe] : probes_) {
+    if (probe.job != request.job || (!request.host.empty() && process.host != request.host) ||
+        (request.pid.has_value() && process.pid != *request.pid)) {
+      continue;
+    }
+    ++answer.matched;
+    if (send(probe.connection, message)) ++answer.asked;
+  }
+  return answer;
+}
+
+}  // namespace ccld::decision::server

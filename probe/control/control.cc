@@ -1,0 +1,61 @@
+#include "probe/control/control.h"
+
+#include <algorithm>
+
+#include "schemas/wire/control_generated.h"
+
+namespace ccld::probe {
+namespace {
+
+constexpr uint32_t sample_us_min = 100, sample_us_max = 1000000;
+constexpr uint32_t budget_ppm_max = 1000000;
+constexpr uint32_t known_fields = abi::control_running | abi::control_sample_us | abi::control_log |
+                                  abi::control_endpoint | abi::control_budget_ppm;
+constexpr size_t endpoint_bytes_max = sizeof(abi::ControlLine::endpoint) - 1;
+
+bool usable_endpoint(const std::string& text) {
+  if (text.empty()) return true;
+  if (text.size() > endpoint_bytes_max) return false;
+  if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c <= 0x20 || c >= 0x7f; })) return false;
+  const size_t separator = text.find("://");
+  return separator != std::string::npos && separator > 0 && separator + 3 < text.size();
+}
+
+}  // namespace
+
+ControlInForce judge_wish(const ControlInForce& now, const ControlWish& wish) {
+  ControlInForce next = now;
+  next.applied_sequence = wish.sequence;
+  next.refused_fields = wish.fields & ~known_fields;
+  const auto judge = [&](uint32_t field, bool usable, auto apply) {
+    if ((wish.fields & field) == 0) return;
+    if (usable)
+      apply();
+    else
+      next.refused_fields |= field;
+  };
+  judge(abi::control_running, true, [&] { next.running = wish.running; });
+  judge(abi::control_sample_us, wish.sample_us >= sample_us_min && wish.sample_us <= sample_us_max,
+        [&] { next.sample_us = wish.sample_us; });
+  judge(abi::control_log, wish.log <= static_cast<uint32_t>(abi::LogVerbosity::trace), [&] { next.log = wish.log; });
+  judge(abi::control_budget_ppm, wish.budget_ppm <= budget_ppm_max, [&] { next.budget_ppm = wish.budget_ppm; });
+  judge(abi::control_endpoint, usable_endpoint(wish.endpoint), [&] { next.endpoint = wish.endpoint; });
+  return next;
+}
+
+bool decode_control_request(const uint8_t* data, size_t size, ControlWish* out) {
+  if (size < 8) return false;
+  flatbuffers::Verifier verifier(data, size);
+  if (!wire::VerifyControlRequestBuffer(verifier)) return false;
+  const wire::ControlRequest& request = *wire::GetControlRequest(data);
+  out->sequence = request.sequence();
+  out->fields = request.fields();
+  out->running = request.running();
+  out->sample_us = request.sample_us();
+  out->log = request.log();
+  out->budget_ppm = request.budget_ppm();
+  out->endpoint = request.endpoint() != nullptr ? request.endpoint()->str() : "";
+  return true;
+}
+
+}  // namespace ccld::probe

@@ -1,0 +1,244 @@
+// The life of communicators as it shows outside of the process: makings that end, fail or never end, families with
+// equal hashes, and what is left afterwards. One case a run, all ranks in this process.
+#include <cuda_runtime.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nccl.h>
+#include "schemas/abi/mapped_frame.h"
+#include "schemas/abi/process.h"
+
+namespace {
+
+using ccld::abi::InitRecord;
+using ccld::abi::InitStage;
+
+constexpr auto patience = std::chrono::seconds(20);
+
+#define REQUIRE(condition)                                                    \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
+      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      exit(1);                                                                \
+    }                                                                         \
+  } while (0)
+#define REQUIRE_OK(call) REQUIRE((call) == ncclSuccess)
+
+bool becomes_true(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+std::vector<std::string> files_in(const std::string& folder, const std::string& ending) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
+  REQUIRE(listing != nullptr);
+  while (const dirent* entry = readdir(listing.get())) {
+    const std::string name = entry->d_name;
+    if (name.size() > ending.size() && name.compare(name.size() - ending.size(), ending.size(), ending) == 0)
+      names.push_back(folder + "/" + name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<ccld::abi::FrameIdentity> frames_in(const std::string& folder) {
+  std::vector<ccld::abi::FrameIdentity> found;
+  for (const std::string& path : files_in(folder, ".frame")) {
+    std::string error;
+    const auto frame = ccld::abi::MappedFrame::open(path, &error);
+    if (!frame) fprintf(stderr, "%s: %s\n", path.c_str(), error.c_str());
+    REQUIRE(frame);
+    found.push_back(frame->view().identity());
+  }
+  return found;
+}
+
+// The makings of this process by number, as somebody outside reads them.
+std::map<uint64_t, InitRecord> makings_in(const std::string& folder) {
+  const std::string path = folder + "/ccld-" + std::to_string(getpid()) + ".process";
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  std::map<uint64_t, InitRecord> found;
+  if (file < 0) return found;
+  std::vector<char> bytes(ccld::abi::process_file_bytes());
+  REQUIRE(read(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  close(file);
+  const auto& identity = *reinterpret_cast<const ccld::abi::ProcessIdentityPart*>(bytes.data());
+  REQUIRE(identity.magic == ccld::abi::process_magic);
+  for (unsigned i = 0; i < ccld::abi::inits_max; ++i) {
+    const auto& record =
+        *reinterpret_cast<const InitRecord*>(bytes.data() + identity.inits_offset + i * identity.inits_stride);
+    if (record.commit != 0) found[record.commit] = record;
+  }
+  return found;
+}
+
+InitStage stage_of(const InitRecord& record) { return static_cast<InitStage>(record.stage); }
+
+// One rank of two comes, the other never does; then the user gives up.
+void pending_case(const std::string& folder) {
+  ncclUniqueId id;
+  REQUIRE_OK(ncclGetUniqueId(&id));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comm = nullptr;
+  const ncclResult_t begun = ncclCommInitRankConfig(&comm, 2, id, 0, &config);
+  REQUIRE(begun == ncclInProgress || begun == ncclSuccess);
+  REQUIRE(becomes_true([&] { return !makings_in(folder).empty(); }));
+  const InitRecord waiting = makings_in(folder).at(1);
+  REQUIRE(stage_of(waiting) == InitStage::entered);
+  REQUIRE(waiting.rank == 0 && waiting.rank_count == 2);
+  REQUIRE(waiting.comm_hash != 0 && waiting.comm_number == 0);
+  REQUIRE(files_in(folder, ".frame").empty());
+
+  (void)ncclCommAbort(comm);
+  REQUIRE(becomes_true([&] { return stage_of(makings_in(folder).at(1)) == InitStage::failed; }));
+  REQUIRE(makings_in(folder).at(1).result != ncclSuccess);
+  REQUIRE(files_in(folder, ".frame").empty());
+}
+
+void family_case(const std::string& folder) {
+  constexpr int ranks = 2;
+  ncclComm_t parents[ranks], children[ranks];
+  REQUIRE_OK(ncclCommInitAll(parents, ranks, nullptr));
+  std::vector<ccld::abi::FrameIdentity> frames = frames_in(folder);
+  REQUIRE(frames.size() == ranks);
+  REQUIRE(frames[0].comm_uid != 0 && frames[0].comm_uid == frames[1].comm_uid);
+  REQUIRE(frames[0].parent_uid == 0);
+  const uint64_t parent_uid = frames[0].comm_uid;
+  const auto makings = makings_in(folder);
+  REQUIRE(makings.size() == ranks);
+  std::set<int> seen;
+  for (const auto& [number, record] : makings) {
+    REQUIRE(stage_of(record) == InitStage::ready);
+    REQUIRE(record.comm_hash == makings.at(1).comm_hash && record.rank_count == ranks && record.comm_number != 0);
+    seen.insert(record.rank);
+  }
+  REQUIRE(seen == std::set<int>({0, 1}));
+
+  REQUIRE_OK(ncclGroupStart());
+  for (int r = 0; r < ranks; ++r) REQUIRE_OK(ncclCommSplit(parents[r], 0, ranks - r, &children[r], nullptr));
+  REQUIRE_OK(ncclGroupEnd());
+  frames = frames_in(folder);
+  REQUIRE(frames.size() == 2 * ranks);
+  uint64_t split_uid = 0;
+  for (const auto& frame : frames) {
+    if (frame.comm_uid == parent_uid) continue;
+    REQUIRE(frame.parent_uid == parent_uid);
+    REQUIRE(split_uid == 0 || split_uid == frame.comm_uid);
+    split_uid = frame.comm_uid;
+  }
+  // The exchange of colours and the making of the child, for each rank.
+  REQUIRE(makings_in(folder).size() == 3 * ranks);
+  for (const auto& [number, record] : makings_in(folder)) REQUIRE(stage_of(record) == InitStage::ready);
+  for (ncclComm_t child : children) REQUIRE_OK(ncclCommDestroy(child));
+  REQUIRE(frames_in(folder).size() == ranks);
+
+  // Shrunk twice to the same member: NCCL's hash is equal, ours is not.
+  int excluded = 1;
+  ncclComm_t first = nullptr, second = nullptr;
+  REQUIRE_OK(ncclCommShrink(parents[0], &excluded, 1, &first, nullptr, NCCL_SHRINK_DEFAULT));
+  REQUIRE_OK(ncclCommShrink(parents[0], &excluded, 1, &second, nullptr, NCCL_SHRINK_DEFAULT));
+  std::set<uint64_t> hashes, uids;
+  for (const auto& frame : frames_in(folder)) {
+    if (frame.comm_uid == parent_uid) continue;
+    REQUIRE(frame.parent_uid == parent_uid && frame.rank_count == 1);
+    hashes.insert(frame.comm_hash);
+    uids.insert(frame.comm_uid);
+  }
+  REQUIRE(hashes.size() == 1 && uids.size() == 2);
+  REQUIRE_OK(ncclCommDestroy(first));
+  REQUIRE_OK(ncclCommAbort(second));
+  REQUIRE_OK(ncclGroupStart());
+  for (ncclComm_t parent : parents) REQUIRE_OK(ncclCommFinalize(parent));
+  REQUIRE_OK(ncclGroupEnd());
+  for (ncclComm_t parent : parents) REQUIRE_OK(ncclCommDestroy(parent));
+  REQUIRE(files_in(folder, ".frame").empty());
+}
+
+// Two ranks are joined by a third. All of them know the same hash before they have talked.
+void grow_case(const std::string& folder) {
+  constexpr int before = 2, after = 3;
+  ncclComm_t parents[before], grown[after] = {};
+  REQUIRE_OK(ncclCommInitAll(parents, before, nullptr));
+  const uint64_t parent_uid = frames_in(folder).at(0).comm_uid;
+  ncclUniqueId id;
+  REQUIRE_OK(ncclCommGetUniqueId(parents[0], &id));
+  std::vector<std::thread> ranks;
+  for (int r = 0; r < after; ++r) {
+    ranks.emplace_back([&, r] {
+      REQUIRE(cudaSetDevice(r) == cudaSuccess);
+      const bool is_new = r >= before;
+      const bool knows_id = is_new || r == 0;
+      REQUIRE_OK(ncclCommGrow(is_new ? nullptr : parents[r], after, knows_id ? &id : nullptr, is_new ? r : -1,
+                              &grown[r], nullptr));
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  uint64_t hash = 0;
+  for (const auto& [number, record] : makings_in(folder)) {
+    REQUIRE(stage_of(record) == InitStage::ready);
+    if (record.rank_count != after) continue;
+    REQUIRE(hash == 0 || hash == record.comm_hash);
+    hash = record.comm_hash;
+  }
+  REQUIRE(hash != 0);
+  uint64_t uid = 0;
+  int seen = 0;
+  for (const auto& frame : frames_in(folder)) {
+    if (frame.rank_count != after) continue;
+    REQUIRE(uid == 0 || uid == frame.comm_uid);
+    uid = frame.comm_uid;
+    REQUIRE(frame.parent_uid == (frame.rank < before ? parent_uid : 0));
+    ++seen;
+  }
+  REQUIRE(seen == after && uid != parent_uid);
+  for (ncclComm_t comm : grown) REQUIRE_OK(ncclCommAbort(comm));
+  for (ncclComm_t comm : parents) REQUIRE_OK(ncclCommAbort(comm));
+  REQUIRE(files_in(folder, ".frame").empty());
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const std::string which = count > 1 ? arguments[1] : "";
+  char folder[] = "/tmp/ccld-lifecycle-XXXXXX";
+  REQUIRE(mkdtemp(folder) != nullptr);
+  setenv("NCCL_PROBE_FRAMES_DIR", folder, 1);
+  setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  setenv("NCCL_IB_DISABLE", "1", 0);
+  setenv("NCCL_MAX_NCHANNELS", "2", 0);
+  setenv("NCCL_MIN_NCHANNELS", "1", 0);
+  if (which == "pending") {
+    pending_case(folder);
+  } else if (which == "family") {
+    family_case(folder);
+  } else if (which == "grow") {
+    grow_case(folder);
+  } else {
+    fprintf(stderr, "unknown case \"%s\"\n", which.c_str());
+    return 2;
+  }
+  const std::string remove = std::string("rm -rf ") + folder;
+  if (system(remove.c_str()) != 0) return 1;
+  printf("%s: as it should be\n", which.c_str());
+  return 0;
+}

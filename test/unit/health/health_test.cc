@@ -1,0 +1,420 @@
+// What is said of the process, its host, GPUs and ports, on trees of files and an NVML of the test's own.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "probe/frames/frame_file.h"
+#include "probe/health/gpu_part.h"
+#include "probe/health/health_thread.h"
+#include "probe/health/host_part.h"
+#include "probe/health/neighbours.h"
+#include "probe/health/port_part.h"
+#include "probe/health/process_part.h"
+#include "probe/health/sampler.h"
+#include "test/unit/frames/temporary_folder.h"
+
+namespace ccld::probe {
+namespace {
+
+using abi::MetricId;
+
+class FakeTree {
+ public:
+  HealthRoots roots() const { return {folder_.path() + "/proc", folder_.path() + "/sys"}; }
+  // `path` starts with /proc or /sys.
+  void put(const std::string& path, const std::string& text) {
+    const std::string full = folder_.path() + path;
+    std::filesystem::create_directories(std::filesystem::path(full).parent_path());
+    std::ofstream(full) << text;
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+template <class Part>
+Metrics read_once(Part& part, uint64_t now_ns = 1) {
+  Metrics metrics;
+  part.read({now_ns, 0}, &metrics);
+  return metrics;
+}
+
+std::optional<int64_t> value_of(const Metrics& metrics, MetricId id, const std::string& instance = "") {
+  for (const MetricValue& metric : metrics) {
+    if (metric.id == id && metric.instance == instance) return metric.value;
+  }
+  return std::nullopt;
+}
+
+const char stat_line[] =
+    "4242 (a (strange) name) S 1 4242 4242 0 -1 4194560 900 0 17 0 250 75 0 0 20 0 3 0 123456 1000000 512 184467 1 1 0";
+
+TEST_CASE("The process: main thread, faults, times and memory, whatever its name looks like") {
+  FakeTree tree;
+  tree.put("/proc/self/stat", stat_line);
+  ProcessPart part(tree.roots());
+  std::vector<std::string> absent;
+  REQUIRE(part.open(&absent));
+  const Metrics metrics = read_once(part);
+  CHECK(value_of(metrics, MetricId::process_main_thread_state) == 'S');
+  CHECK(value_of(metrics, MetricId::process_major_faults) == 17);
+  const int64_t tick_ns = 1000000000 / sysconf(_SC_CLK_TCK);
+  CHECK(value_of(metrics, MetricId::process_user_ns) == 250 * tick_ns);
+  CHECK(value_of(metrics, MetricId::process_system_ns) == 75 * tick_ns);
+  CHECK(value_of(metrics, MetricId::process_resident_bytes) == 512 * sysconf(_SC_PAGESIZE));
+  CHECK(absent.empty());
+}
+
+TEST_CASE("Threads are counted by state") {
+  FakeTree tree;
+  const char* states[] = {"R", "S", "S", "D", "T", "t", "Z", "I"};
+  int thread = 100;
+  for (const char* state : states) {
+    tree.put("/proc/self/task/" + std::to_string(thread) + "/stat",
+             std::to_string(thread) + " (worker) " + state + " 1 1");
+    ++thread;
+  }
+  ThreadsPart part(tree.roots());
+  std::vector<std::string> absent;
+  REQUIRE(part.open(&absent));
+  for (int look = 0; look < 2; ++look) {
+    const Metrics metrics = read_once(part);
+    CHECK(value_of(metrics, MetricId::process_threads_running) == 1);
+    CHECK(value_of(metrics, MetricId::process_threads_sleeping) == 3);
+    CHECK(value_of(metrics, MetricId::process_threads_disk_wait) == 1);
+    CHECK(value_of(metrics, MetricId::process_threads_stopped) == 2);
+    CHECK(value_of(metrics, MetricId::process_threads_zombie) == 1);
+  }
+}
+
+TEST_CASE("The control group: throttling and memory; no limit is no value; files are read again") {
+  FakeTree tree;
+  tree.put("/proc/self/cgroup", "0::/slice/job.scope\n");
+  const std::string group = "/sys/fs/cgroup/slice/job.scope";
+  tree.put(group + "/cpu.stat", "usage_usec 5\nnr_periods 9\nnr_throttled 4\nthrottled_usec 12345\n");
+  tree.put(group + "/memory.current", "7340032\n");
+  tree.put(group + "/memory.max", "max\n");
+  tree.put(group + "/memory.events", "low 0\nhigh 3\nmax 0\noom 1\noom_kill 2\n");
+  CgroupPart part(tree.roots());
+  std::vector<std::string> absent;
+  REQUIRE(part.open(&absent));
+  CHECK(absent.empty());
+  Metrics metrics = read_once(part);
+  CHECK(value_of(metrics, MetricId::cgroup_throttled_periods) == 4);
+  CHECK(value_of(metrics, MetricId::cgroup_throttled_us) == 12345);
+  CHECK(value_of(metrics, MetricId::cgroup_memory_bytes) == 7340032);
+  CHECK_FALSE(value_of(metrics, MetricId::cgroup_memory_limit_bytes));
+  CHECK(value_of(metrics, MetricId::cgroup_oom_kills) == 2);
+  CHECK(value_of(metrics, MetricId::cgroup_memory_high_events) == 3);
+  tree.put(group + "/memory.max", "9000\n");
+  tree.put(group + "/memory.current", "8000\n");
+  metrics = read_once(part);
+  CHECK(value_of(metrics, MetricId::cgroup_memory_limit_bytes) == 9000);
+  CHECK(value_of(metrics, MetricId::cgroup_memory_bytes) == 8000);
+}
+
+TEST_CASE("In a container the group at the root is taken") {
+  FakeTree tree;
+  tree.put("/proc/self/cgroup", "0::/../../elsewhere\n");
+  tree.put("/sys/fs/cgroup/cpu.stat", "nr_throttled 1\n");
+  CgroupPart part(tree.roots());
+  std::vector<std::string> absent;
+  REQUIRE(part.open(&absent));
+  CHECK(value_of(read_once(part), MetricId::cgroup_throttled_periods) == 1);
+  CHECK(absent.size() == 1);  // no memory controller
+}
+
+TEST_CASE("The host: pressure, load and memory") {
+  FakeTree tree;
+  tree.put("/proc/pressure/cpu", "some avg10=1.00 avg60=0.50 avg300=0.00 total=111\nfull avg10=0.00 total=5\n");
+  tree.put("/proc/pressure/memory", "some avg10=0.00 total=22\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=33\n");
+  tree.put("/proc/pressure/io", "some avg10=0.00 total=44\nfull avg10=0.00 total=55\n");
+  tree.put("/proc/loadavg", "3.00 2.00 1.00 4/500 999\n");
+  tree.put("/proc/meminfo", "MemTotal:       1000 kB\nMemFree:  10 kB\nMemAvailable:    500 kB\n");
+  HostPart part(tree.roots());
+  std::vector<std::string> absent;
+  REQUIRE(part.open(&absent));
+  const Metrics metrics = read_once(part);
+  CHECK(value_of(metrics, MetricId::pressure_cpu_some_us) == 111);
+  CHECK(value_of(metrics, MetricId::pressure_memory_some_us) == 22);
+  CHECK(value_of(metrics, MetricId::pressure_memory_full_us) == 33);
+  CHECK(value_of(metrics, MetricId::pressure_io_full_us) == 55);
+  CHECK(value_of(metrics, MetricId::host_load_per_mille) == 3000 / sysconf(_SC_NPROCESSORS_ONLN));
+  CHECK(value_of(metrics, MetricId::host_memory_available_bytes) == 512000);
+}
+
+TEST_CASE("Ports of InfiniBand and interfaces: state, rate and counters in bytes; loopback is none") {
+  FakeTree tree;
+  const std::string port = "/sys/class/infiniband/mlx5_0/ports/1";
+  tree.put(port + "/state", "4: ACTIVE\n");
+  tree.put(port + "/rate", "100 Gb/sec (4X EDR)\n");
+  tree.put(port + "/counters/port_xmit_data", "250\n");
+  tree.put(port + "/counters/link_downed", "2\n");
+  tree.put(port + "/hw_counters/out_of_sequence", "9\n");
+  tree.put("/sys/class/net/lo/operstate", "unknown\n");
+  tree.put("/sys/class/net/eth0/operstate", "up\n");
+  tree.put("/sys/class/net/eth0/speed", "25000\n");
+  tree.put("/sys/class/net/eth0/statistics/rx_bytes", "77\n");
+  tree.put("/sys/class/net/eth1/operstate", "down\n");
+  tree.put("/sys/class/net/eth1/speed", "-1\n");
+  PortPart part(tree.roots());
+  std::vector<std::string> absent;
+  REQUIRE(part.open(&absent));
+  CHECK(absent.empty());
+  Metrics metrics = read_once(part);
+  CHECK(value_of(metrics, MetricId::port_state, "mlx5_0:1") == 4);
+  CHECK(value_of(metrics, MetricId::port_rate_mbps, "mlx5_0:1") == 100000);
+  CHECK(value_of(metrics, MetricId::port_sent_bytes, "mlx5_0:1") == 1000);
+  CHECK(value_of(metrics, MetricId::port_link_downed, "mlx5_0:1") == 2);
+  CHECK(value_of(metrics, MetricId::port_out_of_sequence, "mlx5_0:1") == 9);
+  CHECK_FALSE(value_of(metrics, MetricId::port_symbol_errors, "mlx5_0:1"));
+  CHECK(value_of(metrics, MetricId::port_state, "eth0") == 4);
+  CHECK(value_of(metrics, MetricId::port_rate_mbps, "eth0") == 25000);
+  CHECK(value_of(metrics, MetricId::port_received_bytes, "eth0") == 77);
+  CHECK(value_of(metrics, MetricId::port_state, "eth1") == 1);
+  CHECK_FALSE(value_of(metrics, MetricId::port_rate_mbps, "eth1"));
+  CHECK_FALSE(value_of(metrics, MetricId::port_state, "lo"));
+  // A port that goes down is seen at the next look, one that appears within a minute.
+  tree.put(port + "/state", "1: DOWN\n");
+  tree.put("/sys/class/net/eth2/operstate", "up\n");
+  metrics = read_once(part, 2);
+  CHECK(value_of(metrics, MetricId::port_state, "mlx5_0:1") == 1);
+  CHECK_FALSE(value_of(metrics, MetricId::port_state, "eth2"));
+  metrics = read_once(part, 2 + 2 * PortPart::list_again_ns);
+  CHECK(value_of(metrics, MetricId::port_state, "eth2") == 4);
+}
+
+TEST_CASE("Every source that does not exist is named once, and nothing is said of it") {
+  FakeTree tree;
+  std::vector<std::string> absent;
+  SystemClock clock;
+  Sampler sampler({}, clock);
+  sampler.add(std::make_unique<ProcessPart>(tree.roots()), false, &absent);
+  sampler.add(std::make_unique<ThreadsPart>(tree.roots()), false, &absent);
+  sampler.add(std::make_unique<CgroupPart>(tree.roots()), false, &absent);
+  sampler.add(std::make_unique<HostPart>(tree.roots()), true, &absent);
+  sampler.add(std::make_unique<PortPart>(tree.roots()), true, &absent);
+  CHECK(absent.size() == 9);
+  sampler.tick(true);
+  CHECK(sampler.values().empty());
+  CHECK(sampler.source_count() == 0);
+}
+
+// ---- GPUs ----------------------------------------------------------------------------------------------------------
+
+struct FakeNvml {
+  unsigned xids_waiting = 0;
+  bool power_supported = true;
+} nvml;
+
+NvmlFunctions fake_nvml() {
+  nvml = FakeNvml{};
+  NvmlFunctions f;
+  f.init = [] { return 0; };
+  f.device_count = [](unsigned* count) { return *count = 2, 0; };
+  f.device_by_index = [](unsigned index, void** device) {
+    return *device = reinterpret_cast<void*>(uintptr_t{index + 1}), 0;
+  };
+  f.pci_info = [](void* device, NvmlFunctions::Pci* pci) {
+    pci->domain = 0;
+    pci->bus = 0x10 * static_cast<unsigned>(reinterpret_cast<uintptr_t>(device));
+    pci->device = 0;
+    return 0;
+  };
+  f.clock = [](void*, unsigned kind, unsigned* mhz) { return *mhz = kind == NvmlFunctions::clock_sm ? 1410 : 1593, 0; };
+  f.throttle_reasons = [](void*, unsigned long long* reasons) { return *reasons = 0x40, 0; };
+  f.power = [](void*, unsigned* mw) { return *mw = 350000, nvml.power_supported ? 0 : 3; };
+  f.utilization = [](void*, unsigned* use) { return use[0] = 97, use[1] = 40, 0; };
+  f.event_set_create = [](void** set) { return *set = &nvml, 0; };
+  f.register_events = [](void* device, unsigned long long, void*) {
+    return reinterpret_cast<uintptr_t>(device) == 2 ? 0 : 3;
+  };
+  f.event_set_wait = [](void*, NvmlFunctions::Event* event, unsigned timeout_ms) {
+    if (timeout_ms != 0 || nvml.xids_waiting == 0) return 10;
+    --nvml.xids_waiting;
+    event->device = reinterpret_cast<void*>(uintptr_t{2});
+    event->type = NvmlFunctions::event_xid;
+    event->data = 79;
+    return 0;
+  };
+  return f;
+}
+
+TEST_CASE("GPUs: what NVML says of each, by bus id, and its XIDs counted as they come") {
+  const NvmlFunctions functions = fake_nvml();
+  GpuPart part(&functions);
+  std::vector<std::string> absent;
+  REQUIRE(part.open(&absent));
+  CHECK(part.source_count() == 2);
+  Metrics metrics = read_once(part);
+  CHECK(value_of(metrics, MetricId::gpu_sm_clock_mhz, "0000:10:00.0") == 1410);
+  CHECK(value_of(metrics, MetricId::gpu_memory_clock_mhz, "0000:20:00.0") == 1593);
+  CHECK(value_of(metrics, MetricId::gpu_throttle_reasons, "0000:10:00.0") == 0x40);
+  CHECK(value_of(metrics, MetricId::gpu_power_mw, "0000:10:00.0") == 350000);
+  CHECK(value_of(metrics, MetricId::gpu_utilization_percent, "0000:10:00.0") == 97);
+  CHECK_FALSE(value_of(metrics, MetricId::gpu_temperature_c, "0000:10:00.0"));  // this NVML cannot say
+  CHECK_FALSE(value_of(metrics, MetricId::gpu_xid_count, "0000:10:00.0"));
+  CHECK(value_of(metrics, MetricId::gpu_xid_count, "0000:20:00.0") == 0);
+  nvml.xids_waiting = 3;
+  nvml.power_supported = false;
+  metrics = read_once(part);
+  CHECK(value_of(metrics, MetricId::gpu_xid_count, "0000:20:00.0") == 3);
+  CHECK(value_of(metrics, MetricId::gpu_xid_last, "0000:20:00.0") == 79);
+  CHECK_FALSE(value_of(metrics, MetricId::gpu_power_mw, "0000:10:00.0"));
+}
+
+// ---- the sampler ---------------------------------------------------------------------------------------------------
+
+class FakeClock final : public Clock {
+ public:
+  Instant now() const override { return {now_ns, 0}; }
+  uint64_t thread_cpu_ns() const override { return cpu_ns; }
+  uint64_t now_ns = ns_per_s;
+  uint64_t cpu_ns = 0;
+};
+
+class CostlyPart final : public HealthPart {
+ public:
+  CostlyPart(FakeClock* clock, uint64_t cost_ns, unsigned* reads) : clock_(clock), cost_ns_(cost_ns), reads_(reads) {}
+  bool open(std::vector<std::string>*) override { return true; }
+  void read(Instant, Metrics* out) override {
+    clock_->cpu_ns += cost_ns_;
+    ++*reads_;
+    add_metric(out, MetricId::host_load_per_mille, static_cast<int64_t>(*reads_));
+  }
+  unsigned source_count() const override { return 1; }
+
+ private:
+  FakeClock* clock_;
+  uint64_t cost_ns_;
+  unsigned* reads_;
+};
+
+TEST_CASE("A cheap part is read every second, a costly one as often as its share allows") {
+  FakeClock clock;
+  unsigned cheap = 0, costly = 0;
+  Sampler sampler({}, clock);
+  std::vector<std::string> absent;
+  sampler.add(std::make_unique<CostlyPart>(&clock, 10000, &cheap), false, &absent);
+  sampler.add(std::make_unique<CostlyPart>(&clock, 2000000, &costly), false, &absent);
+  constexpr unsigned seconds = 1000;
+  for (unsigned i = 0; i < seconds; ++i) {
+    sampler.tick(false);
+    clock.now_ns += ns_per_s;
+  }
+  CHECK(cheap == seconds);
+  CHECK(costly == 10);  // 2 ms every 100 s
+  CHECK(clock.cpu_ns < seconds * (ns_per_s / 1000000) * 40);
+}
+
+TEST_CASE("What concerns the host is read only by the process that speaks for it") {
+  FakeClock clock;
+  unsigned reads = 0;
+  Sampler sampler({}, clock);
+  std::vector<std::string> absent;
+  sampler.add(std::make_unique<CostlyPart>(&clock, 1, &reads), true, &absent);
+  CHECK_FALSE(sampler.tick(false));
+  CHECK(sampler.values().empty());
+  clock.now_ns += ns_per_s;
+  CHECK(sampler.tick(true));
+  CHECK(sampler.values().size() == 1);
+  clock.now_ns += ns_per_s;
+  CHECK(sampler.tick(false));  // another process took over: old values are not repeated
+  CHECK(sampler.values().empty());
+  CHECK(reads == 1);
+}
+
+// The file of this process, which lives, as others see it.
+class Neighbourhood {
+ public:
+  Neighbourhood() {
+    std::string error;
+    file_ = process_file_create({folder_.path(), "job", "host"}, &error);
+    REQUIRE(!file_->path.empty());
+  }
+  ~Neighbourhood() { process_file_release(file_); }
+  NeighbourOptions seen_by(uint32_t pid) const {
+    return {folder_.path(), pid, process_identity().boot_id, 10 * ns_per_s};
+  }
+  uint32_t pid() const { return file_->header->identity.pid; }
+  ProcessFile* file() { return file_; }
+  size_t files() const { return folder_.file_names().size(); }
+
+ private:
+  TemporaryFolder folder_;
+  ProcessFile* file_ = nullptr;
+};
+
+TEST_CASE("The living process with the lowest id speaks for the host") {
+  Neighbourhood there;
+  CHECK(Neighbours(there.seen_by(there.pid())).look(1));
+  CHECK(Neighbours(there.seen_by(there.pid() - 1)).look(1));
+  CHECK_FALSE(Neighbours(there.seen_by(there.pid() + 1)).look(1));
+  NeighbourOptions elsewhere = there.seen_by(there.pid() + 1);
+  elsewhere.boot_id = "another machine";
+  CHECK(Neighbours(elsewhere).look(1));
+  there.file()->header->identity.pid_start_ticks -= 1;  // left behind by one that is gone
+  CHECK(Neighbours(there.seen_by(there.pid() + 1)).look(1));
+  CHECK(Neighbours({"/proc/no-such-folder", 7, "", 0}).look(1));
+}
+
+TEST_CASE("The file of a process that is gone is removed, but only once its counters have rested for long") {
+  Neighbourhood there;
+  Neighbours neighbours(there.seen_by(there.pid() + 1));
+  neighbours.look(1);
+  neighbours.look(100 * ns_per_s);
+  CHECK(there.files() == 1);  // it lives
+  there.file()->header->identity.pid_start_ticks -= 1;
+  neighbours.look(200 * ns_per_s);
+  neighbours.look(209 * ns_per_s);
+  CHECK(there.files() == 1);
+  metric_add(there.file(), MetricId::agent_samples, 1);  // it is in another pid namespace
+  neighbours.look(211 * ns_per_s);
+  neighbours.look(220 * ns_per_s);
+  CHECK(there.files() == 1);
+  neighbours.look(222 * ns_per_s);
+  CHECK(there.files() == 0);
+}
+
+// ---- the thread ----------------------------------------------------------------------------------------------------
+
+TEST_CASE("The health thread starts with the first question, answers later ones, and ends when told") {
+  FakeTree tree;
+  tree.put("/proc/self/stat", stat_line);
+  TemporaryFolder frames;
+  std::string error;
+  ProcessFile* file = process_file_create({"/proc/no-such-folder", "job", "host"}, &error);
+  HealthThread::Options options;
+  options.roots = tree.roots();
+  options.frames_dir = frames.path();
+  options.period_ns = ns_per_ms;
+  auto* thread = new HealthThread(options, file);
+  SystemClock clock;
+  std::vector<Message> messages;
+  for (int i = 0; i < 20000 && messages.empty(); ++i) {
+    thread->collect(clock.now(), &messages);
+    usleep(500);
+  }
+  REQUIRE(!messages.empty());
+  const Metrics metrics = std::get<MetricsMessage>(messages[0]).metrics;
+  CHECK(value_of(metrics, MetricId::process_major_faults) == 17);
+  CHECK(metric_get(file, MetricId::health_sources) >= 1);
+  CHECK(metric_get(file, MetricId::health_cpu_ns) > 0);
+  CHECK(thread->stop(2000));
+  messages.clear();
+  thread->collect(clock.now(), &messages);
+  CHECK(messages.empty());
+  CHECK(thread->stop(1));
+  delete thread;
+  process_file_release(file);
+}
+
+}  // namespace
+}  // namespace ccld::probe
