@@ -36,38 +36,31 @@ __device__ __forceinline__ uint32_t ccld_tick() {
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
 // Thread 0, once the block knows its arguments and its channel; a barrier of the block follows.
-__device__ __forceinline__ void ccld_block_starts() {
-  // In device memory: shared memory's copy of the channel is being filled by others.
-  ncclDevChannel* channel =
-      &reinterpret_cast<ncclKernelCommAndChannels*>(ncclShmem.args.comm)->channels[ncclShmem.channelId];
-  void* frame = channel->ccld;
-  const uint32_t run = channel->ccld_run + 1;
-  if (ncclShmem.args.ccld_token == 0) frame = nullptr;
-  if (frame != nullptr) channel->ccld_run = run;
+__device__ __forceinline__ void ccld_kernel_begins() {
+  // In device memory: shared memory's copies of the communicator and the channel are being filled by others.
+  auto* devices = reinterpret_cast<ncclKernelCommAndChannels*>(ncclShmem.args.comm);
+  ncclDevChannel* channel = &devices->channels[ncclShmem.channelId];
+  auto* frame = static_cast<ccld::abi::DeviceChannel*>(channel->ccld);
+  const uint32_t token = ncclShmem.args.ccld_token;
+  if (token == 0) frame = nullptr;
   ncclShmem.ccld_frame = frame;
+  if (frame == nullptr) return;
+  const uint32_t run = channel->ccld_run + 1;
+  channel->ccld_run = run;
   ncclShmem.ccld_run = run;
   ncclShmem.ccld_finished_threads = 0;
   ncclShmem.ccld_steps[0] = 0;
   ncclShmem.ccld_steps[1] = 0;
-}
-
-// Every thread, after the block's shared memory is set up and before its first work.
-__device__ __forceinline__ void ccld_kernel_begins() {
-  if (threadIdx.x != 0 || ccld_channel() == nullptr) return;
   const uint32_t slot = ncclShmem.args.ccld_replay_slot;
   // Replays of one graph never overlap, and block 0 has the lowest channel.
-  if (slot != 0 && blockIdx.x == 0 && ncclShmem.comm.ccld_replays != nullptr) {
-    ccld::device::round_replays(ccld_channel(), ncclShmem.ccld_run, ++ncclShmem.comm.ccld_replays[slot - 1]);
+  if (slot != 0 && blockIdx.x == 0 && devices->comm.ccld_replays != nullptr) {
+    ccld::device::round_replays(frame, run, ++devices->comm.ccld_replays[slot - 1]);
   }
-  ccld::device::round_begins(ccld_channel(), ncclShmem.ccld_run, ncclShmem.args.ccld_token, globaltimer());
+  ccld::device::round_begins(frame, run, token, globaltimer());
 }
 
-// Every thread, when it has nothing more to do. The last one to come writes the end: earlier ones may still have
-// neighbours that wait for data. There is no barrier, because the threads of an aborted kernel need not all be where a
-// barrier expects them.
 // Not inlined: its registers would count against the kernel's.
-static __device__ __attribute__((noinline)) void ccld_kernel_ends() {
-  if (ccld_channel() == nullptr) return;
+static __device__ __attribute__((noinline)) void ccld_thread_ends() {
   __threadfence_block();  // what this thread added to the sums comes before its arrival
   const unsigned finished_before = atomicAdd(&ncclShmem.ccld_finished_threads, 1u);
   if (finished_before != blockDim.x - 1) return;
@@ -75,6 +68,13 @@ static __device__ __attribute__((noinline)) void ccld_kernel_ends() {
   const volatile unsigned* steps = ncclShmem.ccld_steps;
   const uint32_t flags = ncclShmem.aborted != 0 ? ccld::abi::round_aborted : 0u;
   ccld::device::round_ends(ccld_channel(), ncclShmem.ccld_run, flags, steps[1], steps[0], globaltimer());
+}
+
+// Every thread, when it has nothing more to do. The last one to come writes the end: earlier ones may still have
+// neighbours that wait for data. There is no barrier, because the threads of an aborted kernel need not all be where a
+// barrier expects them.
+__device__ __forceinline__ void ccld_kernel_ends() {
+  if (ccld_channel() != nullptr) ccld_thread_ends();
 }
 
 // ---- lanes ----------------------------------------------------------------------------------------------------------

@@ -125,7 +125,12 @@ CCLD_DEVICE void lane_waits(abi::DeviceChannel* channel, uint32_t direction, uin
   abi::Lane& lane = channel->lanes[direction][lane_index(group, peer_index)];
   static_assert(static_cast<uint32_t>(abi::WaitKind::data) == 1 + direction_recv &&
                 static_cast<uint32_t>(abi::WaitKind::credit) == 1 + direction_send);
-  store_row(&lane.want_step, static_cast<uint32_t>(want), static_cast<uint32_t>(seen), tick, 1 + direction);
+  // Single words: a row of 16 bytes wants four registers in a line, which the polling loops do not have to spare. A reader
+  // may meet words of two polls; it counts a wait by its step while the tick moves, which either of them tells rightly.
+  store_word(&lane.want_step, static_cast<uint32_t>(want));
+  store_word(&lane.seen_step, static_cast<uint32_t>(seen));
+  store_word(&lane.wait_kind, 1 + direction);
+  store_word(&lane.poll_tick, tick);
 }
 
 // ---- any thread ---------------------------------------------------------------------------------------------------
