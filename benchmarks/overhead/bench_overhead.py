@@ -15,6 +15,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.dont_write_bytecode = True
@@ -240,7 +241,13 @@ def main():
         raise BenchError("valgrind is missing, which counts instructions; as root: apt-get install valgrind")
     parts = Parts(arguments.build, arguments.pristine)
     parts.check()
-    report = measure(parts, arguments, Progress())
+    # Most of the processes end without ceremony: their frames go with this folder, and none of other processes lies in it.
+    frames = tempfile.mkdtemp(prefix="ccld-bench-", dir="/dev/shm")
+    os.environ["NCCL_PROBE_FRAMES_DIR"] = frames
+    try:
+        report = measure(parts, arguments, Progress())
+    finally:
+        shutil.rmtree(frames, ignore_errors=True)
     print_rows(report["rows"])
     for name in BARS:
         print("%-32s %.6g" % (name, report[name]))

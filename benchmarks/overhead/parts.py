@@ -12,6 +12,8 @@ class BenchError(Exception):
 class Variant(namedtuple("Variant", "name library_folder settings")):
     def environment(self, more):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("NCCL_", "CCLD_"))}
+        if "NCCL_PROBE_FRAMES_DIR" in os.environ:  # the benchmark's own
+            environment["NCCL_PROBE_FRAMES_DIR"] = os.environ["NCCL_PROBE_FRAMES_DIR"]
         environment.update(more)
         environment.update(self.settings)
         environment["LD_LIBRARY_PATH"] = self.library_folder

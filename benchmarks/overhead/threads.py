@@ -47,7 +47,7 @@ def thread_times_ns(pid):
 def sampling_period_us(pid):
     """What the probe says it samples at; None where it says nothing."""
     try:
-        with open("/dev/shm/ccld-%d.process" % pid, "rb") as file:
+        with open(os.path.join(os.environ["NCCL_PROBE_FRAMES_DIR"], "ccld-%d.process" % pid), "rb") as file:
             content = file.read()
         offset, = struct.unpack_from("<I", content, METRICS_OFFSET_AT)
         return struct.unpack_from("<Q", content, offset + 8 * AGENT_PERIOD_US)[0]
@@ -90,9 +90,6 @@ class PairOfRanks:
         if self._service:
             self._service.end()
         self._memory.remove()
-        for rank in self._ranks:
-            for path in glob.glob("/dev/shm/ccld-%d*" % rank.pid):
-                os.unlink(path)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def pids(self):

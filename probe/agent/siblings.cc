@@ -52,36 +52,45 @@ char Siblings::read_state(const Key& key) const {
   return strtoull(cursor, nullptr, 10) == key.second ? state : 'X';
 }
 
+Siblings::File Siblings::read_frame(const std::string& path, uint32_t pid, Instant now) {
+  File file;
+  file.read_ns = now.monotonic_ns;
+  abi::FrameHeader header{};
+  if (read_file(path, &header, sizeof header) != sizeof header) return file;
+  const abi::FrameIdentity& id = header.identity;
+  if (id.magic != abi::frame_magic || id.abi_major != abi::frame_abi_major || id.pid != pid) return file;
+  if (abi::FrameView::text(id.boot_id) != options_.boot_id) return file;
+  file.process = Key{pid, id.pid_start_ticks};
+  const char state = read_state(file.process);
+  // Its own heartbeat tells a process of another pid namespace, which is not to be seen in /proc, from one that is
+  // gone.
+  const uint64_t last_sign_ns = std::max(header.agent.heartbeat_monotonic_ns, id.created_monotonic_ns);
+  if (state == 'X' && now.monotonic_ns > last_sign_ns && now.monotonic_ns - last_sign_ns > options_.keep_ns) {
+    unlink(path.c_str());
+    return file;
+  }
+  if (abi::FrameView::text(id.host) != options_.host) return file;
+  file.of_sibling = processes_.count(file.process) != 0 || state != 'X';
+  if (file.of_sibling) processes_.emplace(file.process, Process{state, true, true, now.monotonic_ns});
+  return file;
+}
+
 void Siblings::scan(Instant now) {
+  ++scans_;
   for (auto& [key, process] : processes_) process.has_frame = false;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(options_.frames_dir.c_str()), closedir);
   if (folder == nullptr) return;
   while (const dirent* entry = readdir(folder.get())) {
     uint32_t pid = 0, comm_number = 0;
     if (!parse_frame_file_name(entry->d_name, &pid, &comm_number) || pid == options_.own_pid) continue;
-    const std::string path = options_.frames_dir + "/" + entry->d_name;
-    abi::FrameHeader header{};
-    if (read_file(path, &header, sizeof header) != sizeof header) continue;
-    const abi::FrameIdentity& id = header.identity;
-    if (id.magic != abi::frame_magic || id.abi_major != abi::frame_abi_major || id.pid != pid) continue;
-    if (abi::FrameView::text(id.boot_id) != options_.boot_id) continue;
-    const Key key{pid, id.pid_start_ticks};
-    const char state = read_state(key);
-    // Its own heartbeat tells a process of another pid namespace, which is not to be seen in /proc, from one that is
-    // gone.
-    const uint64_t last_sign_ns = std::max(header.agent.heartbeat_monotonic_ns, id.created_monotonic_ns);
-    if (state == 'X' && now.monotonic_ns > last_sign_ns && now.monotonic_ns - last_sign_ns > options_.keep_ns) {
-      unlink(path.c_str());
-      continue;
-    }
-    if (abi::FrameView::text(id.host) != options_.host) continue;
-    const auto known = processes_.find(key);
-    if (known != processes_.end()) {
-      known->second.has_frame = true;
-    } else if (state != 'X') {
-      processes_[key] = Process{state, true, true, now.monotonic_ns};
-    }
+    File& file = files_[entry->d_name];
+    if (file.read_ns == 0 || now.monotonic_ns - file.read_ns >= file_reread_ns)
+      file = read_frame(options_.frames_dir + "/" + entry->d_name, pid, now);
+    file.scan = scans_;
+    const auto known = file.of_sibling ? processes_.find(file.process) : processes_.end();
+    if (known != processes_.end()) known->second.has_frame = true;
   }
+  for (auto it = files_.begin(); it != files_.end();) it = it->second.scan != scans_ ? files_.erase(it) : std::next(it);
   // One that has ended all its communicators is no sibling any more, unless it is known to be gone.
   for (auto it = processes_.begin(); it != processes_.end();)
     it = !it->second.has_frame && it->second.state != 'X' ? processes_.erase(it) : std::next(it);

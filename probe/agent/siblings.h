@@ -32,12 +32,14 @@ struct SiblingOptions {
 };
 
 constexpr uint64_t gone_reported_ns = 60 * ns_per_s;
+constexpr uint64_t file_reread_ns = 30 * ns_per_s;
 
 class Siblings {
  public:
   explicit Siblings(const SiblingOptions&);
 
-  // Looks for frames: new siblings, and stale files to remove. Costs a directory listing and one small read a file.
+  // Looks for frames: new siblings, and stale files to remove. Costs a directory listing, and one small read of each file
+  // that is new or was read long ago (`file_reread_ns`).
   void scan(Instant now);
   // Reads the state of every known sibling.
   void poll(Instant now);
@@ -52,11 +54,23 @@ class Siblings {
   };
   using Key = std::pair<uint32_t, uint64_t>;  // pid, start ticks
 
+  // What a frame file said when it was read.
+  struct File {
+    Key process;
+    bool of_sibling = false;
+    uint64_t read_ns = 0;
+    uint64_t scan = 0;  // the newest that met it
+  };
+  // Nothing if it tells nothing now. Removes it if it is stale.
+  File read_frame(const std::string& path, uint32_t pid, Instant now);
+
   // Letter of the process, 'X' if there is no such process (any more).
   char read_state(const Key&) const;
 
   const SiblingOptions options_;
   std::map<Key, Process> processes_;
+  std::map<std::string, File> files_;  // by name
+  uint64_t scans_ = 0;
 };
 
 }  // namespace ccld::probe
