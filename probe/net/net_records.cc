@@ -45,7 +45,7 @@ NetQueue* NetRecords::open(abi::NetKind kind, uint64_t queue, uint32_t number, i
   for (unsigned i = 0; i < abi::nets_max; ++i) {
     abi::NetRecord& record = file_.nets[i];
     if (load_relaxed(record.queue) != 0) continue;
-    if (queues_[i] == nullptr) queues_[i] = new (std::nothrow) NetQueue;
+    if (queues_[i] == nullptr) queues_[i].reset(new (std::nothrow) NetQueue);
     if (queues_[i] == nullptr) break;
     queues_[i]->record = &record;
     store_relaxed(record.number, number);
@@ -57,7 +57,7 @@ NetQueue* NetRecords::open(abi::NetKind kind, uint64_t queue, uint32_t number, i
       memcpy(record.device_name, device_name, std::min(strlen(device_name), sizeof(record.device_name) - 1));
     }
     store_release(record.queue, queue);
-    return queues_[i];
+    return queues_[i].get();
   }
   metric_add(&file_, abi::MetricId::net_records_dropped, 1);
   return nullptr;

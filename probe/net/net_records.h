@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "probe/agent/sources.h"
@@ -40,7 +41,7 @@ class NetRecords {
 
  private:
   ProcessFile& file_;
-  NetQueue* queues_[abi::nets_max] = {};  // made when first used, then kept: a late poster never meets freed memory
+  std::unique_ptr<NetQueue> queues_[abi::nets_max];  // made when first used, then kept: a late poster never meets freed memory
 };
 
 // What a queue did within the last seconds: a sliding window over the newest collections.

@@ -103,9 +103,10 @@ std::mutex create_mutex;
 std::atomic<ProcessFile*> current{nullptr};
 std::atomic<bool> settled{false};  // made, or never to be made
 
-// The child's copy of the mapping is its parent's file.
+// The child's copy of the mapping is its parent's file. Kept where tools that look for lost memory find it.
+std::atomic<ProcessFile*> of_parent{nullptr};
 void leave_to_parent() {
-  current.store(nullptr, std::memory_order_relaxed);
+  of_parent.store(current.exchange(nullptr, std::memory_order_relaxed), std::memory_order_relaxed);
   settled.store(true, std::memory_order_relaxed);
 }
 
