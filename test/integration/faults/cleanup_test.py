@@ -90,7 +90,7 @@ class CleanupTest(unittest.TestCase):
         self.assertEqual([path for path in segments if os.path.exists(path)], [])
 
     def assert_no_files_left(self, children):
-        self.assertEqual([path for child in children for path in glob.glob("/dev/shm/ccld-%d-*" % child)], [])
+        self.assertEqual([path for child in children for path in glob.glob("/dev/shm/ccld-%d[-.]*" % child)], [])
         self.assertEqual(os.listdir(self.scratch), [])
 
     def ended_by(self, number):
@@ -117,7 +117,7 @@ class CleanupTest(unittest.TestCase):
             self.assertTrue(wait_for(lambda: not namespaces & network_namespaces(), 10))
         finally:
             # Files are more than a killed launcher can promise to remove; they are ours to remove here.
-            for path in [path for child in children for path in glob.glob("/dev/shm/ccld-%d-*" % child)] + list(segments):
+            for path in [path for child in children for path in glob.glob("/dev/shm/ccld-%d[-.]*" % child)] + list(segments):
                 if os.path.exists(path):
                     os.unlink(path)
 

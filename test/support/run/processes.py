@@ -12,7 +12,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 # NCCL names its segments at random, the probe after the process that owns them.
 NCCL_SEGMENTS = re.compile(r"/dev/shm/nccl-[A-Za-z0-9]+")
-FRAME_FILES = "/dev/shm/ccld-%d-*"
+FRAME_FILES = "/dev/shm/ccld-%d[-.]*"  # frames, and the process file
 
 
 def _tied_to(parent):
