@@ -22,11 +22,6 @@ struct ncclProxyArgs;
 struct ncclProxyState;
 struct ncclTaskColl;
 struct ncclTaskP2p;
-struct ibv_cq;
-struct ibv_qp;
-struct ibv_recv_wr;
-struct ibv_send_wr;
-struct ibv_wc;
 
 // ---- a communicator's life (lifecycle.cc) -------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@
 
 #include "probe/counters/log.h"
 #include "probe/frames/comm.h"
+#include "probe/frames/new_file.h"
 #include "probe/frames/words.h"
 #include "probe/process/process_file.h"
 #include "probe/settings.h"
@@ -44,37 +45,7 @@ uint64_t monotonic_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// Cuts a text that is too long; the field always ends with a zero.
-template <size_t size>
-void copy_text(char (&field)[size], const std::string& text) {
-  const size_t length = text.size() < size - 1 ? text.size() : size - 1;
-  memcpy(field, text.data(), length);
-  memset(field + length, 0, size - length);
-}
-
 std::string reason(const std::string& what, int error) { return what + ": " + strerror(error); }
-
-// Makes `path` a file of `bytes` bytes whose storage exists, and maps it. nullptr and *error if that fails.
-void* make_mapping(const std::string& path, size_t bytes, std::string* error) {
-  unlink(path.c_str());  // of an earlier process with our process id
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (file < 0) {
-    *error = reason("cannot create " + path, errno);
-    return nullptr;
-  }
-  // Not ftruncate: on a full file system a later store to a hole would kill the process.
-  int failure = posix_fallocate(file, 0, static_cast<off_t>(bytes));
-  void* memory = MAP_FAILED;
-  if (failure == 0) {
-    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (memory == MAP_FAILED) failure = errno;
-  }
-  close(file);
-  if (failure == 0) return memory;
-  unlink(path.c_str());
-  *error = reason("cannot get " + std::to_string(bytes) + " bytes for " + path, failure);
-  return nullptr;
-}
 
 void fill_process_part(const FrameOptions& options, const Comm& comm) {
   const ProcessIdentity& process = process_identity();
@@ -215,7 +186,7 @@ Comm* frame_create(const FrameOptions& options, const CommSetup& setup, std::str
   // Under another name until it is complete: who lists the folder never meets half a frame.
   const std::string unfinished = options.folder + "/.ccld-" + std::to_string(process_identity().pid) + "-" +
                                  std::to_string(comm->number) + ".unfinished";
-  comm->memory = make_mapping(unfinished, comm->bytes, error);
+  comm->memory = map_new_file(unfinished, comm->bytes, error);
   if (comm->memory == nullptr) {
     delete comm;
     return nullptr;

@@ -22,6 +22,7 @@
 #include "probe/agent/sources.h"
 #include "probe/counters/log.h"
 #include "probe/frames/frame_file.h"
+#include "probe/frames/new_file.h"
 #include "probe/settings.h"
 
 namespace ccld::probe {
@@ -34,38 +35,8 @@ uint64_t monotonic_ns() {
 }
 
 template <size_t size>
-void copy_text(char (&field)[size], const std::string& text) {
-  const size_t length = std::min(text.size(), size - 1);
-  memcpy(field, text.data(), length);
-  memset(field + length, 0, size - length);
-}
-
-template <size_t size>
 std::string text_of(const char (&field)[size]) {
   return std::string(field, strnlen(field, size));
-}
-
-// A new file of `bytes` bytes whose storage exists, mapped. nullptr and *error if that fails.
-void* map_new_file(const std::string& path, size_t bytes, std::string* error) {
-  unlink(path.c_str());  // of an earlier process with our process id
-  // Others may read; only the owner may write the control line.
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (file < 0) {
-    *error = "cannot create " + path + ": " + strerror(errno);
-    return nullptr;
-  }
-  // Not ftruncate: on a full file system a later store to a hole would kill the process.
-  int failure = posix_fallocate(file, 0, static_cast<off_t>(bytes));
-  void* memory = MAP_FAILED;
-  if (failure == 0) {
-    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (memory == MAP_FAILED) failure = errno;
-  }
-  close(file);
-  if (failure == 0) return memory;
-  unlink(path.c_str());
-  *error = "cannot get " + std::to_string(bytes) + " bytes for " + path + ": " + strerror(failure);
-  return nullptr;
 }
 
 void fill_identity(const ProcessFileOptions& options, ProcessFile& file) {

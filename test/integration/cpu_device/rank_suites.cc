@@ -15,6 +15,7 @@
 
 #include "test/integration/cpu_device/collectives.h"
 #include "test/integration/cpu_device/suites.h"
+#include "test/support/ranks/require.h"
 
 namespace ccld::cpu_device_matrix {
 namespace {
@@ -25,20 +26,7 @@ double now_s() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-[[noreturn]] void fail(const RankIdentity& identity, const char* what, const char* why) {
-  fprintf(stderr, "rank %d of %d: %s: %s\n", identity.rank, identity.ranks, what, why);
-  _exit(1);
-}
-
-void require(const RankIdentity& identity, ncclResult_t result, const char* what) {
-  if (result != ncclSuccess && result != ncclInProgress) fail(identity, what, ncclGetLastError(nullptr));
-}
-
-void require(const RankIdentity& identity, cudaError_t error, const char* what) {
-  if (error != cudaSuccess) fail(identity, what, cudaGetErrorName(error));
-}
-
-#define REQUIRE_OK(call) require(identity, (call), #call)
+using ranks::fail;
 
 Communicator connect(const RankIdentity& identity) {
   int devices = 0;

@@ -14,33 +14,18 @@
 #include <string>
 
 #include "test/integration/cpu_device/suites.h"
+#include "test/support/ranks/temporary_folder.h"
 
 namespace ccld::cpu_device_matrix {
 namespace {
 
+using ranks::TemporaryFolder;
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 Environment with(Environment environment, const Environment& more) {
   environment.insert(environment.end(), more.begin(), more.end());
   return environment;
 }
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    char name[] = "/tmp/ccld-cpu-device-XXXXXX";
-    if (mkdtemp(name) == nullptr) abort();
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    const std::string command = "rm -rf '" + path_ + "'";
-    if (system(command.c_str()) != 0) fprintf(stderr, "cannot remove %s\n", path_.c_str());
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // What all jobs share: small on two cores, and nothing but this machine.
 Environment basics(int channels) {

@@ -14,26 +14,14 @@
 #include <vector>
 
 #include "test/integration/operations/suites.h"
+#include "test/support/ranks/require.h"
 
 namespace ccld::operations_test {
 namespace {
 
 using ranks::RankIdentity;
 
-[[noreturn]] void fail(const RankIdentity& identity, const char* what, const char* why) {
-  fprintf(stderr, "rank %d of %d: %s: %s\n", identity.rank, identity.ranks, what, why);
-  _exit(1);
-}
-
-void require(const RankIdentity& identity, ncclResult_t result, const char* what) {
-  if (result != ncclSuccess && result != ncclInProgress) fail(identity, what, ncclGetLastError(nullptr));
-}
-
-void require(const RankIdentity& identity, cudaError_t error, const char* what) {
-  if (error != cudaSuccess) fail(identity, what, cudaGetErrorName(error));
-}
-
-#define REQUIRE_OK(call) require(identity, (call), #call)
+using ranks::fail;
 
 constexpr size_t buffer_bytes = size_t{16} << 20;
 

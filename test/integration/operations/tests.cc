@@ -12,32 +12,17 @@
 #include "test/integration/operations/expected_steps.h"
 #include "test/integration/operations/suites.h"
 #include "test/integration/operations/telemetry_sink.h"
+#include "test/support/ranks/temporary_folder.h"
 
 namespace ccld::operations_test {
 namespace {
 
+using ranks::TemporaryFolder;
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 constexpr int job_ranks = 4;
 constexpr size_t f32_bytes = 4;
 constexpr size_t buffer_bytes = 262144;
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    char name[] = "/tmp/ccld-operations-XXXXXX";
-    if (mkdtemp(name) == nullptr) abort();
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    const std::string command = "rm -rf '" + path_ + "'";
-    if (system(command.c_str()) != 0) fprintf(stderr, "cannot remove %s\n", path_.c_str());
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // One job, its telemetry, and what is wrong with it. Every check prints its own line.
 class Job {

@@ -1,0 +1,24 @@
+// What the files that outsiders read have in common: how they are made, and how texts lie in them.
+//
+// Contract: nothing throws; a failure is a nullptr and one line in *error. Threads: any.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+namespace ccld::probe {
+
+// Makes `path` a file of `bytes` bytes whose storage exists, readable by all and writable by its user, and maps it. What
+// lies there is of an earlier process with our process id, and goes.
+void* map_new_file(const std::string& path, size_t bytes, std::string* error);
+
+// Cuts a text that is too long; the field always ends with a zero.
+template <size_t size>
+void copy_text(char (&field)[size], const std::string& text) {
+  const size_t length = text.size() < size - 1 ? text.size() : size - 1;
+  memcpy(field, text.data(), length);
+  memset(field + length, 0, size - length);
+}
+
+}  // namespace ccld::probe
