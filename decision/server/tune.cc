@@ -48,22 +48,23 @@ absl::StatusOr<TuneRequest> parse_tune_request(const std::string& body) {
 absl::StatusOr<TuneAnswer> TuneQueue::ask(TuneRequest request, absl::Duration patience) {
   const auto waiting = std::make_shared<Waiting>();
   waiting->request = std::move(request);
-  absl::MutexLock lock(&mutex_);
+  std::unique_lock lock(mutex_);
   if (waiting_.size() >= waiting_max) return absl::UnavailableError("too many requests wait already");
   waiting_.push_back(waiting);
   const auto answered = [&waiting] { return waiting->answer.has_value(); };
-  mutex_.AwaitWithTimeout(absl::Condition(&answered), patience);
-  if (waiting->answer.has_value()) return *waiting->answer;
+  if (answered_.wait_for(lock, absl::ToChronoNanoseconds(patience), answered)) return *waiting->answer;
   waiting->given_up = true;
   return absl::UnavailableError("the service is busy and did not take the request");
 }
 
 void TuneQueue::serve(const std::function<TuneAnswer(const TuneRequest&)>& carry_out) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
+  if (waiting_.empty()) return;
   for (; !waiting_.empty(); waiting_.pop_front()) {
     Waiting& w = *waiting_.front();
     if (!w.given_up) w.answer = carry_out(w.request);
   }
+  answered_.notify_all();
 }
 
 void ControlDesk::heard(const Batch& batch, const std::string& connection, Nanoseconds now_ns) {

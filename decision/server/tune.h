@@ -6,16 +6,17 @@
 //   telemetry
 #pragma once
 
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "decision/model/control_wishes.h"
@@ -55,8 +56,9 @@ class TuneQueue {
     std::optional<TuneAnswer> answer;
     bool given_up = false;
   };
-  absl::Mutex mutex_;
-  std::deque<std::shared_ptr<Waiting>> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  std::deque<std::shared_ptr<Waiting>> waiting_;
 };
 
 // How to reach each probe: the connection its newest batch came on. Bounded. One thread.

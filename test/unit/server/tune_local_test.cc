@@ -108,7 +108,7 @@ TEST_CASE("What the probe refuses is told") {
 TEST_CASE("A writer that died within a request does not block the next one") {
   const Folder folder;
   Probe probe(folder);
-  probe.header().control.sequence = 5;
+  __atomic_store_n(&probe.header().control.sequence, 5, __ATOMIC_RELEASE);
   const auto state = tune_process(request(folder, {"sample_us=700"}));
   REQUIRE(state.ok());
   CHECK(state->sample_us == 700);

@@ -1,0 +1,82 @@
+#include "decision/analysis/incident_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace ccld::decision {
+namespace {
+
+constexpr size_t also_seen_max = 8;  // rows for each culprit
+
+// What else was seen at a culprit's process, host, GPU and network.
+void quote(Incident& i, const Communicator& comm, const Culprit& c, Nanoseconds now_ns) {
+  const RankModel* r = comm.rank(c.rank);
+  if (!r || !r->process) return;
+  std::vector<AlsoSeen> seen;
+  std::vector<std::string> net_names;
+  for (const NetConnection& n : r->connections)
+    if (std::find(net_names.begin(), net_names.end(), n.net_name) == net_names.end()) net_names.push_back(n.net_name);
+  if (r->process->metrics) seen = also_seen(*r->process->metrics, c.gpu_bus_id, net_names, now_ns);
+  for (AlsoSeen& row : also_seen(r->process->net_queues, now_ns - r->process->net_queues_ns)) seen.push_back(std::move(row));
+  size_t quoted = 0;
+  for (AlsoSeen& row : seen) {
+    if (quoted++ == also_seen_max) break;
+    i.evidence.push_back({c.rank.value, absl::StrCat("also seen there: ", row.what), row.value, std::move(row.unit)});
+  }
+}
+
+}  // namespace
+
+bool same_culprits(const std::vector<Culprit>& a, const std::vector<Culprit>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i].rank != b[i].rank || a[i].peer != b[i].peer || a[i].component != b[i].component ||
+        a[i].channel != b[i].channel || a[i].reason != b[i].reason)
+      return false;
+  return true;
+}
+
+void IncidentWriter::fill(Incident& i, const Communicator& comm, const Finding& f, Nanoseconds now_ns) const {
+  i.fault = f.fault;
+  i.rules = settings_.rules;
+  i.job = comm.job();
+  i.comm = comm.uid();
+  i.comm_name = comm.name();
+  i.rank_count = comm.rank_count();
+  i.op = f.op;
+  i.replay = f.replay;
+  i.title = f.title;
+  i.signature = f.signature;
+  i.culprits = f.culprits;
+  i.candidates = f.candidates;
+  i.victim_count = static_cast<uint32_t>(f.victims.size());
+  i.victim_sample.assign(f.victims.begin(), f.victims.begin() + std::min(f.victims.size(), victims_sampled));
+  i.confidence = f.confidence;
+  i.evidence = f.evidence;
+  for (size_t c = 0; c < f.culprits.size(); ++c) {
+    const auto same_rank = [&](const Culprit& other) { return other.rank == f.culprits[c].rank; };
+    if (std::none_of(f.culprits.begin(), f.culprits.begin() + c, same_rank)) quote(i, comm, f.culprits[c], now_ns);
+  }
+  i.next_step = f.next_step;
+  if (!i.culprits.empty() && i.located_ns == 0) i.located_ns = now_ns;
+}
+
+uint64_t IncidentWriter::open(const Communicator& comm, const Finding& f, Nanoseconds onset_ns, Nanoseconds now_ns) {
+  Incident i;
+  fill(i, comm, f, now_ns);
+  i.onset_ns = onset_ns;
+  i.suspected_ns = now_ns;
+  return book_.open(std::move(i)).id;
+}
+
+void IncidentWriter::update(uint64_t id, const Communicator& comm, const Finding& f, Nanoseconds now_ns) {
+  Incident* i = book_.find(id);
+  if (!i) return;
+  const bool news = i->fault != f.fault || !same_culprits(i->culprits, f.culprits) || i->candidates != f.candidates;
+  fill(*i, comm, f, now_ns);
+  if (news) book_.changed(id);
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,35 @@
+// Findings into incidents: one for a cause, handed out again only when a reader would act differently.
+// Threads: those of the analyzer.
+#pragma once
+
+#include <vector>
+
+#include "decision/locate/finding.h"
+#include "decision/model/incident_book.h"
+
+namespace ccld::decision {
+
+constexpr size_t victims_sampled = 16;
+
+bool same_culprits(const std::vector<Culprit>&, const std::vector<Culprit>&);
+
+class IncidentWriter {
+ public:
+  explicit IncidentWriter(const Settings& settings) : settings_(settings), book_(settings) {}
+
+  IncidentBook& book() { return book_; }
+  const IncidentBook& book() const { return book_; }
+
+  // Returns the id. `onset_ns`: the last evidence that all was well.
+  uint64_t open(const Communicator&, const Finding&, Nanoseconds onset_ns, Nanoseconds now_ns);
+  // The incident says what the newest finding says; it is handed out again only if fault, culprits or candidates differ.
+  void update(uint64_t id, const Communicator&, const Finding&, Nanoseconds now_ns);
+  // Without handing it out. With what else was seen at the processes of the culprits.
+  void fill(Incident&, const Communicator&, const Finding&, Nanoseconds now_ns) const;
+
+ private:
+  const Settings& settings_;
+  IncidentBook book_;
+};
+
+}  // namespace ccld::decision

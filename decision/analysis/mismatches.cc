@@ -1,0 +1,47 @@
+#include "decision/analysis/mismatches.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "decision/detect/mismatch.h"
+
+namespace ccld::decision {
+namespace {
+
+// Only new mismatches by ranks that are known already.
+bool is_follow_up(const Incident& known, const Finding& f) {
+  const auto listed = [&](Rank r) {
+    return std::any_of(known.culprits.begin(), known.culprits.end(), [&](const Culprit& c) { return c.rank == r; }) ||
+           std::find(known.candidates.begin(), known.candidates.end(), r) != known.candidates.end();
+  };
+  return std::all_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return listed(c.rank); }) &&
+         std::all_of(f.candidates.begin(), f.candidates.end(), listed);
+}
+
+}  // namespace
+
+void look_for_mismatch(Watch& w, IncidentWriter& writer, const Settings& settings, Nanoseconds now_ns) {
+  while (const std::optional<Finding> f = next_mismatch(w.comm, settings, now_ns)) {
+    w.mismatch_ns = now_ns;
+    ++w.mismatches;
+    Incident* known = writer.book().find(w.mismatch_incident);
+    if (known && known->state != VerdictState::resolved && is_follow_up(*known, *f)) continue;
+    if (w.hang_incident != 0) {
+      // A hang that was suspected a moment ago has found its cause.
+      writer.update(w.hang_incident, w.comm, *f, now_ns);
+      w.mismatch_incident = std::exchange(w.hang_incident, 0);
+      w.hang_confirmed = false;
+    } else {
+      w.mismatch_incident = writer.open(w.comm, *f, w.comm.moved_ns(), now_ns);
+    }
+    w.mismatches = 1;
+    writer.book().confirm(w.mismatch_incident, now_ns);
+  }
+  if (w.mismatch_incident != 0 && !w.stuck && now_ns - w.mismatch_ns > seconds_to_ns(settings.mismatch_clean_s)) {
+    writer.book().resolve(w.mismatch_incident, now_ns);
+    w.mismatch_incident = 0;
+  }
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,80 @@
+#include "decision/analysis/status_view.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ccld::decision {
+
+CommStatus comm_status(const Communicator& c, Nanoseconds now_ns) {
+  CommStatus s;
+  s.comm = c.uid();
+  s.job = c.job();
+  s.name = c.name();
+  s.rank_count = c.rank_count();
+  s.entered_max = c.entered_max();
+  s.completed_min = c.completed_min();
+  s.rounds = c.history().rounds();
+  s.replays = c.replays().rounds();
+  s.parent = c.parent();
+  s.in_flight = c.ranks_in_flight() > 0;
+  Nanoseconds oldest_ns = 0;
+  for (const RankModel& r : c.ranks()) {
+    if (!r.process) continue;
+    ++s.ranks_seen;
+    RankStatus rank;
+    rank.rank = r.rank;
+    rank.host = r.host;
+    rank.pid = r.process->id.pid;
+    rank.cuda_device = r.cuda_device;
+    rank.gpu_bus_id = r.gpu_bus_id;
+    rank.entered = r.entered;
+    rank.launched = r.launched;
+    rank.completed = r.completed;
+    rank.telemetry_age_ns = now_ns - r.process->heard_ns;
+    rank.moved_age_ns = now_ns - r.moved_ns;
+    rank.up = r.up && !r.down;
+    rank.process_state = r.process->state;
+    rank.watched = !r.not_watched && !r.process->probe_stopped;
+    rank.p2p_in_flight = std::max<uint32_t>(r.last.p2p_total, static_cast<uint32_t>(r.last.p2p.size()));
+    if (!r.last.p2p.empty())
+      rank.p2p_age_ns = static_cast<Nanoseconds>(r.last.p2p.front().enter_age_ms) * ns_per_ms + (now_ns - r.sampled_ns);
+    rank.p2p_rounds = r.p2p_rounds;
+    for (const InFlightOp& o : r.last.operations)
+      if (o.replay != 0 && o.begun && rank.replay == RoundKey{}) rank.replay = o.key();
+    s.p2p_in_flight += rank.p2p_in_flight;
+    s.p2p_rounds += rank.p2p_rounds;
+    s.p2p_age_ns = std::max(s.p2p_age_ns, rank.p2p_age_ns);
+    s.ranks_not_watched += rank.watched ? 0 : 1;
+    s.ranks.push_back(std::move(rank));
+    if (!r.in_flight()) continue;
+    const OpSeq oldest = r.oldest_in_flight();
+    if (s.oldest_op == OpSeq{} || oldest < s.oldest_op) s.oldest_op = oldest, oldest_ns = 0;
+    if (oldest != s.oldest_op) continue;
+    for (const InFlightOp& o : r.last.operations)
+      if (o.op == oldest)
+        oldest_ns =
+            std::max(oldest_ns, static_cast<Nanoseconds>(o.enter_age_ms) * ns_per_ms + (now_ns - r.sampled_ns));
+  }
+  if (s.in_flight) {
+    s.oldest_signature = c.signature(s.oldest_op);
+    s.oldest_age_ns = oldest_ns;
+  }
+  return s;
+}
+
+ProcessStatus process_status(const ProcessModel& p, Nanoseconds now_ns) {
+  ProcessStatus s;
+  s.process = p.id;
+  s.job = p.job;
+  s.telemetry_age_ns = now_ns - p.heard_ns;
+  s.batches = p.batches;
+  s.lost_batches = p.lost_batches();
+  s.health = p.health;
+  s.metrics = p.metrics;
+  s.net_queues = p.net_queues;
+  s.control = p.control;
+  s.probe_stopped = p.probe_stopped;
+  return s;
+}
+
+}  // namespace ccld::decision
