@@ -10,7 +10,7 @@ BUILD := build/dev
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help bootstrap configure build nccl demo test unit integration check asan tsan bench-overhead check-ptxas format tidy clean
+.PHONY: help bootstrap configure build nccl demo test unit integration sim check asan tsan accuracy bench-overhead bench-scale check-ptxas format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -45,6 +45,10 @@ unit: build ## Unit tests only
 integration: build ## Tests with real NCCL processes and real faults only
 	@ctest --preset integration --no-label-summary
 
+sim: configure ## Simulated clusters: the verdict must equal the planted fault (SEEDS=10000 FIRST_SEED=1)
+	@cmake --build --preset dev --parallel $(JOBS) --target ccld_sim
+	@$(BUILD)/test/sim/ccld_sim --jobs $(JOBS) --seeds $(or $(SEEDS),10000) --first-seed $(or $(FIRST_SEED),1)
+
 asan: ## Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer (build/asan)
 	@scripts/bootstrap --without-cuda
 	@scripts/configure asan
@@ -57,12 +61,22 @@ tsan: ## Unit tests under ThreadSanitizer (build/tsan)
 	@cmake --build --preset tsan --parallel $(JOBS)
 	@ctest --preset tsan --parallel $(JOBS) --no-label-summary
 
+accuracy: configure ## Are the verdicts right? Both rule sets (4 minutes; FULL=1: all cases, 2 hours; SEED=2, ONLY=regex, REPLAY=1)
+	@cmake --build --preset dev --parallel $(JOBS) --target demo_parts
+	@benchmarks/accuracy/accuracy.py --build $(BUILD) $(if $(FULL),--full) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only '$(ONLY)') \
+	  $(if $(REPLAY),--replay) $(if $(AT_A_TIME),--jobs $(AT_A_TIME))
+
 bench-overhead: configure ## What the probe costs, against upstream's own NCCL (10 minutes; QUICK=1: two)
 	@scripts/configure pristine
 	@cmake --build --preset pristine --parallel $(JOBS) --target nccl
 	@cmake --build --preset dev --parallel $(JOBS) --target bench_parts
 	@python3 benchmarks/overhead/bench_overhead.py --build $(BUILD) --pristine build/pristine \
 	  $(if $(QUICK),--quick --out build/overhead-quick.json,--out benchmarks/results/overhead-cpu.json)
+
+bench-scale: configure ## What the service needs for 1,024 to 131,072 ranks (15 minutes; QUICK=1: seconds)
+	@cmake --build --preset dev --parallel $(JOBS) --target ccld-bench-scale
+	@python3 benchmarks/scale/bench_scale.py --build $(BUILD) \
+	  $(if $(QUICK),--quick --out build/scale-quick.json,--out benchmarks/results/scale.json)
 
 check-ptxas: ## Registers, stack and spills of the GPU kernels, against upstream's own (needs nvcc, no GPU)
 	@scripts/bootstrap

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "absl/container/flat_hash_map.h"
 #include "decision/analysis/hangs.h"
 #include "decision/analysis/incident_writer.h"
 #include "decision/analysis/inits.h"
+#include "decision/analysis/iterations.h"
 #include "decision/analysis/mismatches.h"
 #include "decision/analysis/slowness.h"
+#include "decision/analysis/stages.h"
 #include "decision/analysis/status_view.h"
 #include "decision/analysis/watch.h"
 
@@ -24,14 +27,16 @@ struct Analyzer::State {
   const Settings settings;
   ProcessTable processes{settings};
   Watches watches;
+  absl::flat_hash_map<CommUid, Watch*> watch_of;  // every message asks
   IncidentWriter writer{settings};
   InitBook inits{settings};
   HangAnalysis hangs{settings, watches, processes, writer};
+  IterationAnalysis iterations{settings, watches, writer};
+  SlownessAnalysis slowness{settings, watches, writer, iterations};
   Nanoseconds forgot_ns = 0;
 
   Watch* watch(CommUid uid) {
-    auto it = watches.find(uid);
-    if (it != watches.end()) return it->second.get();
+    if (const auto it = watch_of.find(uid); it != watch_of.end()) return it->second;
     if (uid.value == 0) return nullptr;
     if (watches.size() >= settings.communicators_max) {
       auto oldest = std::min_element(watches.begin(), watches.end(), [](const auto& a, const auto& b) {
@@ -39,14 +44,17 @@ struct Analyzer::State {
       });
       remove(oldest, oldest->second->comm.heard_ns());
     }
-    return watches.emplace(uid, std::make_unique<Watch>(uid, settings)).first->second.get();
+    return watch_of[uid] = watches.emplace(uid, std::make_unique<Watch>(uid, settings)).first->second.get();
   }
 
   Watches::iterator remove(Watches::iterator it, Nanoseconds now_ns) {
     Watch& w = *it->second;
-    for (uint64_t id : {w.hang_incident, w.mismatch_incident, w.slow_incident}) writer.book().resolve(id, now_ns);
+    for (uint64_t id : {w.hang_incident, w.mismatch_incident}) writer.book().resolve(id, now_ns);
+    slowness.drop(w, now_ns);
+    iterations.drop(w, now_ns);
     for (const RankModel& r : w.comm.ranks())
       if (r.process) std::erase_if(r.process->memberships, [&](const auto& m) { return m.comm == w.comm.uid(); });
+    watch_of.erase(it->first);
     return watches.erase(it);
   }
 
@@ -90,8 +98,14 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
               state_->inits.up(m, *process, now_ns);
             }
             if constexpr (std::is_same_v<T, CommDown>) w->comm.down(m, *process, now_ns);
-            if constexpr (std::is_same_v<T, Rounds>) w->comm.rounds(m, *process, now_ns);
-            if constexpr (std::is_same_v<T, P2pRounds>) w->comm.p2p_rounds(m, *process, now_ns);
+            if constexpr (std::is_same_v<T, Rounds>) {
+              w->comm.rounds(m, *process, now_ns);
+              if (w->comm.history().has_many_complete()) state_->slowness.take(*w, now_ns);
+            }
+            if constexpr (std::is_same_v<T, P2pRounds>) {
+              w->comm.p2p_rounds(m, *process, now_ns);
+              w->slow_p2p.add(w->comm, m, *process, now_ns);
+            }
             if constexpr (std::is_same_v<T, InFlight>) w->comm.in_flight(m, *process, now_ns);
           }
         },
@@ -103,12 +117,15 @@ std::vector<Incident> Analyzer::advance(Nanoseconds now_ns) {
   State& s = *state_;
   for (auto& [uid, w] : s.watches) {
     if (s.settings.rules == RuleSet::measured) look_for_mismatch(*w, s.writer, s.settings, now_ns);
-    look_for_slow(*w, s.writer, now_ns);
+    s.slowness.look(*w, now_ns);
     s.hangs.look(*w, now_ns);
   }
   s.hangs.settle(now_ns);
+  s.slowness.settle(now_ns);
+  s.iterations.settle(now_ns);
   look_at_inits(s.inits, s.processes, s.writer, s.settings, now_ns);
   s.forget(now_ns);
+  describe_stages(s.writer.book(), s.watches, s.iterations, s.settings);
   return s.writer.book().take_changed();
 }
 

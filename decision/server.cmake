@@ -5,6 +5,7 @@ find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(CCLD_ZMQ REQUIRED IMPORTED_TARGET libzmq)
 pkg_check_modules(CCLD_HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
+pkg_check_modules(CCLD_ZSTD REQUIRED IMPORTED_TARGET libzstd)
 find_path(CCLD_CPPZMQ_INCLUDE zmq.hpp REQUIRED)
 
 add_library(ccld_server STATIC
@@ -13,6 +14,15 @@ add_library(ccld_server STATIC
   ingest/ingest.cc
   ingest/sequence_tracker.cc
   ingest/telemetry_socket.cc
+  recording/block.cc
+  recording/incident_files.cc
+  recording/incident_history.cc
+  recording/last_words.cc
+  recording/metadata.cc
+  recording/reader.cc
+  recording/recorder.cc
+  recording/recording_file.cc
+  recording/replay.cc
   report/prometheus.cc
   report/status_json.cc
   report/status_text.cc
@@ -20,11 +30,15 @@ add_library(ccld_server STATIC
   report/verdict_json.cc
   report/verdict_text.cc
   report/wall_clock.cc
+  server/analysis.cc
   server/analysis_loop.cc
   server/config_file.cc
   server/host_port.cc
   server/http_api.cc
+  server/layout_file.cc
+  server/record.cc
   server/serve.cc
+  server/surroundings.cc
   server/tune.cc
   server/verdict_writer.cc)
 target_compile_features(ccld_server PUBLIC cxx_std_20)
@@ -33,7 +47,7 @@ target_include_directories(ccld_server SYSTEM PUBLIC ${CCLD_CPPZMQ_INCLUDE})
 target_link_libraries(ccld_server
   PUBLIC ccld_decision ccld_wire PkgConfig::CCLD_ZMQ nlohmann_json::nlohmann_json absl::synchronization absl::time absl::span
          absl::hash absl::str_format absl::cord absl::cleanup Threads::Threads
-  PRIVATE ccld_options PkgConfig::CCLD_HTTPLIB spdlog::spdlog CLI11::CLI11)
+  PRIVATE ccld_options PkgConfig::CCLD_HTTPLIB PkgConfig::CCLD_ZSTD spdlog::spdlog CLI11::CLI11)
 
 add_executable(ccld
   cli/command.cc
@@ -43,6 +57,9 @@ add_executable(ccld
   cli/frames_report.cc
   cli/frames_text.cc
   cli/main.cc
+  cli/record_command.cc
+  cli/replay_command.cc
+  cli/replay_report.cc
   cli/serve_command.cc
   cli/service_client.cc
   cli/settings_command.cc

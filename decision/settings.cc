@@ -6,11 +6,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "decision/iteration/layout.h"
 
 namespace ccld::decision {
 namespace {
 
-using Field = std::variant<RuleSet Settings::*, double Settings::*, uint64_t Settings::*>;
+using Field = std::variant<RuleSet Settings::*, double Settings::*, uint64_t Settings::*, std::string Settings::*>;
 
 struct Entry {
   std::string_view name;
@@ -41,8 +42,9 @@ const Entry entries[] = {
     {CCLD_FIELD(barrier_hang_suspect_s), 0.05, 86400, "takes the place of hang_suspect_s for barriers",
      "barriers wait on purpose; the paper drops them, which would hide real hangs"},
     {CCLD_FIELD(p2p_hang_suspect_s), 0.05, 86400,
-     "takes the place of hang_suspect_s for Send and Recv, and the silent peer must have been idle everywhere for so long",
-     "a receive that waits for its sender is normal: the bubbles of a pipeline last as long as its steps"},
+     "takes the place of hang_suspect_s where a process that is waited for moves on other communicators, or did not speak "
+     "for itself just now (Send and Recv, or waits that lead to what cannot be seen)",
+     "whoever is busy elsewhere may come late; the bubbles of a pipeline last as long as its steps"},
     {CCLD_FIELD(barrier_bytes_max), 0, 1e6, "an AllReduce of at most so many bytes is a barrier (paper mode: of fewer)",
      "frameworks build barriers from one byte or one float; the paper says under 4 bytes"},
     {CCLD_FIELD(hard_evidence_s), 0, 3600,
@@ -64,15 +66,23 @@ const Entry entries[] = {
      "the data is wrong although nothing hangs: nobody should overlook it"},
 
     {CCLD_FIELD(slow_theta), 0.01, 1e6,
-     "a round is slow when its slowdown ratio R = (T_max - T_base) / T_base exceeds this (equation 3)",
-     "the paper finds the threshold usually close to 3"},
+     "slowdown ratio R = (T_max - T_base) / T_base of a slow round (equation 3; paper mode, and for slowness without a "
+     "culprit otherwise)",
+     "the paper finds the threshold usually close to 3; a loss with one cause deserves attention long before"},
     {CCLD_FIELD(slow_window_s), 0.1, 86400,
-     "length of a detection window; a window is prolonged until it holds slow_rounds_min rounds",
-     "the paper takes 60; half of it is enough because several slow rounds are asked for instead of one"},
+     "length of a detection window; a window is prolonged until it holds slow_rounds_min rounds; windows overlap by half "
+     "(paper mode: not)",
+     "the paper takes 60; several slow rounds with one cause instead of one round make do with less"},
+    {CCLD_FIELD(slow_round_min), 0, 1e6,
+     "a round is slow when T_max exceeds its usual value by this part of it and by slow_spread_factor usual spreads",
+     "half of the slowdown that matters (slow_lost_share_min), so that a moderate one shows in most of its rounds"},
     {CCLD_FIELD(slow_rounds_min), 1, 1e6, "a window counts as slow only with so many slow rounds",
      "one round is jitter, a garbage collection or a checkpoint"},
     {CCLD_FIELD(slow_lost_share_min), 0, 1,
      "and only if slow rounds lost at least this share of the communication time of the window",
+     "a fifth of the time in communication: it takes 1.25 times as long as usual"},
+    {CCLD_FIELD(slow_total_share_min), 0, 1,
+     "and at least this share of all time of the window, gaps between operations included",
      "a loss that does not matter for the job is no incident"},
     {CCLD_FIELD(slow_repeat), 1, 1e6,
      "so many slow windows with the same culprit start location (the paper's repetition counter)",
@@ -87,7 +97,7 @@ const Entry entries[] = {
      "computation or communication counts as a cause if it lost at least this share of the lost time",
      "mixed faults measured 0.11 to 0.15 where pure ones stayed below 0.05"},
     {CCLD_FIELD(slow_spread_factor), 0, 1000, "and at least so many times its own healthy spread",
-     "three spreads: what a healthy rank or link does about once in hundreds of rounds"},
+     "twice the mean deviation: a healthy rank or link exceeds it in a tenth of the rounds, and no other in most of them"},
     {CCLD_FIELD(baseline_rounds_max), 1, 1e6,
      "T_base is the mean of the maxima of the first m rounds of a signature; m is at most this", "the paper's 100"},
     {CCLD_FIELD(baseline_s), 0.1, 86400, "and at most the rounds of so many seconds", "the paper's two minutes"},
@@ -97,21 +107,38 @@ const Entry entries[] = {
     {CCLD_FIELD(warmup_rounds), 0, 1e6,
      "the first so many rounds of each signature take no part in baselines and slow detection",
      "first rounds connect channels and warm caches"},
+    {CCLD_FIELD(iteration_rise_min), 0.01, 1e3,
+     "a change of the iteration time is reported when the time rose by this part and stays there",
+     "a tenth is noise on shared machines and with data of uneven length"},
+    {CCLD_FIELD(iteration_verify_s), 0, 86400, "how long it must have stayed there before it is believed",
+     "evaluation phases and checkpoints end by themselves"},
+    {CCLD_FIELD(iteration_verify_min), 2, 1e4, "and for so many iterations", "a median of fewer is luck"},
+    {CCLD_FIELD(iteration_witnesses_max), 0, 1e5,
+     "communicators of a job whose rounds are watched for the iteration time; 0: none",
+     "every rank goes through every iteration, so a few witnesses speak for all"},
+
+    {CCLD_FIELD(layout_tp), 0, 1e7, "processes of a tensor group; 0: the layout of the job is not known, and is guessed",
+     "only who started the job knows"},
+    {CCLD_FIELD(layout_pp), 0, 1e7, "stages of the pipeline", "likewise"},
+    {CCLD_FIELD(layout_dp), 0, 1e7, "replicas of the model; tensor x pipeline x data is the number of processes", "likewise"},
+    {CCLD_FIELD(layout_ep), 0, 1e7, "processes of an expert group, a consecutive part of a data group; 0: none", "likewise"},
+    {CCLD_FIELD(layout_order), 0, 0,
+     "the order in which processes are numbered, neighbours first: tp, dp and pp once each", "that of Megatron"},
 
     {CCLD_FIELD(incidents_max), 1, 1e6, "incidents remembered; the oldest resolved ones are forgotten first",
      "days of history in a few megabytes"},
     {CCLD_FIELD(rounds_kept_max), 8, 1e6, "rounds of one communicator that may wait for the reports of further ranks",
      "ranks report every second or earlier; more are late only by loss"},
     {CCLD_FIELD(round_cells_max), 1024, 1e9, "and their product with the ranks of the communicator",
-     "about 80 bytes each bounds a large communicator to under 100 MB"},
+     "28 bytes each: 120 MB for a communicator of 131,072 ranks, with 32 rounds"},
     {CCLD_FIELD(signatures_max), 1, 1e5, "signatures of one communicator that have a baseline; later ones have none",
      "a training step has some ten"},
     {CCLD_FIELD(ranks_max), 2, 1e7, "communicators that claim more ranks are refused",
-     "protects memory against damaged telemetry"},
+     "protects memory against damaged telemetry: a rank takes some 4 KiB in each communicator it is in"},
     {CCLD_FIELD(communicators_max), 1, 1e6, "communicators known at a time; the longest idle are forgotten first",
-     "a job has some hundreds"},
+     "a job of 131,072 ranks has some 20,000, most of them of 8 ranks"},
     {CCLD_FIELD(processes_max), 1, 1e7, "processes known at a time; the longest silent are forgotten first",
-     "several jobs of thousands of GPUs"},
+     "two jobs of 131,072 GPUs; a process takes some 5 KB, and 4 KiB for each communicator it is in"},
     {CCLD_FIELD(forget_s), 1, 1e9, "communicators and processes without telemetry for so long are forgotten",
      "long enough to explain a job that was killed"},
 };
@@ -131,12 +158,14 @@ std::string number_text(double v) { return absl::StrFormat("%.12g", v); }
 
 std::string range_text(const Entry& e) {
   if (std::holds_alternative<RuleSet Settings::*>(e.field)) return "measured | paper";
+  if (std::holds_alternative<std::string Settings::*>(e.field)) return "an order, e.g. tp-dp-pp";
   return absl::StrCat(number_text(e.low), " .. ", number_text(e.high));
 }
 
 std::string value_text(const Settings& s, const Entry& e) {
   if (auto f = std::get_if<RuleSet Settings::*>(&e.field)) return decision::name(s.**f);
   if (auto f = std::get_if<double Settings::*>(&e.field)) return number_text(s.**f);
+  if (auto f = std::get_if<std::string Settings::*>(&e.field)) return s.**f;
   return absl::StrCat(s.*std::get<uint64_t Settings::*>(e.field));
 }
 
@@ -161,6 +190,10 @@ absl::Status set_setting(Settings& s, std::string_view name_text, std::string_vi
     for (RuleSet r : {RuleSet::measured, RuleSet::paper})
       if (value == decision::name(r)) return s.**f = r, absl::OkStatus();
     return refuse();
+  }
+  if (auto f = std::get_if<std::string Settings::*>(&e->field)) {
+    if (!check_order(value).ok()) return refuse();
+    return s.**f = value, absl::OkStatus();
   }
   if (auto f = std::get_if<double Settings::*>(&e->field)) {
     double v;
@@ -195,6 +228,15 @@ absl::Status validate(const Settings& s) {
   if (s.slow_alpha > s.slow_beta)
     return absl::InvalidArgumentError(absl::StrCat("setting slow_alpha=", number_text(s.slow_alpha),
                                                    " must not exceed slow_beta=", number_text(s.slow_beta)));
+  const uint64_t sizes[] = {s.layout_tp, s.layout_pp, s.layout_dp};
+  const char* const names[] = {"layout_tp", "layout_pp", "layout_dp"};
+  const bool some = s.layout_tp + s.layout_pp + s.layout_dp + s.layout_ep > 0;
+  for (int i = 0; i < 3; ++i)
+    if (some && sizes[i] == 0)
+      return absl::InvalidArgumentError(absl::StrCat("setting ", names[i], "=0 must be at least 1 if any size of the layout is given"));
+  if (s.layout_ep > 0 && s.layout_dp % s.layout_ep != 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("setting layout_ep=", s.layout_ep, " must divide layout_dp=", s.layout_dp));
   return absl::OkStatus();
 }
 

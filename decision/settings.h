@@ -40,28 +40,41 @@ struct Settings {
 
   // Slow detection and location.
   double slow_theta = 3;
-  double slow_window_s = 30;
+  double slow_window_s = 10;
+  double slow_round_min = 0.15;
   uint64_t slow_rounds_min = 3;
   double slow_lost_share_min = 0.2;
+  double slow_total_share_min = 0.05;
   uint64_t slow_repeat = 3;
   uint64_t slow_clean_windows = 2;
   double slow_alpha = 0.4;
   double slow_beta = 0.6;
   double slow_component_share_min = 0.15;
-  double slow_spread_factor = 3;
+  double slow_spread_factor = 2;
   uint64_t baseline_rounds_max = 100;
   double baseline_s = 120;
   double baseline_init_ms = 0;
   uint64_t warmup_rounds = 5;
+  double iteration_rise_min = 0.2;
+  double iteration_verify_s = 30;
+  uint64_t iteration_verify_min = 10;
+  uint64_t iteration_witnesses_max = 32;
+
+  // Layout of the job, if known.
+  uint64_t layout_tp = 0;
+  uint64_t layout_pp = 0;
+  uint64_t layout_dp = 0;
+  uint64_t layout_ep = 0;
+  std::string layout_order = "tp-dp-pp";
 
   // Bounds of memory.
   uint64_t incidents_max = 1000;
   uint64_t rounds_kept_max = 1024;
-  uint64_t round_cells_max = 1u << 20;
+  uint64_t round_cells_max = 1u << 22;
   uint64_t signatures_max = 64;
-  uint64_t ranks_max = 1u << 16;
-  uint64_t communicators_max = 4096;
-  uint64_t processes_max = 1u << 16;
+  uint64_t ranks_max = 1u << 18;
+  uint64_t communicators_max = 1u << 16;
+  uint64_t processes_max = 1u << 18;
   double forget_s = 600;
 };
 

@@ -46,7 +46,8 @@ const Row table[] = {
     {"NCCL_PROBE_FLUSH_MS", &Settings::flush_ms, "100", 1, 10000, Text::any,
      "Finished rounds are sent that often, batched."},
     {"NCCL_PROBE_HEARTBEAT_MS", &Settings::heartbeat_ms, "1000", 100, 60000, Text::any,
-     "How often every communicator reports where it stands, and the probe its own health."},
+     "How often every communicator reports where it stands, and the probe its own health. At rest half as often, "
+     "but not less often than every 2 s unless that was asked for."},
     {"NCCL_PROBE_LATE_MS", &Settings::late_ms, "1000", 10, 3600000, Text::any,
      "A communicator is late when something is in flight and nothing moved for that long."},
     {"NCCL_PROBE_LATE_REPORT_MS", &Settings::late_report_ms, "100", 10, 60000, Text::any,

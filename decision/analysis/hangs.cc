@@ -3,165 +3,425 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "decision/detect/p2p.h"
-#include "decision/locate/across.h"
 #include "decision/locate/paper.h"
+#include "decision/locate/walk.h"
 
 namespace ccld::decision {
 namespace {
 
 // Once a hang is known it is looked at again at this pace, for confirmation and better evidence.
 constexpr Nanoseconds relocate_every_ns = 500 * ns_per_ms;
+constexpr size_t calls_kept_max = 64;
+// So long after a rank's last mismatch a hang at that rank, on any communicator, is its consequence.
+constexpr Nanoseconds mismatch_follows_ns = 120 * ns_per_s;
+constexpr size_t victim_rows_max = 8;
+constexpr size_t last_seen_max = 3;
 constexpr const char* hang_follows = "the communicator hangs since operation";
+
+std::string name_of(CommUid uid, const std::string& name) {
+  return name.empty() ? absl::StrCat(absl::Hex(uid.value, absl::kZeroPad16)) : name;
+}
+
+bool inside(const Communicator& c) {
+  return c.ranks_in_flight() > 0 || c.ranks_in_replay() > 0 || c.ranks_in_p2p() > 0;
+}
 
 }  // namespace
 
 void HangAnalysis::look(Watch& w, Nanoseconds now_ns) {
+  if (settings_.rules == RuleSet::paper) return look_by_paper(w, now_ns);
   const std::optional<HangView> view = w.hang_detector.check(w.comm, processes_, settings_, now_ns);
-  if (view && (!w.stuck || now_ns - w.located_ns >= relocate_every_ns)) {
-    Finding f = settings_.rules == RuleSet::paper ? locate_hang_paper(w.comm, *view, settings_, now_ns)
-                                                 : locate_hang(w.comm, *view, settings_, now_ns);
-    if (view->early && !f.hard) return;
-    w.located_ns = now_ns;
-    w.hang_finding = std::move(f);
-    if (view->overdue) w.hang_finding.hard = true;
-    if (!w.stuck) w.moved_at_hang_ns = w.comm.moved_ns();
-    w.stuck = true;
-    w.stuck_in_p2p = false;
+  if (w.alarm && w.comm.moved_ns() > w.alarm->moved_ns) w.alarm.reset();
+  if (view) {
+    alarmed_ |= !w.alarm || w.alarm->early != view->early || w.alarm->overdue != view->overdue;
+    w.alarm = Watch::Alarm{view->early, view->overdue, w.comm.moved_ns()};
   }
-  if (!view && (!w.stuck || w.stuck_in_p2p)) return look_for_p2p_hang(w, now_ns);
-  if (w.stuck && w.comm.moved_ns() > w.moved_at_hang_ns) movement_resumed(w, now_ns);
-  const bool inside = w.comm.ranks_in_flight() > 0 || w.comm.ranks_in_replay() > 0;
-  if (w.stuck && !inside) end_hang(w, now_ns);
-}
-
-void HangAnalysis::look_for_p2p_hang(Watch& w, Nanoseconds now_ns) {
-  if (settings_.rules == RuleSet::paper || (w.comm.ranks_in_p2p() == 0 && !w.stuck)) return;
-  if (now_ns - w.located_ns < relocate_every_ns) return;
-  w.located_ns = now_ns;
-  std::optional<Finding> f = find_p2p_hang(
-      w.comm, processes_, settings_, now_ns,
-      [this](const ProcessModel& process, CommUid except) { return moved_elsewhere(process, except); });
-  if (f) {
-    w.hang_finding = *std::move(f);
-    w.stuck = w.stuck_in_p2p = true;
-  } else if (w.stuck) {
-    end_hang(w, now_ns);
-  }
-}
-
-Nanoseconds HangAnalysis::moved_elsewhere(const ProcessModel& process, CommUid except) const {
-  Nanoseconds moved_ns = 0;
-  for (const ProcessModel::Membership& m : process.memberships) {
-    const auto it = watches_.find(m.comm);
-    if (m.comm == except || it == watches_.end()) continue;
-    if (const RankModel* r = it->second->comm.rank(m.rank)) moved_ns = std::max(moved_ns, r->moved_ns);
-  }
-  return moved_ns;
-}
-
-// The operation that hung, or a later one, moves again.
-void HangAnalysis::movement_resumed(Watch& w, Nanoseconds now_ns) {
-  // A rank that only calls further operations, or a part that still creeps, has not ended the hang.
-  const std::optional<HangView> view = view_hang(w.comm, processes_);
-  const bool same = view && (view->replay == 0 && w.hang_finding.replay == 0 ? view->op <= w.hang_finding.op
-                                                                              : view->key() == w.hang_finding.key());
-  if (same) {
+  if (!w.stuck) return;
+  if (!inside(w.comm)) return end_hang(w, now_ns);
+  if (w.comm.moved_ns() > w.moved_at_hang_ns) {
+    if (!goes_on(w)) return end_hang(w, now_ns);
     w.moved_at_hang_ns = w.comm.moved_ns();
-    return;
   }
-  end_hang(w, now_ns);
+}
+
+bool HangAnalysis::goes_on(const Watch& w) const {
+  if (std::any_of(w.hang_calls.begin(), w.hang_calls.end(), [&](const P2pWait& c) { return still_waits(w.comm, c); }))
+    return true;
+  if (w.hang_finding.op.value == 0) return false;
+  const std::optional<HangView> view = view_hang(w.comm, processes_, settings_);
+  if (!view || view->p2p) return false;
+  return view->replay == 0 && w.hang_finding.replay == 0 ? view->op <= w.hang_finding.op
+                                                         : view->key() == w.hang_finding.key();
 }
 
 void HangAnalysis::end_hang(Watch& w, Nanoseconds now_ns) {
   const bool fault = w.hang_confirmed || w.hang_finding.fault != FaultClass::h1_not_entered;
-  if (fault) w.hang_detector.forget_pause();
+  if (fault) {
+    w.hang_detector.forget_pause();
+    for (CommUid uid : w.hang_victims)
+      if (const auto it = watches_.find(uid); it != watches_.end()) it->second->hang_detector.forget_pause();
+  }
   writer_.book().resolve(w.hang_incident, now_ns);
   w.hang_incident = 0;
   w.hang_confirmed = false;
-  w.stuck = w.stuck_in_p2p = false;
+  w.stuck = false;
+  w.alarm.reset();
+  w.released_ns = now_ns;
+  w.hang_calls.clear();
+  w.hang_victims.clear();
+}
+
+void HangAnalysis::look_by_paper(Watch& w, Nanoseconds now_ns) {
+  const std::optional<HangView> view = w.hang_detector.check(w.comm, processes_, settings_, now_ns);
+  if (view && (!w.stuck || now_ns - w.located_ns >= relocate_every_ns)) {
+    w.located_ns = now_ns;
+    w.hang_finding = locate_hang_paper(w.comm, *view, settings_, now_ns);
+    if (!w.stuck) w.moved_at_hang_ns = w.comm.moved_ns();
+    w.stuck = true;
+    if (w.hang_incident == 0)
+      w.hang_incident = writer_.open(w.comm, w.hang_finding, w.comm.moved_ns(), now_ns);
+    else
+      writer_.update(w.hang_incident, w.comm, w.hang_finding, now_ns);
+    w.hang_confirmed = true;
+    writer_.book().confirm(w.hang_incident, now_ns);
+  }
+  if (!w.stuck) return;
+  if (w.comm.moved_ns() > w.moved_at_hang_ns && !goes_on(w)) return end_hang(w, now_ns);
+  w.moved_at_hang_ns = std::max(w.moved_at_hang_ns, w.comm.moved_ns());
+  if (w.comm.ranks_in_flight() == 0 && w.comm.ranks_in_replay() == 0) end_hang(w, now_ns);
+}
+
+std::vector<Standing> HangAnalysis::standing(std::vector<Watch*>& watches, Nanoseconds now_ns) const {
+  const Nanoseconds least_ns = seconds_to_ns(std::min({1.0, settings_.hard_evidence_s, settings_.hang_suspect_s}));
+  std::vector<Standing> out;
+  for (const auto& [uid, w] : watches_) {
+    const Communicator& comm = w->comm;
+    if (!inside(comm) || (!w->stuck && now_ns - comm.moved_ns() < least_ns)) continue;
+    std::optional<HangView> view = view_hang(comm, processes_, settings_);
+    if (!view || (!w->stuck && view->stall_ns < least_ns)) continue;
+    Standing& s = out.emplace_back();
+    watches.push_back(w.get());
+    s.comm = &comm;
+    s.view = *std::move(view);
+    s.calls = p2p_waits(comm, processes_);
+    if (!s.view.p2p) {
+      s.finding = locate_hang(comm, s.view, settings_, now_ns);
+      s.located = true;
+    } else if (std::any_of(s.calls.begin(), s.calls.end(), [](const P2pWait& c) { return c.side == PeerSide::inside; })) {
+      for (const P2pWait& c : s.calls)
+        if (c.side != PeerSide::inside) s.view.ranks[c.waiter.value].waits_outside = true;
+      s.finding = locate_inside(comm, s.view, settings_, now_ns);
+      s.located = true;
+      std::vector<bool> named(comm.ranks().size()), waits(comm.ranks().size());
+      for (const Culprit& c : s.finding.culprits) named[c.rank.value] = true;
+      for (const P2pWait& c : s.calls) waits[c.waiter.value] = true;
+      for (size_t r = 0; r < waits.size(); ++r)
+        if (waits[r] && !named[r]) s.finding.victims.push_back(Rank{static_cast<int32_t>(r)});
+    }
+  }
+  return out;
+}
+
+void HangAnalysis::add_unexplained(const std::vector<Standing>& standing, const std::vector<Watch*>& watches,
+                                   std::vector<Cause>& causes) const {
+  std::vector<bool> explained(standing.size());
+  for (const Cause& c : causes)
+    for (size_t i : c.standing) explained[i] = true;
+  for (size_t i = 0; i < standing.size(); ++i) {
+    // What Send and Recv wait for may be a bubble: where anything is unknown there is no verdict.
+    if (explained[i] || !standing[i].located || standing[i].view.p2p || !watches[i]->alarm) continue;
+    Cause c;
+    c.home = i;
+    c.standing = {i};
+    c.complete = false;
+    causes.push_back(std::move(c));
+  }
+}
+
+bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::vector<Standing>& standing,
+                              const std::vector<Watch*>& watches) const {
+  const Standing& home = standing[cause.home];
+  if (f.hard) return home.view.stall_ns >= seconds_to_ns(settings_.hard_evidence_s);
+  const Nanoseconds suspect_ns = seconds_to_ns(settings_.hang_suspect_s);
+  const Nanoseconds unsure_ns = std::max(seconds_to_ns(settings_.p2p_hang_suspect_s), suspect_ns);
+  Nanoseconds patience_ns = watches[cause.home]->hang_detector.patience_ns(*home.comm, home.view, settings_);
+  if ((cause.calls || home.view.p2p) && !cause.complete) patience_ns = std::max(patience_ns, unsure_ns);
+  if (cause.kind == CauseKind::inside && !cause.complete)  // nobody knows what it waits for
+    patience_ns = std::max({patience_ns, unsure_ns, seconds_to_ns(settings_.hang_warmup_suspect_s)});
+  if (home.view.stall_ns < patience_ns) return false;
+  // Whoever is waited for may be busy elsewhere; but not for ever.
+  const bool still = processes_.newest_ns() - cause.moved_ns >= suspect_ns;
+  return std::any_of(cause.standing.begin(), cause.standing.end(), [&](size_t i) {
+    const Watch& w = *watches[i];
+    if (!w.alarm || w.alarm->early) return false;
+    // One that waited for another cause until just now has its time before it.
+    const Nanoseconds stall_ns =
+        w.victim ? standing[i].view.stall_ns
+                 : std::min(standing[i].view.stall_ns, processes_.newest_ns() - w.released_ns);
+    return stall_ns >= (still ? suspect_ns : unsure_ns);
+  });
+}
+
+void HangAnalysis::add_last_seen(Finding& f, const Communicator& comm, Nanoseconds now_ns) const {
+  size_t told = 0;
+  for (const Culprit& c : f.culprits) {
+    const RankModel* r = comm.rank(c.rank);
+    if (!r || !r->process || told++ == last_seen_max) continue;
+    const Communicator* where = nullptr;
+    const RankModel* there = nullptr;
+    for (const ProcessModel::Membership& m : r->process->memberships) {
+      const auto it = watches_.find(m.comm);
+      const RankModel* other = it == watches_.end() ? nullptr : it->second->comm.rank(m.rank);
+      if (!other || other->cuda_device != r->cuda_device || (there && there->moved_ns >= other->moved_ns)) continue;
+      there = other;
+      where = &it->second->comm;
+    }
+    if (!there || there->moved_ns == 0) continue;
+    add_evidence(f, c.rank.value,
+                 absl::StrCat("was last seen moving on communicator ", name_of(where->uid(), where->name()),
+                              ", operation ", there->entered.value, ", before"),
+                 static_cast<double>(now_ns - there->moved_ns) / 1e6, "ms");
+  }
+}
+
+// Of all that are absent only those that wait for nobody themselves.
+void HangAnalysis::describe_absent(Finding& f, const Cause& cause, const Standing& home, Nanoseconds now_ns) const {
+  if (cause.calls) {
+    const Signature signature = home.view.signature;
+    f = p2p_not_entered(*home.comm, home.calls, cause.ranks, processes_, now_ns);
+    if (f.signature.function == abi::Function::unknown) f.signature = signature;
+  } else if (cause.ranks != f.wanted) {
+    std::vector<bool> blamed(home.comm->ranks().size());
+    for (Rank r : cause.ranks) {
+      blamed[r.value] = true;
+      // It hangs in a call that nobody else has come to yet.
+      if (std::find(f.wanted.begin(), f.wanted.end(), r) != f.wanted.end()) continue;
+      f.culprits.push_back(absent_culprit(*home.comm, home.view, r));
+      f.fault = FaultClass::h1_not_entered;
+      f.next_step = "Dump the stacks of the process: it is inside the call or an open group.";
+      std::erase(f.victims, r);
+    }
+    const bool singled_out = !f.culprits.empty();
+    const auto elsewhere =
+        std::count_if(f.wanted.begin(), f.wanted.end(), [&](Rank r) { return !blamed[r.value]; });
+    for (const Culprit& c : f.culprits)
+      if (!blamed[c.rank.value]) f.victims.push_back(c.rank);
+    std::erase_if(f.culprits, [&](const Culprit& c) { return !blamed[c.rank.value]; });
+    std::vector<bool> wanted(blamed.size());
+    for (Rank r : f.wanted) wanted[r.value] = true;
+    std::erase_if(f.candidates, [&](Rank r) { return wanted[r.value] && !blamed[r.value]; });
+    if (!singled_out && elsewhere > 0) {
+      // Of those that nothing told apart, the others are explained.
+      f.candidates.clear();
+      for (Rank r : cause.ranks)
+        if (f.culprits.size() < culprits_max) f.culprits.push_back(absent_culprit(*home.comm, home.view, r));
+      f.confidence = 0.6;
+    } else if (f.culprits.empty()) {
+      f.candidates = cause.ranks;
+    }
+    std::erase_if(f.evidence, [&](const Evidence& e) { return e.rank >= 0 && wanted[e.rank] && !blamed[e.rank]; });
+    add_evidence(f, -1, "further absent ranks, which wait elsewhere", static_cast<double>(elsewhere), "ranks");
+  }
+  add_last_seen(f, *home.comm, now_ns);
+}
+
+Finding HangAnalysis::describe(const Cause& cause, const std::vector<Standing>& standing, Nanoseconds now_ns) const {
+  const Standing& home = standing[cause.home];
+  Finding f = home.finding;
+  f.op = home.view.op;
+  f.replay = home.view.replay;
+  if (f.signature.function == abi::Function::unknown) f.signature = home.view.signature;
+  switch (cause.kind) {
+    case CauseKind::inside:
+      if (cause.complete || f.hard) break;
+      if (f.wanted.empty()) break;
+      // Those it waits for wait for what cannot be seen.
+      for (const Culprit& c : f.culprits) f.candidates.push_back(c.rank);
+      f.culprits.clear();
+      f.confidence = 0.2;
+      f.next_step =
+          "The waits lead to processes that cannot be seen (a stopped probe, or a list of calls that is cut off): start "
+          "the probe again (ccld tune running=1) to see on.";
+      break;
+    case CauseKind::absent: describe_absent(f, cause, home, now_ns); break;
+    case CauseKind::cycle: {
+      f.fault = FaultClass::h2_inconsistent;
+      f.culprits.clear();
+      f.candidates = cause.ranks;
+      f.victims.clear();
+      f.evidence.clear();
+      f.confidence = 0.7;
+      f.hard = false;
+      f.cycle = cause.cycle;
+      const bool one = std::all_of(f.cycle.begin(), f.cycle.end(),
+                                   [&](const CycleStep& s) { return s.comm == home.comm->uid() && s.op.value == 0; });
+      for (const CycleStep& s : f.cycle)
+        add_evidence(f, -1,
+                     absl::StrCat("rank ", s.rank.value, " (", s.host, " pid ", s.pid, ") is in ",
+                                  s.op.value == 0 ? "Send or Recv" : absl::StrCat("operation ", s.op.value),
+                                  " of communicator ", name_of(s.comm, s.comm_name), " and waits for its rank"),
+                     s.waits_for.value, "rank");
+      f.next_step =
+          one ? "Every candidate waits for a call that its peer makes later: compare the order of their Send and Recv "
+                "calls, and group those that must run together."
+              : "Communicators were entered in different orders by different processes: compare the order of calls of "
+                "the candidates.";
+      break;
+    }
+  }
+  size_t rows = 0;
+  for (size_t i : cause.standing) {
+    if (i == cause.home) continue;
+    const Standing& s = standing[i];
+    const int count = s.comm->rank_count();
+    f.victims.insert(f.victims.end(), count, Rank{-1});
+    f.victim_comms.push_back({s.comm->uid(), s.comm->name(), count, s.view.op});
+    if (rows++ < victim_rows_max)
+      add_evidence(f, -1, absl::StrCat("ranks of communicator ", name_of(s.comm->uid(), s.comm->name()), " wait for it"),
+                   count, "ranks");
+  }
+  return f;
+}
+
+// Mismatched operations leave the steps of connections apart: what hangs afterwards is their consequence.
+bool HangAnalysis::follows_mismatch(const Cause& cause, const Finding& f, const std::vector<Watch*>& watches,
+                                    Nanoseconds now_ns) {
+  Watch* origin = nullptr;
+  Incident* m = nullptr;
+  const auto consider = [&](Watch& w) {
+    Incident* i = writer_.book().find(w.mismatch_incident);
+    if (!i || i->state == VerdictState::resolved || (m && m->id <= i->id)) return;
+    m = i;
+    origin = &w;
+  };
+  for (size_t i : cause.standing) consider(*watches[i]);
+  // And on other communicators too: a rank that skips a call, or makes one too many, comes to all others at the wrong
+  // time.
+  std::vector<const ProcessModel*> blamed;
+  const auto blame = [&](Rank rank) {
+    if (const RankModel* r = watches[cause.home]->comm.rank(rank); r && r->process) blamed.push_back(r->process);
+  };
+  for (const Culprit& c : f.culprits) blame(c.rank);
+  for (Rank r : f.candidates) blame(r);
+  if (blamed.size() > culprits_max) blamed.resize(culprits_max);
+  for (const ProcessModel* process : blamed)
+    for (const ProcessModel::Membership& member : process->memberships) {
+      const auto it = watches_.find(member.comm);
+      if (it == watches_.end() || it->second->mismatch_incident == 0) continue;
+      Watch& w = *it->second;
+      const Incident* i = writer_.book().find(w.mismatch_incident);
+      if (!i || now_ns - w.mismatch_ns > mismatch_follows_ns) continue;
+      const bool named =
+          std::any_of(i->culprits.begin(), i->culprits.end(), [&](const Culprit& c) { return c.rank == member.rank; }) ||
+          std::find(i->candidates.begin(), i->candidates.end(), member.rank) != i->candidates.end();
+      if (named) consider(w);
+    }
+  if (!m) return false;
+  Watch& w = *origin;
+  const bool first = w.mismatch_ns != now_ns && std::none_of(m->evidence.begin(), m->evidence.end(),
+                                                             [](const Evidence& e) { return e.what == hang_follows; });
+  w.mismatch_ns = now_ns;
+  if (first) {
+    m->evidence.push_back({-1, hang_follows, static_cast<double>(f.op.value), "operation"});
+    writer_.book().changed(m->id);
+  }
+  return true;
+}
+
+void HangAnalysis::report(const Cause& cause, Finding& f, const std::vector<Watch*>& watches, Nanoseconds now_ns) {
+  Watch& home = *watches[cause.home];
+  // One incident, wherever it was noticed first: the oldest of those that wait for it, unless they have a cause of
+  // their own.
+  for (size_t i : cause.standing) {
+    Watch& w = *watches[i];
+    if (&w == &home || w.hang_incident == 0 || w.located_ns == now_ns) continue;
+    if (home.hang_incident == 0) {
+      home.hang_incident = w.hang_incident;
+      home.hang_confirmed = w.hang_confirmed;
+    } else {
+      const uint64_t younger = std::max(home.hang_incident, w.hang_incident);
+      home.hang_incident = std::min(home.hang_incident, w.hang_incident);
+      writer_.book().resolve(younger, now_ns);
+    }
+    w.hang_incident = 0;
+    w.hang_confirmed = w.stuck = false;
+    w.hang_calls.clear();
+  }
+  if (!home.stuck) home.moved_at_hang_ns = home.comm.moved_ns();
+  home.stuck = true;
+  home.hang_finding = f;
+  home.hang_victims.clear();
+  for (size_t i : cause.standing)
+    if (i != cause.home) home.hang_victims.push_back(watches[i]->comm.uid());
+  if (follows_mismatch(cause, f, watches, now_ns)) {
+    if (home.hang_incident != 0) writer_.book().resolve(std::exchange(home.hang_incident, 0), now_ns);
+    return;
+  }
+  if (home.hang_incident == 0)
+    home.hang_incident = writer_.open(home.comm, f, home.comm.moved_ns(), now_ns);
+  else
+    writer_.update(home.hang_incident, home.comm, f, now_ns);
+  if (f.hard) {
+    home.hang_confirmed = true;
+    writer_.book().confirm(home.hang_incident, now_ns);
+  }
 }
 
 void HangAnalysis::settle(Nanoseconds now_ns) {
-  absl::flat_hash_map<CommUid, StuckComm> stuck;
-  for (const auto& [uid, w] : watches_)
-    if (w->stuck) stuck[uid] = {&w->comm, &w->hang_finding};
-  if (stuck.empty()) return;
-  absl::flat_hash_map<CommUid, std::vector<const Communicator*>> victims;
-  std::vector<Watch*> causes;
-  for (const auto& [uid, s] : stuck) {
-    Watch& w = *watches_.find(uid)->second;
-    const Cause cause = find_cause(uid, stuck);
-    if (!cause.cycle.empty()) describe_cycle(*watches_.find(cause.comm)->second, cause.cycle);
-    if (cause.comm == uid) {
-      causes.push_back(&w);
-    } else {
-      victims[cause.comm].push_back(&w.comm);
-      // It had been taken for a cause before the real one was known.
-      writer_.book().resolve(w.hang_incident, now_ns);
-      w.hang_incident = 0;
+  if (settings_.rules == RuleSet::paper) return;
+  const bool any = alarmed_ || std::any_of(watches_.begin(), watches_.end(), [](const auto& w) {
+                     return w.second->alarm || w.second->stuck || w.second->victim;
+                   });
+  if (!any || (!alarmed_ && now_ns - settled_ns_ < relocate_every_ns)) return;
+  alarmed_ = false;
+  settled_ns_ = now_ns;
+  std::vector<Watch*> watches;
+  const std::vector<Standing> stands = standing(watches, now_ns);
+  const MovedAnywhere moved_anywhere = [this](const ProcessModel& process, int device) {
+    Nanoseconds moved_ns = 0;
+    for (const ProcessModel::Membership& m : process.memberships) {
+      const auto it = watches_.find(m.comm);
+      if (it == watches_.end()) continue;
+      const RankModel* r = it->second->comm.rank(m.rank);
+      if (r && r->process == &process && r->cuda_device == device) moved_ns = std::max(moved_ns, r->moved_ns);
     }
+    return moved_ns;
+  };
+  const WaitGraph graph(stands, processes_, moved_anywhere);
+  std::vector<Cause> causes = find_causes(graph, stands);
+  add_unexplained(stands, watches, causes);
+
+  std::vector<bool> is_home(stands.size());
+  for (const Cause& cause : causes) is_home[cause.home] = true;
+  std::vector<std::pair<const Cause*, Finding>> reported;
+  for (const Cause& cause : causes) {
+    Finding f = describe(cause, stands, now_ns);
+    const bool known = std::any_of(cause.standing.begin(), cause.standing.end(), [&](size_t i) {
+      return watches[i]->hang_incident != 0 && (i == cause.home || !is_home[i]);
+    });
+    if (!known && !suspicious(cause, f, stands, watches)) continue;
+    f.hard |= std::any_of(cause.standing.begin(), cause.standing.end(),
+                          [&](size_t i) { return watches[i]->alarm && watches[i]->alarm->overdue; });
+    watches[cause.home]->located_ns = now_ns;  // it has a cause of its own
+    reported.emplace_back(&cause, std::move(f));
   }
-  for (Watch* w : causes) {
-    Finding f = w->hang_finding;
-    std::vector<const Communicator*>& others = victims[w->comm.uid()];
-    std::sort(others.begin(), others.end(),
-              [](const Communicator* a, const Communicator* b) { return a->uid() < b->uid(); });
-    for (const Communicator* c : others) {
-      f.victims.insert(f.victims.end(), c->rank_count(), Rank{-1});
-      add_evidence(
-          f, -1,
-          absl::StrCat("ranks of communicator ",
-                       c->name().empty() ? absl::StrCat(absl::Hex(c->uid().value)) : c->name(), " wait for it"),
-          c->rank_count(), "ranks");
+  std::vector<bool> victim(stands.size());
+  for (auto& [cause, f] : reported) {
+    report(*cause, f, watches, now_ns);
+    Watch& home = *watches[cause->home];
+    if (cause->calls || stands[cause->home].view.p2p) {
+      const std::vector<P2pWait>& calls = stands[cause->home].calls;
+      home.hang_calls.assign(calls.begin(), calls.begin() + std::min(calls.size(), calls_kept_max));
     }
-    settle_hang(*w, f, now_ns);
+    for (size_t i : cause->standing) victim[i] = victim[i] || i != cause->home;
   }
-}
-
-void HangAnalysis::describe_cycle(Watch& w, const std::vector<CommUid>& cycle) {
-  Finding& f = w.hang_finding;
-  f.fault = FaultClass::h2_inconsistent;
-  f.candidates.clear();
-  for (const Culprit& c : f.culprits) f.candidates.push_back(c.rank);
-  f.culprits.clear();
-  f.confidence = 0.7;
-  add_evidence(f, -1, "communicators that wait for each other in a cycle", static_cast<double>(cycle.size()),
-               "communicators");
-  f.next_step =
-      "Communicators were entered in different orders by different processes: compare the order of calls of the "
-      "candidates.";
-}
-
-void HangAnalysis::settle_hang(Watch& w, Finding& f, Nanoseconds now_ns) {
-  std::vector<Rank> sampled;
-  for (Rank r : f.victims)
-    if (r.value >= 0 && sampled.size() < victims_sampled) sampled.push_back(r);
-
-  // Mismatched operations leave the steps of connections apart: what hangs afterwards is their consequence.
-  if (Incident* m = writer_.book().find(w.mismatch_incident);
-      m && m->state != VerdictState::resolved && settings_.rules == RuleSet::measured) {
-    const bool first =
-        w.mismatch_ns != now_ns && std::none_of(m->evidence.begin(), m->evidence.end(),
-                                                [](const Evidence& e) { return e.what == hang_follows; });
-    w.mismatch_ns = now_ns;
-    if (first) {
-      m->evidence.push_back({-1, hang_follows, static_cast<double>(f.op.value), "operation"});
-      writer_.book().changed(m->id);
-    }
-    return;
-  }
-  if (w.hang_incident == 0) {
-    w.hang_incident = writer_.open(w.comm, f, w.comm.moved_ns(), now_ns);
-  } else {
-    writer_.update(w.hang_incident, w.comm, f, now_ns);
-  }
-  if (Incident* i = writer_.book().find(w.hang_incident)) i->victim_sample = sampled;
-  if (f.hard) {
-    w.hang_confirmed = true;
-    writer_.book().confirm(w.hang_incident, now_ns);
+  size_t next = 0;  // both are in the order of the communicators
+  for (const auto& [uid, w] : watches_) {
+    const bool is = next < watches.size() && watches[next] == w.get() && victim[next];
+    next += next < watches.size() && watches[next] == w.get();
+    if (w->victim && !is) w->released_ns = now_ns;
+    w->victim = is;
   }
 }
 

@@ -1,12 +1,20 @@
 // Hangs of all communicators: which stand still, which of them is the cause, and the incidents of the causes.
 // (Paper, section 4.2: detection and location of one communicator; beyond it, one cause for several.)
+//
+// A communicator that stands still for too long raises an alarm. Then the waits of all that stand still are followed
+// to their ends (locate/across.h). An end becomes an incident if somebody who waits for it has lost patience, the place
+// itself is no place where one waits for long (barriers, first operations), and the processes that are waited for have
+// not moved anywhere for hang_suspect_s; or if the evidence is hard. One incident for an end, wherever it was noticed
+// first: it moves to the place of the cause when that becomes known.
 // Threads: those of the analyzer.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "decision/analysis/incident_writer.h"
 #include "decision/analysis/watch.h"
+#include "decision/locate/across.h"
 #include "decision/model/processes.h"
 
 namespace ccld::decision {
@@ -16,24 +24,34 @@ class HangAnalysis {
   HangAnalysis(const Settings& settings, Watches& watches, const ProcessTable& processes, IncidentWriter& writer)
       : settings_(settings), watches_(watches), processes_(processes), writer_(writer) {}
 
-  // One communicator: does it stand still, and why?
+  // One communicator: does it stand still, or has its hang ended?
   void look(Watch&, Nanoseconds now_ns);
   // After all communicators were looked at: causes get incidents, victims are attached to them.
   void settle(Nanoseconds now_ns);
 
  private:
-  void look_for_p2p_hang(Watch&, Nanoseconds now_ns);
-  // When anything last moved on the process's other communicators.
-  Nanoseconds moved_elsewhere(const ProcessModel&, CommUid except) const;
-  void movement_resumed(Watch&, Nanoseconds now_ns);
+  void look_by_paper(Watch&, Nanoseconds now_ns);
+  // Whether what moved leaves the hang as it was: further calls, or a part that still creeps.
+  bool goes_on(const Watch&) const;
   void end_hang(Watch&, Nanoseconds now_ns);
-  void describe_cycle(Watch&, const std::vector<CommUid>& cycle);
-  void settle_hang(Watch&, Finding&, Nanoseconds now_ns);
+
+  // Those that stand still; `watches` in parallel.
+  std::vector<Standing> standing(std::vector<Watch*>& watches, Nanoseconds now_ns) const;
+  // Alarmed, but all their waits lead to what is not known: they are reported for themselves.
+  void add_unexplained(const std::vector<Standing>&, const std::vector<Watch*>&, std::vector<Cause>&) const;
+  bool suspicious(const Cause&, const Finding&, const std::vector<Standing>&, const std::vector<Watch*>&) const;
+  Finding describe(const Cause&, const std::vector<Standing>&, Nanoseconds now_ns) const;
+  void describe_absent(Finding&, const Cause&, const Standing&, Nanoseconds now_ns) const;
+  void add_last_seen(Finding&, const Communicator&, Nanoseconds now_ns) const;
+  void report(const Cause&, Finding&, const std::vector<Watch*>&, Nanoseconds now_ns);
+  bool follows_mismatch(const Cause&, const Finding&, const std::vector<Watch*>&, Nanoseconds now_ns);
 
   const Settings& settings_;
   Watches& watches_;
   const ProcessTable& processes_;
   IncidentWriter& writer_;
+  bool alarmed_ = false;        // since the last look at all
+  Nanoseconds settled_ns_ = 0;  // last look at all
 };
 
 }  // namespace ccld::decision

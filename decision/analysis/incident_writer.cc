@@ -52,7 +52,12 @@ void IncidentWriter::fill(Incident& i, const Communicator& comm, const Finding& 
   i.culprits = f.culprits;
   i.candidates = f.candidates;
   i.victim_count = static_cast<uint32_t>(f.victims.size());
-  i.victim_sample.assign(f.victims.begin(), f.victims.begin() + std::min(f.victims.size(), victims_sampled));
+  i.victim_sample.clear();
+  for (Rank r : f.victims)  // those of other communicators have no number here
+    if (r.value >= 0 && i.victim_sample.size() < victims_sampled) i.victim_sample.push_back(r);
+  i.victim_comm_count = static_cast<uint32_t>(f.victim_comms.size());
+  i.victim_comms.assign(f.victim_comms.begin(), f.victim_comms.begin() + std::min(f.victim_comms.size(), victim_comms_max));
+  i.cycle = f.cycle;
   i.confidence = f.confidence;
   i.evidence = f.evidence;
   for (size_t c = 0; c < f.culprits.size(); ++c) {
@@ -74,7 +79,7 @@ uint64_t IncidentWriter::open(const Communicator& comm, const Finding& f, Nanose
 void IncidentWriter::update(uint64_t id, const Communicator& comm, const Finding& f, Nanoseconds now_ns) {
   Incident* i = book_.find(id);
   if (!i) return;
-  const bool news = i->fault != f.fault || !same_culprits(i->culprits, f.culprits) || i->candidates != f.candidates;
+  const bool news = i->fault != f.fault || i->comm != comm.uid() || i->cycle != f.cycle || !same_culprits(i->culprits, f.culprits) || i->candidates != f.candidates;
   fill(*i, comm, f, now_ns);
   if (news) book_.changed(id);
 }

@@ -1,33 +1,230 @@
 #include "decision/analysis/slowness.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "decision/locate/slow.h"
 
 namespace ccld::decision {
+namespace {
 
-void look_for_slow(Watch& w, IncidentWriter& writer, Nanoseconds now_ns) {
-  for (const RoundEntry& e : w.comm.history().take_complete()) w.slow.add(w.comm, e, now_ns);
-  for (const RoundEntry& e : w.comm.replays().take_complete()) w.slow.add(w.comm, e, now_ns);
-  const SlowReport report = w.slow.advance(w.comm, w.slow_incident != 0, now_ns);
-  switch (report.event) {
-    case SlowEvent::none: return;
-    case SlowEvent::resolve:
-      writer.book().resolve(w.slow_incident, now_ns);
-      w.slow_incident = 0;
+// A communicator is late because of another one only if that one loses at least this part of the share of time.
+constexpr double explained_part_min = 0.5;
+
+bool of_connection(const Culprit& c) { return c.peer.has_value(); }
+
+const ProcessModel* process_of(const Communicator& comm, Rank r) {
+  const RankModel* m = comm.rank(r);
+  return m ? m->process : nullptr;
+}
+
+bool blames(const Communicator& comm, const Finding& f, const ProcessModel* process) {
+  return std::any_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) {
+    return process_of(comm, c.rank) == process || (c.peer && process_of(comm, *c.peer) == process);
+  });
+}
+
+bool is_member(const Communicator& comm, const ProcessModel* process) {
+  return process && std::any_of(process->memberships.begin(), process->memberships.end(),
+                                [&](const auto& m) { return m.comm == comm.uid(); });
+}
+
+// They blame the same process, or the same connection, in whatever communicator.
+bool same_culprit(const Communicator& a, const Finding& f, const Communicator& b, const Finding& g) {
+  for (const Culprit& x : f.culprits) {
+    for (const Culprit& y : g.culprits) {
+      const ProcessModel* process = process_of(a, x.rank);
+      if (!process || process != process_of(b, y.rank) || of_connection(x) != of_connection(y)) continue;
+      if (!of_connection(x) || process_of(a, *x.peer) == process_of(b, *y.peer)) return true;
+    }
+  }
+  return false;
+}
+
+std::string comm_text(const Communicator& c) {
+  return c.name().empty() ? absl::StrCat(absl::Hex(c.uid().value)) : c.name();
+}
+
+}  // namespace
+
+void SlownessAnalysis::take(Watch& w, Nanoseconds now_ns) {
+  w.comm.history().visit_complete([&](const RoundEntry& e) {
+    w.slow.add(w.comm, e, now_ns);
+    iterations_.add(w, e, now_ns);
+  });
+  for (const RoundEntry& e : w.comm.replays().take_complete()) {
+    w.slow.add(w.comm, e, now_ns);
+    iterations_.add(w, e, now_ns);
+  }
+}
+
+void SlownessAnalysis::look(Watch& w, Nanoseconds now_ns) {
+  take(w, now_ns);
+  const bool open = w.slow_incident != 0;
+  SlowReport report = w.slow.advance(w.comm, open, !holders_.empty(), now_ns);
+  SlowReport pairs = w.slow_p2p.advance(w.comm, open, now_ns);
+  // What ended in one kind of traffic may go on in the other.
+  if (report.event == SlowEvent::resolve && w.slow_p2p.streak() > 0) report.event = SlowEvent::none;
+  if (pairs.event == SlowEvent::resolve && (w.slow.streak() > 0 || !w.slow_by_p2p)) pairs.event = SlowEvent::none;
+  if (report.event == SlowEvent::resolve && w.slow_by_p2p) report.event = SlowEvent::none;
+  const bool by_pairs = report.event == SlowEvent::none;
+  if (by_pairs) report = std::move(pairs);
+  if (report.event == SlowEvent::none) return;
+  w.slow_by_p2p = by_pairs;
+  w.slow_report = std::move(report);
+  reported_.push_back(&w);
+}
+
+Watch* SlownessAnalysis::cause_of(Watch& start) const {
+  Watch* at = &start;
+  std::vector<Watch*> path{at};
+  while (true) {
+    const Finding& f = at->slow_cause();
+    Watch* next = nullptr;
+    bool all = !f.culprits.empty();
+    for (const Culprit& c : f.culprits) {
+      const ProcessModel* process = process_of(at->comm, c.rank);
+      Watch* here = nullptr;
+      for (const auto& m : process ? process->memberships : std::vector<ProcessModel::Membership>{}) {
+        const auto it = watches_.find(m.comm);
+        if (it == watches_.end() || it->second.get() == at) continue;
+        Watch& other = *it->second;
+        if (other.slow_streak() == 0 || other.slow_cause().culprits.empty()) continue;
+        if (blames(other.comm, other.slow_cause(), process)) continue;
+        if (other.slow_lost_share() < explained_part_min * at->slow_lost_share()) continue;
+        here = &other;
+        break;
+      }
+      all &= here != nullptr;
+      if (!next) next = here;
+    }
+    if (!all || !next) return at;
+    if (std::find(path.begin(), path.end(), next) != path.end())
+      return *std::max_element(path.begin(), path.end(),
+                               [](const Watch* a, const Watch* b) { return a->slow_lost_share() < b->slow_lost_share(); });
+    path.push_back(next);
+    at = next;
+  }
+}
+
+Watch* SlownessAnalysis::same_cause_as(Watch& w) const {
+  for (const Culprit& c : w.slow_report.finding.culprits) {
+    const ProcessModel* process = process_of(w.comm, c.rank);
+    if (!process) continue;
+    for (const auto& m : process->memberships) {
+      const auto it = watches_.find(m.comm);
+      if (it == watches_.end() || it->second.get() == &w) continue;
+      Watch& other = *it->second;
+      if (other.slow_incident == 0 || other.slow_incident == w.slow_incident || other.slow_role != SlowRole::owner) continue;
+      if (same_culprit(w.comm, w.slow_report.finding, other.comm, other.slow_report.finding)) return &other;
+    }
+  }
+  return nullptr;
+}
+
+Finding SlownessAnalysis::with_others(const Watch& owner) const {
+  Finding f = owner.slow_report.finding;
+  const auto it = holders_.find(owner.slow_incident);
+  if (it == holders_.end()) return f;
+  for (const Watch* w : it->second) {
+    if (w == &owner) continue;
+    f.victims.insert(f.victims.end(), w->comm.rank_count(), Rank{-1});
+    f.victim_comms.push_back({w->comm.uid(), w->comm.name(), w->comm.rank_count(), w->slow_report.finding.op});
+    if (w->slow_role == SlowRole::same)
+      add_evidence(f, -1, absl::StrCat("communicator ", comm_text(w->comm), " loses time by the same cause: its share"),
+                   w->slow_lost_share() * 100, "%");
+  }
+  return f;
+}
+
+void SlownessAnalysis::hold(Watch& w, uint64_t id, SlowRole role) {
+  w.slow_incident = id;
+  w.slow_role = role;
+  holders_[id].push_back(&w);
+}
+
+void SlownessAnalysis::detach(Watch& w, Nanoseconds now_ns) {
+  const uint64_t id = std::exchange(w.slow_incident, 0);
+  const SlowRole role = std::exchange(w.slow_role, SlowRole::owner);
+  const auto it = holders_.find(id);
+  if (it == holders_.end()) return;
+  std::erase(it->second, &w);
+  if (role != SlowRole::owner) return;
+  // It goes on as long as another communicator says so.
+  for (Watch* other : it->second) {
+    if (other->slow_role != SlowRole::same) continue;
+    other->slow_role = SlowRole::owner;
+    return;
+  }
+  for (Watch* other : it->second) other->slow_incident = 0, other->slow_role = SlowRole::owner;
+  holders_.erase(it);
+  writer_.book().resolve(id, now_ns);
+}
+
+void SlownessAnalysis::attach(Watch& w, Watch& cause, bool victim, Nanoseconds now_ns) {
+  if (w.slow_incident == cause.slow_incident) return;
+  detach(w, now_ns);
+  hold(w, cause.slow_incident, victim ? SlowRole::victim : SlowRole::same);
+  joined_.insert(cause.slow_incident);
+}
+
+void SlownessAnalysis::report(Watch& w, Nanoseconds now_ns) {
+  const Finding& finding = w.slow_report.finding;
+  if (settings_.rules == RuleSet::measured) {
+    Watch* cause = cause_of(w);
+    if (cause != &w) {
+      // Until the cause is sure, nobody is accused.
+      if (cause->slow_incident != 0) attach(w, *cause, true, now_ns);
       return;
-    case SlowEvent::suspect:
-    case SlowEvent::confirm: break;
+    }
+    if (Watch* other = same_cause_as(w)) return attach(w, *other, false, now_ns);
   }
-  Incident* known = writer.book().find(w.slow_incident);
-  if (known && !known->culprits.empty() && !same_cause(known->culprits, report.finding.culprits)) {
-    if (report.finding.culprits.empty()) return;
-    writer.book().resolve(w.slow_incident, now_ns);
-    w.slow_incident = 0;
+  if (w.slow_incident != 0 && w.slow_role != SlowRole::owner) {
+    const Incident* shared = writer_.book().find(w.slow_incident);
+    if (w.slow_role == SlowRole::same && shared && shared->state != VerdictState::resolved) return;
+    detach(w, now_ns);
   }
-  if (w.slow_incident == 0)
-    w.slow_incident = writer.open(w.comm, report.finding, report.onset_ns, now_ns);
+  Incident* known = writer_.book().find(w.slow_incident);
+  if (known && !known->culprits.empty() && !same_cause(known->culprits, finding.culprits)) {
+    if (finding.culprits.empty()) return;
+    detach(w, now_ns);
+  }
+  if (w.slow_incident == 0) {
+    // That the iterations got longer was known: now it is known why.
+    const uint64_t known_as = settings_.rules == RuleSet::measured ? iterations_.explain(w) : 0;
+    if (known_as != 0) writer_.update(known_as, w.comm, finding, now_ns);
+    hold(w, known_as != 0 ? known_as : writer_.open(w.comm, finding, w.slow_report.onset_ns, now_ns), SlowRole::owner);
+  }
   else
-    writer.update(w.slow_incident, w.comm, report.finding, now_ns);
-  if (report.event == SlowEvent::confirm) writer.book().confirm(w.slow_incident, now_ns);
+    joined_.insert(w.slow_incident);
+  if (w.slow_report.event == SlowEvent::confirm) writer_.book().confirm(w.slow_incident, now_ns);
+}
+
+void SlownessAnalysis::settle(Nanoseconds now_ns) {
+  if (reported_.empty()) return;
+  // Who loses most speaks first.
+  std::stable_sort(reported_.begin(), reported_.end(),
+                   [](const Watch* a, const Watch* b) { return a->slow_lost_share() > b->slow_lost_share(); });
+  for (Watch* w : reported_)
+    if (w->slow_report.event == SlowEvent::resolve) detach(*w, now_ns);
+  for (Watch* w : reported_)
+    if (w->slow_report.event != SlowEvent::resolve) report(*w, now_ns);
+  reported_.clear();
+  for (uint64_t id : joined_) {
+    const auto it = holders_.find(id);
+    if (it == holders_.end()) continue;
+    for (const Watch* owner : it->second) {
+      if (owner->slow_role != SlowRole::owner) continue;
+      writer_.update(id, owner->comm, with_others(*owner), now_ns);
+    }
+  }
+  joined_.clear();
+}
+
+void SlownessAnalysis::drop(Watch& w, Nanoseconds now_ns) {
+  std::erase(reported_, &w);
+  detach(w, now_ns);
 }
 
 }  // namespace ccld::decision

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
@@ -14,11 +15,16 @@ namespace ccld::decision {
 // InvalidArgument ends with exit_usage, any other error with exit_failed.
 void end_unless_ok(const absl::Status&);
 
+// What the config file of the service may hold besides settings.
+std::vector<std::string> serve_flag_names();
+
 // Each adds one subcommand.
 void add_serve_command(CLI::App&);
 void add_status_command(CLI::App&);
 void add_explain_command(CLI::App&);
 void add_settings_command(CLI::App&);
 void add_tune_command(CLI::App&);
+void add_record_command(CLI::App&);
+void add_replay_command(CLI::App&);
 
 }  // namespace ccld::decision

@@ -19,6 +19,8 @@ int run(int argc, char** argv) {
   add_settings_command(app);
   add_tune_command(app);
   add_frames_command(app);
+  add_record_command(app);
+  add_replay_command(app);
   try {
     app.parse(argc, argv);
     return exit_ok;

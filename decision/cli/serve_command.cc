@@ -24,14 +24,18 @@ constexpr Flag flags[] = {
     {"rules", &ServeOptions::rules, "RULES", "measured: this project's rules, paper: those of the paper as published"},
     {"log-level", &ServeOptions::log_level, "LEVEL", "trace, debug, info, warning, error, critical or off; the log goes to standard error"},
     {"ready-file", &ServeOptions::ready_file, "FILE", "written once everything listens: {\"pid\", \"telemetry\", \"http\"}; removed at the end"},
+    {"layout", &ServeOptions::layout, "FILE", "sizes of the job's groups as JSON: {\"tp\": 8, \"pp\": 4, \"dp\": 16, \"ep\": 8, \"order\": \"tp-dp-pp\"}"},
+    {"record", &ServeOptions::record, "FILE", "everything that arrives, for `ccld replay`; an existing file is refused"},
+    {"record-max-bytes", &ServeOptions::record_max_bytes, "BYTES", "the recording ends, with a warning, when it has so many; K, M, G"},
+    {"record-incidents", &ServeOptions::record_incidents, "FOLDER", "a recording of each confirmed incident"},
+    {"record-incidents-max", &ServeOptions::record_incidents_max, "N", "keep so many of them, the newest"},
+    {"record-history-bytes", &ServeOptions::record_history_bytes, "BYTES", "telemetry kept in memory for them, as compressed; K, M, G"},
 };
 
 void serve_with(ServeOptions options, const std::vector<std::string>& settings_of_flags, const std::string& config_path,
                 const std::vector<const Flag*>& given) {
   if (!config_path.empty()) {
-    std::vector<std::string> known;
-    for (const Flag& flag : flags) known.emplace_back(flag.name);
-    auto config = server::read_config_file(config_path, known);
+    auto config = server::read_config_file(config_path, serve_flag_names());
     end_unless_ok(config.status());
     for (const Flag* flag : given) config->values.erase(flag->name);
     for (const Flag& flag : flags) {
@@ -46,6 +50,12 @@ void serve_with(ServeOptions options, const std::vector<std::string>& settings_o
 
 }  // namespace
 
+std::vector<std::string> serve_flag_names() {
+  std::vector<std::string> names;
+  for (const Flag& flag : flags) names.emplace_back(flag.name);
+  return names;
+}
+
 void add_serve_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("serve", "Receive telemetry, detect and locate faults, answer queries");
   struct Values {
@@ -57,6 +67,7 @@ void add_serve_command(CLI::App& app) {
   for (const Flag& flag : flags) {
     command->add_option(std::string("--") + flag.name, values->options.*flag.value, flag.help)->type_name(flag.type)->capture_default_str();
   }
+  command->add_flag("--record-overwrite", values->options.record_overwrite, "replace an existing file of --record");
   command->add_flag("--allow-remote-tune", values->options.allow_remote_tune, "accept requests to tune probes from other hosts too");
   command->add_option("--set", values->settings, "a setting, may be repeated; `ccld settings` lists them")
       ->type_name("NAME=VALUE")

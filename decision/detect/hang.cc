@@ -1,6 +1,7 @@
 #include "decision/detect/hang.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ccld::decision {
 namespace {
@@ -8,10 +9,6 @@ namespace {
 // Standstill shorter than this is not worth a look at the ranks; and not more looks than this.
 constexpr Nanoseconds look_after_ns = 200 * ns_per_ms;
 constexpr Nanoseconds look_every_ns = 100 * ns_per_ms;
-
-bool is_warmup(const HangView& view, const Settings& s) {
-  return (view.replay != 0 ? view.replay : view.op.value) <= s.warmup_rounds;
-}
 
 // Hard evidence needs a look earlier than suspicion does.
 bool process_evidence(const HangView& view) {
@@ -24,12 +21,12 @@ bool process_evidence(const HangView& view) {
 
 }  // namespace
 
-Nanoseconds HangDetector::threshold_ns(const Communicator& comm, const HangView& view, const Settings& s) const {
+Nanoseconds HangDetector::patience_ns(const Communicator& comm, const HangView& view, const Settings& s) const {
   double base_s = s.hang_suspect_s;
   // Where steps are not seen, only time tells, as in the paper.
   if (!view.measured)
     base_s = std::max(base_s, s.hang_confirm_s);
-  else if (is_warmup(view, s))
+  else if (view.warmup)
     base_s = std::max(base_s, s.hang_warmup_suspect_s);
   else if (comm.is_barrier(view.signature, false))
     base_s = std::max(base_s, s.barrier_hang_suspect_s);
@@ -41,24 +38,32 @@ std::optional<HangView> HangDetector::check(const Communicator& comm, const Proc
                                             Nanoseconds now_ns) {
   if (s.rules == RuleSet::paper) return check_paper(comm, processes, s, now_ns);
   if (comm.moved_ns() != seen_moved_ns_) {
-    if (!pause_is_warmup_) longest_pause_ns_ = std::max(longest_pause_ns_, pause_ns_);
+    if (!pause_is_warmup_) {
+      longest_pause_ns_ = std::max(longest_pause_ns_, pause_ns_);
+    } else if (pause_ns_ > longest_warmup_pause_ns_) {
+      longest_pause_ns_ = std::max(longest_pause_ns_, std::exchange(longest_warmup_pause_ns_, pause_ns_));
+    } else {
+      longest_pause_ns_ = std::max(longest_pause_ns_, pause_ns_);
+    }
     pause_ns_ = 0;
     seen_moved_ns_ = comm.moved_ns();
   }
-  const bool idle = comm.ranks_in_flight() == 0 && comm.ranks_in_replay() == 0;
+  const bool idle = comm.ranks_in_flight() == 0 && comm.ranks_in_replay() == 0 && comm.ranks_in_p2p() == 0;
   if (idle || now_ns - comm.moved_ns() < look_after_ns || now_ns - looked_ns_ < look_every_ns)
     return std::nullopt;
   looked_ns_ = now_ns;
-  std::optional<HangView> view = view_hang(comm, processes);
+  std::optional<HangView> view = view_hang(comm, processes, s);
   if (!view) return std::nullopt;
   pause_ns_ = std::max(pause_ns_, view->stall_ns);
-  pause_is_warmup_ = is_warmup(*view, s);
-  const Nanoseconds threshold = threshold_ns(comm, *view, s);
-  if (view->stall_ns >= threshold) {
-    view->overdue = view->stall_ns >= std::max(seconds_to_ns(s.hang_confirm_s), 2 * threshold);
+  pause_is_warmup_ = view->warmup;
+  const Nanoseconds patience = patience_ns(comm, *view, s);
+  if (view->stall_ns >= patience) {
+    view->overdue = view->stall_ns >= std::max(seconds_to_ns(s.hang_confirm_s), 2 * patience);
     return view;
   }
-  if (view->stall_ns >= seconds_to_ns(s.hard_evidence_s) && process_evidence(*view)) {
+  const bool process_lost = view->stall_ns >= seconds_to_ns(s.hard_evidence_s) && process_evidence(*view);
+  // However much patience there is with this operation: what no healthy job shows need not wait for it.
+  if (process_lost || view->stall_ns >= seconds_to_ns(s.hang_suspect_s)) {
     view->early = true;
     return view;
   }
@@ -69,8 +74,8 @@ std::optional<HangView> HangDetector::check_paper(const Communicator& comm, cons
                                                   const Settings& s, Nanoseconds now_ns) {
   if (comm.ranks_in_flight() == 0 || now_ns - looked_ns_ < look_every_ns) return std::nullopt;
   looked_ns_ = now_ns;
-  std::optional<HangView> view = view_hang(comm, processes);
-  if (!view || comm.is_barrier(view->signature, true)) return std::nullopt;
+  std::optional<HangView> view = view_hang(comm, processes, s);
+  if (!view || view->p2p || comm.is_barrier(view->signature, true)) return std::nullopt;
   for (const RankModel& r : comm.ranks()) {
     if (!r.in_flight()) continue;
     for (const InFlightOp& o : r.last.operations) {

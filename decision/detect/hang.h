@@ -15,23 +15,27 @@ namespace ccld::decision {
 
 class HangDetector {
  public:
-  // The view, if the communicator is to be suspected now; it says whether that is certain already. Call whenever time
-  // or telemetry has advanced. Certainty comes after hang_confirm_s, and not before twice the time of suspicion.
+  // The view, if the communicator is to be suspected now (it says whether that is certain already), or if it is early but
+  // hard evidence would count. Call whenever time or telemetry has advanced. Certainty comes after hang_confirm_s, and
+  // not before twice the time of suspicion.
   std::optional<HangView> check(const Communicator&, const ProcessTable&, const Settings&, Nanoseconds now_ns);
+
+  // How long such a standstill is borne before it is suspicious.
+  Nanoseconds patience_ns(const Communicator&, const HangView&, const Settings&) const;
 
   // A pause that turned out to be a fault does not count as patience to learn.
   void forget_pause() { pause_ns_ = 0; }
   Nanoseconds longest_pause_ns() const { return longest_pause_ns_; }
 
  private:
-  Nanoseconds threshold_ns(const Communicator&, const HangView&, const Settings&) const;
   std::optional<HangView> check_paper(const Communicator&, const ProcessTable&, const Settings&, Nanoseconds now_ns);
 
   Nanoseconds looked_ns_ = 0;  // when ranks were last looked at
   Nanoseconds seen_moved_ns_ = 0;
   Nanoseconds pause_ns_ = 0;  // of the standstill that goes on
   bool pause_is_warmup_ = false;
-  Nanoseconds longest_pause_ns_ = 0;  // that ended by itself
+  Nanoseconds longest_warmup_pause_ns_ = 0;  // of the first operations: happens once, so the others count
+  Nanoseconds longest_pause_ns_ = 0;         // that ended by itself
 };
 
 }  // namespace ccld::decision

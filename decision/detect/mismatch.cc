@@ -14,8 +14,7 @@ bool same(const Signature* a, const Signature* b) { return a && b && difference(
 bool contradict(const Signature* a, const Signature* b) { return a && b && difference(*a, *b) != SignatureField::none; }
 
 const Signature* of_others(const RoundHistory& h, uint64_t op) {
-  const RoundEntry* e = h.find(OpSeq{op});
-  return e ? e->signature() : nullptr;
+  return h.signature_at(OpSeq{op});
 }
 
 // Whether the rank's sequence is that of the others, moved by one operation.

@@ -1,162 +1,215 @@
 #include "decision/detect/p2p.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "decision/locate/hang.h"
 
 namespace ccld::decision {
 namespace {
 
-struct Wait {
-  Rank waiter, peer;
-  const P2pCall* call;
-  bool peer_called = false;  // it is inside the matching call, but has not launched it
-};
-
-enum class PeerSide { absent, called, launched, unknown };
+constexpr size_t waits_shown_max = 8;
 
 abi::Direction opposite(abi::Direction d) {
   return d == abi::Direction::send ? abi::Direction::recv : abi::Direction::send;
 }
 
-PeerSide side_of(const RankModel& peer, Rank me, const P2pCall& mine) {
+const char* verb(abi::Direction d) { return d == abi::Direction::send ? "Send" : "Recv"; }
+
+// Its kernel's waits are visible, and one of them is for this peer; nullopt: not visible.
+std::optional<bool> lane_waits(const RankModel& r, const P2pCall& call) {
+  constexpr uint8_t needed = abi::signal_steps | abi::signal_waits;
+  if ((call.signals & needed) != needed || call.plan != r.last.kernel_plan) return std::nullopt;
+  for (const LaneState& l : r.last.lanes)
+    if (l.wait != abi::WaitKind::none && l.peer == call.peer.value && l.direction == call.direction) return true;
+  return r.last.lanes.empty() ? std::nullopt : std::optional<bool>(false);
+}
+
+// Its kernel runs and waits for nobody: it moves, or it is stuck.
+bool stands_still(const RankModel& r) {
+  constexpr uint8_t needed = abi::signal_steps | abi::signal_waits;
+  return !r.last.lanes.empty() &&
+         std::none_of(r.last.lanes.begin(), r.last.lanes.end(),
+                      [](const LaneState& l) { return l.wait != abi::WaitKind::none; }) &&
+         std::any_of(r.last.p2p.begin(), r.last.p2p.end(), [&](const P2pCall& c) {
+           return c.begun && c.plan == r.last.kernel_plan && (c.signals & needed) == needed;
+         });
+}
+
+// The calls of one rank that have not ended, by what the matching call of a peer is looked up with.
+struct CallKey {
+  int32_t peer;
+  abi::Direction direction;
+  uint64_t pair_seq;
+  uint32_t replay;
+  friend bool operator==(const CallKey&, const CallKey&) = default;
+  template <class H>
+  friend H AbslHashValue(H h, const CallKey& k) {
+    return H::combine(std::move(h), k.peer, k.direction, k.pair_seq, k.replay);
+  }
+};
+using Calls = absl::flat_hash_map<CallKey, const P2pCall*>;
+
+PeerSide side_of(const RankModel& peer, const Calls& calls, Life life, bool outdated, Rank me, const P2pCall& mine) {
   const abi::Direction theirs = opposite(mine.direction);
-  for (const P2pCall& c : peer.last.p2p)
-    if (c.peer == me && c.direction == theirs && c.pair_seq == mine.pair_seq && c.replay == mine.replay) {
-      if (c.only_captured()) return PeerSide::unknown;
-      return c.launched || c.begun ? PeerSide::launched : PeerSide::called;
-    }
   const auto ended = peer.p2p_ended.find({me.value, theirs});
-  if (ended != peer.p2p_ended.end() && ended->second >= mine.pair_seq) return PeerSide::unknown;
-  // Calls that found no room in its snapshot.
-  if (peer.last.p2p_total > peer.last.p2p.size()) return PeerSide::unknown;
+  if (mine.replay == 0 && ended != peer.p2p_ended.end() && ended->second >= mine.pair_seq) return PeerSide::unknown;
+  if (life == Life::unknown || life == Life::not_watched) return PeerSide::unknown;
+  const auto found = calls.find({me.value, theirs, mine.pair_seq, mine.replay});
+  if (found != calls.end()) {
+    const P2pCall& c = *found->second;
+    if (c.only_captured()) return PeerSide::unknown;
+    return c.begun ? PeerSide::inside : c.launched ? PeerSide::launched : PeerSide::called;
+  }
+  // Nobody knows from the host who has launched a graph. And calls that found no room in a snapshot.
+  if (mine.replay != 0 || peer.last.p2p_total > peer.last.p2p.size()) return PeerSide::unknown;
+  if (life == Life::well && outdated) return PeerSide::unknown;
   return PeerSide::absent;
 }
 
-bool cannot_return(Life life) { return life == Life::gone || life == Life::stopped || life == Life::aborted; }
-
-const char* reason_of(Life life) {
-  switch (life) {
-    case Life::gone: return ": its process is gone";
-    case Life::stopped: return ": its process is stopped";
-    case Life::aborted: return ": it aborted the communicator";
-    default: return "";
-  }
-}
-
-const char* verb(abi::Direction d) { return d == abi::Direction::send ? "Send" : "Recv"; }
-
 }  // namespace
 
-std::optional<Finding> find_p2p_hang(const Communicator& comm, const ProcessTable& processes, const Settings& settings,
-                                     Nanoseconds now_ns, const MovedElsewhere& moved_elsewhere) {
-  // With a collective in flight, that one says who is missing.
-  if (!comm.rank_count_known() || comm.ranks_in_p2p() == 0 || comm.ranks_in_flight() > 0 || comm.ranks_in_replay() > 0)
-    return std::nullopt;
-  const Nanoseconds threshold = seconds_to_ns(std::max(settings.p2p_hang_suspect_s, settings.hang_suspect_s));
-  if (now_ns - comm.moved_ns() < threshold) return std::nullopt;
-
-  Nanoseconds known_up_to = processes.newest_ns();
-  std::vector<Life> lives(comm.rank_count(), Life::unknown);
+std::vector<P2pWait> p2p_waits(const Communicator& comm, const ProcessTable& processes) {
+  std::vector<P2pWait> waits;
+  if (comm.ranks_in_p2p() == 0 || !comm.rank_count_known()) return waits;
+  struct Side {
+    bool known = false, outdated = false;
+    Life life = Life::unknown;
+    Calls calls;
+  };
+  std::vector<Side> sides(comm.ranks().size());
+  const auto side = [&](const RankModel& r) -> const Side& {
+    Side& s = sides[r.rank.value];
+    if (s.known) return s;
+    s.known = true;
+    s.life = life_of(r, processes);
+    s.outdated = processes.newest_ns() - r.sampled_ns > processes.silent_limit_ns();
+    for (const P2pCall& c : r.last.p2p) s.calls.try_emplace({c.peer.value, c.direction, c.pair_seq, c.replay}, &c);
+    return s;
+  };
   for (const RankModel& r : comm.ranks()) {
-    Life& life = lives[r.rank.value];
-    life = life_of(r, processes);
-    if (life == Life::unknown || life == Life::not_watched || life == Life::silent || life == Life::host_silent)
-      return std::nullopt;  // nobody can say what it has called
-    if (life != Life::well || r.left()) continue;
-    if (processes.newest_ns() - r.sampled_ns > processes.silent_limit_ns()) return std::nullopt;
-    known_up_to = std::min(known_up_to, r.sampled_ns);
-  }
-  const Nanoseconds stall_ns = known_up_to - comm.moved_ns();
-  if (stall_ns < threshold) return std::nullopt;
-
-  std::vector<Wait> waits;
-  std::set<int32_t> waiters;
-  bool unknown = false;
-  for (const RankModel& r : comm.ranks()) {
-    if (lives[r.rank.value] != Life::well) continue;
+    if (!r.in_p2p() || life_of(r, processes) != Life::well) continue;
+    const bool runs =
+        std::any_of(r.last.p2p.begin(), r.last.p2p.end(), [](const P2pCall& c) { return c.begun && !c.only_captured(); });
+    const bool still = runs && stands_still(r);
+    const size_t first = waits.size();
+    std::optional<P2pWait> own;  // for its own kernel
     for (const P2pCall& call : r.last.p2p) {
-      // The host's ages of a replay are those of its capture.
-      if (!call.launched || call.replay != 0 || call.only_captured()) continue;
-      const Nanoseconds age_ns = static_cast<Nanoseconds>(call.launch_age_ms) * ns_per_ms + (now_ns - r.sampled_ns);
+      // What is launched behind a kernel that runs waits for that one; and what would be seen to begin and has not waits
+      // for its own GPU.
+      if (!(runs ? call.begun : call.launched && (call.signals & abi::signal_times) == 0) || call.only_captured())
+        continue;
       const RankModel* peer = comm.rank(call.peer);
-      if (age_ns < threshold || !peer || peer == &r) continue;
-      const PeerSide side = side_of(*peer, r.rank, call);
-      if (side == PeerSide::unknown) unknown = true;
-      if (side != PeerSide::absent && side != PeerSide::called) continue;
-      waits.push_back({r.rank, call.peer, &call, side == PeerSide::called});
-      waiters.insert(r.rank.value);
+      if (!peer || peer == &r) continue;
+      const std::optional<bool> waiting = lane_waits(r, call);
+      if (waiting == false && !still) continue;
+      const Side& theirs = side(*peer);
+      P2pWait w;
+      w.waiter = r.rank;
+      w.peer = call.peer;
+      w.direction = call.direction;
+      w.pair_seq = call.pair_seq;
+      w.bytes = call.bytes;
+      w.since_ns = r.sampled_ns - static_cast<Nanoseconds>(call.launch_age_ms) * ns_per_ms;
+      w.side = side_of(*peer, theirs.calls, theirs.life, theirs.outdated, r.rank, call);
+      // Where both kernels run, only steps tell, and only if they are seen.
+      if (w.side == PeerSide::inside && still && !own) own = w;
+      if (w.side == PeerSide::inside && waiting != true) continue;
+      waits.push_back(w);
     }
+    // Nobody it waits for is missing, and it does not move.
+    if (own && waits.size() == first) waits.push_back(*own);
   }
-  if (waits.empty()) return std::nullopt;
+  return waits;
+}
 
+bool still_waits(const Communicator& comm, const P2pWait& w) {
+  const RankModel* r = comm.rank(w.waiter);
+  return r && std::any_of(r->last.p2p.begin(), r->last.p2p.end(), [&](const P2pCall& c) {
+           return c.peer == w.peer && c.direction == w.direction && c.pair_seq == w.pair_seq;
+         });
+}
+
+Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& waits, const std::vector<Rank>& roots,
+                        const ProcessTable& processes, Nanoseconds now_ns) {
   Finding f;
   f.fault = FaultClass::h1_not_entered;
-  std::map<int32_t, const Wait*> roots;
-  for (const Wait& w : waits) {
-    const Life life = lives[w.peer.value];
-    if (cannot_return(life) || !waiters.contains(w.peer.value)) roots.try_emplace(w.peer.value, &w);
+  f.wanted = roots;
+  f.confidence = 0.8;
+  std::vector<bool> is_root(comm.ranks().size()), is_victim(comm.ranks().size());
+  for (Rank r : roots) is_root[r.value] = true;
+  absl::flat_hash_map<int32_t, const P2pWait*> first;  // by root: the wait that has lasted longest
+  for (const P2pWait& w : waits) {
+    is_victim[w.waiter.value] = true;
+    if (!is_root[w.peer.value]) continue;
+    const P2pWait*& known = first[w.peer.value];
+    if (!known || w.since_ns < known->since_ns) known = &w;
   }
-  const bool hard =
-      std::any_of(roots.begin(), roots.end(), [&](const auto& r) { return cannot_return(lives[r.first]); });
-  // Those that cannot come back explain those that merely have not come.
-  if (hard) std::erase_if(roots, [&](const auto& r) { return !cannot_return(lives[r.first]); });
-  for (const auto& [rank, w] : roots) {
-    const RankModel& r = *comm.rank(Rank{rank});
-    if (hard) break;
-    if (unknown) return std::nullopt;
-    // Busy on another communicator, or with a call of this one that nobody waits for yet.
-    if (r.in_p2p() || (r.process && now_ns - moved_elsewhere(*r.process, comm.uid()) < threshold)) return std::nullopt;
-  }
-  const Wait& first = *(roots.empty() ? &waits.front() : roots.begin()->second);
-  f.signature.function = first.call->direction == abi::Direction::send ? abi::Function::send : abi::Function::recv;
-  f.signature.count = first.call->bytes;
-  f.signature.datatype = abi::Datatype::uint8;
-  if (roots.empty()) {
-    if (unknown) return std::nullopt;
-    f.fault = FaultClass::h2_inconsistent;
-    f.confidence = 0.5;
-    for (int32_t r : waiters) f.candidates.push_back(Rank{r});
-    f.next_step =
-        "Every candidate waits for a call that its peer makes later: compare the order of their Send and Recv calls, "
-        "and "
-        "group those that must run together.";
-  } else {
-    f.hard = hard;
-    f.confidence = hard ? 0.9 : 0.7;
-    for (const auto& [rank, w] : roots) {
-      const auto theirs = opposite(w->call->direction);
-      std::string reason =
-          w->peer_called ? absl::StrCat("called ", verb(theirs), " ", w->call->pair_seq, " with rank ", w->waiter.value,
-                                        " but did not launch it")
-                         : absl::StrCat("did not call ", verb(theirs), " ", w->call->pair_seq,
-                                        theirs == abi::Direction::send ? " to" : " from", " rank ", w->waiter.value);
-      const Life life = lives[rank];
-      const Component component = life == Life::well && !w->peer_called ? Component::application
-                                  : life == Life::aborted               ? Component::application
-                                                                        : Component::process;
-      if (f.culprits.size() < culprits_max)
-        f.culprits.push_back(make_culprit(comm, Rank{rank}, component, absl::StrCat(reason, reason_of(life))));
-      else
-        f.candidates.push_back(Rank{rank});
+  for (Rank root : roots) {
+    const auto it = first.find(root.value);
+    if (it == first.end()) continue;
+    const P2pWait& w = *it->second;
+    const RankModel& r = *comm.rank(root);
+    if (f.signature.function == abi::Function::unknown) {
+      f.signature.function = w.direction == abi::Direction::send ? abi::Function::send : abi::Function::recv;
+      f.signature.count = w.bytes;
+      f.signature.datatype = abi::Datatype::uint8;
     }
-    f.next_step =
-        "Dump the stacks of the named process: it is busy or blocked before the call, or its control flow skipped it.";
+    const abi::Direction theirs = opposite(w.direction);
+    const char* way = theirs == abi::Direction::send ? " to" : " from";
+    std::string reason;
+    Component component = Component::application;
+    switch (w.side) {
+      case PeerSide::called:
+        reason = absl::StrCat("called ", verb(theirs), " ", w.pair_seq, " with rank ", w.waiter.value,
+                              " but did not launch it");
+        component = Component::process;
+        f.next_step = "Dump the stacks of the named process: it is inside the call or an open group.";
+        break;
+      case PeerSide::launched:
+        reason = absl::StrCat("launched ", verb(theirs), " ", w.pair_seq, way, " rank ", w.waiter.value,
+                              " but its kernel never started: GPU busy with or stuck in earlier work");
+        component = Component::gpu;
+        f.next_step = "Check the GPU: XID errors, other kernels that run on it, a stuck stream.";
+        break;
+      default:
+        reason = absl::StrCat("did not call ", verb(theirs), " ", w.pair_seq, way, " rank ", w.waiter.value);
+        f.next_step =
+            "Dump the stacks of the named process: it is busy or blocked before the call, or its control flow skipped "
+            "it.";
+        break;
+    }
+    const Life life = life_of(r, processes);
+    if (lost(life)) {
+      absl::StrAppend(&reason, ": ", life_text(life));
+      component = life == Life::aborted       ? Component::application
+                  : life == Life::host_silent ? Component::host
+                                              : Component::process;
+      f.next_step = life == Life::silent || life == Life::host_silent
+                        ? "Check whether the process and its host live and can reach the service."
+                        : "Look for the exit status and the log of the process, and for who stopped it.";
+      f.hard |= cannot_return(life);
+    }
+    if (f.culprits.size() < culprits_max)
+      f.culprits.push_back(make_culprit(comm, root, component, std::move(reason)));
+    else
+      f.candidates.push_back(root);
+    if (r.process)
+      add_evidence(f, root.value, "since the last telemetry of its process",
+                   static_cast<double>(now_ns - r.process->heard_ns) / 1e6, "ms");
   }
-  for (const Wait& w : waits) {
-    const RankModel& r = *comm.rank(w.waiter);
-    add_evidence(
-        f, w.waiter.value,
-        absl::StrCat("waits in ", verb(w.call->direction), " ", w.call->pair_seq, " with rank ", w.peer.value, " for"),
-        static_cast<double>(w.call->launch_age_ms) + static_cast<double>(now_ns - r.sampled_ns) / 1e6, "ms");
+  if (f.hard) f.confidence = 0.9;
+  size_t shown = 0;
+  for (const P2pWait& w : waits) {
+    if (shown++ == waits_shown_max) break;
+    add_evidence(f, w.waiter.value,
+                 absl::StrCat("waits in ", verb(w.direction), " ", w.pair_seq, " with rank ", w.peer.value, " for"),
+                 static_cast<double>(now_ns - w.since_ns) / 1e6, "ms");
   }
-  add_evidence(f, -1, "nothing has moved on the communicator for", static_cast<double>(stall_ns) / 1e6, "ms");
-  for (int32_t r : waiters)
-    if (!roots.contains(r)) f.victims.push_back(Rank{r});
-  if (stall_ns >= std::max(seconds_to_ns(settings.hang_confirm_s), 2 * threshold)) f.hard = true;
+  add_evidence(f, -1, "nothing has moved on the communicator for", static_cast<double>(now_ns - comm.moved_ns()) / 1e6,
+               "ms");
+  for (size_t r = 0; r < is_victim.size(); ++r)
+    if (is_victim[r] && !is_root[r]) f.victims.push_back(Rank{static_cast<int32_t>(r)});
   return f;
 }
 

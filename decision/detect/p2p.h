@@ -1,27 +1,41 @@
-// Send and Recv: a call whose other side never comes. (Beyond the paper, which looks at collectives.)
+// Send and Recv: who waits for a call that its peer has not made, and who waits inside. (Beyond the paper, which looks at
+// collectives.)
 //
-// The k-th send of a to b meets the k-th receive of b from a. A rank that waits in a launched call for a peer that has
-// not made the matching call waits for that peer; if the peer waits in a call of its own, it waits for the next one,
-// and so on. What is at the end, idle, is silent: an H1 of that rank. A circle of such waits is a wrong order of calls
-// (H2).
+// The k-th send of a to b meets the k-th receive of b from a. A rank whose kernel waits in a call for a peer that has not
+// made the matching one waits for that peer; if the peer waits in a call of its own, or on another communicator, it waits
+// for the next one, and so on: locate/across.h follows. Where both kernels run, the steps tell: locate/walk.h.
 //
-// Contract: pure. Says nothing rather than guess: bubbles of a pipeline are normal, so a wait counts only if nothing
-// has moved on the communicator for p2p_hang_suspect_s, and the silent rank has done nothing anywhere else either;
-// where a snapshot is outdated, cut off or stopped, or both sides are in their calls, there is no finding.
+// Contract: pure. Says nothing rather than guess: where a list of calls is outdated, cut off or stopped, or what a peer
+// did is not known, the wait leads nowhere.
 #pragma once
 
-#include <functional>
-#include <optional>
+#include <vector>
 
 #include "decision/locate/finding.h"
+#include "decision/locate/hang.h"
 #include "decision/model/communicator.h"
 
 namespace ccld::decision {
 
-// Since when the process has done nothing on any other communicator: instant of the service's clock.
-using MovedElsewhere = std::function<Nanoseconds(const ProcessModel&, CommUid except)>;
+// What is known of the matching call. Launched: its kernel has not begun.
+enum class PeerSide { absent, called, launched, inside, unknown };
 
-std::optional<Finding> find_p2p_hang(const Communicator&, const ProcessTable&, const Settings&, Nanoseconds now_ns,
-                                     const MovedElsewhere&);
+struct P2pWait {
+  Rank waiter, peer;
+  abi::Direction direction = abi::Direction::recv;  // of the waiter's call
+  PeerSide side = PeerSide::absent;
+  uint64_t pair_seq = 0, bytes = 0;
+  Nanoseconds since_ns = 0;  // instant of its launch
+};
+
+// By waiter. Of calls that share a kernel only those that it waits for now, as far as its lanes say so.
+std::vector<P2pWait> p2p_waits(const Communicator&, const ProcessTable&);
+
+// The call has not ended yet, as far as the waiter has said.
+bool still_waits(const Communicator&, const P2pWait&);
+
+// H1: `roots` did not make calls that `waits` wait for, and wait for nobody themselves.
+Finding p2p_not_entered(const Communicator&, const std::vector<P2pWait>& waits, const std::vector<Rank>& roots,
+                        const ProcessTable&, Nanoseconds now_ns);
 
 }  // namespace ccld::decision

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -242,45 +243,69 @@ bool optional_column(Decoder& d, const char* field, const flatbuffers::Vector<T>
   return v == nullptr || column(d, field, v, rows);
 }
 
+// The elements of a column that has been checked to be there. (Little-endian machines only, as the schema's structs are.)
+template <class T>
+const T* elements(const flatbuffers::Vector<T>* v) {
+  return v == nullptr ? nullptr : reinterpret_cast<const T*>(v->Data());
+}
+
 bool decode_rows(Decoder& d, const wire::Rounds& in, Rounds& out) {
-  std::vector<Signature> signatures(length(in.signatures()));
+  absl::InlinedVector<Signature, 8> signatures(length(in.signatures()));
   for (size_t i = 0; i < signatures.size(); ++i) {
     if (!decode(d, *in.signatures()->Get(i), signatures[i])) return false;
   }
-  out.rounds.resize(length(in.op_seq()));
-  uint64_t op_seq_last = 0;
-  for (size_t i = 0; i < out.rounds.size(); ++i) {
-    Round& round = out.rounds[i];
-    const uint64_t op_seq = in.op_seq()->Get(i);
-    const uint16_t signature = in.signature_index()->Get(i);
-    if (!d.op_seq("Rounds.op_seq", op_seq)) return false;
-    const uint32_t replay = in.replay() == nullptr ? 0 : in.replay()->Get(i);
+  const size_t rows = length(in.op_seq());
+  const uint64_t* const op_seq = elements(in.op_seq());
+  const uint32_t* const replay = elements(in.replay());
+  const uint16_t* const index = elements(in.signature_index());
+  const uint64_t *const enter = elements(in.enter_monotonic_ns()), *const launch = elements(in.launch_monotonic_ns()),
+                 *const begin = elements(in.begin_device_ns()), *const end = elements(in.end_device_ns());
+  const uint32_t *const send_steps = elements(in.send_steps()), *const recv_steps = elements(in.recv_steps()),
+                 *const send_changes = elements(in.send_changes()), *const recv_changes = elements(in.recv_changes()),
+                 *const samples = elements(in.samples());
+  const uint8_t *const flags = elements(in.flags()), *const signals = elements(in.signals());
+
+  // Whether anything is out of range at all; only then which.
+  uint64_t times = 0, op_seq_last = 0;
+  bool in_order = true, in_range = true;
+  for (size_t i = 0; i < rows; ++i) {
+    times |= (enter[i] > time_ns_max) | (launch[i] > time_ns_max) | (begin[i] > time_ns_max) | (end[i] > time_ns_max);
+    in_range &= op_seq[i] - 1 < sequence_max && index[i] < signatures.size();
     // A graph is replayed long after its operations were called: only calls are in order.
-    if (replay == 0 && op_seq < op_seq_last) return d.fail("Rounds.op_seq", "is not in order");
-    if (signature >= signatures.size()) {
-      return d.fail("Rounds.signature_index", absl::StrCat("is ", signature, ", there are ", signatures.size(), " signatures"));
-    }
-    if (replay == 0) op_seq_last = op_seq;
-    round.op = OpSeq(op_seq);
-    round.replay = replay;
-    if (in.signals() != nullptr) round.signals = in.signals()->Get(i);
-    round.signature = signatures[signature];
-    round.enter_monotonic_ns = in.enter_monotonic_ns()->Get(i);
-    round.launch_monotonic_ns = in.launch_monotonic_ns()->Get(i);
-    round.begin_device_ns = in.begin_device_ns()->Get(i);
-    round.end_device_ns = in.end_device_ns()->Get(i);
-    round.send_steps = in.send_steps()->Get(i);
-    round.recv_steps = in.recv_steps()->Get(i);
-    round.send_changes = in.send_changes()->Get(i);
-    round.recv_changes = in.recv_changes()->Get(i);
-    round.samples = in.samples()->Get(i);
-    round.flags = in.flags()->Get(i);
-    if (!d.time("Rounds.enter_monotonic_ns", round.enter_monotonic_ns) ||
-        !d.time("Rounds.launch_monotonic_ns", round.launch_monotonic_ns) ||
-        !d.time("Rounds.begin_device_ns", round.begin_device_ns) ||
-        !d.time("Rounds.end_device_ns", round.end_device_ns)) {
+    if (replay != nullptr && replay[i] != 0) continue;
+    in_order &= op_seq[i] >= op_seq_last;
+    op_seq_last = op_seq[i];
+  }
+  for (size_t i = 0; !in_range && i < rows; ++i) {
+    if (!d.op_seq("Rounds.op_seq", op_seq[i])) return false;
+    if (index[i] >= signatures.size())
+      return d.fail("Rounds.signature_index", absl::StrCat("is ", index[i], ", there are ", signatures.size(), " signatures"));
+  }
+  if (!in_order) return d.fail("Rounds.op_seq", "is not in order");
+  for (size_t i = 0; times != 0 && i < rows; ++i) {
+    if (!d.time("Rounds.enter_monotonic_ns", enter[i]) || !d.time("Rounds.launch_monotonic_ns", launch[i]) ||
+        !d.time("Rounds.begin_device_ns", begin[i]) || !d.time("Rounds.end_device_ns", end[i])) {
       return false;
     }
+  }
+
+  out.rounds.resize(rows);
+  for (size_t i = 0; i < rows; ++i) {
+    Round& round = out.rounds[i];
+    round.op = OpSeq(op_seq[i]);
+    round.signature = signatures[index[i]];
+    round.enter_monotonic_ns = enter[i];
+    round.launch_monotonic_ns = launch[i];
+    round.begin_device_ns = begin[i];
+    round.end_device_ns = end[i];
+    round.send_steps = send_steps[i];
+    round.recv_steps = recv_steps[i];
+    round.send_changes = send_changes[i];
+    round.recv_changes = recv_changes[i];
+    round.samples = samples[i];
+    round.flags = flags[i];
+    if (replay != nullptr) round.replay = replay[i];
+    if (signals != nullptr) round.signals = signals[i];
   }
   return true;
 }

@@ -13,23 +13,44 @@ constexpr uint64_t window = 64;  // bits of Entry::missing
 
 SequenceTracker::SequenceTracker(size_t processes_max) : processes_max_(std::max<size_t>(processes_max, 1)) {}
 
-size_t SequenceTracker::Hash::operator()(const ProcessId& p) const {
-  return absl::HashOf(p.host, p.boot_id, p.pid, p.pid_start_ticks);
+void SequenceTracker::unlink(uint32_t place) {
+  const Entry& e = entries_[place];
+  (e.newer == nobody ? newest_ : entries_[e.newer].older) = e.older;
+  (e.older == nobody ? oldest_ : entries_[e.older].newer) = e.newer;
+}
+
+void SequenceTracker::link_as_newest(uint32_t place) {
+  Entry& e = entries_[place];
+  e.newer = nobody;
+  e.older = newest_;
+  (newest_ == nobody ? oldest_ : entries_[newest_].newer) = place;
+  newest_ = place;
 }
 
 SequenceTracker::Result SequenceTracker::record(const ProcessId& process, uint64_t batch_seq) {
-  const auto found = entries_.find(process);
-  if (found == entries_.end()) {
+  const uint64_t identity = absl::HashOf(process.host, process.boot_id, process.pid, process.pid_start_ticks);
+  const auto found = places_.find(identity);
+  if (found == places_.end()) {
+    uint32_t place = static_cast<uint32_t>(entries_.size());
     if (entries_.size() >= processes_max_) {
-      entries_.erase(by_age_.back());
-      by_age_.pop_back();
+      place = oldest_;
+      places_.erase(entries_[place].identity);
+      unlink(place);
+    } else {
+      entries_.emplace_back();
     }
-    by_age_.push_front(process);
-    entries_.emplace(process, Entry{batch_seq, 0, by_age_.begin()});
+    entries_[place].identity = identity;
+    entries_[place].last_seq = batch_seq;
+    entries_[place].missing = 0;
+    places_.emplace(identity, place);
+    link_as_newest(place);
     return {};
   }
-  Entry& entry = found->second;
-  by_age_.splice(by_age_.begin(), by_age_, entry.age);
+  Entry& entry = entries_[found->second];
+  if (newest_ != found->second) {
+    unlink(found->second);
+    link_as_newest(found->second);
+  }
   if (batch_seq <= entry.last_seq) {
     const uint64_t behind = entry.last_seq - batch_seq;
     if (behind >= window) return {Arrival::late, 0};

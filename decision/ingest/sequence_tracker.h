@@ -2,13 +2,15 @@
 // The first number seen of a process starts the count, so a service that starts late has lost nothing by that.
 // After a reconnect ZeroMQ may deliver the rest of the old connection between messages of the new one: such batches are
 // late, not lost and not repeated.
-// Bounded: when too many processes are known, the one that was silent longest is forgotten. Not thread-safe.
+// Bounded: when too many processes are known, the one that was silent longest is forgotten. A process is known by a
+// 64-bit hash of its identity, in some 50 bytes: at the bound of 262,144 processes two of them are taken for one with a
+// probability of 2e-9. Not thread-safe.
 #pragma once
 
 #include <cstdint>
-#include <list>
-#include <unordered_map>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "decision/model/events.h"
 
 namespace ccld::decision::ingest {
@@ -27,17 +29,20 @@ class SequenceTracker {
   size_t processes() const { return entries_.size(); }
 
  private:
-  struct Hash {
-    size_t operator()(const ProcessId&) const;
-  };
+  static constexpr uint32_t nobody = UINT32_MAX;
   struct Entry {
+    uint64_t identity;
     uint64_t last_seq;
-    uint64_t missing;                    // bit i: last_seq - i has not arrived
-    std::list<ProcessId>::iterator age;  // position in by_age_, newest first
+    uint64_t missing;       // bit i: last_seq - i has not arrived
+    uint32_t newer, older;  // in the order in which they last spoke
   };
+  void unlink(uint32_t);
+  void link_as_newest(uint32_t);
+
   size_t processes_max_;
-  std::unordered_map<ProcessId, Entry, Hash> entries_;
-  std::list<ProcessId> by_age_;
+  std::vector<Entry> entries_;
+  absl::flat_hash_map<uint64_t, uint32_t> places_;  // by identity
+  uint32_t newest_ = nobody, oldest_ = nobody;
 };
 
 }  // namespace ccld::decision::ingest

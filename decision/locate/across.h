@@ -1,28 +1,39 @@
-// Several communicators, one cause: a communicator that only waits for a process which itself is stuck in another one
-// is a victim. (Beyond the paper, which looks at one communicator at a time.)
+// Several communicators, one cause: what stands still for somebody else's sake is a victim. (Beyond the paper, which
+// looks at one communicator at a time.)
 //
-// Contract: pure. Follows absent culprits from communicator to communicator; ends at one whose culprits are stuck
-// nowhere else, or closes a cycle: communicators that were entered in different orders.
+// The waits of all communicators that stand still are followed over processes (wait_graph.h) to their ends:
+//   inside   an operation that everybody has entered, or calls whose kernels all run: the cause is on a GPU or a link
+//   absent   a process that waits for nobody, or cannot say: the culprit
+//   cycle    processes that wait for each other: communicators, or calls, were entered in different orders
+// Ends that are one cause are one: ranks absent from the same place, a host of which all processes are lost, one link or
+// one GPU that several communicators use.
+//
+// Contract: pure; O(what is waited for + memberships).
 #pragma once
 
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "decision/locate/finding.h"
+#include "decision/locate/wait_graph.h"
 
 namespace ccld::decision {
 
-// A communicator that stands still, with what location said about it.
-struct StuckComm {
-  const Communicator* comm = nullptr;
-  const Finding* finding = nullptr;
-};
+enum class CauseKind { inside, absent, cycle };
 
 struct Cause {
-  CommUid comm;                // where the cause is; the communicator itself if it is no victim
-  std::vector<CommUid> cycle;  // not empty: the communicators of the cycle, in order
+  CauseKind kind = CauseKind::inside;
+  size_t home = 0;              // the standing communicator to report it at
+  bool calls = false;           // absent: in Send and Recv, not in the operation
+  std::vector<Rank> ranks;      // of home. absent: the culprits; cycle: the members of the circle
+  std::vector<CycleStep> cycle;
+  std::vector<size_t> standing;  // all that wait for it, home included
+  Nanoseconds moved_ns = 0;     // the newest movement, on any communicator, of the processes that are waited for
+  bool complete = true;         // all processes that are waited for have spoken for themselves just now
 };
 
-Cause find_cause(CommUid start, const absl::flat_hash_map<CommUid, StuckComm>& stuck);
+// Ends of which nothing is known (a probe that an operator stopped, a list of calls that is cut off) are no causes.
+std::vector<Cause> find_causes(const WaitGraph&, const std::vector<Standing>&);
+
+// On which communicator the GPU usually goes on after what it has done last; uid 0: not known.
+CommUid usual_next(const KernelLog&, int device);
 
 }  // namespace ccld::decision

@@ -25,6 +25,11 @@ struct Finding {
   // Evidence that no healthy job gives, however long one waits: the incident is confirmed without waiting for
   // hang_confirm_s.
   bool hard = false;
+  // Ranks that the others wait for because they are not in the operation: the cause may lie where those are. Empty: it
+  // lies here.
+  std::vector<Rank> wanted;
+  std::vector<VictimComm> victim_comms;
+  std::vector<CycleStep> cycle;
 };
 
 // At most so many rows of one kind: an incident of a thousand ranks stays readable.

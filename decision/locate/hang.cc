@@ -7,74 +7,10 @@
 #include "decision/locate/walk.h"
 
 namespace ccld::decision {
-
-Life life_of(const RankModel& r, const ProcessTable& processes) {
-  if (!r.process) return Life::unknown;
-  if (r.state == abi::CommState::aborted) return Life::aborted;
-  if (r.process->gone()) return Life::gone;
-  if (r.process->stopped()) return Life::stopped;
-  // What its siblings say of the process stays a fact; its own silence does not.
-  if (r.not_watched || r.process->probe_stopped) return Life::not_watched;
-  if (processes.silent(*r.process) && r.process->may_have_left) return Life::not_watched;
-  if (processes.silent(*r.process)) return processes.host_silent(*r.process) ? Life::host_silent : Life::silent;
-  return Life::well;
-}
-
 namespace {
 
-// The operation in the rank's own snapshot.
-const InFlightOp* find_op(const RankModel& r, RoundKey key) {
-  for (const InFlightOp& o : r.last.operations)
-    if (o.key() == key) return &o;
-  return nullptr;
-}
-
-Progress own_progress(const RankModel& r, OpSeq op) {
-  if (r.completed >= op) return Progress::done;
-  if (r.left()) return Progress::left;
-  if (r.entered < op) return Progress::not_called;
-  const InFlightOp* o = find_op(r, {op, 0});
-  if (o && o->begun) return Progress::begun;
-  if (o && o->only_captured()) return Progress::unknown;  // it called it, and nothing runs: no word on when it will
-  // Launched by means that do not show when they begin.
-  if (o && o->launched && !o->measures(abi::signal_times | abi::signal_stream)) return Progress::unknown;
-  if ((o && o->launched) || r.launched >= op) return Progress::launched;
-  return Progress::called;
-}
-
-// A rank that cannot speak is seen in its neighbours' lanes: what they received from it in this operation it has sent
-// in it.
-std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& view) {
-  std::vector<bool> seen(view.ranks.size());
-  for (const RankModel& r : comm.ranks()) {
-    const RankProgress& p = view.ranks[r.rank.value];
-    if (!r.has_last || !p.reports() || p.progress != Progress::begun) continue;
-    const InFlightOp* o = find_op(r, view.key());
-    if (!o) continue;
-    for (const LaneState& lane : r.last.lanes) {
-      if (lane.token != o->plan || lane.peer < 0 || static_cast<size_t>(lane.peer) >= seen.size()) continue;
-      const int32_t steps = steps_between(lane.base_step, lane.current_step);
-      if (lane.direction == abi::Direction::recv ? steps > 0 : steps > steps_in_flight_max) seen[lane.peer] = true;
-    }
-  }
-  return seen;
-}
-
-std::string life_text(Life life) {
-  switch (life) {
-    case Life::well: return "";
-    case Life::stopped: return "its process is stopped";
-    case Life::gone: return "its process is gone";
-    case Life::silent: return "its process is silent";
-    case Life::host_silent: return "its host is silent";
-    case Life::aborted: return "it aborted the communicator";
-    case Life::unknown: return "it was never heard of";
-    case Life::not_watched: return "its probe is stopped";
-  }
-  return "";
-}
-
-std::string absent_reason(const RankProgress& p, OpSeq op) {
+std::string absent_reason(const RankProgress& p, RoundKey key) {
+  const OpSeq op = key.op;
   std::string what;
   switch (p.progress) {
     case Progress::called: what = absl::StrCat("called operation ", op.value, " but did not launch it"); break;
@@ -85,6 +21,8 @@ std::string absent_reason(const RankProgress& p, OpSeq op) {
     case Progress::left: what = absl::StrCat("left the communicator before operation ", op.value); break;
     default: what = absl::StrCat("did not call operation ", op.value); break;
   }
+  if (key.replay != 0)
+    what = absl::StrCat("its GPU did not begin replay ", key.replay, " of operation ", op.value);
   const std::string life = life_text(p.life);
   return life.empty() ? what : absl::StrCat(what, ": ", life);
 }
@@ -105,9 +43,7 @@ Component absent_component(const RankProgress& p) {
   return Component::application;
 }
 
-bool cannot_return(Life life) { return life == Life::gone || life == Life::stopped || life == Life::aborted; }
-
-std::string absent_next_step(const RankProgress& p) {
+std::string absent_next_step(const RankProgress& p, RoundKey key) {
   switch (p.life) {
     case Life::stopped:
       return "Find out who stopped the process (debugger, SIGSTOP, job control), and continue or restart it.";
@@ -120,23 +56,39 @@ std::string absent_next_step(const RankProgress& p) {
     case Life::not_watched:
     case Life::well: break;
   }
+  if (key.replay != 0)
+    return "Dump the stacks of the process: the host may not have launched the graph, or its GPU may be stuck in work "
+           "before this operation (the launch of a graph cannot be seen from the host).";
   if (p.progress == Progress::launched)
     return "Check the GPU: XID errors, other kernels that run on it, a stuck stream.";
   if (p.progress == Progress::called) return "Dump the stacks of the process: it is inside the call or an open group.";
   return "Dump the stacks of the process: it is busy or blocked before the call, or its control flow skipped it.";
 }
 
+}  // namespace
+
+Culprit absent_culprit(const Communicator& comm, const HangView& view, Rank r) {
+  const RankProgress& p = view.ranks[r.value];
+  return make_culprit(comm, r, absent_component(p), absent_reason(p, view.key()));
+}
+
+namespace {
+
 Finding not_entered(const Communicator& comm, const HangView& view, const std::vector<Rank>& absent,
-                    Nanoseconds now_ns) {
+                    const Settings& settings, Nanoseconds now_ns) {
   Finding f;
   f.fault = FaultClass::h1_not_entered;
   f.op = view.op;
+  f.replay = view.replay;
   f.signature = view.signature;
   // Ranks whose process cannot come back explain those that merely wait elsewhere for them.
   std::vector<Rank> named;
   for (Rank r : absent)
     if (cannot_return(view.ranks[r.value].life)) named.push_back(r);
-  f.hard = !named.empty();
+  // A job that ends passes through such states for an instant.
+  f.hard = std::any_of(named.begin(), named.end(), [&](Rank r) {
+    return lost_for_ns(*comm.rank(r), comm.moved_ns() + view.stall_ns) >= seconds_to_ns(settings.hard_evidence_s);
+  });
   if (named.empty()) {
     // Least progress first: those that launched may only be behind the others.
     Progress least = Progress::launched;
@@ -156,7 +108,7 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
       return p.progress != Progress::unknown;
     }));
     if (!someone_inside && named.size() == known) {
-      f.candidates = named;
+      f.candidates = f.wanted = named;
       f.confidence = 0.3;
       f.next_step =
           least == Progress::launched
@@ -169,13 +121,16 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
     for (Rank r : absent)
       if (!cannot_return(view.ranks[r.value].life)) f.candidates.push_back(r);
   }
+  f.wanted = named;
   bool own_words = true;
+  std::vector<bool> is_named(view.ranks.size());
   for (Rank r : named) {
+    is_named[r.value] = true;
     const RankProgress& p = view.ranks[r.value];
     const RankModel* m = comm.rank(r);
     own_words &= p.own_word;
     if (f.culprits.size() < culprits_max)
-      f.culprits.push_back(make_culprit(comm, r, absent_component(p), absent_reason(p, view.op)));
+      f.culprits.push_back(absent_culprit(comm, view, r));
     else
       f.candidates.push_back(r);
     add_evidence(f, r.value, "operations called", m ? static_cast<double>(m->entered.value) : 0, "operations");
@@ -186,8 +141,8 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
   for (const RankModel& m : comm.ranks()) {
     const RankProgress& p = view.ranks[m.rank.value];
     if (p.progress != Progress::begun && p.progress != Progress::launched && p.progress != Progress::called) continue;
-    if (std::find(named.begin(), named.end(), m.rank) != named.end()) continue;
-    if (waiting++ < 3) {
+    if (is_named[m.rank.value]) continue;
+    if (waiting++ < 3 && view.replay == 0) {  // the ages of replays are those of the capture
       if (const InFlightOp* o = find_op(m, view.key())) {
         const double since_ms = static_cast<double>(o->enter_age_ms) + (now_ns - m.sampled_ns) / 1e6;
         add_evidence(f, m.rank.value, absl::StrCat("has been in operation ", view.op.value, " for"), since_ms, "ms");
@@ -196,8 +151,8 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
   }
   add_evidence(f, -1, absl::StrCat("ranks that wait in operation ", view.op.value), static_cast<double>(waiting),
                "ranks");
-  f.confidence = own_words ? 0.95 : f.hard ? 0.85 : 0.7;
-  if (!named.empty()) f.next_step = absent_next_step(view.ranks[named[0].value]);
+  f.confidence = view.replay != 0 ? 0.7 : own_words ? 0.95 : f.hard ? 0.85 : 0.7;
+  if (!named.empty()) f.next_step = absent_next_step(view.ranks[named[0].value], view.key());
   return f;
 }
 
@@ -225,99 +180,6 @@ std::string net_name_of(const Communicator& comm, Rank rank, abi::Direction dire
   return "";
 }
 
-namespace {
-
-// The replay that every rank's newest snapshot shows as begun.
-std::optional<RoundKey> common_replay(const Communicator& comm, const ProcessTable& processes) {
-  if (comm.ranks_in_replay() == 0 || !comm.rank_count_known() || comm.ranks_in_replay() < comm.rank_count())
-    return std::nullopt;
-  for (const InFlightOp& first : comm.ranks().front().last.operations) {
-    if (first.replay == 0 || !first.begun) continue;
-    const bool common = std::all_of(comm.ranks().begin(), comm.ranks().end(), [&](const RankModel& r) {
-      const InFlightOp* o = find_op(r, first.key());
-      return o && o->begun && life_of(r, processes) != Life::not_watched;
-    });
-    if (common) return first.key();
-  }
-  return std::nullopt;
-}
-
-std::optional<HangView> view_replay(const Communicator& comm, const ProcessTable& processes, RoundKey key) {
-  HangView view;
-  view.op = key.op;
-  view.replay = key.replay;
-  view.measured = false;
-  view.ranks.resize(comm.rank_count());
-  Nanoseconds known_up_to = processes.newest_ns();
-  bool any = false;
-  for (const RankModel& r : comm.ranks()) {
-    RankProgress& p = view.ranks[r.rank.value];
-    p.life = life_of(r, processes);
-    p.progress = Progress::begun;
-    p.own_word = true;
-    const InFlightOp* o = find_op(r, key);
-    view.measured |= o->measures(abi::signal_steps);
-    if (view.signature.function == abi::Function::unknown) view.signature = o->signature;
-    if (!p.reports() || processes.newest_ns() - r.sampled_ns > processes.silent_limit_ns()) continue;
-    known_up_to = std::min(known_up_to, r.sampled_ns);
-    any = true;
-  }
-  if (!any) return std::nullopt;
-  view.stall_ns = std::max<Nanoseconds>(0, known_up_to - comm.moved_ns());
-  return view;
-}
-
-}  // namespace
-
-std::optional<HangView> view_hang(const Communicator& comm, const ProcessTable& processes) {
-  if (const std::optional<RoundKey> replay = common_replay(comm, processes)) {
-    if (std::optional<HangView> view = view_replay(comm, processes, *replay)) return view;
-  }
-  HangView view;
-  view.ranks.resize(comm.rank_count());
-  // The oldest operation on a rank whose word counts, and the oldest moment up to which all that talk have been heard.
-  Nanoseconds known_up_to = processes.newest_ns();
-  bool any = false;
-  for (const RankModel& r : comm.ranks()) {
-    RankProgress& p = view.ranks[r.rank.value];
-    p.life = life_of(r, processes);
-    if (!p.reports() || r.left()) continue;
-    const bool outdated = r.in_flight() && processes.newest_ns() - r.sampled_ns > processes.silent_limit_ns();
-    if (outdated) continue;
-    known_up_to = std::min(known_up_to, r.in_flight() ? r.sampled_ns : std::max(r.sampled_ns, r.process->heard_ns));
-    if (!r.in_flight()) continue;
-    const OpSeq op = r.oldest_in_flight();
-    if (!any || op < view.op) view.op = op;
-    any = true;
-  }
-  if (!any) return std::nullopt;
-  view.stall_ns = std::max<Nanoseconds>(0, known_up_to - comm.moved_ns());
-  view.signature = comm.signature(view.op);
-  bool launched = false, measured = false;
-  for (const RankModel& r : comm.ranks()) {
-    RankProgress& p = view.ranks[r.rank.value];
-    if (p.life == Life::unknown || p.life == Life::not_watched) continue;
-    p.progress = own_progress(r, view.op);
-    if (const InFlightOp* o = find_op(r, view.key()); o && o->launched) {
-      launched = true;
-      measured |= o->measures(abi::signal_steps);
-    }
-    p.own_word = p.reports() || p.progress == Progress::begun || p.progress == Progress::done;
-  }
-  view.measured = measured || !launched;
-  const std::vector<bool> seen = seen_by_neighbours(comm, view);
-  for (size_t r = 0; r < view.ranks.size(); ++r) {
-    RankProgress& p = view.ranks[r];
-    if (p.life == Life::well || p.life == Life::not_watched || p.progress == Progress::begun || p.progress == Progress::done) continue;
-    if (seen[r] || comm.begun_by_all() >= view.op) p.progress = Progress::begun;
-  }
-  return view;
-}
-
-Nanoseconds fresh_ns(const HangView& view, const Settings& settings) {
-  return std::min(seconds_to_ns(settings.poll_fresh_s), std::max<Nanoseconds>(view.stall_ns / 2, 10 * ns_per_ms));
-}
-
 Finding locate_hang(const Communicator& comm, const HangView& view, const Settings& settings, Nanoseconds now_ns) {
   std::vector<Rank> absent;
   for (size_t r = 0; r < view.ranks.size(); ++r) {
@@ -338,7 +200,7 @@ Finding locate_hang(const Communicator& comm, const HangView& view, const Settin
   if (absent.empty() || (lost_inside && std::none_of(absent.begin(), absent.end(), lost_for_good)))
     f = locate_inside(comm, view, settings, now_ns);
   // A rank that is merely absent may yet come; one that was lost inside the operation cannot.
-  if (!absent.empty() && !f.hard) f = not_entered(comm, view, absent, now_ns);
+  if (!absent.empty() && !f.hard) f = not_entered(comm, view, absent, settings, now_ns);
   for (size_t r = 0; r < view.ranks.size(); ++r) {
     const Rank rank{static_cast<int32_t>(r)};
     const bool culprit =

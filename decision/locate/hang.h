@@ -24,12 +24,16 @@ struct RankProgress {
   Life life = Life::well;
   // Its own snapshot shows this operation; otherwise its neighbours' lanes are the witnesses.
   bool own_word = false;
+  // Of Send and Recv: it waits for a call that its peer is not in, which is reason enough not to move.
+  bool waits_outside = false;
   bool reports() const { return life == Life::well; }
 };
 
 struct HangView {
   OpSeq op;             // the oldest operation in flight on any rank that still talks
-  uint32_t replay = 0;  // != 0: all ranks have begun this replay of it
+  uint32_t replay = 0;  // != 0: ranks have begun this replay of it
+  bool p2p = false;     // no operation: the ranks are in Send and Recv, and `ranks` says whose kernel runs
+  bool warmup = false;  // one of the first operations, replays or calls
   bool measured = true;  // its steps can be seen; otherwise standstill and progress look alike
   Signature signature;
   std::vector<RankProgress> ranks;  // by rank
@@ -39,9 +43,25 @@ struct HangView {
   RoundKey key() const { return {op, replay}; }
 };
 
-// nullopt: no rank that talks is inside an operation. A replay that all ranks have begun comes first: its kernel runs, so
-// what was called waits behind it. Replays that only some ranks show give no view: nobody knows who has launched a graph.
-std::optional<HangView> view_hang(const Communicator&, const ProcessTable&);
+// nullopt: no rank that talks is inside an operation, a replay or a call. A replay comes first: its kernel runs, so what
+// was called waits behind it. Nobody knows from the host who has launched a graph: a replay that only some ranks show
+// gives a view only if it is known of all others that their GPUs have run the one before it and not this one. Send and
+// Recv come last: with a collective in flight, that one says who is missing.
+std::optional<HangView> view_hang(const Communicator&, const ProcessTable&, const Settings&);
+
+// What a rank's own snapshot says of an operation; nullptr: nothing.
+const InFlightOp* find_op(const RankModel&, RoundKey);
+
+// Gone, stopped or aborted: it cannot come back by itself.
+bool cannot_return(Life);
+// Its last words are not its present state.
+bool lost(Life);
+// For how long that has been so, up to when the others were heard.
+Nanoseconds lost_for_ns(const RankModel&, Nanoseconds known_up_to_ns);
+// A rank that is not in the operation: how far it came, and why.
+Culprit absent_culprit(const Communicator&, const HangView&, Rank);
+// ": its process is gone"; empty if it is well.
+std::string life_text(Life);
 
 // How the rank's process is doing.
 Life life_of(const RankModel&, const ProcessTable&);

@@ -81,6 +81,10 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
     return rank.value >= 0 && static_cast<size_t>(rank.value) < view.ranks.size() && view.ranks[rank.value].reports();
   };
 
+  // A proxy that has nothing left to do does not look any more; one that has and does not look has stopped.
+  const bool tx_stopped = tx && well(edge.sender) && tx->tick_age_ms > fresh_ms && !reached(tx->done, edge.want);
+  const bool rx_stopped = rx && well(edge.receiver) && rx->tick_age_ms > fresh_ms;
+
   // From the receiver back to the sender: the first stage that has input and does not pass it on.
   if (rx && reached(rx->transmitted, edge.want)) {
     blame(edge.receiver, edge.sender, Component::gpu, 0.8,
@@ -88,7 +92,7 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   } else if (rx && reached(rx->received, edge.want)) {
     blame(edge.receiver, edge.sender, Component::proxy, 0.85,
           absl::StrCat("its proxy received ", step, " and does not hand it to the GPU"));
-  } else if (rx && well(edge.receiver) && rx->tick_age_ms > fresh_ms && !(tx && tx->tick_age_ms > fresh_ms)) {
+  } else if (rx_stopped && !tx_stopped) {
     blame(edge.receiver, edge.sender, Component::proxy, 0.8, absl::StrCat("its proxy has stopped looking for ", step));
   } else if (tx && !reached(tx->transmitted, edge.want)) {
     if (tx->tick_age_ms > fresh_ms)
@@ -98,6 +102,9 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
             absl::StrCat("its proxy has not posted a receive for ", step));
     else
       blame(edge.sender, edge.receiver, Component::nic, 0.7, absl::StrCat("its network device does not take ", step));
+  } else if (tx_stopped && !rx_stopped) {
+    blame(edge.sender, edge.receiver, Component::proxy, 0.8,
+          absl::StrCat("its proxy handed ", step, " to the network and has stopped before it was sent"));
   } else {
     blame(edge.sender, edge.receiver, Component::link, tx && rx ? 0.95 : 0.75,
           absl::StrCat(step, " was sent and has not arrived at rank ", edge.receiver.value));

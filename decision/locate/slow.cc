@@ -11,11 +11,21 @@
 namespace ccld::decision {
 namespace {
 
-// A rank is the same cause over the window if it is among the last in this part of the slow rounds; imbalance that
-// moves between two ranks reaches a half.
+// A rank is the same cause over the window if it is among the last in this part of what was lost, the worst round left
+// out; imbalance that moves between two ranks reaches a half.
 constexpr double late_part_min = 0.6;
+// And so much must be left of it after the uncertainty of a few rounds is taken off.
+constexpr double late_part_sure = 0.4;
 // A stage explains a loss if, on average, at least half a step sat in it during the lost time.
 constexpr double waiting_steps_min = 0.5;
+// A network device that is slow takes what it is given; in front of a proxy that is slow the queue is so much longer.
+constexpr double proxy_factor = 1.1;
+// Behind the slow stage of an edge less waits than this part of the longest queue.
+constexpr double behind_part_max = 0.25;
+// A GPU that is slow lets the kernel wait after its launch; a host that is late launches late.
+constexpr double queued_part_min = 0.25;
+// Of several links, those in which at least this part of the longest queue waits.
+constexpr double queue_part_min = 0.4;
 
 struct LateRanks {
   std::vector<Rank> ranks;
@@ -24,10 +34,17 @@ struct LateRanks {
 
 LateRanks find_late_ranks(const SlowWindow& w) {
   LateRanks late;
-  for (size_t r = 0; r < w.rank_late.size(); ++r) {
-    if (w.rank_late[r] < late_part_min * static_cast<double>(w.slow_rounds)) continue;
-    late.ranks.push_back(Rank{static_cast<int32_t>(r)});
-    late.lost_ns += w.rank_lost_ns[r];
+  if (w.slow_rounds < 2) return late;
+  const bool lone = w.largest_ns >= w.computation_ns;  // all was lost in one round
+  for (size_t r = 0; r < w.ranks.size(); ++r) {
+    const RankLoss& own = w.ranks[r];
+    if (own.late < 2 || lone) continue;
+    const auto rank = static_cast<int32_t>(r);
+    const bool in_worst = std::find(w.largest_late.begin(), w.largest_late.end(), rank) != w.largest_late.end();
+    const double part = (own.present_ns - (in_worst ? w.largest_ns : 0)) / (w.computation_ns - w.largest_ns);
+    if (part < late_part_min || part - 1 / std::sqrt(static_cast<double>(w.slow_rounds)) < late_part_sure) continue;
+    late.ranks.push_back(Rank{rank});
+    late.lost_ns += own.late_ns;
   }
   return late;
 }
@@ -56,19 +73,17 @@ class StageSearch {
     });
   }
 
-  std::optional<SlowStage> find() const {
-    if (grown_.empty()) return std::nullopt;
-    SlowStage at = grown_[0];
-    std::set<int32_t> visited;
-    while (in_receiving_gpu(at.stage) && visited.insert(at.edge.receiver).second) {
-      auto next = std::find_if(grown_.begin(), grown_.end(), [&](const SlowStage& s) {
-        return s.edge.sender == at.edge.receiver && s.edge.receiver != at.edge.sender &&
-               s.edge.channel == at.edge.channel;
-      });
-      if (next == grown_.end()) break;
-      at = *next;
+  // The slow stages, the longest queue first.
+  std::vector<SlowStage> find() const {
+    std::vector<SlowStage> found;
+    for (const SlowStage& s : grown_) {
+      if (s.waiting_steps < queue_part_min * grown_[0].waiting_steps) break;
+      const SlowStage end = follow(s);
+      // A queue in front of a GPU is the consequence of what is slow behind it, unless nothing else is.
+      if (!found.empty() && (in_receiving_gpu(end.stage) || end.waiting_steps < queue_part_min * found[0].waiting_steps)) continue;
+      if (std::none_of(found.begin(), found.end(), [&](const SlowStage& f) { return f.edge == end.edge; })) found.push_back(end);
     }
-    return at;
+    return found;
   }
   const std::vector<SlowStage>& grown() const { return grown_; }
 
@@ -76,12 +91,35 @@ class StageSearch {
   std::optional<SlowStage> last_grown(const Edge& edge, const EdgeLoss& loss, double lost_ns) const {
     constexpr Stage order[] = {Stage::gpu_to_gpu, Stage::receiver_gpu, Stage::receiver_proxy,
                                Stage::wire,       Stage::sender_nic,   Stage::sender_proxy};
+    double most = 0;
+    for (Stage s : order)
+      if (!network_only_ || !in_receiving_gpu(s)) most = std::max(most, loss.waited_ns[static_cast<size_t>(s)] / lost_ns);
     for (Stage s : order) {
       if (network_only_ && in_receiving_gpu(s)) continue;
       const double steps = loss.waited_ns[static_cast<size_t>(s)] / lost_ns;
-      if (steps >= waiting_steps_min) return SlowStage{edge, s, steps, loss.net_device};
+      if (steps < std::max(waiting_steps_min, behind_part_max * most)) continue;
+      // It is the proxy that hands over, says "sent" and so on, in bursts if it seldom runs: but most waits for it to
+      // hand on.
+      const double before = loss.waited_ns[static_cast<size_t>(Stage::sender_proxy)] / lost_ns;
+      if ((s == Stage::sender_nic || s == Stage::wire) && before >= proxy_factor * steps)
+        return SlowStage{edge, Stage::sender_proxy, before, loss.net_device};
+      return SlowStage{edge, s, steps, loss.net_device};
     }
     return std::nullopt;
+  }
+  SlowStage follow(SlowStage at) const {
+    std::set<int32_t> visited;
+    while (in_receiving_gpu(at.stage) && visited.insert(at.edge.receiver).second) {
+      // Its GPU waits because it cannot pass on, or because what it needs from another rank is late.
+      auto next = std::find_if(grown_.begin(), grown_.end(), [&](const SlowStage& s) {
+        if (s.edge.channel != at.edge.channel) return false;
+        if (s.edge.receiver == at.edge.receiver) return s.edge.sender != at.edge.sender && !in_receiving_gpu(s.stage);
+        return s.edge.sender == at.edge.receiver && s.edge.receiver != at.edge.sender;
+      });
+      if (next == grown_.end()) break;
+      at = *next;
+    }
+    return at;
   }
   bool network_only_;
   std::vector<SlowStage> grown_;
@@ -123,15 +161,15 @@ Culprit culprit_of(const Communicator& comm, const SlowStage& s, int channel) {
   return c;
 }
 
-// The slow stage of every channel that shares the pair and the stage is one culprit.
+// The channels that share a pair of ranks and a stage are one culprit.
 struct SlowEdge {
-  SlowStage stage;
-  int channel;
+  SlowStage stage;  // of the channel with the longest queue
+  int channel;      // -1: several
+  double queued;    // steps of all channels
 };
 
-std::optional<SlowEdge> find_slow_edge(const SlowWindow& w, bool network_only, Finding& f) {
+std::vector<SlowEdge> find_slow_edges(const SlowWindow& w, bool network_only, Finding& f) {
   const StageSearch search(w, network_only);
-  const std::optional<SlowStage> found = search.find();
   size_t rows = 0;
   for (const SlowStage& s : search.grown()) {
     if (rows++ == 6) break;
@@ -140,12 +178,67 @@ std::optional<SlowEdge> find_slow_edge(const SlowWindow& w, bool network_only, F
                               name(s.stage)),
                  s.waiting_steps, "steps");
   }
-  if (!found) return std::nullopt;
-  int channels = 0;
-  for (const SlowStage& s : search.grown())
-    channels +=
-        s.edge.sender == found->edge.sender && s.edge.receiver == found->edge.receiver && s.stage == found->stage;
-  return SlowEdge{*found, channels > 1 ? -1 : found->edge.channel};
+  std::vector<SlowEdge> edges;
+  for (const SlowStage& found : search.find()) {
+    const auto same = [&](const SlowStage& s) {
+      return s.edge.sender == found.edge.sender && s.edge.receiver == found.edge.receiver && s.stage == found.stage;
+    };
+    if (std::any_of(edges.begin(), edges.end(), [&](const SlowEdge& e) { return same(e.stage); })) continue;
+    SlowEdge edge{found, found.edge.channel, 0};
+    for (const SlowStage& s : search.grown()) {
+      if (!same(s)) continue;
+      edge.queued += s.waiting_steps;
+      if (s.edge.channel != found.edge.channel) edge.channel = -1;
+    }
+    edges.push_back(edge);
+    if (edges.size() > 2) continue;
+    const EdgeLoss& loss = w.edges.at(found.edge);
+    for (size_t stage = 0; stage < stage_count; ++stage)
+      if (loss.waited_ns[stage] > 0)
+        add_evidence(f, found.edge.sender,
+                     absl::StrCat("channel ", found.edge.channel, " to rank ", found.edge.receiver, ": steps ",
+                                  name(static_cast<Stage>(stage)), " beyond the usual"),
+                     loss.waited_ns[stage] / w.staged_ns, "steps");
+  }
+  return edges;
+}
+
+// Whose proxy sees the stage end: it hands over and says "sent", or sees what arrives.
+int32_t proxy_of(const SlowStage& s) {
+  return s.stage == Stage::sender_proxy || s.stage == Stage::sender_nic ? s.edge.sender : s.edge.receiver;
+}
+
+bool has_stopped_threads(const Communicator& comm, int32_t rank) {
+  const RankModel* r = comm.rank(Rank{rank});
+  return r && r->process && r->process->metrics &&
+         std::any_of(r->process->metrics->begin(), r->process->metrics->end(), [](const MetricValue& v) {
+           return v.id == abi::MetricId::process_threads_stopped && v.value > 0;
+         });
+}
+
+// A proxy that seldom runs delays what its rank sends and what it receives; a link delays one direction.
+std::optional<int32_t> common_proxy(const Communicator& comm, const std::vector<SlowEdge>& edges) {
+  if (edges.empty() || std::any_of(edges.begin(), edges.end(), [](const SlowEdge& e) { return in_receiving_gpu(e.stage.stage); }))
+    return std::nullopt;
+  const int32_t first = proxy_of(edges[0].stage);
+  bool one = true, sends = false, receives = false;
+  for (const SlowEdge& e : edges) {
+    one &= proxy_of(e.stage) == first;
+    sends |= e.stage.edge.sender == first;
+    receives |= e.stage.edge.receiver == first;
+  }
+  if (one && sends && receives) return first;
+  // Or the process itself says that threads of it do not run.
+  std::optional<int32_t> stopped;
+  for (int32_t end : {edges[0].stage.edge.sender, edges[0].stage.edge.receiver}) {
+    if (!has_stopped_threads(comm, end)) continue;
+    if (stopped) return std::nullopt;
+    stopped = end;
+  }
+  const bool at_all = stopped && std::all_of(edges.begin(), edges.end(), [&](const SlowEdge& e) {
+    return e.stage.edge.sender == *stopped || e.stage.edge.receiver == *stopped;
+  });
+  return at_all ? stopped : std::nullopt;
 }
 
 void describe_window(Finding& f, const SlowWindow& w) {
@@ -172,6 +265,7 @@ void collect_victims(const Communicator& comm, Finding& f) {
 std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w, const Settings& settings) {
   Finding f;
   f.op = w.first_slow_op;
+  f.replay = w.first_slow_replay;
   f.signature = w.signature;
   describe_window(f, w);
   const double total = w.computation_ns + w.communication_ns + w.elsewhere_ns;
@@ -181,17 +275,22 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   const bool communication = w.communication_ns >= settings.slow_component_share_min * total;
   // Late because another communicator was slow: that one has the finding.
   if (!computation && w.elsewhere_ns > w.communication_ns) return std::nullopt;
-  // Lateness that moves from rank to rank is no fault, however much it takes.
-  if (!computation && w.computation_ns > w.communication_ns) return std::nullopt;
   if (!computation && !communication) return std::nullopt;
+  // Lateness that moves from rank to rank is no fault, however much it takes.
+  if (!computation && w.computation_ns > w.communication_ns &&
+      w.communication_ns < settings.slow_lost_share_min * w.comm_time_ns)
+    return std::nullopt;
 
-  std::optional<SlowEdge> edge;
-  if (communication) edge = find_slow_edge(w, computation, f);
+  std::vector<SlowEdge> edges;
+  if (communication) edges = find_slow_edges(w, computation, f);
+  // A moderate loss without a cause is the weather of the machine.
+  if (!computation && edges.empty() && w.lost_ns <= settings.slow_theta * w.base_ns) return std::nullopt;
 
   if (computation) {
     for (Rank r : late.ranks) {
-      const double lost_ns = w.rank_lost_ns[r.value], rounds = static_cast<double>(w.rank_late[r.value]);
-      const bool queued = w.rank_queued_ns[r.value] >= lost_ns / 2;
+      const RankLoss& own = w.ranks[r.value];
+      const double lost_ns = own.late_ns, rounds = static_cast<double>(std::max(own.late, 1u));
+      const bool queued = own.queued_ns >= queued_part_min * lost_ns;
       Culprit c = make_culprit(
           comm, r, queued ? Component::gpu : Component::process,
           absl::StrFormat("%.1f ms later than its peers in %.0f of %u slow rounds: %s", lost_ns / rounds / 1e6, rounds,
@@ -199,16 +298,30 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
       c.lost_time_share = late.lost_ns > 0 ? w.computation_ns / total * lost_ns / late.lost_ns : 0;
       if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(c));
       add_evidence(f, r.value, "gap between operations beyond its peers'", lost_ns / rounds / 1e6, "ms");
-      add_evidence(f, r.value, "of it from launch to begin of the kernel", w.rank_queued_ns[r.value] / rounds / 1e6,
-                   "ms");
+      add_evidence(f, r.value, "of it from launch to begin of the kernel", own.queued_ns / rounds / 1e6, "ms");
     }
   }
-  if (edge) {
-    Culprit c = culprit_of(comm, edge->stage, edge->channel);
+  double queued = 0;
+  for (const SlowEdge& e : edges) queued += e.queued;
+  const std::optional<int32_t> proxy = common_proxy(comm, edges);
+  if (proxy) {
+    Culprit c = make_culprit(comm, Rank{*proxy}, Component::proxy,
+                             absl::StrFormat("%.1f more steps on average wait for it to hand them on", queued));
+    if (edges.size() == 1) {
+      const Edge& edge = edges[0].stage.edge;
+      c.peer = Rank{edge.sender == *proxy ? edge.receiver : edge.sender};
+      c.channel = edges[0].channel;
+    }
     c.lost_time_share = w.communication_ns / total;
     f.culprits.push_back(std::move(c));
   }
-  if (computation && edge) {
+  for (const SlowEdge& e : edges) {
+    if (proxy) break;
+    Culprit c = culprit_of(comm, e.stage, e.channel);
+    c.lost_time_share = w.communication_ns / total * e.queued / queued;
+    if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(c));
+  }
+  if (computation && !edges.empty()) {
     f.fault = FaultClass::s3_mixed_slow;
     f.confidence = 0.85;
     f.next_step = "Two causes: look at the late rank (GPU clocks, data loading, host) and at the named link.";
@@ -219,10 +332,17 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
         "Compare GPU clocks, temperature and power, CPU load and data loading of the named rank with its peers'.";
   } else {
     f.fault = FaultClass::s2_communication_slow;
-    f.confidence = edge ? 0.9 : 0.3;
-    f.next_step = edge ? "Check the named device or link: negotiated rate, errors, congestion, other traffic."
-                       : "No link stands out: compare link rates of all nodes, and check whether the whole fabric or "
-                         "machine is busy.";
+    f.confidence = edges.empty() ? 0.3 : 0.9;
+    f.next_step = edges.empty() ? "No link stands out: compare link rates of all nodes, and check whether the whole "
+                                  "fabric or machine is busy."
+                                : "Check the named device or link: negotiated rate, errors, congestion, other traffic.";
+  }
+  if (edges.empty() && !computation) {
+    // Who is not measured may be late unseen.
+    for (size_t r = 0; r < w.ranks.size(); ++r)
+      if (2 * w.ranks[r].untimed > w.slow_rounds) f.candidates.push_back(Rank{static_cast<int32_t>(r)});
+    if (!f.candidates.empty())
+      f.next_step = "The kernels of the candidates are not measured: one of them may come late. Compare their hosts and GPUs.";
   }
   collect_victims(comm, f);
   return f;

@@ -1,13 +1,16 @@
 #include "decision/locate/walk.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
 #include <tuple>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "decision/locate/links.h"
 
 namespace ccld::decision {
@@ -18,6 +21,10 @@ struct Node {
   int32_t channel;
   int32_t group;
   friend auto operator<=>(const Node&, const Node&) = default;
+  template <class H>
+  friend H AbslHashValue(H h, const Node& n) {
+    return H::combine(std::move(h), n.rank, n.channel, n.group);
+  }
 };
 
 enum class EndKind { process, gpu, not_begun, ended, unknown_rank, not_watched };
@@ -31,11 +38,7 @@ struct End {
 class Walk {
  public:
   Walk(const Communicator& comm, const HangView& view, const Settings& settings, Nanoseconds now_ns)
-      : comm_(comm), view_(view), settings_(settings), now_ns_(now_ns), fresh_(fresh_ns(view, settings)) {
-    for (const RankModel& r : comm.ranks())
-      if (r.has_last)
-        for (const LaneState& l : r.last.lanes) lanes_[{r.rank.value, l.channel}].push_back(&l);
-  }
+      : comm_(comm), view_(view), settings_(settings), now_ns_(now_ns), fresh_(fresh_ns(view, settings)) {}
 
   Finding run() {
     for (const RankModel& r : comm_.ranks()) {
@@ -43,21 +46,34 @@ class Walk {
         continue;
       if (!shows_op(r)) continue;
       follow_all(r);
+      if (view_.p2p && r.waiting_channels == 0) arrive_at_kernel(r);
     }
     return conclude();
   }
 
  private:
-  using Place = std::pair<int32_t, int32_t>;  // rank, channel
+  static constexpr int32_t any_group = -1;
+
+  absl::Span<const LaneState> lanes_of(int32_t rank, int channel) const {
+    const RankModel* r = comm_.rank(Rank{rank});
+    return r ? r->lanes_of(channel) : absl::Span<const LaneState>();
+  }
 
   const RankProgress& progress(int32_t rank) const { return view_.ranks[rank]; }
   bool valid(int32_t rank) const { return rank >= 0 && static_cast<size_t>(rank) < view_.ranks.size(); }
 
-  // Its lanes belong to the operation that hangs.
+  // Its lanes belong to the operation that hangs; of Send and Recv, to the kernel that runs.
   bool shows_op(const RankModel& r) const {
+    if (view_.p2p) return call_of(r) != nullptr;
     const InFlightOp* o = op_of(r);
     return o && o->begun;
   }
+  const P2pCall* call_of(const RankModel& r) const {
+    for (const P2pCall& c : r.last.p2p)
+      if (c.begun && !c.only_captured() && (r.last.kernel_plan == 0 || c.plan == r.last.kernel_plan)) return &c;
+    return nullptr;
+  }
+  uint8_t signals_of(const RankModel& r) const { return view_.p2p ? call_of(r)->signals : op_of(r)->signals; }
   const InFlightOp* op_of(const RankModel& r) const {
     for (const InFlightOp& o : r.last.operations)
       if (o.key() == view_.key()) return &o;
@@ -78,15 +94,13 @@ class Walk {
 
   // The lane at the other end of the same connection: opposite direction, back to me, and nearest in steps.
   const LaneState* other_end(int32_t peer, int32_t me, const LaneState& mine, uint32_t want) const {
-    auto it = lanes_.find({peer, mine.channel});
-    if (it == lanes_.end()) return nullptr;
     const LaneState* best = nullptr;
     int64_t best_off = 0;
-    for (const LaneState* l : it->second) {
-      if (l->direction == mine.direction || l->peer != me) continue;
-      const int32_t ahead = l->direction == abi::Direction::recv ? steps_in_flight_max : 0;
-      const int64_t off = std::abs(static_cast<int64_t>(steps_between(want, l->current_step + ahead)));
-      if (!best || off < best_off) best = l, best_off = off;
+    for (const LaneState& l : lanes_of(peer, mine.channel)) {
+      if (l.direction == mine.direction || l.peer != me) continue;
+      const int32_t ahead = l.direction == abi::Direction::recv ? steps_in_flight_max : 0;
+      const int64_t off = std::abs(static_cast<int64_t>(steps_between(want, l.current_step + ahead)));
+      if (!best || off < best_off) best = &l, best_off = off;
     }
     return best;
   }
@@ -95,13 +109,14 @@ class Walk {
     // Groups in which a receive loop polls without saying for which lane: the lane whose peer has posted too little is
     // the one.
     std::map<std::pair<int, int>, std::vector<const LaneState*>> uncertain;
-    for (const LaneState& l : r.last.lanes) {
-      if (!waits(l)) continue;
-      if (l.wait_certain)
-        follow(r, l);
-      else
-        uncertain[{l.channel, l.group}].push_back(&l);
-    }
+    for (uint64_t left = r.waiting_channels; left != 0; left &= left - 1)
+      for (const LaneState& l : r.lanes_of(std::countr_zero(left))) {
+        if (!waits(l)) continue;
+        if (l.wait_certain)
+          follow(r, l);
+        else
+          uncertain[{l.channel, l.group}].push_back(&l);
+      }
     for (const auto& [place, lanes] : uncertain) {
       std::vector<const LaneState*> starved;
       for (const LaneState* l : lanes) {
@@ -113,9 +128,11 @@ class Walk {
   }
 
   void follow(const RankModel& r, const LaneState& l) {
-    ++waits_;
     const int32_t peer = l.peer;
     if (!valid(peer)) return;
+    // Who waits for a call that was not made waits for a process, not for a step: followed elsewhere.
+    if (view_.p2p && alive(peer) && !shows_op(*comm_.rank(Rank{peer}))) return;
+    ++waits_;
     const LaneState* other = other_end(peer, r.rank.value, l, l.want_step);
     const bool data = l.wait == abi::WaitKind::data;
     if (other) {
@@ -137,7 +154,14 @@ class Walk {
       return;
     }
     if (data) note_wait(r.rank.value, l, other);
-    arrive(r.rank.value, {peer, l.channel, other ? other->group : 0});
+    arrive(r.rank.value, {peer, l.channel, other ? other->group : view_.p2p ? any_group : 0});
+  }
+
+  // A kernel that waits for nobody may be what nobody inside waits for either.
+  void arrive_at_kernel(const RankModel& r) {
+    std::set<int> channels;
+    for (const LaneState& l : r.last.lanes) channels.insert(l.channel);
+    for (int c : channels) arrive(r.rank.value, {r.rank.value, c, any_group});
   }
 
   // A stopped process holds what its snapshot showed; nobody can tell what it would see now.
@@ -169,20 +193,35 @@ class Walk {
     if (c && c->ended) return End{EndKind::ended};
     // What it waits for and whether it moves was not measured: no sign of life is no sign of death.
     constexpr uint8_t needed = abi::signal_steps | abi::signal_waits;
-    if ((op_of(*r)->signals & needed) != needed) return std::nullopt;
+    if ((signals_of(*r) & needed) != needed) return std::nullopt;
+    if (view_.p2p) return end_of_calls(*r, node);
     if (c && !c->begun) return End{EndKind::not_begun, static_cast<Nanoseconds>(c->running_age_ms) * ns_per_ms};
     Nanoseconds quiet = c ? static_cast<Nanoseconds>(c->running_age_ms) * ns_per_ms : view_.stall_ns;
-    auto it = lanes_.find({node.rank, node.channel});
-    if (it != lanes_.end()) {
-      for (const LaneState* l : it->second) {
-        if (l->group != node.group) continue;
-        if (waits(*l)) return std::nullopt;
-        quiet = std::min(quiet, static_cast<Nanoseconds>(l->moved_age_ms) * ns_per_ms);
-        if (l->poll_age_ms != age_never) quiet = std::min(quiet, static_cast<Nanoseconds>(l->poll_age_ms) * ns_per_ms);
-      }
+    for (const LaneState& l : r->lanes_of(node.channel)) {
+      if (l.group != node.group) continue;
+      if (waits(l)) return std::nullopt;
+      quiet = std::min(quiet, static_cast<Nanoseconds>(l.moved_age_ms) * ns_per_ms);
+      if (l.poll_age_ms != age_never) quiet = std::min(quiet, static_cast<Nanoseconds>(l.poll_age_ms) * ns_per_ms);
     }
     if (quiet < fresh_) return std::nullopt;
     return End{EndKind::gpu, quiet + since_sample(*r)};
+  }
+
+  // Kernels of Send and Recv serve their peers side by side, and those that find no room one after the other: a peer for
+  // which nothing is set up yet waits behind the others of the channel.
+  std::optional<End> end_of_calls(const RankModel& r, const Node& node) const {
+    if (progress(node.rank).waits_outside) return std::nullopt;
+    const absl::Span<const LaneState> lanes = r.lanes_of(node.channel);
+    if (lanes.empty()) return End{EndKind::not_begun, view_.stall_ns};
+    Nanoseconds quiet = view_.stall_ns;
+    for (const LaneState& l : lanes) {
+      if (node.group != any_group && l.group != node.group) continue;
+      if (waits(l)) return std::nullopt;
+      quiet = std::min(quiet, static_cast<Nanoseconds>(l.moved_age_ms) * ns_per_ms);
+      if (l.poll_age_ms != age_never) quiet = std::min(quiet, static_cast<Nanoseconds>(l.poll_age_ms) * ns_per_ms);
+    }
+    if (quiet < fresh_) return std::nullopt;
+    return End{EndKind::gpu, quiet + since_sample(r)};
   }
 
   void note_wait(int32_t rank, const LaneState& l, const LaneState* other) {
@@ -194,11 +233,14 @@ class Walk {
   }
 
   size_t channels_used() const {
-    std::set<int> used;
-    for (const RankModel& r : comm_.ranks())
-      if (const InFlightOp* o = op_of(r))
-        for (const ChannelState& c : o->channels) used.insert(c.channel);
-    return used.size();
+    uint64_t used = 0;
+    for (const RankModel& r : comm_.ranks()) {
+      if (view_.p2p)
+        for (const LaneState& l : r.last.lanes) used |= uint64_t{1} << l.channel % abi::channels_max;
+      else if (const InFlightOp* o = op_of(r))
+        for (const ChannelState& c : o->channels) used |= uint64_t{1} << c.channel % abi::channels_max;
+    }
+    return static_cast<size_t>(std::popcount(used));
   }
 
   static int priority(EndKind k) {
@@ -263,7 +305,9 @@ class Walk {
                            : life == Life::host_silent ? "its host is silent"
                            : life == Life::aborted     ? "it aborted the communicator"
                                                        : "its process is silent");
-          if (life != Life::silent && life != Life::host_silent) f.hard = true;
+          if (cannot_return(life) && lost_for_ns(*comm_.rank(r), comm_.moved_ns() + view_.stall_ns) >= seconds_to_ns(settings_.hard_evidence_s))
+            f.hard = true;
+          f.wanted.push_back(r);
           break;
         }
         case EndKind::gpu:
@@ -273,9 +317,11 @@ class Walk {
         case EndKind::not_begun:
           c = make_culprit(comm_, r, Component::gpu, absl::StrCat("its kernel has not begun", where));
           c.channel = channel;
+          if (channel < 0 && !view_.p2p) f.wanted.push_back(r);
           break;
         case EndKind::unknown_rank:
           c = make_culprit(comm_, r, Component::process, "it was never heard of, and others wait for it");
+          f.wanted.push_back(r);
           break;
         case EndKind::not_watched:
         case EndKind::ended: f.candidates.push_back(r); break;
@@ -354,17 +400,19 @@ class Walk {
       it->second.second.insert(edge.channel);
     }
     const size_t used = channels_used();
-    bool single = true;
+    // An edge that is known to be at fault explains those of which both ends are left.
+    const bool single =
+        std::any_of(merged.begin(), merged.end(), [](const auto& m) { return m.second.first.single; });
     f.confidence = 1;
     for (auto& [key, value] : merged) {
       auto& [verdict, channels] = value;
+      if (single && !verdict.single) continue;
       if (channels.size() > 1 || used <= 1) verdict.culprit.channel = -1;
       f.confidence = std::min(f.confidence, verdict.confidence);
       for (const Evidence& e : verdict.evidence) add_evidence(f, e.rank, e.what, e.value, e.unit);
       if (verdict.single) {
         if (f.culprits.size() < culprits_max) f.culprits.push_back(verdict.culprit);
       } else {
-        single = false;
         f.candidates.push_back(verdict.culprit.rank);
         if (verdict.culprit.peer) f.candidates.push_back(*verdict.culprit.peer);
       }
@@ -397,8 +445,7 @@ class Walk {
   const Settings& settings_;
   const Nanoseconds now_ns_;
   const Nanoseconds fresh_;
-  std::map<Place, std::vector<const LaneState*>> lanes_;
-  std::set<Node> visited_;
+  absl::flat_hash_set<Node> visited_;
   std::map<Node, End> ends_;
   std::vector<std::pair<StuckEdge, Nanoseconds>> stops_;
   std::vector<Evidence> facts_;

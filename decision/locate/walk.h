@@ -7,6 +7,8 @@
 //   edge. A lane that waits for credit wants a slot: its peer consumed too little, follow to the peer; consumed, stop:
 //   the edge. The walk also ends at a group that neither waits nor polls nor ends (its GPU, or its process if that does
 //   not talk), and at one that has ended without giving what is wanted (an inconsistency).
+//   Kernels of Send and Recv are walked alike, along the lanes between ranks whose kernels run; whoever waits for a call
+//   that was not made waits for a process (detect/p2p.h).
 #pragma once
 
 #include "decision/locate/finding.h"
@@ -14,7 +16,7 @@
 
 namespace ccld::decision {
 
-// All ranks have begun the operation (or their state is not known), and nothing moves.
+// All ranks have begun the operation (or their state is not known), or some are in Send and Recv, and nothing moves.
 Finding locate_inside(const Communicator&, const HangView&, const Settings&, Nanoseconds now_ns);
 
 }  // namespace ccld::decision

@@ -5,14 +5,41 @@
 
 namespace ccld::decision {
 
-void Spread::add(double x) {
-  if (samples_ >= 5 && deviation_ > 0) x = std::clamp(x, mean_ - 5 * deviation_, mean_ + 5 * deviation_);
-  samples_ = std::min(samples_ + 1, memory);
-  const double weight = 1.0 / samples_;
-  const double off = x - mean_;
-  mean_ += weight * off;
+namespace {
+
+constexpr uint32_t spread_memory = 100;
+
+template <class Number, class Count>
+void add_to_spread(Number& mean, float& deviation, Count& samples, double x) {
+  if (samples >= 5 && deviation > 0) x = std::clamp<double>(x, mean - 5 * deviation, mean + 5 * deviation);
+  samples = static_cast<Count>(std::min<uint32_t>(samples + 1u, spread_memory));
+  const double weight = 1.0 / samples;
+  const double off = x - mean;
+  mean = static_cast<Number>(mean + weight * off);
   // The first sample has no deviation; afterwards compare with the mean before it moved halfway.
-  if (samples_ > 1) deviation_ += (samples_ == 2 ? 1.0 : weight) * (std::abs(off) - deviation_);
+  if (samples > 1) deviation += static_cast<float>((samples == 2 ? 1.0 : weight) * (std::abs(off) - deviation));
+}
+
+}  // namespace
+
+void Spread::add(double x) { add_to_spread(mean_, deviation_, samples_, x); }
+
+void EdgeBaseline::add(Interval which, double ns) {
+  const auto i = static_cast<size_t>(which);
+  add_to_spread(mean_ns[i], deviation_ns[i], samples[i], ns);
+}
+
+Spread trimmed(std::vector<float> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  const auto middle = [&](size_t cut, auto&& of) {
+    double sum = 0;
+    for (size_t i = cut; i < values.size() - cut; ++i) sum += of(values[i]);
+    return sum / static_cast<double>(values.size() - 2 * cut);
+  };
+  const double mean = middle(values.size() / 10, [](float v) { return static_cast<double>(v); });
+  const double deviation = middle(values.size() / 20, [&](float v) { return std::abs(v - mean); });
+  return {mean, deviation, std::min(static_cast<uint32_t>(values.size()), spread_memory)};
 }
 
 RoundKind kind_of(const Signature& s) {
@@ -60,6 +87,88 @@ void Baselines::count(KindBaseline& b, double t_max_ns, Nanoseconds now_ns) {
     b.t_base_ns = b.sum_max_ns / static_cast<double>(b.counted);
     b.fixed = true;
   }
+}
+
+void Habit::add(double lost, bool event) {
+  ++rounds;
+  if (!event) return;
+  ++events;
+  lost_ns += lost;
+  largest_ns = std::max(largest_ns, lost);
+}
+
+void Habit::add(const Habit& h) {
+  rounds += h.rounds;
+  events += h.events;
+  lost_ns += h.lost_ns;
+  largest_ns = std::max(largest_ns, h.largest_ns);
+}
+
+double Habit::per_round_ns() const {
+  if (events < 2 || rounds == 0) return 0;
+  const double others = (lost_ns - largest_ns) / static_cast<double>(events - 1);
+  return others * static_cast<double>(events) / static_cast<double>(rounds);
+}
+
+void Baselines::learn_first(KindBaseline& b, double max_ns, double skew_ns, double comm_ns, Nanoseconds now_ns) {
+  constexpr size_t enough = 30, least = 3;
+  if (b.first.empty()) b.first_ns = now_ns;
+  b.first.push_back({static_cast<float>(max_ns), static_cast<float>(skew_ns), static_cast<float>(comm_ns)});
+  const bool time_is_over = now_ns - b.first_ns > seconds_to_ns(settings_.baseline_s);
+  if (b.first.size() < std::min<size_t>(enough, settings_.baseline_rounds_max) &&
+      !(time_is_over && b.first.size() >= least))
+    return;
+  const auto spread = [&](float KindBaseline::First::* part) {
+    std::vector<float> values;
+    for (const KindBaseline::First& f : b.first) values.push_back(f.*part);
+    return trimmed(std::move(values));
+  };
+  b.max_ns = spread(&KindBaseline::First::max_ns);
+  b.skew_ns = spread(&KindBaseline::First::skew_ns);
+  b.comm_ns = spread(&KindBaseline::First::comm_ns);
+  b.ready = true;
+  for (const KindBaseline::First& f : b.first) {
+    const double beyond = f.max_ns - b.max_ns.mean();
+    habit_.add(beyond, beyond >= b.max_ns.mean());
+  }
+  b.early = {};
+  std::vector<KindBaseline::First>().swap(b.first);
+}
+
+void Baselines::learn_habit(KindBaseline& b, double lost_ns, bool slow) {
+  constexpr uint64_t early_rounds = 70, rare_part = 5;
+  if (b.early.rounds >= early_rounds) return;
+  b.early.add(lost_ns, slow && lost_ns >= b.max_ns.mean());
+  if (b.early.rounds == early_rounds && b.early.events * rare_part <= early_rounds) habit_.add(b.early);
+}
+
+bool Baselines::grant_ranks(KindBaseline& b, size_t ranks) {
+  if (b.ranks.empty()) {
+    if (rank_kinds_ >= rank_kinds_max) return false;
+    ++rank_kinds_;
+  }
+  b.ranks.resize(ranks);
+  return true;
+}
+
+EdgeBaseline* Baselines::edge(KindBaseline& b, const Edge& e, size_t ranks) {
+  const auto known = b.edges.find(e);
+  if (known != b.edges.end()) return &known->second;
+  if (edges_ >= std::max(edges_min, edges_per_rank_max * ranks)) return nullptr;
+  ++edges_;
+  return &b.edges[e];
+}
+
+void Baselines::forget() {
+  for (auto& [kind, b] : kinds_) {
+    b->ready = false;
+    b->first.clear();
+    b->rank_samples = b->queued_samples = 0;
+    std::fill(b->ranks.begin(), b->ranks.end(), RankBaseline{});
+    edges_ -= b->edges.size();
+    b->edges.clear();
+  }
+  habit_ = {};
 }
 
 }  // namespace ccld::decision

@@ -1,7 +1,11 @@
 // What is normal for one signature of one communicator: T_base, the healthy spread of what ranks and links do.
 // (Paper, section 4.2.1, equation 1.)
 //
-// Contract: times in nanoseconds as double; plain state, not thread-safe.
+// Contract: times in nanoseconds; plain state, not thread-safe. Two notions of T_base: that of the paper, the mean of
+// the maxima of the first m rounds, which then stays; and the usual T_max of the measured rules, whose start is a
+// trimmed mean (one early outlier does not count) and which follows what healthy rounds do. Bounded: at most
+// signatures_max kinds, rank_kinds_max of them with a healthy past of every rank (16 bytes a rank each), and
+// edges_per_rank_max connections with one (100 bytes each).
 #pragma once
 
 #include <cstdint>
@@ -18,16 +22,23 @@ namespace ccld::decision {
 // hundred samples, so that it follows drift without being carried away.
 class Spread {
  public:
+  Spread() = default;
+  // As if it had seen so many samples.
+  Spread(double mean, double deviation, uint32_t samples)
+      : mean_(mean), deviation_(static_cast<float>(deviation)), samples_(samples) {}
   void add(double x);
   double mean() const { return mean_; }
   double deviation() const { return deviation_; }
   uint32_t samples() const { return samples_; }
 
  private:
-  static constexpr uint32_t memory = 100;
-  double mean_ = 0, deviation_ = 0;
+  double mean_ = 0;
+  float deviation_ = 0;
   uint32_t samples_ = 0;
 };
+
+// Mean of the middle eight tenths of the values, and the mean distance of the middle nine tenths from it.
+Spread trimmed(std::vector<float> values);
 
 // Rounds are comparable if they are the same operation done the same way.
 struct RoundKind {
@@ -87,23 +98,55 @@ constexpr size_t interval_count = 9;
 
 // Intervals of two clocks contain their difference; as growth over the healthy mean it cancels.
 struct EdgeBaseline {
-  Spread interval_ns[interval_count];
+  float mean_ns[interval_count] = {}, deviation_ns[interval_count] = {};
+  uint8_t samples[interval_count] = {};
+  void add(Interval, double ns);
+};
+
+// Of one rank in one kind of round.
+struct RankBaseline {
+  float excess_ns = 0, excess_deviation_ns = 0;  // its gap minus the median gap
+  double queued_ns = 0;                          // begin on the device minus launch on the host: two clocks
+};
+
+// Rounds of the first time that lasted much longer than the others are a habit of the job (pauses, checkpoints), if they
+// are few.
+struct Habit {
+  uint64_t rounds = 0, events = 0;
+  double lost_ns = 0, largest_ns = 0;
+  void add(double lost_ns, bool event);
+  void add(const Habit&);
+  double per_round_ns() const;  // a single event is none
 };
 
 struct KindBaseline {
-  uint64_t seen = 0;     // rounds, warm-up included
+  uint64_t seen = 0;  // rounds, warm-up included
+
+  // The paper's.
   uint64_t counted = 0;  // rounds in T_base
   Nanoseconds started_ns = 0;
   double sum_max_ns = 0;
-  double t_base_ns = 0;           // equation 1; 0: none yet
-  bool fixed = false;             // T_base is the mean of the first m rounds, not a configured value
-  Spread skew_ns;                 // over the ranks, the largest minus the smallest gap between two operations
-  Spread comm_ns;                 // time since the last rank started
-  std::vector<Spread> excess_ns;  // by rank: its gap minus the median gap
-  std::vector<Spread> queued_ns;  // by rank: begin on the device minus launch on the host
-  absl::flat_hash_map<Edge, EdgeBaseline> edges;
-
+  double t_base_ns = 0;  // equation 1; 0: none yet
+  bool fixed = false;    // T_base is the mean of the first m rounds, not a configured value
   bool usable() const { return t_base_ns > 0; }
+
+  // The measured rules'.
+  bool ready = false;  // enough healthy rounds were seen
+  Spread max_ns;       // T_max
+  Spread skew_ns;      // over the ranks, the largest minus the smallest gap between two operations
+  Spread comm_ns;      // time since the last rank started
+  std::vector<RankBaseline> ranks;  // may be empty: over the budget
+  uint32_t rank_samples = 0, queued_samples = 0;
+  absl::flat_hash_map<Edge, EdgeBaseline> edges;
+  uint64_t learnt_slice = 0;  // in this slice of time ...
+  uint32_t learnt = 0;        // ... so many rounds were learnt from
+
+  struct First {
+    float max_ns, skew_ns, comm_ns;
+  };
+  std::vector<First> first;  // until ready
+  Nanoseconds first_ns = 0;
+  Habit early;               // of the rounds after that
 };
 
 class Baselines {
@@ -113,9 +156,26 @@ class Baselines {
   // A comparable round beyond warm-up with this T_max: equation 1.
   void count(KindBaseline&, double t_max_ns, Nanoseconds now_ns);
 
+  // The start of the measured rules' baseline.
+  void learn_first(KindBaseline&, double max_ns, double skew_ns, double comm_ns, Nanoseconds now_ns);
+  // A round after the first ones: what is rare then is a habit too.
+  void learn_habit(KindBaseline&, double lost_ns, bool slow);
+  // Room for the healthy past of `ranks` ranks; false: over the budget.
+  bool grant_ranks(KindBaseline&, size_t ranks);
+  // nullptr: over the budget.
+  EdgeBaseline* edge(KindBaseline&, const Edge&, size_t ranks);
+  // The workload has changed: learn anew.
+  void forget();
+  const Habit& habit() const { return habit_; }
+
+  static constexpr size_t rank_kinds_max = 16;
+  static constexpr size_t edges_per_rank_max = 4, edges_min = 4096;
+
  private:
   const Settings& settings_;
   absl::flat_hash_map<RoundKind, std::unique_ptr<KindBaseline>> kinds_;
+  size_t rank_kinds_ = 0, edges_ = 0;
+  Habit habit_;
 };
 
 }  // namespace ccld::decision

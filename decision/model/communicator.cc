@@ -32,18 +32,78 @@ size_t kernel_rows(const std::vector<Round>& rounds, size_t first) {
   return end - first;
 }
 
-}  // namespace
-
-bool RankModel::in_replay() const {
-  return !down && !not_watched && std::any_of(last.operations.begin(), last.operations.end(), [](const InFlightOp& o) {
-    return o.replay != 0 && o.begun;
-  });
+bool shows_replay(const InFlight& m) {
+  return std::any_of(m.operations.begin(), m.operations.end(),
+                     [](const InFlightOp& o) { return o.replay != 0 && o.begun; });
 }
 
-bool RankModel::in_p2p() const {
-  return !down && !not_watched && std::any_of(last.p2p.begin(), last.p2p.end(), [](const P2pCall& c) {
-    return (c.launched || c.begun) && !c.only_captured();
-  });
+bool shows_p2p(const InFlight& m) {
+  return std::any_of(m.p2p.begin(), m.p2p.end(),
+                     [](const P2pCall& c) { return (c.launched || c.begun) && !c.only_captured(); });
+}
+
+struct ByChannel {
+  bool operator()(const LaneState& a, int channel) const { return a.channel < channel; }
+  bool operator()(int channel, const LaneState& b) const { return channel < b.channel; }
+  bool operator()(const LaneState& a, const LaneState& b) const { return a.channel < b.channel; }
+};
+
+uint64_t waiting_channels(const InFlight& m) {
+  uint64_t channels = 0;
+  for (const LaneState& l : m.lanes)
+    if (l.wait != abi::WaitKind::none) channels |= uint64_t{1} << l.channel % abi::channels_max;
+  return channels;
+}
+
+// Without the details, unless they tell of a standstill.
+void keep(InFlight& last, const InFlight& m) {
+  const bool details = m.late || m.moved_age_ms >= details_after_ms;
+  static const InFlight nothing;
+  InFlight next = details ? m : nothing;
+  if (!details) {
+    next.comm = m.comm;
+    next.rank = m.rank;
+    next.sample_monotonic_ns = m.sample_monotonic_ns;
+    next.entered = m.entered;
+    next.launched = m.launched;
+    next.completed = m.completed;
+    next.moved_age_ms = m.moved_age_ms;
+    next.movement = m.movement;
+    next.operations_total = m.operations_total;
+    next.proxy_tick_age_ms = m.proxy_tick_age_ms;
+    next.late = m.late;
+    next.state = m.state;
+    next.p2p = m.p2p;
+    next.p2p_total = m.p2p_total;
+    next.entered_p2p = m.entered_p2p;
+    next.launched_p2p = m.launched_p2p;
+    next.kernel_plan = m.kernel_plan;
+    next.kernel_replay = m.kernel_replay;
+    next.stopped = m.stopped;
+    next.operations.reserve(m.operations.size());
+    for (const InFlightOp& o : m.operations) {
+      InFlightOp& own = next.operations.emplace_back();
+      own.op = o.op;
+      own.signature = o.signature;
+      own.plan = o.plan;
+      own.enter_age_ms = o.enter_age_ms;
+      own.launch_age_ms = o.launch_age_ms;
+      own.launched = o.launched;
+      own.begun = o.begun;
+      own.replay = o.replay;
+      own.signals = o.signals;
+    }
+  }
+  if (!std::is_sorted(next.lanes.begin(), next.lanes.end(), ByChannel()))
+    std::stable_sort(next.lanes.begin(), next.lanes.end(), ByChannel());
+  last = std::move(next);
+}
+
+}  // namespace
+
+absl::Span<const LaneState> RankModel::lanes_of(int channel) const {
+  const auto [first, end] = std::equal_range(last.lanes.begin(), last.lanes.end(), channel, ByChannel());
+  return {last.lanes.data() + (first - last.lanes.begin()), static_cast<size_t>(end - first)};
 }
 
 OpSeq RankModel::oldest_in_flight() const {
@@ -64,7 +124,7 @@ RankModel* Communicator::member(Rank rank, ProcessModel& process, Nanoseconds no
   if (!r.process) {
     r.process = &process;
     process.memberships.push_back({uid_, rank});
-    if (r.host.empty()) r.host = process.id.host;
+    if (r.host.empty()) r.host = names_.of(process.id.host);
     if (job_.empty()) job_ = process.job;
   } else if (r.process != &process) {
     return nullptr;  // two processes claim one rank: the first keeps it
@@ -111,13 +171,13 @@ void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns
   if (!m.name.empty()) name_ = m.name;
   if (m.parent.value != 0) parent_ = m.parent;
   comm_hash_ = m.comm_hash;
-  r->host = m.host.empty() ? process.id.host : m.host;
+  r->host = names_.of(m.host.empty() ? process.id.host : m.host);
   r->node = m.node;
   r->local_rank = m.local_rank;
   r->cuda_device = m.cuda_device;
-  r->gpu_bus_id = m.gpu_bus_id;
-  r->channels = m.channels;
-  r->connections = m.connections;
+  r->gpu_bus_id = names_.of(m.gpu_bus_id);
+  r->channels.assign(m.channels);
+  r->connections.assign(m.connections, names_);
   if (!r->up) {
     moved(*r, now_ns);
     r->up_ns = now_ns;
@@ -171,10 +231,6 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
         cell.has_queued = true;
       }
     }
-    if (round.has_counts()) {
-      cell.send_steps = round.send_steps;
-      cell.recv_steps = round.recv_steps;
-    }
     cell.send_changes = round.send_changes;
     cell.recv_changes = round.recv_changes;
     if (round.replay != 0) {
@@ -217,7 +273,8 @@ void Communicator::replayed(RankModel& r, const Round& round, const RoundCell& m
   r.last_replay_end_ns = round.has_device_times() ? round.end_device_ns : 0;
   if (!replays_.round(round.key(), r.rank, round.signature, cell)) return;
   // It may have ended after the newest snapshot.
-  std::erase_if(r.last.operations, [&](const InFlightOp& o) { return o.key() == round.key(); });
+  if (std::erase_if(r.last.operations, [&](const InFlightOp& o) { return o.key() == round.key(); }) > 0)
+    r.shows_replay = shows_replay(r.last);
   moved(r, now_ns);  // the host does not know when a graph is launched
 }
 
@@ -243,6 +300,7 @@ void Communicator::p2p_rounds(const P2pRounds& m, ProcessModel& process, Nanosec
              c.replay == round.replay;
     });
     r->last.p2p_total -= std::min(r->last.p2p_total, static_cast<uint32_t>(erased));
+    if (erased > 0) r->shows_p2p = shows_p2p(r->last);
     if (!news) continue;
     ++r->p2p_rounds;
     const bool timed = (round.flags & (round_no_kernel | round_lapped | round_not_measured | round_aborted)) == 0 &&
@@ -283,7 +341,10 @@ void Communicator::in_flight(const InFlight& m, ProcessModel& process, Nanosecon
   }
   r->state = std::max(r->state, m.state);
   if (news) moved(*r, sampled_ns - static_cast<Nanoseconds>(m.moved_age_ms) * ns_per_ms);
-  r->last = m;
+  keep(r->last, m);
+  r->shows_replay = shows_replay(r->last);
+  r->shows_p2p = shows_p2p(r->last);
+  r->waiting_channels = waiting_channels(r->last);
   r->has_last = true;
   r->not_watched = process.probe_stopped = m.stopped;
   const auto calls = std::count_if(m.operations.begin(), m.operations.end(), [](const InFlightOp& o) { return o.replay == 0; });
@@ -314,8 +375,7 @@ bool Communicator::is_barrier(const Signature& s, bool paper) const {
 }
 
 Signature Communicator::signature(OpSeq op) const {
-  if (const RoundEntry* e = history_.find(op))
-    if (const Signature* s = e->signature()) return *s;
+  if (const Signature* s = history_.signature_at(op)) return *s;
   for (const RankModel& r : ranks_)
     for (const InFlightOp& o : r.last.operations)
       if (o.op == op) return o.signature;

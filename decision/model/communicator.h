@@ -11,34 +11,42 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
 
 #include "decision/model/events.h"
 #include "decision/model/processes.h"
+#include "decision/model/rank_parts.h"
 #include "decision/model/replay_history.h"
 #include "decision/model/round_history.h"
 #include "decision/settings.h"
 
 namespace ccld::decision {
 
+constexpr uint32_t details_after_ms = 20;
+
 struct RankModel {
   Rank rank;
   ProcessModel* process = nullptr;  // nullptr: never heard of
-  std::string host;
+  Name host;
   int node = -1, local_rank = -1, cuda_device = -1;
-  std::string gpu_bus_id;
-  std::vector<ChannelTopology> channels;
-  std::vector<NetConnection> connections;
+  Name gpu_bus_id;
+  ChannelList channels;
+  ConnectionList connections;
   bool up = false, down = false;
   abi::CommState state = abi::CommState::none;
 
   OpSeq entered, launched, completed;  // best knowledge
-  InFlight last;                       // newest snapshot
+  // The newest snapshot. Lanes, proxies and channels only if it is late or nothing had moved on the rank for
+  // details_after_ms: where steps move, they say nothing, and they are most of a rank's memory.
+  // Lanes are in the order of channels.
+  InFlight last;
   bool has_last = false;
   Nanoseconds sampled_ns = 0;  // instant of it
   Nanoseconds moved_ns = 0;    // last movement of this communicator on this rank
   Nanoseconds up_ns = 0;       // when CommUp was heard
   bool not_watched = false;    // its probe was stopped by an operator: what it does not say means nothing
   bool only_captured = false;  // what is not completed was only recorded into graphs
+  bool shows_replay = false, shows_p2p = false;  // of `last`: a begun replay, a launched Send or Recv
 
   OpSeq last_round;                // newest finished round reported
   uint64_t last_round_end_ns = 0;  // device clock
@@ -51,10 +59,14 @@ struct RankModel {
 
   // By its own reports: inside an operation that it called.
   bool in_flight() const { return entered > completed && !down && !not_watched && !only_captured; }
+  uint64_t waiting_channels = 0;  // of `last`: bit of each channel on which a lane waits
+  // Of `last`.
+  absl::Span<const LaneState> lanes_of(int channel) const;
+
   // Inside a replay of a graph, as its GPU says.
-  bool in_replay() const;
+  bool in_replay() const { return shows_replay && !down && !not_watched; }
   // Inside a Send or Recv whose kernel was handed to CUDA.
-  bool in_p2p() const;
+  bool in_p2p() const { return shows_p2p && !down && !not_watched; }
   bool waiting() const { return in_flight() || in_replay() || in_p2p(); }
   // The oldest called operation that is not completed and was not only recorded; only if in_flight().
   OpSeq oldest_in_flight() const;
@@ -128,6 +140,7 @@ class Communicator {
   CommUid parent_;
   uint64_t comm_hash_ = 0;
   int rank_count_ = 0;
+  NamePool names_;
   std::vector<RankModel> ranks_;
   RoundHistory history_;
   ReplayHistory replays_;

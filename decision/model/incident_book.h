@@ -23,6 +23,12 @@ class IncidentBook {
   void confirm(uint64_t id, Nanoseconds now_ns);
   void resolve(uint64_t id, Nanoseconds now_ns);
 
+  // Those that the next take_changed() hands out.
+  template <class F>
+  void visit_changed(F&& visit) {
+    for (uint64_t id : changed_)
+      if (Incident* i = find(id)) visit(*i);
+  }
   std::vector<Incident> take_changed();
   std::vector<Incident> all() const { return {incidents_.begin(), incidents_.end()}; }
   uint64_t open_count() const;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "decision/model/small_numbers.h"
 #include "schemas/abi/names.h"
 
 namespace ccld::decision {
@@ -13,11 +14,6 @@ namespace {
 constexpr Nanoseconds stale_ns = 60 * ns_per_s;
 // A counter that grew within this time is still growing for whoever looks: it is reported once a second.
 constexpr Nanoseconds growing_ns = 30 * ns_per_s;
-
-bool same_place(const MetricValue& a, const MetricValue& b) { return a.id == b.id && a.instance == b.instance; }
-bool before(const MetricValue& a, const MetricValue& b) {
-  return std::tie(a.id, a.instance) < std::tie(b.id, b.instance);
-}
 
 // NVML's reasons that mean the GPU is slower than it could be: power cap, slowdown by hardware, temperature, brake,
 // sync. Idle, application clocks and display settings are choices.
@@ -81,36 +77,111 @@ std::string metric_name(abi::MetricId id) {
   return known == "?" ? absl::StrCat("metric_", static_cast<unsigned>(id)) : known;
 }
 
-MetricTable merged(const MetricTable* known, const Metrics& news, Nanoseconds now_ns) {
-  MetricTable out;
-  out.reserve(news.metrics.size());
-  for (const Metric& m : news.metrics) out.push_back({m.id, m.instance, m.value, m.value, now_ns, 0});
-  std::stable_sort(out.begin(), out.end(), before);
-  // A value that is given twice counts as given last.
-  MetricTable unique;
-  for (MetricValue& v : out) {
-    if (!unique.empty() && same_place(unique.back(), v)) unique.pop_back();
-    unique.push_back(std::move(v));
+// ---- the table -------------------------------------------------------------------------------------------------------
+
+void MetricTable::append(const MetricValue& v) {
+  if (size_ == metrics_kept_max || v.instance.find('\n') != std::string::npos) return;
+  const auto known = std::find(new_instances_.begin(), new_instances_.end(), v.instance);
+  const auto instance = static_cast<uint64_t>(known - new_instances_.begin());
+  if (known == new_instances_.end()) new_instances_.push_back(v.instance);
+  const auto id = static_cast<uint32_t>(v.id);
+  write_number(bytes_, id - last_id_);
+  const bool fresh = v.heard_ns == newest_ns_;  // as nearly all are
+  write_number(bytes_, instance << 1 | (fresh ? 0 : 1));
+  write_number(bytes_, folded(v.value));
+  write_number(bytes_, folded(static_cast<int64_t>(static_cast<uint64_t>(v.value) - static_cast<uint64_t>(v.first))));
+  if (!fresh) write_number(bytes_, static_cast<uint64_t>(newest_ns_ - v.heard_ns));
+  write_number(bytes_, v.increased_ns == 0 ? 0 : 1 + static_cast<uint64_t>(newest_ns_ - v.increased_ns));
+  last_id_ = id;
+  ++size_;
+}
+
+void MetricTable::finish(const MetricTable* last) {
+  bytes_.shrink_to_fit();
+  std::string lines;
+  for (const std::string& instance : new_instances_) lines.append(instance).push_back('\n');
+  lines.shrink_to_fit();
+  if (last && last->instances_ && *last->instances_ == lines)
+    instances_ = last->instances_;
+  else
+    instances_ = std::make_shared<const std::string>(std::move(lines));
+  std::vector<std::string>().swap(new_instances_);
+}
+
+MetricTable::Iterator::Iterator(const MetricTable* table, size_t i) : table_(table), i_(i) {
+  if (i_ >= table_->size_) return;
+  const std::string_view lines = *table_->instances_;
+  for (size_t from = 0; from < lines.size();) {
+    const size_t line_end = lines.find('\n', from);
+    instances_.push_back(lines.substr(from, line_end - from));
+    from = line_end + 1;
   }
-  out.clear();
-  auto fresh = unique.begin();
-  const auto keep = [&out](MetricValue v) {
-    if (out.size() < metrics_kept_max) out.push_back(std::move(v));
+  read();
+}
+
+MetricTable::Iterator& MetricTable::Iterator::operator++() {
+  if (++i_ < table_->size_) read();
+  return *this;
+}
+
+void MetricTable::Iterator::read() {
+  const std::string& in = table_->bytes_;
+  value_.id = static_cast<abi::MetricId>(static_cast<uint64_t>(value_.id) + read_number(in, at_));
+  const uint64_t instance = read_number(in, at_);
+  const bool fresh = (instance & 1) == 0;
+  value_.instance = instances_[instance >> 1];
+  value_.value = unfolded(read_number(in, at_));
+  const auto growth = static_cast<uint64_t>(unfolded(read_number(in, at_)));
+  value_.first = static_cast<int64_t>(static_cast<uint64_t>(value_.value) - growth);
+  value_.heard_ns = fresh ? table_->newest_ns_ : table_->newest_ns_ - static_cast<Nanoseconds>(read_number(in, at_));
+  const uint64_t increased = read_number(in, at_);
+  value_.increased_ns = increased == 0 ? 0 : table_->newest_ns_ - static_cast<Nanoseconds>(increased - 1);
+}
+
+MetricValue MetricTable::operator[](size_t i) const {
+  Iterator it = begin();
+  while (i-- > 0) ++it;
+  return *it;
+}
+
+MetricTable merged(const MetricTable* known, const Metrics& news, Nanoseconds now_ns) {
+  // Probes report in the order of ids, most of the time.
+  std::vector<const Metric*> fresh;
+  fresh.reserve(news.metrics.size());
+  for (const Metric& m : news.metrics) fresh.push_back(&m);
+  const auto before = [](const Metric* a, const Metric* b) { return std::tie(a->id, a->instance) < std::tie(b->id, b->instance); };
+  if (!std::is_sorted(fresh.begin(), fresh.end(), before)) std::stable_sort(fresh.begin(), fresh.end(), before);
+  // A value that is given twice counts as given last.
+  const auto same = [](const Metric* a, const Metric* b) { return a->id == b->id && a->instance == b->instance; };
+  size_t kept = 0;
+  for (const Metric* m : fresh) {
+    if (kept > 0 && same(fresh[kept - 1], m)) --kept;
+    fresh[kept++] = m;
+  }
+  fresh.resize(kept);
+
+  MetricTable out(now_ns);
+  const auto add = [&](const Metric& m, int64_t first, Nanoseconds increased_ns) {
+    out.append({m.id, m.instance, m.value, first, now_ns, increased_ns});
   };
+  auto next = fresh.begin();
   static const MetricTable nothing;
   for (const MetricValue& old : known != nullptr ? *known : nothing) {
-    while (fresh != unique.end() && before(*fresh, old)) keep(std::move(*fresh++));
-    if (fresh != unique.end() && same_place(*fresh, old)) {
-      fresh->first = old.first;
-      fresh->increased_ns = fresh->value > old.value ? now_ns : old.increased_ns;
-      keep(std::move(*fresh++));
+    const auto is_before = [&](const Metric& m) { return std::tie(m.id, m.instance) < std::tie(old.id, old.instance); };
+    for (; next != fresh.end() && is_before(**next); ++next) add(**next, (*next)->value, 0);
+    if (next != fresh.end() && (*next)->id == old.id && (*next)->instance == old.instance) {
+      add(**next, old.first, (*next)->value > old.value ? now_ns : old.increased_ns);
+      ++next;
     } else if (now_ns - old.heard_ns < stale_ns) {
-      keep(old);
+      out.append(old);
     }
   }
-  while (fresh != unique.end()) keep(std::move(*fresh++));
+  for (; next != fresh.end(); ++next) add(**next, (*next)->value, 0);
+  out.finish(known);
   return out;
 }
+
+// ---- what is worth showing -------------------------------------------------------------------------------------------
 
 std::vector<AlsoSeen> also_seen(const MetricTable& metrics, const std::string& gpu_bus_id,
                                 const std::vector<std::string>& net_names, Nanoseconds now_ns) {

@@ -4,7 +4,9 @@
 // values; what a process has not repeated for stale_ns is forgotten. Not thread-safe to make, safe to read.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "decision/model/events.h"
@@ -27,8 +29,51 @@ struct MetricValue {
   Nanoseconds increased_ns = 0;  // when it was last seen to have grown; 0: never
 };
 
-// In order of id and instance.
-using MetricTable = std::vector<MetricValue>;
+// In order of id and instance. A machine with eight network ports has 150 values, which every process on it reports: they
+// are kept as a string of small numbers, a dozen bytes each, and read from begin to end.
+class MetricTable {
+ public:
+  // `newest_ns`: no value was heard later.
+  explicit MetricTable(Nanoseconds newest_ns = 0) : newest_ns_(newest_ns) {}
+  // In order; beyond metrics_kept_max it is left out.
+  void append(const MetricValue&);
+  // Instances of the last table of the same process: they hardly ever change.
+  void finish(const MetricTable* last);
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  MetricValue operator[](size_t) const;  // O(i)
+
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = MetricValue;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const MetricValue*;
+    using reference = const MetricValue&;
+    Iterator(const MetricTable* table, size_t i);
+    const MetricValue& operator*() const { return value_; }
+    const MetricValue* operator->() const { return &value_; }
+    Iterator& operator++();
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.i_ == b.i_; }
+
+   private:
+    void read();
+    const MetricTable* table_;
+    size_t i_, at_ = 0;
+    MetricValue value_;
+    std::vector<std::string_view> instances_;
+  };
+  Iterator begin() const { return {this, 0}; }
+  Iterator end() const { return {this, size_}; }
+
+ private:
+  Nanoseconds newest_ns_;
+  uint32_t size_ = 0, last_id_ = 0;
+  std::string bytes_;
+  std::shared_ptr<const std::string> instances_;  // one a line
+  std::vector<std::string> new_instances_;        // until finish()
+};
 
 MetricTable merged(const MetricTable* known, const Metrics& news, Nanoseconds now_ns);
 

@@ -49,6 +49,39 @@ const char* name(Component c) {
   return "?";
 }
 
+const char* name(CommRole r) {
+  switch (r) {
+    case CommRole::unknown: return "unknown";
+    case CommRole::tensor: return "tensor";
+    case CommRole::pipeline: return "pipeline";
+    case CommRole::data: return "data";
+    case CommRole::expert: return "expert";
+    case CommRole::world: return "world";
+  }
+  return "?";
+}
+
+const char* name(IterationPhase p) {
+  switch (p) {
+    case IterationPhase::unknown: return "unknown";
+    case IterationPhase::forward: return "forward";
+    case IterationPhase::backward: return "backward";
+    case IterationPhase::gradient_reduction: return "gradient reduction";
+    case IterationPhase::pipeline_transfer: return "pipeline transfer";
+    case IterationPhase::evaluation_checkpoint: return "evaluation or checkpoint";
+  }
+  return "?";
+}
+
+const char* name(StageEffect e) {
+  switch (e) {
+    case StageEffect::unknown: return "unknown";
+    case StageEffect::critical: return "critical";
+    case StageEffect::absorbed: return "absorbed";
+  }
+  return "?";
+}
+
 const char* name(RuleSet r) { return r == RuleSet::paper ? "paper" : "measured"; }
 
 const char* name(abi::Function f) {

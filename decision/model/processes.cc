@@ -1,6 +1,9 @@
 #include "decision/model/processes.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include "decision/model/small_numbers.h"
 
 namespace ccld::decision {
 
@@ -22,16 +25,67 @@ Nanoseconds ClockMap::to_local(uint64_t remote_ns, Nanoseconds now_ns) const {
   return std::min(now_ns, static_cast<Nanoseconds>(remote_ns) + offset);
 }
 
+namespace {
+
+constexpr int duration_bits = 11;
+constexpr uint64_t begin_mask = (uint64_t{1} << 40) - 1;
+
+uint16_t shortened(uint64_t ns) {
+  int shift = 0;
+  while (ns >> shift >= 1u << duration_bits) ++shift;
+  return static_cast<uint16_t>(static_cast<uint64_t>(std::min(shift, 31)) << duration_bits |
+                               (shift > 31 ? (1u << duration_bits) - 1 : ns >> shift));
+}
+
+uint64_t lengthened(uint16_t n) { return uint64_t{n & ((1u << duration_bits) - 1u)} << (n >> duration_bits); }
+
+}  // namespace
+
 void KernelLog::add(CommUid comm, int device, uint64_t begin_ns, uint64_t end_ns) {
-  kernels_.push_back({comm, device, begin_ns, end_ns});
-  if (kernels_.size() > kept_max) kernels_.pop_front();
+  const Place place{comm, device};
+  auto known = std::find(places_.begin(), places_.end(), place);
+  if (known == places_.end()) {
+    if (places_.size() == places_max) {
+      places_.clear();
+      kernels_.clear();
+      oldest_ = 0;
+    }
+    places_.push_back(place);
+    known = places_.end() - 1;
+  }
+  newest_begin_ns_ = std::max(newest_begin_ns_, begin_ns);
+  const Kernel kernel{static_cast<uint32_t>(begin_ns), static_cast<uint8_t>(begin_ns >> 32),
+                      static_cast<uint8_t>(known - places_.begin()), shortened(end_ns - begin_ns)};
+  if (kernels_.size() < kept_max) {
+    kernels_.push_back(kernel);
+    return;
+  }
+  kernels_[oldest_] = kernel;
+  oldest_ = (oldest_ + 1) % kept_max;
+}
+
+uint64_t KernelLog::begin_ns(const Kernel& k) const {
+  const uint64_t low = uint64_t{k.begin_high} << 32 | k.begin_low;
+  return newest_begin_ns_ - ((newest_begin_ns_ - low) & begin_mask);
+}
+
+std::vector<CommUid> KernelLog::order(int device) const {
+  std::vector<std::pair<uint64_t, CommUid>> kernels;
+  for (const Kernel& k : kernels_)
+    if (places_[k.place].device == device) kernels.emplace_back(begin_ns(k), places_[k.place].comm);
+  std::sort(kernels.begin(), kernels.end());
+  std::vector<CommUid> out;
+  for (const auto& [begin_ns, comm] : kernels) out.push_back(comm);
+  return out;
 }
 
 Nanoseconds KernelLog::busy_in_others_ns(CommUid comm, int device, uint64_t from_ns, uint64_t to_ns) const {
   std::vector<std::pair<uint64_t, uint64_t>> parts;
-  for (const Kernel& k : kernels_)
-    if (k.comm != comm && k.device == device && k.end_ns > from_ns && k.begin_ns < to_ns)
-      parts.emplace_back(std::max(k.begin_ns, from_ns), std::min(k.end_ns, to_ns));
+  for (const Kernel& k : kernels_) {
+    const uint64_t begin = begin_ns(k), end = begin + lengthened(k.duration);
+    if (places_[k.place].comm != comm && places_[k.place].device == device && end > from_ns && begin < to_ns)
+      parts.emplace_back(std::max(begin, from_ns), std::min(end, to_ns));
+  }
   std::sort(parts.begin(), parts.end());
   uint64_t busy = 0, covered = from_ns;
   for (auto [begin, end] : parts) {
@@ -41,34 +95,91 @@ Nanoseconds KernelLog::busy_in_others_ns(CommUid comm, int device, uint64_t from
   return static_cast<Nanoseconds>(busy);
 }
 
+void NetQueueList::assign(const std::vector<NetQueue>& queues) {
+  bytes_.clear();
+  names_.clear();
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < std::min<size_t>(queues.size(), abi::nets_max); ++i) {
+    const NetQueue& q = queues[i];
+    const auto name = std::find(names.begin(), names.end(), q.device_name);
+    for (uint64_t n : {q.queue, q.in_flight, q.send_posted, q.send_posted - q.send_completed, q.window_bytes,
+                       q.recv_in_flight, q.errors, folded(q.device), uint64_t{q.number}, uint64_t{q.window_ms},
+                       uint64_t{q.post_age_ms}, uint64_t{q.complete_age_ms}, static_cast<uint64_t>(q.kind),
+                       static_cast<uint64_t>(name - names.begin())})
+      write_number(bytes_, n);
+    if (name != names.end()) continue;
+    names.push_back(q.device_name);
+    names_ += q.device_name;
+    names_ += '\n';
+  }
+  bytes_.shrink_to_fit();
+  names_.shrink_to_fit();
+}
+
+NetQueueList::operator std::vector<NetQueue>() const {
+  std::vector<std::string> names;
+  for (size_t at = 0; at < names_.size();) {
+    const size_t end = names_.find('\n', at);
+    names.push_back(names_.substr(at, end - at));
+    at = end + 1;
+  }
+  std::vector<NetQueue> queues;
+  size_t at = 0;
+  const auto next = [&] { return read_number(bytes_, at); };
+  const auto next32 = [&] { return static_cast<uint32_t>(read_number(bytes_, at)); };
+  while (at < bytes_.size()) {
+    NetQueue& q = queues.emplace_back();
+    q.queue = next();
+    q.in_flight = next();
+    q.send_posted = next();
+    q.send_completed = q.send_posted - next();
+    q.window_bytes = next();
+    q.recv_in_flight = next();
+    q.errors = next();
+    q.device = static_cast<int>(unfolded(next()));
+    q.number = next32();
+    q.window_ms = next32();
+    q.post_age_ms = next32();
+    q.complete_age_ms = next32();
+    q.kind = static_cast<abi::NetKind>(next());
+    if (const size_t name = next(); name < names.size()) q.device_name = names[name];
+  }
+  return queues;
+}
+
 // A process may speak before it knows what its host is called: it stays one process.
-ProcessTable::Processes::iterator ProcessTable::renamed(const ProcessId& id) {
-  const auto known = by_pid_.find({id.boot_id, id.pid, id.pid_start_ticks});
-  if (known == by_pid_.end()) return processes_.end();
-  ProcessModel& p = *known->second;
-  if (id.host.empty()) return processes_.find(p.id);
-  if (!p.id.host.empty()) return processes_.end();  // two machines that look alike
+ProcessModel* ProcessTable::renamed(ProcessModel& p, const ProcessId& id) {
+  if (id.host.empty()) return &p;
+  if (!p.id.host.empty()) return nullptr;  // two machines that look alike
   auto node = processes_.extract(p.id);
   if (--p.host->processes == 0) hosts_.erase({p.id.host, p.id.boot_id});
   node.key() = p.id = id;
   p.host = &hosts_[{id.host, id.boot_id}];
   ++p.host->processes;
-  return processes_.insert(std::move(node)).position;
+  processes_.insert(std::move(node));
+  return &p;
+}
+
+ProcessModel* ProcessTable::known(const ProcessId& id) {
+  const auto like = by_pid_.find(Pid(id));
+  if (like == by_pid_.end()) return nullptr;
+  if ((*like)->id.host == id.host) return *like;
+  const auto it = processes_.find(id);
+  return it != processes_.end() ? it->second.get() : renamed(**like, id);
 }
 
 ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
-  auto it = processes_.find(batch.process);
-  if (it == processes_.end()) it = renamed(batch.process);
-  if (it == processes_.end()) {
-    if (processes_.size() >= settings_.processes_max) return nullptr;
-    it = processes_.emplace(batch.process, std::make_unique<ProcessModel>()).first;
-    it->second->id = batch.process;
-    it->second->host = &hosts_[{batch.process.host, batch.process.boot_id}];
-    ++it->second->host->processes;
-    by_pid_[{batch.process.boot_id, batch.process.pid, batch.process.pid_start_ticks}] = it->second.get();
+  ProcessModel* const heard_before = known(batch.process);
+  if (!heard_before && processes_.size() >= settings_.processes_max) return nullptr;
+  ProcessModel& p = heard_before ? *heard_before : *processes_.emplace(batch.process, std::make_unique<ProcessModel>()).first->second;
+  if (!heard_before) {
+    p.id = batch.process;
+    p.host = &hosts_[{batch.process.host, batch.process.boot_id}];
+    ++p.host->processes;
+    by_pid_.erase(Pid(p.id));
+    by_pid_.insert(&p);
   }
-  ProcessModel& p = *it->second;
-  if (!batch.job.empty()) p.job = batch.job;
+  if (!batch.job.empty() && p.job != batch.job) p.job = batch.job;
   p.heard_ns = std::max(p.heard_ns, now_ns);
   p.host->heard_ns = std::max(p.host->heard_ns, now_ns);
   newest_ns_ = std::max(newest_ns_, now_ns);
@@ -91,10 +202,11 @@ ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
 
 void ProcessTable::health(ProcessModel& reporter, const AgentHealth& health, Nanoseconds now_ns) {
   reporter.health = health;
+  std::vector<Sibling>().swap(reporter.health.siblings);
   for (const Sibling& s : health.siblings) {
-    auto it = by_pid_.find(Pid{reporter.id.boot_id, s.pid, s.pid_start_ticks});
-    if (it == by_pid_.end() || it->second == &reporter) continue;
-    ProcessModel& p = *it->second;
+    const auto it = by_pid_.find(Pid(reporter.id.boot_id, s.pid, s.pid_start_ticks));
+    if (it == by_pid_.end() || *it == &reporter) continue;
+    ProcessModel& p = **it;
     if (p.gone()) continue;  // final
     const Nanoseconds since_ns = now_ns - static_cast<Nanoseconds>(s.state_age_ms) * ns_per_ms;
     const bool matters = s.state == 'T' || s.state == 't' || s.state == 'X' || s.state == 'Z';
@@ -111,8 +223,7 @@ void ProcessTable::metrics(ProcessModel& reporter, const Metrics& m, Nanoseconds
 }
 
 void ProcessTable::net_queues(ProcessModel& reporter, const NetQueues& m, Nanoseconds now_ns) {
-  reporter.net_queues = m.queues;
-  if (reporter.net_queues.size() > abi::nets_max) reporter.net_queues.resize(abi::nets_max);
+  reporter.net_queues.assign(m.queues);
   reporter.net_queues_ns = now_ns;
 }
 
@@ -136,7 +247,7 @@ void ProcessTable::forget(Nanoseconds now_ns) {
     const bool old = now_ns - p.heard_ns > seconds_to_ns(settings_.forget_s);
     if (old && p.memberships.empty()) {
       if (--p.host->processes == 0) hosts_.erase({p.id.host, p.id.boot_id});
-      by_pid_.erase({p.id.boot_id, p.id.pid, p.id.pid_start_ticks});
+      if (const auto own = by_pid_.find(Pid(p.id)); own != by_pid_.end() && *own == &p) by_pid_.erase(own);
       it = processes_.erase(it);
     } else {
       ++it;

@@ -5,7 +5,6 @@
 // returns them to nobody: a process with memberships is never forgotten.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "decision/model/events.h"
 #include "decision/model/metric_table.h"
 #include "decision/settings.h"
@@ -40,15 +40,42 @@ class KernelLog {
   void add(CommUid comm, int device, uint64_t begin_ns, uint64_t end_ns);
   // How long between `from_ns` and `to_ns` (device clock) at least one kernel of another communicator ran.
   Nanoseconds busy_in_others_ns(CommUid comm, int device, uint64_t from_ns, uint64_t to_ns) const;
+  // The communicators whose kernels ran on the device, in the order in which they began.
+  std::vector<CommUid> order(int device) const;
 
  private:
-  static constexpr size_t kept_max = 256;
+  static constexpr size_t kept_max = 256;   // newest
+  static constexpr size_t places_max = 255;
+  // Eight bytes: the lower 40 bits of the begin, which is less than 18 minutes before the newest one, and the duration
+  // to a thousandth.
   struct Kernel {
+    uint32_t begin_low;
+    uint8_t begin_high;
+    uint8_t place;      // of places_
+    uint16_t duration;  // 11 bits, and by how many bits they are to be shifted
+  };
+  static_assert(sizeof(Kernel) == 8);
+  struct Place {
     CommUid comm;
     int device;
-    uint64_t begin_ns, end_ns;
+    friend bool operator==(const Place&, const Place&) = default;
   };
-  std::deque<Kernel> kernels_;
+  uint64_t begin_ns(const Kernel&) const;
+  uint64_t newest_begin_ns_ = 0;
+  uint32_t oldest_ = 0;
+  std::vector<Kernel> kernels_;  // a ring, once it is full
+  std::vector<Place> places_;
+};
+
+// The queues of the newest report, a few dozen bytes each.
+class NetQueueList {
+ public:
+  void assign(const std::vector<NetQueue>&);  // at most abi::nets_max
+  operator std::vector<NetQueue>() const;
+
+ private:
+  std::string bytes_;
+  std::string names_;  // of devices, one a line
 };
 
 struct HostModel {
@@ -68,13 +95,13 @@ struct ProcessModel {
   Nanoseconds heard_ns = 0;  // last batch received
   uint64_t batches = 0, batch_seq_max = 0, distinct_batches = 0;
   uint64_t recent_batches = 0;  // bit i: batch_seq_max - i was received
-  AgentHealth health;
+  AgentHealth health;  // without siblings
   ClockMap clock;
   KernelLog kernels;
   std::vector<Membership> memberships;
 
   std::shared_ptr<const MetricTable> metrics;  // nullptr: none yet; replaced, never changed
-  std::vector<NetQueue> net_queues;            // of the newest report
+  NetQueueList net_queues;                     // of the newest report
   Nanoseconds net_queues_ns = 0;
   std::optional<ControlState> control;  // newest answer to a request
   bool probe_stopped = false;           // by an operator, as the process itself said
@@ -112,22 +139,35 @@ class ProcessTable {
   const std::map<ProcessId, std::unique_ptr<ProcessModel>>& all() const { return processes_; }
 
  private:
+  // A process by what its machine calls it: the host's name may not be known yet.
   struct Pid {
-    std::string boot_id;
+    std::string_view boot_id;
     uint32_t pid;
     uint64_t start_ticks;
+    Pid(std::string_view boot, uint32_t p, uint64_t ticks) : boot_id(boot), pid(p), start_ticks(ticks) {}
+    Pid(const ProcessId& id) : Pid(id.boot_id, id.pid, id.pid_start_ticks) {}
+    Pid(const ProcessModel* p) : Pid(p->id) {}
     friend bool operator==(const Pid&, const Pid&) = default;
     template <class H>
     friend H AbslHashValue(H h, const Pid& p) {
       return H::combine(std::move(h), p.boot_id, p.pid, p.start_ticks);
     }
   };
+  struct PidHash {
+    using is_transparent = void;
+    size_t operator()(const Pid& p) const { return absl::HashOf(p); }
+  };
+  struct PidEqual {
+    using is_transparent = void;
+    bool operator()(const Pid& a, const Pid& b) const { return a == b; }
+  };
   using Processes = std::map<ProcessId, std::unique_ptr<ProcessModel>>;
-  Processes::iterator renamed(const ProcessId&);
+  ProcessModel* known(const ProcessId&);
+  ProcessModel* renamed(ProcessModel& like, const ProcessId&);
 
   const Settings& settings_;
   Processes processes_;
-  absl::flat_hash_map<Pid, ProcessModel*> by_pid_;
+  absl::flat_hash_set<ProcessModel*, PidHash, PidEqual> by_pid_;
   std::map<std::pair<std::string, std::string>, HostModel> hosts_;  // by host and boot_id
   Nanoseconds newest_ns_ = 0;
 };

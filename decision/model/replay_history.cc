@@ -26,9 +26,10 @@ bool ReplayHistory::round(RoundKey key, Rank rank, const Signature& signature, c
   ++e.reported;
   if (rank_count_ > 0 && e.reported == static_cast<uint32_t>(rank_count_)) complete_.push_back(key);
 
-  const size_t ranks = std::max(rank_count_, 1);
+  // A cell here is twice as large as one of RoundHistory.
+  const size_t cells = 2 * static_cast<size_t>(std::max(rank_count_, 1));
   const size_t limit =
-      std::max<size_t>(8, std::min<size_t>(settings_.rounds_kept_max, settings_.round_cells_max / ranks));
+      std::max<size_t>(8, std::min<size_t>(settings_.rounds_kept_max, settings_.round_cells_max / cells));
   while (!by_age_.empty() && (entries_.size() > limit || !entries_.contains(by_age_.front()))) {
     const auto oldest = entries_.find(by_age_.front());
     if (oldest != entries_.end()) {
@@ -40,6 +41,18 @@ bool ReplayHistory::round(RoundKey key, Rank rank, const Signature& signature, c
     by_age_.pop_front();
   }
   return true;
+}
+
+uint32_t ReplayHistory::newest_complete(OpSeq op) const {
+  const auto taken = taken_.find(op.value);
+  return taken == taken_.end() ? 0 : taken->second;
+}
+
+bool ReplayHistory::reported(RoundKey key, Rank rank) const {
+  if (key.replay <= newest_complete(key.op)) return true;
+  const auto it = entries_.find(key);
+  return it != entries_.end() && rank.value >= 0 && static_cast<size_t>(rank.value) < it->second.cells.size() &&
+         it->second.cells[rank.value].reported;
 }
 
 std::vector<RoundEntry> ReplayHistory::take_complete() {

@@ -5,7 +5,7 @@
 // the round that was first heard of longest ago gives way.
 #pragma once
 
-#include <deque>
+#include <list>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -24,6 +24,10 @@ class ReplayHistory {
   // Those that all ranks have reported since the last call, of one operation in the order of its replays.
   std::vector<RoundEntry> take_complete();
 
+  // The newest replay of the operation that all ranks have ended; 0: none.
+  uint32_t newest_complete(OpSeq) const;
+  bool reported(RoundKey, Rank) const;
+
   uint64_t rounds() const { return rounds_; }    // complete ones so far
   uint64_t evicted() const { return evicted_; }  // incomplete ones that gave way
 
@@ -34,7 +38,7 @@ class ReplayHistory {
   int rank_count_ = 0;
   uint64_t rounds_ = 0, evicted_ = 0;
   absl::flat_hash_map<RoundKey, RoundEntry> entries_;
-  std::deque<RoundKey> by_age_;  // may name entries that are gone
+  std::list<RoundKey> by_age_;   // may name entries that are gone
   std::vector<RoundKey> complete_;
   absl::flat_hash_map<uint64_t, uint32_t> taken_;  // newest complete replay of an operation: what repeats it is late
 };

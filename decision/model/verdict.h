@@ -2,6 +2,7 @@
 // (Paper, section 2.2: the classes; section 4.2.2: the decision tree.)
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,12 +16,21 @@ enum class FaultClass { h1_not_entered, h2_inconsistent, h3_hardware, s1_computa
 enum class VerdictState { suspected, confirmed, resolved };
 enum class Component { unknown, process, host, gpu, proxy, nic, link, application };
 enum class RuleSet { measured, paper };
+// What a communicator is for in the training job.
+enum class CommRole { unknown, tensor, pipeline, data, expert, world };
+// Part of the training iteration.
+enum class IterationPhase { unknown, forward, backward, gradient_reduction, pipeline_transfer, evaluation_checkpoint };
+// Whether lost time makes the iteration longer, or a bubble absorbs it.
+enum class StageEffect { unknown, critical, absorbed };
 
 const char* name(FaultClass);     // "H1" .. "S3"
 const char* title(FaultClass);    // "Not-Entered-Hang" ..
 const char* name(VerdictState);
 const char* name(Component);
 const char* name(RuleSet);
+const char* name(CommRole);        // "tensor" ..
+const char* name(IterationPhase);  // "gradient reduction" ..
+const char* name(StageEffect);
 
 struct Culprit {
   Rank rank;
@@ -44,6 +54,37 @@ struct Evidence {
   std::string unit;              // "steps", "ms", "elements", ...
 };
 
+// A communicator that stands still because of a cause that lies elsewhere.
+constexpr size_t victim_comms_max = 64;
+struct VictimComm {
+  CommUid comm;
+  std::string name;
+  int rank_count = 0;
+  OpSeq op;                      // in which its ranks wait; 0: Send or Recv
+};
+
+// One wait of a circle: a process waits in a call on a communicator for the process of the next row.
+struct CycleStep {
+  CommUid comm;
+  std::string comm_name;
+  OpSeq op;                      // 0: Send or Recv
+  Rank rank, waits_for;          // of that communicator
+  std::string host;
+  uint32_t pid = 0;
+  int cuda_device = -1;
+  friend bool operator==(const CycleStep&, const CycleStep&) = default;
+};
+
+// Where in the training iteration the incident lies. Confidences 0..1.
+struct TrainingStage {
+  CommRole role = CommRole::unknown;
+  double role_confidence = 0;
+  IterationPhase phase = IterationPhase::unknown;
+  double phase_confidence = 0;
+  StageEffect effect = StageEffect::unknown;       // slow classes
+  Nanoseconds iteration_usual_ns = 0, iteration_now_ns = 0;  // 0: not known
+};
+
 struct Incident {
   uint64_t id = 0;
   FaultClass fault = FaultClass::h1_not_entered;
@@ -61,9 +102,13 @@ struct Incident {
   std::vector<Rank> candidates;
   uint32_t victim_count = 0;
   std::vector<Rank> victim_sample;
+  std::vector<VictimComm> victim_comms;  // further communicators that wait for the same cause; at most victim_comms_max
+  uint32_t victim_comm_count = 0;
+  std::vector<CycleStep> cycle;  // not empty: who waits for whom, in a circle
   double confidence = 0;         // 0..1
   std::vector<Evidence> evidence;
   std::string next_step;         // what to look at next
+  TrainingStage stage;
   // Instants of the injected clock; 0: not yet.
   Nanoseconds onset_ns = 0;      // last evidence that all was well
   Nanoseconds suspected_ns = 0, confirmed_ns = 0, located_ns = 0, resolved_ns = 0;

@@ -48,7 +48,7 @@ std::string label(const std::string& text) {
 void probe_metrics(const Snapshot& s, Text& text) {
   struct Sample {
     const ProcessStatus* process;
-    const MetricValue* value;
+    MetricValue value;
   };
   std::map<abi::MetricId, std::vector<Sample>> families;
   size_t series = 0, left_out = 0;
@@ -59,7 +59,7 @@ void probe_metrics(const Snapshot& s, Text& text) {
       continue;
     }
     series += p.metrics->size();
-    for (const MetricValue& v : *p.metrics) families[v.id].push_back({&p, &v});
+    for (const MetricValue& v : *p.metrics) families[v.id].push_back({&p, v});
   }
   text.single("ccld_probe_processes_left_out", "gauge", "Processes whose metrics found no room here.", left_out);
   for (const auto& [id, samples] : families) {
@@ -69,8 +69,8 @@ void probe_metrics(const Snapshot& s, Text& text) {
     text.family(family.c_str(), counter ? "counter" : "gauge", "As the probe of the process reports it.");
     for (const Sample& sample : samples) {
       text.sample(absl::StrCat(family, "{host=\"", label(sample.process->process.host), "\",pid=\"", sample.process->process.pid,
-                               "\",job=\"", label(sample.process->job), "\",instance=\"", label(sample.value->instance), "\"}"),
-                  sample.value->value);
+                               "\",job=\"", label(sample.process->job), "\",instance=\"", label(sample.value.instance), "\"}"),
+                  sample.value.value);
     }
   }
 }
@@ -140,6 +140,17 @@ std::string prometheus_text(const Snapshot& s) {
   text.single("ccld_tick_seconds", "gauge", "Duration of the newest analysis tick.", seconds(s.tick_duration_ns));
   text.single("ccld_verdict_lines_total", "counter", "Verdict lines written.", s.verdict_lines);
   text.single("ccld_verdict_write_errors_total", "counter", "Verdict lines that could not be written.", s.verdict_write_errors);
+  if (s.recording.has_value()) {
+    const recording::RecorderCounters& r = *s.recording;
+    text.single("ccld_recording_open", "gauge", "1 while the recording of everything is being written.", r.file_open ? 1 : 0);
+    text.single("ccld_recording_entries_total", "counter", "Messages and ticks recorded.", r.entries);
+    text.single("ccld_recording_missing_total", "counter", "Messages and ticks for which the recorder had no room.", r.missing);
+    text.single("ccld_recording_file_bytes_total", "counter", "Bytes written to the recording of everything.", r.file_bytes);
+    text.single("ccld_recording_write_errors_total", "counter", "Recordings that could not be written.", r.write_errors);
+    text.single("ccld_recording_history_bytes", "gauge", "Telemetry kept for recordings of incidents, compressed.", r.history_bytes);
+    text.single("ccld_recording_incidents_total", "counter", "Recordings of incidents written.", r.incident_files);
+    text.single("ccld_recording_cpu_seconds_total", "counter", "Processor time of the recorder's thread.", r.cpu_s);
+  }
   text.single("ccld_uptime_seconds", "gauge", "Time since the service started.", seconds(s.now_ns - s.started_ns));
   return text.take();
 }

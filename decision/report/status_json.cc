@@ -172,6 +172,19 @@ Json ingest_json(const Snapshot& s) {
           {"lag_ms", milliseconds(s.ingest.lag_ns)}};
 }
 
+Json recording_json(const std::optional<recording::RecorderCounters>& r) {
+  if (!r.has_value()) return nullptr;
+  return {{"entries", r->entries},
+          {"bytes", r->bytes},
+          {"missing", r->missing},
+          {"file_open", r->file_open},
+          {"file_bytes", r->file_bytes},
+          {"write_errors", r->write_errors},
+          {"history_bytes", r->history_bytes},
+          {"incident_files", r->incident_files},
+          {"cpu_ms", std::round(r->cpu_s * 1e6) / 1e3}};
+}
+
 }  // namespace
 
 Json status_json(const Snapshot& s, bool all_ranks) {
@@ -213,7 +226,8 @@ Json status_json(const Snapshot& s, bool all_ranks) {
             {"verdict_write_errors", s.verdict_write_errors}}},
           {"making", std::move(inits)},
           {"stopped_probe_count", probes_stopped},
-          {"network", {{"queues_in_flight", queues}, {"queues_stuck", queues_stuck}, {"requests_in_flight", requests}}}};
+          {"network", {{"queues_in_flight", queues}, {"queues_stuck", queues_stuck}, {"requests_in_flight", requests}}},
+          {"recording", recording_json(s.recording)}};
 }
 
 Json tune_json(const Snapshot& s, uint64_t sequence) {

@@ -43,6 +43,43 @@ Json evidence_json(const Evidence& e) {
   return {{"rank", optional_index(e.rank)}, {"what", e.what}, {"value", finite(e.value)}, {"unit", e.unit}};
 }
 
+Json victim_comms_json(const Incident& i) {
+  Json result = Json::array();
+  for (const VictimComm& c : i.victim_comms)
+    result.push_back({{"communicator", comm_text(c.comm)},
+                      {"comm_name", optional_text(c.name)},
+                      {"rank_count", c.rank_count},
+                      {"op_seq", optional_op(c.op)}});
+  return result;
+}
+
+Json cycle_json(const Incident& i) {
+  Json result = Json::array();
+  for (const CycleStep& s : i.cycle)
+    result.push_back({{"communicator", comm_text(s.comm)},
+                      {"comm_name", optional_text(s.comm_name)},
+                      {"op_seq", optional_op(s.op)},
+                      {"rank", s.rank.value},
+                      {"waits_for", s.waits_for.value},
+                      {"host", s.host},
+                      {"pid", s.pid},
+                      {"gpu", optional_index(s.cuda_device)}});
+  return result;
+}
+
+Json optional_ms(Nanoseconds ns) { return ns == 0 ? Json(nullptr) : Json(std::round(static_cast<double>(ns) / 1e3) / 1e3); }
+
+Json stage_json(const Incident& i) {
+  const TrainingStage& s = i.stage;
+  return {{"role", name(s.role)},
+          {"role_confidence", finite(s.role_confidence)},
+          {"phase", name(s.phase)},
+          {"phase_confidence", finite(s.phase_confidence)},
+          {"effect", name(s.effect)},
+          {"iteration_usual_ms", optional_ms(s.iteration_usual_ns)},
+          {"iteration_now_ms", optional_ms(s.iteration_now_ns)}};
+}
+
 Json ranks_json(const std::vector<Rank>& ranks) {
   Json result = Json::array();
   for (const Rank rank : ranks) result.push_back(rank.value);
@@ -104,7 +141,11 @@ Json verdict_json(const Incident& i, Nanoseconds now_ns, const WallClock& clock)
           {"confirmed_time", optional_time(clock, i.confirmed_ns)},
           {"located_time", optional_time(clock, i.located_ns)},
           {"resolved_time", optional_time(clock, i.resolved_ns)},
-          {"replay", i.replay == 0 ? Json(nullptr) : Json(i.replay)}};
+          {"replay", i.replay == 0 ? Json(nullptr) : Json(i.replay)},
+          {"victim_communicators", victim_comms_json(i)},
+          {"victim_communicator_count", i.victim_comm_count},
+          {"cycle", cycle_json(i)},
+          {"stage", stage_json(i)}};
 }
 
 }  // namespace ccld::decision::report

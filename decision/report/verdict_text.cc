@@ -78,6 +78,24 @@ std::string evidence_table(const Json& evidence) {
   return out;
 }
 
+std::string stage_phrase(const Json& s) {
+  if (!s.is_object()) return "";
+  std::vector<std::string> parts;
+  const auto sure = [&](const char* key) { return absl::StrFormat(" (%.0f %% sure)", real_of(s, key) * 100); };
+  if (text_of(s, "role", "unknown") != "unknown")
+    parts.push_back(absl::StrCat("communicator of ", text_of(s, "role") == "world" ? "all processes" : absl::StrCat(text_of(s, "role"), " parallelism"),
+                                 sure("role_confidence")));
+  if (text_of(s, "phase", "unknown") != "unknown") parts.push_back(absl::StrCat("in ", text_of(s, "phase"), sure("phase_confidence")));
+  if (has(s, "iteration_usual_ms") && has(s, "iteration_now_ms")) {
+    const std::string effect = text_of(s, "effect", "unknown");
+    parts.push_back(absl::StrCat("iterations take ", span_text(real_of(s, "iteration_now_ms")), ", usually ", span_text(real_of(s, "iteration_usual_ms")),
+                                 effect == "critical"   ? ": the delay is on their critical path"
+                                 : effect == "absorbed" ? ": the delay is absorbed"
+                                                        : ""));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
 std::string victims_phrase(const Json& v) {
   const uint64_t count = number_of(v, "count");
   if (count == 0) return "";
@@ -101,6 +119,7 @@ std::string verdict_text(const Json& v) {
   else absl::StrAppend(&what, "; ", comm_phrase(v));
   paragraph(out, "What", what);
   paragraph(out, "When", times_phrase(v));
+  paragraph(out, "Stage", stage_phrase(member(v, "stage")));
 
   const Json& culprits = member(v, "culprits");
   const Json& candidates = member(v, "candidates");

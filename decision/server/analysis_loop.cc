@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "decision/report/verdict_json.h"
 #include "spdlog/spdlog.h"
 
 namespace ccld::decision::server {
@@ -20,21 +19,22 @@ std::string culprit_ranks(const Incident& incident) {
 
 }  // namespace
 
-AnalysisLoop::AnalysisLoop(const Settings& settings, VerdictWriter writer, std::shared_ptr<SnapshotStore> store, Nanoseconds now_ns,
-                           Nanoseconds realtime_ns)
+AnalysisLoop::AnalysisLoop(const Settings& settings, VerdictWriter writer, std::shared_ptr<SnapshotStore> store,
+                           std::unique_ptr<recording::Recorder> recorder, Nanoseconds now_ns, Nanoseconds realtime_ns)
     : settings_(settings),
-      analyzer_(settings),
-      writer_(std::move(writer)),
+      analysis_(settings, std::move(writer)),
       store_(std::move(store)),
+      recorder_(std::move(recorder)),
       desk_(static_cast<uint64_t>(realtime_ns / ns_per_ms)),
       started_ns_(now_ns) {}
 
 void AnalysisLoop::on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns,
                               Nanoseconds realtime_ns) {
-  const auto batch = ingest_.accept(message, now_ns, realtime_ns);
+  if (recorder_ != nullptr) recorder_->message(message, now_ns, realtime_ns);
+  const auto batch = analysis_.on_message(message, now_ns, realtime_ns);
   if (!batch.has_value()) return;
   desk_.heard(*batch, connection, now_ns);
-  analyzer_.apply(*batch, now_ns);
+  if (recorder_ != nullptr) recorder_->decoded(*batch, message, now_ns, realtime_ns);
 }
 
 TuneAnswer AnalysisLoop::tune(const TuneRequest& request, const ControlDesk::Send& send) {
@@ -43,17 +43,25 @@ TuneAnswer AnalysisLoop::tune(const TuneRequest& request, const ControlDesk::Sen
   return answer;
 }
 
-void AnalysisLoop::on_multipart_message(Nanoseconds now_ns) {
-  ingest_.reject(ingest::rejection(ingest::RejectReason::multipart, "multipart", "message has several parts, a batch has one"), now_ns);
+void AnalysisLoop::on_multipart_message(Nanoseconds now_ns, Nanoseconds realtime_ns) {
+  if (recorder_ != nullptr) recorder_->multipart(now_ns, realtime_ns);
+  analysis_.on_multipart_message(now_ns);
+}
+
+void AnalysisLoop::finish_recording() {
+  if (recorder_ == nullptr) return;
+  recorder_->finish();
+  const recording::RecorderCounters c = recorder_->counters();
+  spdlog::info("recorded {} entries, {} bytes written, {} missing, {} incidents", c.entries, c.file_bytes, c.missing, c.incident_files);
 }
 
 void AnalysisLoop::analyse(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   ++ticks_;
   constexpr uint64_t ticks_between_forgetting = 100;
   if (ticks_ % ticks_between_forgetting == 0) desk_.forget(now_ns - seconds_to_ns(settings_.forget_s));
-  const report::WallClock clock{realtime_ns - now_ns};
-  for (const Incident& incident : analyzer_.advance(now_ns)) {
-    writer_.write_line(report::to_line(report::verdict_json(incident, now_ns, clock)));
+  if (recorder_ != nullptr) recorder_->tick(now_ns, realtime_ns);
+  for (const Incident& incident : analysis_.tick(now_ns, realtime_ns)) {
+    if (recorder_ != nullptr) recorder_->incident(incident, now_ns, realtime_ns);
     spdlog::info("incident {}: {} {}, {}: {}", incident.id, name(incident.fault), incident.title.empty() ? title(incident.fault) : incident.title.c_str(), name(incident.state),
                  culprit_ranks(incident));
   }
@@ -66,15 +74,16 @@ void AnalysisLoop::publish(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   snapshot->clock.realtime_minus_clock_ns = realtime_ns - now_ns;
   snapshot->rules = settings_.rules;
   snapshot->silent_ns = seconds_to_ns(settings_.silent_s);
-  snapshot->status = analyzer_.status(now_ns);
-  snapshot->incidents = analyzer_.incidents();
-  snapshot->ingest = ingest_.counters();
-  snapshot->ingest_errors = ingest_.errors().all();
+  snapshot->status = analysis_.analyzer().status(now_ns);
+  snapshot->incidents = analysis_.analyzer().incidents();
+  snapshot->ingest = ingest().counters();
+  snapshot->ingest_errors = ingest().errors().all();
   snapshot->ticks = ticks_;
   snapshot->late_ticks = late_ticks_;
   snapshot->tick_duration_ns = tick_duration_ns_;
-  snapshot->verdict_lines = writer_.lines();
-  snapshot->verdict_write_errors = writer_.errors();
+  snapshot->verdict_lines = analysis_.verdict_lines();
+  snapshot->verdict_write_errors = analysis_.verdict_write_errors();
+  if (recorder_ != nullptr) snapshot->recording = recorder_->counters();
   store_->publish(std::move(snapshot));
 }
 

@@ -1,5 +1,5 @@
-// What the analysis thread does: telemetry into the analyzer, its incidents to the verdict writer, a snapshot for the
-// query API. It is given the time and the bytes; the caller owns the socket and the waiting.
+// What the analysis thread does: telemetry into the analyzer, its incidents to the verdict writer, everything that arrives
+// to the recorder, a snapshot for the query API. It is given the time and the bytes; the caller owns the socket and the waiting.
 // (Paper, section 4: the decision analyzer.)
 // Threads: one.
 #pragma once
@@ -7,23 +7,22 @@
 #include <memory>
 
 #include "absl/types/span.h"
-#include "decision/analyzer.h"
-#include "decision/ingest/ingest.h"
+#include "decision/recording/recorder.h"
+#include "decision/server/analysis.h"
 #include "decision/server/snapshot_store.h"
 #include "decision/server/tune.h"
-#include "decision/server/verdict_writer.h"
 
 namespace ccld::decision::server {
 
-constexpr Nanoseconds tick_period_ns = 100 * ns_per_ms;
-
 class AnalysisLoop {
  public:
-  AnalysisLoop(const Settings&, VerdictWriter, std::shared_ptr<SnapshotStore>, Nanoseconds now_ns, Nanoseconds realtime_ns);
+  // `recorder`: none if nothing is recorded.
+  AnalysisLoop(const Settings&, VerdictWriter, std::shared_ptr<SnapshotStore>, std::unique_ptr<recording::Recorder> recorder,
+               Nanoseconds now_ns, Nanoseconds realtime_ns);
 
   // `connection`: how an answer reaches the sender.
   void on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns);
-  void on_multipart_message(Nanoseconds now_ns);
+  void on_multipart_message(Nanoseconds now_ns, Nanoseconds realtime_ns);
 
   // Analyses, writes verdicts, and refreshes the snapshot. `finished_ns()` tells the time again when asked, so that
   // the cost of the tick is known.
@@ -42,18 +41,19 @@ class AnalysisLoop {
   // Requests of operators to probes.
   TuneAnswer tune(const TuneRequest& request, const ControlDesk::Send& send);
   void count_late_tick() { ++late_ticks_; }
+  // Writes what is still to be recorded. Nothing is recorded afterwards.
+  void finish_recording();
 
-  const ingest::Ingest& ingest() const { return ingest_; }
+  const ingest::Ingest& ingest() const { return analysis_.ingest(); }
 
  private:
   void analyse(Nanoseconds now_ns, Nanoseconds realtime_ns);
   void publish(Nanoseconds now_ns, Nanoseconds realtime_ns);
 
   Settings settings_;
-  Analyzer analyzer_;
-  ingest::Ingest ingest_;
-  VerdictWriter writer_;
+  Analysis analysis_;
   std::shared_ptr<SnapshotStore> store_;
+  std::unique_ptr<recording::Recorder> recorder_;
   ControlDesk desk_;
   Nanoseconds started_ns_;
   Nanoseconds next_snapshot_ns_ = 0;

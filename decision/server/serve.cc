@@ -1,7 +1,6 @@
 #include "decision/server/serve.h"
 
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,15 +12,16 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "decision/ingest/telemetry_socket.h"
+#include "decision/recording/recording_file.h"
 #include "decision/server/analysis_loop.h"
 #include "decision/server/clock.h"
 #include "decision/server/http_api.h"
+#include "decision/server/layout_file.h"
+#include "decision/server/surroundings.h"
 #include "decision/settings.h"
-#include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 
 namespace ccld::decision::server {
@@ -33,13 +33,15 @@ constexpr absl::Duration shutdown_patience = absl::Milliseconds(500);  // of the
 constexpr Nanoseconds paused_ns = ns_per_s;        // waking so much later than asked: we were stopped or starved
 constexpr Nanoseconds drain_ns = 500 * ns_per_ms;  // how long waiting telemetry may hold up a tick
 
-absl::Status naming(const char* option, const absl::Status& status) {
-  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(option, ": ", status.message()));
-}
-
 absl::StatusOr<Settings> settings_of(const ServeOptions& options) {
   Settings settings;
   if (absl::Status s = set_setting(settings, "rules", options.rules); !s.ok()) return naming("--rules", s);
+  if (!options.layout.empty()) {
+    const auto layout = read_layout_file(options.layout);
+    if (!layout.ok()) return naming("--layout", layout.status());
+    for (const std::string& text : *layout)
+      if (absl::Status s = parse_setting(settings, text); !s.ok()) return naming("--layout", s);
+  }
   for (const std::string& text : options.settings) {
     if (absl::Status s = parse_setting(settings, text); !s.ok()) return s;
   }
@@ -47,47 +49,30 @@ absl::StatusOr<Settings> settings_of(const ServeOptions& options) {
   return settings;
 }
 
-absl::Status start_log(const std::string& level) {
-  const auto parsed = spdlog::level::from_str(level);  // "off" for everything unknown
-  if (parsed == spdlog::level::off && level != "off") {
+// Nothing if nothing is to be recorded.
+absl::StatusOr<std::unique_ptr<recording::Recorder>> open_recorder(const ServeOptions& options, const Settings& settings) {
+  recording::RecorderOptions r;
+  r.path = options.record;
+  r.replace = options.record_overwrite;
+  r.incident_folder = options.record_incidents;
+  r.forget_ns = seconds_to_ns(settings.forget_s);
+  const auto file_bytes = recording::parse_bytes(options.record_max_bytes);
+  if (!file_bytes.ok()) return naming("--record-max-bytes", file_bytes.status());
+  r.file_bytes_max = *file_bytes;
+  const auto history_bytes = recording::parse_bytes(options.record_history_bytes);
+  if (!history_bytes.ok()) return naming("--record-history-bytes", history_bytes.status());
+  r.history_bytes_max = r.last_words_bytes_max = *history_bytes;
+  if (!absl::SimpleAtoi(options.record_incidents_max, &r.incident_files_max) || r.incident_files_max == 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--log-level: '", level, "' is not known: trace, debug, info, warning, error, critical or off is expected"));
+        absl::StrCat("--record-incidents-max: '", options.record_incidents_max, "' is not a number of files, 1 or more"));
   }
-  auto logger = std::make_shared<spdlog::logger>("ccld", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e ccld %^%l%$ %v");
-  logger->set_level(parsed);
-  logger->flush_on(spdlog::level::trace);
-  spdlog::set_default_logger(std::move(logger));
-  return absl::OkStatus();
-}
-
-// SIGINT and SIGTERM become readable; a reader of our output that went away must not end us.
-absl::StatusOr<int> open_stop_signals() {
-  sigset_t stop;
-  sigemptyset(&stop);
-  sigaddset(&stop, SIGINT);
-  sigaddset(&stop, SIGTERM);
-  signal(SIGPIPE, SIG_IGN);
-  if (pthread_sigmask(SIG_BLOCK, &stop, nullptr) != 0) return absl::InternalError("cannot block signals");
-  const int fd = signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (fd < 0) return absl::InternalError(absl::StrCat("cannot watch for signals: ", std::strerror(errno)));
-  return fd;
-}
-
-void warn_if_reachable(const char* option, const std::string& where, bool loopback) {
-  if (!loopback) spdlog::warn("{} {}: everyone who reaches this address can talk to the service; there is no authentication", option, where);
-}
-
-bool is_loopback_endpoint(const std::string& endpoint) {
-  return absl::StartsWith(endpoint, "ipc://") || absl::StartsWith(endpoint, "tcp://127.") || absl::StartsWith(endpoint, "tcp://[::1]") ||
-         absl::StartsWith(endpoint, "tcp://localhost");
-}
-
-// ZeroMQ takes any number for a port and wraps it around.
-absl::Status check_endpoint(absl::string_view endpoint) {
-  if (!absl::ConsumePrefix(&endpoint, "tcp://")) return absl::OkStatus();
-  const bool any_port = absl::ConsumeSuffix(&endpoint, ":*");
-  return parse_host_port(absl::StrCat(endpoint, any_port ? ":0" : "")).status();
+  if (r.path.empty() && r.incident_folder.empty()) return nullptr;
+  auto recorder = recording::Recorder::start(r, recording::metadata_of(settings, "service", monotonic_now_ns(), realtime_now_ns()));
+  if (absl::IsAlreadyExists(recorder.status())) {
+    return absl::UnavailableError(absl::StrCat("--record: ", recorder.status().message(), "; --record-overwrite replaces it"));
+  }
+  if (!recorder.ok()) return naming(r.path.empty() ? "--record-incidents" : "--record", recorder.status());
+  return recorder;
 }
 
 absl::Status write_ready_file(const std::string& path, const std::string& telemetry, const std::string& http) {
@@ -117,7 +102,7 @@ void drain(TelemetrySocket& socket, AnalysisLoop& loop, Nanoseconds until_ns) {
       switch (socket.receive(bytes)) {
         case TelemetrySocket::Received::nothing: return;
         case TelemetrySocket::Received::message: loop.on_message(bytes, socket.connection(), now_ns, realtime_ns); break;
-        case TelemetrySocket::Received::multipart: loop.on_multipart_message(now_ns); break;
+        case TelemetrySocket::Received::multipart: loop.on_multipart_message(now_ns, realtime_ns); break;
       }
     }
   }
@@ -140,8 +125,7 @@ int analyse_until_stopped(TelemetrySocket& socket, int signal_fd, AnalysisLoop& 
       continue;
     }
     if ((items[1].revents & ZMQ_POLLIN) != 0) {
-      signalfd_siginfo info{};
-      if (read(signal_fd, &info, sizeof(info)) == sizeof(info)) return static_cast<int>(info.ssi_signo);
+      if (const int number = read_stop_signal(signal_fd); number != 0) return number;
     }
     const Nanoseconds woken_ns = monotonic_now_ns();
     if (woken_ns - before_ns > wait_ms * ns_per_ms + paused_ns) {
@@ -195,7 +179,9 @@ absl::Status serve(const ServeOptions& options) {
     spdlog::warn("--allow-remote-tune: everyone who reaches {} can stop and redirect probes", (*http)->address().text());
   }
   warn_if_reachable("--http", (*http)->address().text(), (*http)->address().is_loopback());
-  AnalysisLoop loop(*settings, *std::move(writer), store, monotonic_now_ns(), realtime_now_ns());
+  auto recorder = open_recorder(options, *settings);
+  if (!recorder.ok()) return recorder.status();
+  AnalysisLoop loop(*settings, *std::move(writer), store, *std::move(recorder), monotonic_now_ns(), realtime_now_ns());
   loop.tick(monotonic_now_ns(), realtime_now_ns(), monotonic_now_ns);  // the first query finds a snapshot
   (*http)->start();
 
@@ -210,6 +196,7 @@ absl::Status serve(const ServeOptions& options) {
   spdlog::info("{}: ending", signal_number == SIGINT ? "interrupted" : "terminated");
   if (!options.ready_file.empty()) unlink(options.ready_file.c_str());
   log_summary(loop.ingest());
+  loop.finish_recording();
   if (!(*http)->stop(shutdown_patience)) {
     // A client holds a thread of the query API. Everything is written; waiting for it would break the promised second.
     std::_Exit(EXIT_SUCCESS);

@@ -24,6 +24,13 @@ struct ServeOptions {
   std::string rules = "measured";
   std::string log_level = "info";
   std::string ready_file;
+  std::string layout;  // of the job, a JSON file; empty: guessed
+  std::string record;                 // a file for everything that arrives; empty: none
+  std::string record_max_bytes = "4G";
+  std::string record_incidents;       // a folder for recordings of incidents; empty: none
+  std::string record_incidents_max = "20";
+  std::string record_history_bytes = "64M";
+  bool record_overwrite = false;
   bool allow_remote_tune = false;     // POST /v1/tune from other hosts too
   std::vector<std::string> settings;  // "name=value", later ones win
 };

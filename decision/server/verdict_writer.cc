@@ -12,10 +12,13 @@
 
 namespace ccld::decision::server {
 
-absl::StatusOr<VerdictWriter> VerdictWriter::open(const std::string& path) {
+absl::StatusOr<VerdictWriter> VerdictWriter::open(const std::string& path) { return open(path, 0); }
+absl::StatusOr<VerdictWriter> VerdictWriter::create(const std::string& path) { return open(path, O_TRUNC); }
+
+absl::StatusOr<VerdictWriter> VerdictWriter::open(const std::string& path, int flags) {
   if (path == "-") return VerdictWriter(STDOUT_FILENO, "standard output", false);
   constexpr mode_t readable_by_all = 0644;
-  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, readable_by_all);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | flags, readable_by_all);
   if (fd < 0) return absl::UnavailableError(absl::StrCat("cannot write to '", path, "': ", std::strerror(errno)));
   return VerdictWriter(fd, path, true);
 }

@@ -15,6 +15,8 @@ class VerdictWriter {
  public:
   // `path`: "-" is standard output. An existing file is appended to. Errors: the path and the reason.
   static absl::StatusOr<VerdictWriter> open(const std::string& path);
+  // The same, but an existing file starts anew.
+  static absl::StatusOr<VerdictWriter> create(const std::string& path);
   VerdictWriter(VerdictWriter&&) noexcept;
   VerdictWriter& operator=(VerdictWriter&&) = delete;
   ~VerdictWriter();
@@ -25,6 +27,7 @@ class VerdictWriter {
   uint64_t errors() const { return errors_; }
 
  private:
+  static absl::StatusOr<VerdictWriter> open(const std::string& path, int flags);
   VerdictWriter(int fd, std::string path, bool owned) : fd_(fd), path_(std::move(path)), owned_(owned) {}
 
   int fd_;

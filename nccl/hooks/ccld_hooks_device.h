@@ -21,6 +21,14 @@
 
 __device__ __forceinline__ unsigned long long int globaltimer();
 
+// What happens in watched blocks only. A host compiler shall keep it out of the way of the others; nvcc inlines it, since
+// a call takes registers of every function that may come to it.
+#if defined(__CUDACC__)
+#define CCLD_WATCHED __device__ __forceinline__
+#else
+#define CCLD_WATCHED static __attribute__((noinline))
+#endif
+
 __device__ __forceinline__ ccld::abi::DeviceChannel* ccld_channel() {
   // Volatile: reading it again is cheaper than a register that holds it.
   return static_cast<ccld::abi::DeviceChannel*>(*const_cast<void* volatile*>(&ncclShmem.ccld_frame));
@@ -35,14 +43,28 @@ __device__ __forceinline__ uint32_t ccld_tick() {
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
-// Thread 0, once the block knows its arguments and its channel; a barrier of the block follows.
-__device__ __forceinline__ void ccld_kernel_begins() {
-  // In device memory: shared memory's copies of the communicator and the channel are being filled by others.
+// In place of -1, which is upstream's word for "no further batch of work": the same in a block that is watched. So the
+// threads of other blocks leave the loop over the batches by upstream's own test and pay nothing.
+constexpr int ccld_last_batch = -2;
+
+// null: this launch is not watched. In device memory: shared memory's copies of the communicator and the channel are
+// being filled by others.
+__device__ __forceinline__ ncclDevChannel* ccld_watched_channel() {
+  if (ncclShmem.args.ccld_token == 0) return nullptr;
   auto* devices = reinterpret_cast<ncclKernelCommAndChannels*>(ncclShmem.args.comm);
   ncclDevChannel* channel = &devices->channels[ncclShmem.channelId];
-  auto* frame = static_cast<ccld::abi::DeviceChannel*>(channel->ccld);
-  const uint32_t token = ncclShmem.args.ccld_token;
-  if (token == 0) frame = nullptr;
+  return channel->ccld != nullptr ? channel : nullptr;
+}
+
+// The thread that has said which batch is next.
+__device__ __forceinline__ void ccld_batch_loaded() {
+  if (ncclShmem.nextBatchIx == -1 && ccld_watched_channel() != nullptr) ncclShmem.nextBatchIx = ccld_last_batch;
+}
+
+// Thread 0, once the block knows its arguments and its channel; a barrier of the block follows.
+__device__ __forceinline__ void ccld_kernel_begins() {
+  ncclDevChannel* channel = ccld_watched_channel();
+  auto* frame = channel != nullptr ? static_cast<ccld::abi::DeviceChannel*>(channel->ccld) : nullptr;
   ncclShmem.ccld_frame = frame;
   if (frame == nullptr) return;
   const uint32_t run = channel->ccld_run + 1;
@@ -52,47 +74,70 @@ __device__ __forceinline__ void ccld_kernel_begins() {
   ncclShmem.ccld_steps[0] = 0;
   ncclShmem.ccld_steps[1] = 0;
   const uint32_t slot = ncclShmem.args.ccld_replay_slot;
+  uint32_t* replays = reinterpret_cast<ncclKernelCommAndChannels*>(ncclShmem.args.comm)->comm.ccld_replays;
   // Replays of one graph never overlap, and block 0 has the lowest channel.
-  if (slot != 0 && blockIdx.x == 0 && devices->comm.ccld_replays != nullptr) {
-    ccld::device::round_replays(frame, run, ++devices->comm.ccld_replays[slot - 1]);
+  if (slot != 0 && blockIdx.x == 0 && replays != nullptr) {
+    ccld::device::round_replays(frame, run, ++replays[slot - 1]);
   }
-  ccld::device::round_begins(frame, run, token, globaltimer());
+  ccld::device::round_begins(frame, run, ncclShmem.args.ccld_token, globaltimer());
 }
 
-// Not inlined: its registers would count against the kernel's.
-static __device__ __attribute__((noinline)) void ccld_thread_ends() {
-  __threadfence_block();  // what this thread added to the sums comes before its arrival
-  const unsigned finished_before = atomicAdd(&ncclShmem.ccld_finished_threads, 1u);
-  if (finished_before != blockDim.x - 1) return;
-  __threadfence_block();
+// Not inlined: their registers would count against the kernel's.
+static __device__ __attribute__((noinline)) void ccld_end_is_written() {
   const volatile unsigned* steps = ncclShmem.ccld_steps;
   const uint32_t flags = ncclShmem.aborted != 0 ? ccld::abi::round_aborted : 0u;
   ccld::device::round_ends(ccld_channel(), ncclShmem.ccld_run, flags, steps[1], steps[0], globaltimer());
 }
 
-// Every thread, when it has nothing more to do. The last one to come writes the end: earlier ones may still have
-// neighbours that wait for data. There is no barrier, because the threads of an aborted kernel need not all be where a
-// barrier expects them.
+// Every thread of a watched block, when it has nothing more to do. The last one to come writes the end: earlier ones may
+// still have neighbours that wait for data. There is no barrier, because the threads of an aborted kernel need not all be
+// where a barrier expects them.
+static __device__ __attribute__((noinline)) void ccld_thread_ends() {
+  __threadfence_block();  // what this thread added to the sums comes before its arrival
+  const unsigned finished_before = atomicAdd(&ncclShmem.ccld_finished_threads, 1u);
+  if (finished_before != blockDim.x - 1) return;
+  __threadfence_block();
+  ccld_end_is_written();
+}
+
+// Thread 0 of any block, at its end. Threads that an abort has kept from the last batch do not come to ccld_thread_ends():
+// if any are missing by now, thread 0 writes the end in the place of the last one.
+static __device__ __attribute__((noinline)) void ccld_aborted_kernel_ends() {
+  if (ccld_channel() == nullptr) return;
+  if (atomicAdd(&ncclShmem.ccld_finished_threads, blockDim.x) < blockDim.x) ccld_end_is_written();
+}
+
 __device__ __forceinline__ void ccld_kernel_ends() {
-  if (ccld_channel() != nullptr) ccld_thread_ends();
+  if (ncclShmem.aborted != 0) ccld_aborted_kernel_ends();
 }
 
 // ---- lanes ----------------------------------------------------------------------------------------------------------
 
-// The thread that will post to `peer`, once it knows its first step. `tid` and `nthreads` are those of the thread
-// group.
-__device__ __forceinline__ void ccld_lane_opens(int direction, int group, int peer_index, uint64_t step, int peer,
-                                                int tid, int nthreads) {
-  if (ccld_channel() == nullptr) return;
+CCLD_WATCHED void ccld_watched_lane_opens(int direction, int group, int peer_index, uint64_t step, int peer, int tid,
+                                          int nthreads) {
   atomicAdd(&ncclShmem.ccld_steps[direction], 0u - static_cast<unsigned>(step));
   const uint32_t first_warp = (threadIdx.x - tid) / WARP_SIZE;
   const uint32_t peer_and_warps = ccld::device::pack_peer_and_warps(peer, first_warp, nthreads / WARP_SIZE);
   ccld::device::lane_opens(ccld_channel(), direction, group, peer_index, ncclShmem.ccld_run, step, peer_and_warps);
 }
 
-// The same thread, after each post.
-__device__ __forceinline__ void ccld_lane_posts(int direction, int group, int peer_index, uint64_t step) {
+// The thread that will post to `peer`, once it knows its first step. `tid` and `nthreads` are those of the thread
+// group.
+__device__ __forceinline__ void ccld_lane_opens(int direction, int group, int peer_index, uint64_t step, int peer,
+                                                int tid, int nthreads) {
+  if (ccld_channel() == nullptr) return;
+  ccld_watched_lane_opens(direction, group, peer_index, step, peer, tid, nthreads);
+}
+
+CCLD_WATCHED void ccld_watched_lane_posts(int direction, int group, int peer_index, uint64_t step) {
   ccld::device::lane_posts(ccld_channel(), direction, group, peer_index, step);
+}
+
+// The same thread, after each post. In LL and LL128 data and post are one: the thread tells when it goes on to the next
+// operation, before it waits.
+__device__ __forceinline__ void ccld_lane_posts(int direction, int group, int peer_index, uint64_t step) {
+  if (ccld_channel() == nullptr) return;
+  ccld_watched_lane_posts(direction, group, peer_index, step);
 }
 
 // The same thread, when the primitive ends at `step`. Without a frame the sum is nonsense that nobody reads.
@@ -100,12 +145,29 @@ __device__ __forceinline__ void ccld_lane_closes(int direction, uint64_t step) {
   atomicAdd(&ncclShmem.ccld_steps[direction], static_cast<unsigned>(step));
 }
 
-// The thread that waits for `peer`, after each call of checkAbort(). Stores only when that took its slow path, which
-// leaves `spins` at 0.
+__device__ __forceinline__ void ccld_last_post_and_lane_closes(int direction, int group, int peer_index,
+                                                               uint64_t step) {
+  ccld_lane_posts(direction, group, peer_index, step);
+  ccld_lane_closes(direction, step);
+}
+
+CCLD_WATCHED void ccld_watched_lane_waits(int direction, int group, int peer_index, uint64_t want, uint64_t seen) {
+  ccld::device::lane_waits(ccld_channel(), direction, group, peer_index, want, seen, ccld_tick());
+}
+
+constexpr int ccld_spins_before_check_abort = 10000;  // upstream's constant, checked where checkAbort() is
+
+// The thread that waits for `peer`, before each call of checkAbort(). Stores only when that is about to take its slow path.
+// After the call it would be the same, but keeps registers busy: 8 to 40 bytes of stack.
 __device__ __forceinline__ void ccld_lane_waits(int spins, int direction, int group, int peer_index, uint64_t want,
                                                 uint64_t seen) {
-  if (spins != 0) return;
-  ccld::device::lane_waits(ccld_channel(), direction, group, peer_index, want, seen, ccld_tick());
+#if defined(__CUDACC__)
+  const bool looks_next = spins + 1 >= ccld_spins_before_check_abort;
+#else
+  const bool looks_next = ccld::cpu_device::poll_looks_next(spins);
+#endif
+  if (!looks_next) return;
+  ccld_watched_lane_waits(direction, group, peer_index, want, seen);
 }
 
 // ---- PAT: all thread groups of the block talk to the same peers, one for each power of two (`dimension`) ------------
@@ -136,7 +198,7 @@ __device__ __forceinline__ void ccld_pat_lane_waits(int spins, int direction, in
 // ---- any thread -----------------------------------------------------------------------------------------------------
 
 // On the slow path of checkAbort().
-__device__ __forceinline__ void ccld_warp_polls() {
+CCLD_WATCHED void ccld_warp_polls() {
   ccld::device::warp_polls(ccld_channel(), threadIdx.x / WARP_SIZE, ccld_tick());
 }
 

@@ -260,6 +260,11 @@ uint64_t Agent::wait_ns(Instant now) {
   return step.wait_ns;
 }
 
+uint64_t Agent::heartbeat_ns() const {
+  const uint64_t period_ns = static_cast<uint64_t>(settings_.heartbeat_ms) * ns_per_ms;
+  return resting_ ? std::max(period_ns, std::min(2 * period_ns, rest_heartbeat_ns)) : period_ns;
+}
+
 uint64_t Agent::tick() {
   const Instant now = clock_.now();
   ++health_.samples;
@@ -267,7 +272,7 @@ uint64_t Agent::tick() {
   if (now.monotonic_ns >= next_control_ns_) poll_control(now);
   const bool beat = now.monotonic_ns >= next_beat_ns_;
   if (beat) {
-    const uint64_t period_ns = static_cast<uint64_t>(settings_.heartbeat_ms) * ns_per_ms;
+    const uint64_t period_ns = heartbeat_ns();
     const bool on_grid = next_beat_ns_ != 0 && now.monotonic_ns - next_beat_ns_ < period_ns;
     next_beat_ns_ = (on_grid ? next_beat_ns_ : now.monotonic_ns) + period_ns;
   }
@@ -313,6 +318,8 @@ uint64_t Agent::tick() {
     wait = pace_.period_ns();
     resting_ = false;
   }
+  // The rest is over.
+  next_beat_ns_ = std::min(next_beat_ns_, now.monotonic_ns + heartbeat_ns());
   // The grid is kept as long as the thread keeps up with it.
   const uint64_t next = due_ns_ + wait;
   due_ns_ = due_ns_ != 0 && next > now.monotonic_ns && next <= now.monotonic_ns + wait ? next : now.monotonic_ns + wait;

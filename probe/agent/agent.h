@@ -42,6 +42,9 @@ constexpr uint64_t siblings_poll_factor_in_time = 4, siblings_poll_factor_at_res
 constexpr uint64_t control_poll_ns = 200 * ns_per_ms;
 // What readers of a frame see of the agent, while nothing happens on that communicator.
 constexpr uint64_t publish_idle_ns = 20 * ns_per_ms;
+// At rest every second heartbeat is left out, unless that would make them rarer than this: the service takes a process that
+// says nothing for 5 s for silent.
+constexpr uint64_t rest_heartbeat_ns = 2 * ns_per_s;
 // A batch is sent when it has become that large, so that one message never grows without bound.
 constexpr size_t batch_bytes_max = 256 * 1024;
 
@@ -93,6 +96,7 @@ class Agent {
   void send_batch();
   PaceOptions pace_options() const;
   uint64_t wait_ns(Instant now);
+  uint64_t heartbeat_ns() const;
 
   const Settings& settings_;
   const Clock& clock_;

@@ -257,6 +257,7 @@ void prepare(Block& block, const BlockLaunch& launch) {
       fiber->block = &block;
       fiber->vote = 0;
       fiber->poll_spins = 0;
+      fiber->poll_spins_max = settings().abort_spins;
       fiber->stack_pointer = prepare_context(block.stacks.end_of(index), fiber_main);
       push_back(block, fiber);
     }
@@ -351,7 +352,7 @@ void poll_yield() {
 
 bool poll_again(int spins) {
   Fiber* self = current_fiber;
-  const int limit = settings().abort_spins;
+  const int limit = self->poll_spins_max;
   // A count that starts anew without having reached the limit is a new loop: the last one got what it waited for.
   if (spins <= self->poll_spins && self->poll_spins < limit) note_progress(*self->block);
   self->poll_spins = spins;

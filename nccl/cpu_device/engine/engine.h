@@ -50,6 +50,7 @@ struct Fiber {
   int state;       // a fiber_* constant of fibers.h, or the barrier it waits at
   unsigned vote;   // the result of the last reducing barrier
   int poll_spins;  // the last count given to poll_again()
+  int poll_spins_max;
 };
 
 // The values that the lanes of one warp-level operation exchanged (shuffles, votes, matches).
@@ -84,6 +85,8 @@ void poll_yield();
 // Yields like poll_yield(), and returns true while a polling loop should go on without looking at its abort flag.
 // `spins` counts the polls of this loop since it began or last looked.
 bool poll_again(int spins);
+// The next poll of a loop that has polled `spins` times will look at the abort flag.
+inline bool poll_looks_next(int spins) { return spins + 1 >= current_fiber->poll_spins_max; }
 
 [[noreturn]] void trap(const char* what);
 

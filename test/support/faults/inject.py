@@ -1,18 +1,23 @@
 """Plants the faults of a plan in a running job, from outside the product.
 
-`job` is what it acts on: job.board, job.fault_file, job.control_files[rank], job.children[rank], job.network,
+`job` is what it acts on: job.board, job.fault_file, job.control_files[rank], job.children[rank], job.network, job.folder, job.keep(),
 job.remember_shared_memory(), job.check_alive().
 """
 import json
 import os
 import signal
+import sys
 import time
 
 from run.errors import RunError
-from run.processes import state_of, wait_for
+from run.processes import Child, state_of, wait_for
 
-from .plan import APPLICATION_KINDS, DEVICE_KINDS
+from .plan import APPLICATION_KINDS, DEVICE_KINDS, PROXY_KINDS
 
+# Threads of the CPU device stand for a GPU, which no quota of the host's processor slows.
+DEVICE_THREADS = "ccld-(block|stream|control|watchdog)"
+PROXY_THREADS = "NCCL Progress"
+HOLDER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "hold_threads.py")
 
 def plant(plan, job, timeout_s=60.0):
     """Waits until the job is where the plan wants it, plants the faults in the order of the plan, and returns the
@@ -42,13 +47,17 @@ def _wait_for_round(job, fault, timeout_s):
 
 def _plant_outside(fault, job):
     if fault.kind == "sigstop":
-        child = job.children[fault.rank]
-        child.signal(signal.SIGSTOP)
-        if not wait_for(lambda: state_of(child.pid) == "T", 5):
-            raise RunError("rank %d does not stop" % fault.rank)
+        _stop(fault, job)
     elif fault.kind == "sigkill":
         job.expect_end(fault.rank)
+        if fault.arguments["in_operation"]:
+            _stop(fault, job)  # for less than a millisecond, and only to be sure where it is
         job.children[fault.rank].signal(signal.SIGKILL)
+    elif fault.kind == "cpu_quota":
+        period_ms = fault.arguments["period_ms"]
+        _hold(fault, job, ["--all-but", DEVICE_THREADS], period_ms * (1 - fault.arguments["share"]), period_ms)
+    elif fault.kind in PROXY_KINDS:
+        _hold(fault, job, ["--only", PROXY_THREADS], fault.arguments.get("held_ms", 0), fault.arguments.get("period_ms", 0))
     elif fault.kind in DEVICE_KINDS:
         line = {"freeze_channel": "freeze_block %d" % fault.arguments.get("channel", 0), "freeze_device": "freeze_device",
                 "slow_clock": "clock_slowdown %g" % fault.arguments.get("factor", 1)}[fault.kind]
@@ -59,6 +68,31 @@ def _plant_outside(fault, job):
         job.network.cut(fault.node)
     else:
         raise AssertionError(fault.kind)
+
+
+def _stop(fault, job, attempts=200):
+    """Stops the process; with in_operation only inside an operation."""
+    child = job.children[fault.rank]
+    for _ in range(attempts):
+        child.signal(signal.SIGSTOP)
+        if not wait_for(lambda: state_of(child.pid) == "T", 5, 0.0005):
+            raise RunError("rank %d does not stop" % fault.rank)
+        slot = job.board.slot(fault.rank)
+        if not fault.arguments["in_operation"] or slot.entered_round > slot.completed_round:
+            return
+        child.signal(signal.SIGCONT)
+        time.sleep(0.003)
+    raise RunError("rank %d is never inside an operation" % fault.rank)
+
+
+def _hold(fault, job, threads, held_ms, period_ms):
+    command = [sys.executable, "-B", HOLDER, "--pid", str(job.children[fault.rank].pid), "--held-ms", str(held_ms),
+               "--period-ms", str(period_ms)] + threads
+    holder = job.keep(Child("thread holder", command, os.path.join(job.folder, "holder-%d.log" % fault.rank)))
+    if not wait_for(lambda: "held" in holder.last_lines(1) or holder.exit_status() is not None, 10):
+        raise RunError("threads of rank %d cannot be held within 10 s" % fault.rank)
+    if holder.exit_status() is not None:
+        raise RunError("threads of rank %d cannot be held: %s" % (fault.rank, " ".join(holder.last_lines(1))))
 
 
 def _plant_in_application(faults, job, timeout_s):

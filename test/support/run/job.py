@@ -23,7 +23,7 @@ from .service import Service
 ENVIRONMENT = {
     "NCCL_MIN_NCHANNELS": "2", "NCCL_MAX_NCHANNELS": "2", "NCCL_NTHREADS": "128", "NCCL_LL128_NTHREADS": "128",
     "NCCL_BUFFSIZE": "131072", "NCCL_P2P_DISABLE": "1", "NCCL_IB_DISABLE": "1", "NCCL_PAT_ENABLE": "0", "NCCL_DEBUG": "WARN",
-    "NCCL_PROBE_ENABLE": "1",
+    "NCCL_PROBE_ENABLE": "1", "NCCL_SET_THREAD_NAME": "1",
 }
 INHERITED_PREFIXES_REMOVED = ("NCCL_", "CCLD_")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -45,7 +45,10 @@ def signals_end_the_run():
 
 
 class Job:
-    def __init__(self, build, plan, folder):
+    """`recording`: where the service records what arrives; None: nowhere."""
+
+    def __init__(self, build, plan, folder, recording=None):
+        self.recording = recording
         self.build, self.plan, self.folder = build, plan, folder
         self.children = []
         self.control_files = []
@@ -80,7 +83,7 @@ class Job:
         if self.network:
             # A namespace of its own: all its addresses are wires that we made.
             listen, wrap = "tcp://0.0.0.0:5555", lambda command: self.network.command("service", command)
-        self.service = Service(self.build, self.folder, self.plan.settings, listen, wrap)
+        self.service = Service(self.build, self.folder, self.plan.settings, listen, wrap, self.recording)
         self._stack.callback(self.service.end)
         self.service.wait_ready()
 
@@ -89,6 +92,7 @@ class Job:
         self.board = Board(board_path, self.plan.rank_count)
         self._stack.callback(self.board.close)
         self._stack.callback(self._end_ranks)
+        self._kept = self._stack.enter_context(contextlib.ExitStack())
         for rank in range(self.plan.rank_count):
             self._start_rank(rank, scratch, board_path)
 
@@ -130,6 +134,11 @@ class Job:
             status = child.exit_status()
             if status is not None and status not in self._fine_statuses and rank not in self._may_end:
                 raise RunError("rank %d ended with status %d: %s" % (rank, status, " ".join(child.last_lines(2))))
+
+    def keep(self, thing):
+        """Something that a fault needs while it lasts; its end() is called before the ranks end."""
+        self._kept.callback(thing.end)
+        return thing
 
     def expect_end(self, rank):
         """The plan is about to end this rank, and the others may fail in consequence."""

@@ -67,7 +67,25 @@ Options parse(int argc, char** argv) {
   app.add_option("--pause-every", options.pause_every, "rounds between two pauses of the host (a checkpoint)");
   app.add_option("--pause-ms", options.pause_ms, "length of such a pause")->check(CLI::NonNegativeNumber);
   app.add_option("--pause-rank", options.pause_rank, "the rank that pauses (default: all)");
-  app.add_option("--seed", options.seed, "seed of the jitter")->capture_default_str();
+  app.add_option("--seed", options.seed, "seed of everything that is drawn")->capture_default_str();
+  app.add_flag(
+      "--irregular", options.irregular,
+      "phases of changing traffic up to -e: evaluations, checkpoints, pauses, moving imbalance, new communicators");
+  app.add_option("--idle-s", options.idle_s, "longest idle phase of irregular traffic")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  Layout layout;
+  auto* tp = app.add_option("--tp", layout.tp, "tensor group size; a layout makes a round an iteration of training");
+  auto* pp = app.add_option("--pp", layout.pp, "pipeline stages");
+  auto* dp = app.add_option("--dp", layout.dp, "data group size");
+  auto* ep = app.add_option("--ep", layout.ep, "expert group size, divides --dp");
+  app.add_option("--micro-batches", options.shape.micro_batches, "micro-batches of an iteration")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  app.add_option("--layers", options.shape.layers, "layers of a stage")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  app.add_flag("--overlap", options.shape.overlap, "gradients go over a second stream");
 
   const auto refuse = [](const std::string& message) {
     fprintf(stderr, "ccld-workload: %s\n", message.c_str());
@@ -85,6 +103,13 @@ Options parse(int argc, char** argv) {
   } catch (const std::invalid_argument& error) {
     refuse(std::string("-b/-e: ") + error.what());
   }
+  if (*tp || *pp || *dp || *ep) {
+    options.layout = layout;
+    options.shape.compute_ms = options.compute_ms;
+    const std::string wrong = check(layout, options.rank_count);
+    if (!wrong.empty()) refuse(wrong);
+  }
+  if (options.irregular && options.seconds <= 0) refuse("--irregular: needs --seconds");
   if (options.rank < 0 || options.rank >= options.rank_count) refuse("--rank: must be from 0 to --ranks minus 1");
   if (options.bytes_max < options.bytes_min) refuse("-e: is smaller than -b");
   if (options.status_file.empty()) options.status_file = options.id_file + ".status";

@@ -3,7 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "test/support/workload/iteration_shape.h"
+#include "test/support/workload/layout.h"
 
 namespace ccld::workload {
 
@@ -33,6 +37,14 @@ struct Options {
   double pause_ms = 0;       // on the host, before that round
   int pause_rank = -1;       // -1: all
   uint64_t seed = 1;
+
+  // Irregular traffic (phases.h) up to bytes_max, in place of equal rounds.
+  bool irregular = false;
+  double idle_s = 10;  // longest idle phase
+
+  // Several communicators (iteration.h): a round is an iteration. Sizes and iterations above have no meaning then.
+  std::optional<Layout> layout;
+  IterationShape shape;
 };
 
 Options parse(int argc, char** argv);

@@ -59,7 +59,14 @@ size_t bytes_of(ncclDataType_t type) {
   }
 }
 
+void set_count(Call* call, int rank_count) {
+  const uint64_t elements = call->bytes / bytes_of(call->datatype);
+  const bool per_rank = call->operation == Operation::all_gather || call->operation == Operation::reduce_scatter;
+  call->count = per_rank ? elements / static_cast<uint64_t>(rank_count) : elements;
+}
+
 Traffic::Traffic(const Options& options) : options_(options) {
+  if (options.irregular) phases_.emplace(options.seed, options.rank_count, phase_limits(options));
   for (uint64_t bytes = options.bytes_min; bytes <= options.bytes_max; bytes *= options.factor) {
     sizes_.push_back(bytes);
     if (bytes == 0) break;
@@ -71,6 +78,15 @@ Traffic::Traffic(const Options& options) : options_(options) {
   }
 }
 
+PhaseLimits phase_limits(const Options& options) {
+  PhaseLimits limits;
+  limits.bytes_max = options.bytes_max;
+  limits.idle_ms_max = options.idle_s * 1e3;
+  // A round with a layout is an iteration of a dozen operations.
+  if (options.layout) limits.rounds_divisor = 6;
+  return limits;
+}
+
 uint64_t Traffic::rounds_per_pass() const { return sizes_.size() * options_.iterations; }
 
 uint64_t Traffic::buffer_bytes_max() const {
@@ -79,10 +95,9 @@ uint64_t Traffic::buffer_bytes_max() const {
   return std::max<uint64_t>(largest, 4096) * 2 * (8 / bytes_of(datatype_named(options_.datatype)));
 }
 
-void Traffic::set_count(Call* call) const {
-  const uint64_t elements = call->bytes / bytes_of(call->datatype);
-  const bool per_rank = call->operation == Operation::all_gather || call->operation == Operation::reduce_scatter;
-  call->count = per_rank ? elements / static_cast<uint64_t>(options_.rank_count) : elements;
+std::optional<Behaviour> Traffic::behaviour(uint64_t round) const {
+  if (!phases_) return std::nullopt;
+  return phases_->of(round, options_.rank);
 }
 
 Call Traffic::call(uint64_t round) const {
@@ -94,7 +109,12 @@ Call Traffic::call(uint64_t round) const {
   call.reduction = reduction_named(options_.reduction);
   // The root moves, so that no rank is special in mixed traffic.
   call.root = static_cast<int>((index / operations_.size()) % static_cast<uint64_t>(options_.rank_count));
-  set_count(&call);
+  if (phases_) {
+    const Behaviour behaviour = phases_->of(round, options_.rank);
+    call.operation = behaviour.operation;
+    call.bytes = behaviour.bytes;
+  }
+  set_count(&call, options_.rank_count);
   return call;
 }
 

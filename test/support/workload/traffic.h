@@ -6,24 +6,16 @@
 #include <nccl.h>
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "test/support/workload/options.h"
+#include "test/support/workload/phases.h"
+#include "test/support/workload/traffic_call.h"
 
 namespace ccld::workload {
-
-enum class Operation { all_reduce, all_gather, reduce_scatter, broadcast, reduce };
-
-struct Call {
-  Operation operation = Operation::all_reduce;
-  uint64_t bytes = 0;  // of the larger of the two buffers
-  uint64_t count = 0;  // as NCCL's call takes it
-  ncclDataType_t datatype = ncclFloat32;
-  ncclRedOp_t reduction = ncclSum;
-  int root = 0;
-};
 
 std::set<std::string> operation_choices();  // with "mix"
 std::set<std::string> reduction_choices();
@@ -33,7 +25,9 @@ std::set<std::string> datatype_choices();
 Operation operation_named(const std::string&);
 ncclDataType_t datatype_named(const std::string&);
 ncclRedOp_t reduction_named(const std::string&);
-size_t bytes_of(ncclDataType_t);
+
+// What irregular traffic may do under these options.
+PhaseLimits phase_limits(const Options&);
 
 class Traffic {
  public:
@@ -41,15 +35,17 @@ class Traffic {
 
   // Rounds are counted from 1.
   Call call(uint64_t round) const;
+  // What the rank does before it; irregular traffic only.
+  std::optional<Behaviour> behaviour(uint64_t round) const;
   // Rounds of one pass over all sizes.
   uint64_t rounds_per_pass() const;
   // The largest buffer any call needs, the calls that faults make of it included.
   uint64_t buffer_bytes_max() const;
-  // Recomputes `count` for the bytes, operation and type of the call.
-  void set_count(Call*) const;
+  int rank_count() const { return options_.rank_count; }
 
  private:
   Options options_;
+  std::optional<Phases> phases_;
   std::vector<uint64_t> sizes_;
   std::vector<Operation> operations_;
 };

@@ -142,6 +142,15 @@ TEST_CASE("poll_again asks for a look at the abort flag after the configured num
   REQUIRE(polls == 64);
 }
 
+TEST_CASE("A polling loop knows before a poll that it will look at the abort flag", "[engine]") {
+  int polls = 0;
+  run(1, 1, [&] {
+    while (!poll_looks_next(polls)) REQUIRE(poll_again(++polls));
+    REQUIRE_FALSE(poll_again(polls + 1));
+  });
+  REQUIRE(polls == 63);
+}
+
 TEST_CASE("Blocks may wait for each other", "[engine]") {
   constexpr unsigned blocks = 8;
   std::vector<std::atomic<int>> token(blocks);

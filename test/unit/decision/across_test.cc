@@ -30,6 +30,10 @@ TEST_CASE("A communicator that waits for a process which is stuck in another one
   CHECK(open[0].fault == FaultClass::h3_hardware);
   CHECK(ranks_of(open[0].culprits) == std::set<int>{1});
   CHECK(open[0].victim_count == 3 + 2);
+  REQUIRE(open[0].victim_comms.size() == 1);
+  CHECK(open[0].victim_comms[0].comm == data.uid());
+  CHECK(open[0].victim_comms[0].rank_count == 2);
+  CHECK(open[0].victim_comms[0].op == OpSeq{data.op()});
 }
 
 TEST_CASE("A chain of communicators ends at the process that waits for nobody") {
@@ -69,6 +73,259 @@ TEST_CASE("Communicators entered in different orders are one inconsistency with 
   REQUIRE(open.size() == 1);
   CHECK(open[0].fault == FaultClass::h2_inconsistent);
   CHECK(open[0].culprits.empty());
+  CHECK(ranks_of(open[0].candidates) == std::set<int>{0, 1});
+  REQUIRE(open[0].cycle.size() == 2);
+  const CycleStep& one = open[0].cycle[0];
+  const CycleStep& two = open[0].cycle[1];
+  CHECK(std::set<CommUid>{one.comm, two.comm} == std::set<CommUid>{a.uid(), b.uid()});
+  for (const CycleStep& step : open[0].cycle) {
+    CHECK(step.pid == (step.comm == a.uid() ? 100u : 101u));
+    CHECK(step.rank.value == (step.comm == a.uid() ? 0 : 1));
+    CHECK(step.waits_for.value == (step.comm == a.uid() ? 1 : 0));
+    CHECK(step.op == OpSeq{21});
+  }
+}
+
+TEST_CASE("Three communicators entered in a ring of orders are one circle, whoever waits for it besides") {
+  Cluster cluster;
+  Comm& a = cluster.add_comm({0, 1});
+  Comm& b = cluster.add_comm({1, 2});
+  Comm& c = cluster.add_comm({2, 0});
+  Comm& outside = cluster.add_comm({0, 5, 6});
+  for (Comm* comm : {&a, &b, &c, &outside}) comm->rounds(20);
+  HangPlan first_only, without_0;
+  first_only.not_called = {1};
+  without_0.not_called = {0};
+  for (Comm* comm : {&a, &b, &c}) comm->hang(first_only);  // 0 waits for 1, 1 for 2, 2 for 0
+  outside.hang(without_0);
+  cluster.run_s(12);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h2_inconsistent);
+  CHECK(open[0].cycle.size() == 3);
+  CHECK(open[0].victim_comms.size() == 3);
+}
+
+TEST_CASE("A circle that has a way out is no circle: who is outside of it is the cause") {
+  Cluster cluster;
+  Comm& a = cluster.add_comm({0, 1});
+  Comm& b = cluster.add_comm({0, 1});
+  Comm& c = cluster.add_comm({1, 4});
+  for (Comm* comm : {&a, &b, &c}) comm->rounds(20);
+  HangPlan without_0, without_1;
+  without_0.not_called = {0};
+  without_1.not_called = {1};
+  a.hang(without_1);
+  b.hang(without_0);  // launched ahead on another stream
+  c.hang(without_1);  // process 1 waits here for process 4
+  cluster.run_s(12);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h1_not_entered);
+  CHECK(open[0].comm == c.uid());
+  CHECK(open[0].culprits[0].pid == 104);
+  CHECK(open[0].victim_comms.size() == 2);
+}
+
+TEST_CASE("Of the absent ranks only those that wait for nobody are named; what holds the others has its own incident") {
+  Cluster cluster;
+  Comm& a = cluster.add_comm({0, 1, 2, 3});
+  Comm& b = cluster.add_comm({2, 5});
+  a.rounds(20);
+  b.rounds(20);
+  HangPlan two_absent, second_absent;
+  two_absent.not_called = {1, 2};
+  second_absent.not_called = {1};
+  a.hang(two_absent);     // process 1 is idle, process 2 is inside b
+  b.hang(second_absent);  // and waits for process 5
+  cluster.run_s(12);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 2);
+  for (const Incident& i : open) {
+    REQUIRE(i.culprits.size() == 1);
+    CHECK(i.culprits[0].pid == (i.comm == a.uid() ? 101u : 105u));
+  }
+}
+
+TEST_CASE("A process that is busy on another communicator is told from one that waits") {
+  Cluster cluster;
+  Comm& all = cluster.add_comm({0, 1, 2, 3});
+  Comm& pair = cluster.add_comm({3, 4});
+  all.rounds(20);
+  pair.rounds(20);
+  HangPlan plan;
+  plan.not_called = {3};
+  all.hang(plan);
+  pair.rounds(2000);  // 28 s of work that the others wait for
+  CHECK(cluster.reported().empty());
+  cluster.run_s(12);  // and then it does nothing any more
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].comm == all.uid());
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{3});
+  CHECK(std::any_of(open[0].evidence.begin(), open[0].evidence.end(), [](const Evidence& e) {
+    return e.what.find("was last seen moving on communicator") != std::string::npos && e.rank == 3;
+  }));
+}
+
+TEST_CASE("But not for ever: it may have skipped what the others wait in") {
+  Cluster cluster;
+  Comm& all = cluster.add_comm({0, 1, 2, 3});
+  Comm& pair = cluster.add_comm({3, 4});
+  all.rounds(20);
+  pair.rounds(20);
+  HangPlan plan;
+  plan.not_called = {3};
+  all.hang(plan);
+  pair.rounds(5500);
+  const auto open = cluster.open_incidents();
+  REQUIRE(open.size() == 1);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{3});
+}
+
+TEST_CASE("What is noticed first at a victim ends up as one incident at the cause") {
+  Cluster cluster;
+  Comm& tensor = cluster.add_comm({0, 1, 2, 3});
+  Comm& data = cluster.add_comm({3, 7});
+  tensor.rounds(20);
+  data.rounds(20);
+  cluster.run_s(1);
+  HangPlan waits, broken;
+  waits.not_called = {0};
+  broken.channels[0].stop_after[1] = 6;
+  data.hang(waits);
+  tensor.hang(broken);
+  for (int p : {0, 1, 2, 3}) cluster.lose_telemetry(p, true);  // of their hang nothing is heard for a while
+  cluster.run_s(9);
+  REQUIRE(cluster.open_incidents().size() == 1);
+  CHECK(cluster.open_incidents()[0].comm == data.uid());
+  for (int p : {0, 1, 2, 3}) cluster.lose_telemetry(p, false);
+  cluster.run_s(10);
+  const auto open = cluster.open_incidents();
+  INFO(text(cluster.incidents()));
+  REQUIRE(open.size() == 1);
+  CHECK(cluster.incidents().size() == 1);  // the same one
+  CHECK(open[0].comm == tensor.uid());
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{1});
+  CHECK(open[0].state == VerdictState::confirmed);
+  CHECK(open[0].victim_comms.size() == 1);
+}
+
+TEST_CASE("A barrier that lasts long alarms no sooner through those who wait for its ranks elsewhere") {
+  Cluster cluster;
+  Comm& barrier = cluster.add_comm({0, 1, 2, 3});
+  Comm& data = cluster.add_comm({3, 7});
+  barrier.rounds(20);
+  data.rounds(20);
+  HangPlan long_barrier, waits;
+  long_barrier.signature = fake::all_reduce(1);
+  long_barrier.not_called = {0};
+  waits.not_called = {0};
+  barrier.hang(long_barrier);
+  data.hang(waits);
+  cluster.run_s(55);
+  CHECK(cluster.reported().empty());
+  cluster.run_s(10);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].comm == barrier.uid());
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{0});
+}
+
+TEST_CASE("A victim that goes on after its cause has ended is no incident of its own") {
+  Cluster cluster;
+  Comm& tensor = cluster.add_comm({0, 1, 2, 3});
+  Comm& data = cluster.add_comm({3, 7});
+  tensor.rounds(20);
+  data.rounds(20);
+  HangPlan absent, waits;
+  absent.not_called = {1};
+  waits.not_called = {0};
+  tensor.hang(absent);
+  data.hang(waits);
+  cluster.run_s(30);
+  REQUIRE(cluster.open_incidents().size() == 1);
+  tensor.recover();
+  tensor.rounds(200);  // process 3 has work to do before it comes to the data communicator
+  cluster.run_s(3);
+  data.recover();
+  data.rounds(20);
+  tensor.rounds(20);
+  cluster.run_s(2);
+  CHECK(cluster.open_incidents().empty());
+  CHECK(cluster.incidents().size() == 1);
+}
+
+TEST_CASE("A host that falls silent is one cause, on however many communicators it is missed") {
+  Cluster cluster;
+  std::vector<Comm*> data;
+  for (int i = 0; i < 4; ++i) data.push_back(&cluster.add_comm({i, 4 + i}));
+  for (Comm* comm : data) comm->rounds(20);
+  cluster.run_s(1);
+  for (int p : {4, 5, 6, 7}) cluster.silence_process(p);
+  HangPlan second_absent;
+  second_absent.not_called = {1};
+  for (Comm* comm : data) comm->hang(second_absent);
+  cluster.run_s(15);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].culprits[0].component == Component::host);
+  CHECK(open[0].culprits[0].host == "node1");
+  CHECK(open[0].victim_comms.size() == 3);
+}
+
+TEST_CASE("A process that was lost is one cause, reported where it was inside") {
+  Cluster cluster;
+  Comm& tensor = cluster.add_comm({0, 1, 2, 3});
+  Comm& data = cluster.add_comm({1, 5});
+  tensor.rounds(20);
+  data.rounds(20);
+  cluster.run_s(1);
+  HangPlan broken, waits;
+  broken.channels[0].stop_after[1] = broken.channels[1].stop_after[1] = 6;
+  waits.not_called = {0};
+  tensor.hang(broken);
+  data.hang(waits);
+  cluster.stop_process(1);
+  cluster.run_s(6);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].comm == tensor.uid());
+  CHECK(open[0].state == VerdictState::confirmed);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{1});
+  CHECK(open[0].culprits[0].component == Component::process);
+  CHECK(open[0].victim_comms.size() == 1);
+}
+
+TEST_CASE("A process that is absent in several places is reported where it usually goes on") {
+  Cluster cluster;
+  Comm& first = cluster.add_comm({0, 1});
+  Comm& second = cluster.add_comm({0, 2});
+  Comm& third = cluster.add_comm({0, 3});
+  for (int i = 0; i < 8; ++i)
+    for (Comm* comm : {&first, &second, &third}) comm->rounds(1);
+  first.rounds(1);
+  cluster.run_s(1);
+  HangPlan without_0;
+  without_0.not_called = {0};
+  third.hang(without_0);  // whoever happens to be there first
+  cluster.run_s(0.5);
+  first.hang(without_0);
+  second.hang(without_0);
+  cluster.run_s(12);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].comm == second.uid());
+  CHECK(open[0].culprits[0].pid == 100);
+  CHECK(open[0].victim_comms.size() == 2);
 }
 
 TEST_CASE("Two hangs with separate causes are two incidents") {

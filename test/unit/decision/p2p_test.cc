@@ -172,10 +172,24 @@ TEST_CASE("Two ranks that both receive first have called in the wrong order") {
   CHECK(ranks_of(open[0].candidates) == std::set<int>{0, 1});
 }
 
-TEST_CASE("A silent rank, a stopped probe and a snapshot that is cut off say nothing") {
+TEST_CASE("A rank that fell silent is named as silent, not before its time, and not with certainty") {
+  Pipeline p(3);
+  p.call(1, Direction::recv, 0, 9);
+  p.silent = {0};
+  p.run_s(55);
+  CHECK(p.reported.empty());
+  p.run_s(15);
+  const auto open = p.open();
+  REQUIRE(open.size() == 1);
+  INFO(text(open));
+  CHECK(open[0].state == VerdictState::suspected);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{0});
+  CHECK(open[0].culprits[0].reason.find("silent") != std::string::npos);
+}
+
+TEST_CASE("A stopped probe and a snapshot that is cut off say nothing") {
   Pipeline p(3);
   p.call(1, Direction::recv, 0, 1);
-  SECTION("silent") { p.silent = {0}; }
   SECTION("stopped probe") { p.stopped = {0}; }
   SECTION("its list of calls is cut off") { p.cut_off = {0}; }
   p.run_s(100);

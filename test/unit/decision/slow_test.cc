@@ -299,4 +299,156 @@ TEST_CASE("A round that is slow because another communicator made a rank late is
   CHECK(cluster.incidents().size() == 1);
 }
 
+TEST_CASE("With default settings a slow rank is suspected within two windows and confirmed within three") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(GENERATE(1000, 1100, 1200, 1300));  // the fault begins somewhere in a window
+  const Nanoseconds planted_ns = cluster.now_ns();
+  comm.rounds(1000, late({6}, 40 * ns_per_ms));
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(ranks_of(i.culprits) == std::set<int>{6});
+  CHECK(i.suspected_ns - planted_ns <= 25 * ns_per_s);
+  CHECK(i.confirmed_ns - planted_ns <= 30 * ns_per_s);
+  CHECK(i.onset_ns >= planted_ns - 5 * ns_per_s);
+}
+
+TEST_CASE("A rank that makes its communicator a third slower is found, in spite of jitter") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  RoundShape shape;
+  shape.jitter_ns = 800'000;  // of gaps of 10 ms and 4 ms of communication
+  comm.rounds(2000, shape);
+  CHECK(cluster.reported().empty());
+  comm.rounds(2000, late({6}, 4 * ns_per_ms, shape));
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s1_computation_slow);
+  CHECK(ranks_of(i.culprits) == std::set<int>{6});
+  CHECK(i.state == VerdictState::confirmed);
+}
+
+TEST_CASE("A link that makes its communicator a third slower is found") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(1000);
+  RoundShape shape;
+  shape.comm_ns = 9 * ns_per_ms;
+  shape.stage_ns[{Edge{3, 4, 0}, Stage::wire}] = 3 * ns_per_ms;
+  comm.rounds(2500, shape);
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s2_communication_slow);
+  REQUIRE(i.culprits.size() == 1);
+  CHECK(i.culprits[0].rank == Rank{3});
+  CHECK(i.culprits[0].peer == Rank{4});
+}
+
+TEST_CASE("Several slow links are all named, with shares that add up") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape = throttled();
+  shape.stage_ns[{Edge{7, 0, 0}, Stage::wire}] = 18 * ns_per_ms;
+  comm.rounds(600, shape);
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  REQUIRE(i.culprits.size() == 2);
+  CHECK(ranks_of(i.culprits) == std::set<int>{3, 7});
+  CHECK(i.culprits[0].lost_time_share + i.culprits[1].lost_time_share == Approx(1).margin(0.05));
+}
+
+TEST_CASE("A proxy that hands on late is blamed for what it says late too") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape;
+  shape.comm_ns = 60 * ns_per_ms;
+  shape.stage_ns[{Edge{3, 4, 0}, Stage::sender_proxy}] = 20 * ns_per_ms;
+  shape.stage_ns[{Edge{3, 4, 0}, Stage::sender_nic}] = 4 * ns_per_ms;
+  comm.rounds(600, shape);
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  REQUIRE(i.culprits.size() == 1);
+  CHECK(i.culprits[0].component == Component::proxy);
+  CHECK(i.culprits[0].rank == Rank{3});
+}
+
+TEST_CASE("Pauses of one rank now and then, as a collector of garbage makes, are found when they are new") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  const auto pauses = [](int r, uint64_t op) { return usual_gap + (r == 5 && op % 20 == 0 ? 300 * ns_per_ms : 0); };
+  SECTION("and not when the job always had them") {
+    RoundShape shape;
+    shape.gap_ns = pauses;
+    comm.rounds(4000, shape);
+    CHECK(cluster.reported().empty());
+  }
+  SECTION("new") {
+    comm.rounds(2000);
+    RoundShape shape;
+    shape.gap_ns = pauses;
+    comm.rounds(1500, shape);
+    const Incident i = only(cluster);
+    INFO(text({i}));
+    CHECK(i.fault == FaultClass::s1_computation_slow);
+    CHECK(ranks_of(i.culprits) == std::set<int>{5});
+  }
+}
+
+TEST_CASE("One early outlier does not spoil what is usual") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(12);
+  RoundShape outlier;
+  outlier.comm_ns = 5 * ns_per_s;
+  comm.rounds(1, outlier);
+  comm.rounds(800);
+  comm.rounds(2000, late({6}, 5 * ns_per_ms));
+  CHECK(ranks_of(only(cluster).culprits) == std::set<int>{6});
+}
+
+TEST_CASE("What is usual follows a workload that has changed") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(1000);
+  // From now on rounds are longer and data is uneven: no cause in particular.
+  RoundShape uneven;
+  uneven.comm_ns = 6 * ns_per_ms;
+  uneven.gap_ns = [](int r, uint64_t op) {
+    return usual_gap + (op * 2654435761u / 1024 % 8 == static_cast<unsigned>(r) ? 20 : 0) * ns_per_ms;
+  };
+  comm.rounds(20000, uneven);
+  for (const Incident& i : cluster.reported()) {
+    INFO(text({i}));
+    CHECK(i.culprits.empty());
+    CHECK(i.title.find("iteration time rose") == 0);
+  }
+  CHECK(cluster.open_incidents().empty());
+  RoundShape slow = uneven;
+  slow.gap_ns = [&](int r, uint64_t op) { return uneven.gap_ns(r, op) + (r == 2 ? 40 * ns_per_ms : 0); };
+  comm.rounds(1000, slow);
+  CHECK(ranks_of(only(cluster).culprits) == std::set<int>{2});
+}
+
+TEST_CASE("Job-wide evaluation phases, checkpoints, barriers and jitter with default settings stay silent") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  RoundShape shape;
+  shape.jitter_ns = 5 * ns_per_ms;
+  RoundShape evaluation = shape;
+  evaluation.signature = fake::all_reduce(1 << 10);
+  evaluation.gap_ns = [](int, uint64_t) { return 60 * ns_per_ms; };
+  RoundShape barrier = shape;
+  barrier.signature = fake::all_reduce(1);
+  barrier.gap_ns = [](int r, uint64_t) { return r == 0 ? 3 * ns_per_s : usual_gap; };
+  for (int epoch = 0; epoch < 8; ++epoch) {
+    comm.rounds(1000, shape);
+    comm.rounds(100, evaluation);
+    comm.rounds(1, barrier);
+  }
+  INFO(text(cluster.reported()));
+  CHECK(cluster.reported().empty());
+}
+
 }  // namespace ccld::decision

@@ -48,6 +48,34 @@ class PlanTest(unittest.TestCase):
         self.refused(dict(FAULTY, expect={"class": "H1"}), "expect.ranks")
         self.refused(dict(MINIMAL, expect={"class": "H1", "ranks": [1]}), "expect")
 
+    def test_more_than_one_class_and_component_can_be_right(self):
+        expect = Plan(dict(FAULTY, expect={"class": ["H3", "H1"], "ranks": [3], "rank_components": ["gpu"], "comm_name": "tp1"}), "plan.json").expect
+        self.assertEqual((expect.fault_class, expect.classes), ("H3", ("H3", "H1")))
+        self.assertEqual((expect.rank_components, expect.link_components, expect.comm_name), ({"gpu"}, frozenset(), "tp1"))
+        self.refused(dict(FAULTY, expect={"class": ["H3", "H9"], "ranks": [3]}), "expect.class")
+        self.refused(dict(FAULTY, expect={"class": "H1", "ranks": [3], "rank_components": ["disk"]}), "expect.rank_components", "gpu")
+
+    def test_what_a_fault_may_leave_out_stays_out(self):
+        layout = {"tp": 2, "pp": 2, "dp": 2}
+        fault = Plan(dict(FAULTY, workload=layout, faults=[{"kind": "skip", "rank": 3, "comm": "dp"}]), "plan.json").faults[0]
+        self.assertEqual(fault.arguments, {"rounds": 1, "comm": "dp"})
+        self.assertEqual(Plan(FAULTY, "plan.json").faults[0].arguments, {"rounds": 1})
+
+    def test_a_layout_and_the_faults_of_its_communicators_are_checked(self):
+        self.refused(dict(MINIMAL, workload={"tp": 2, "dp": 2}), "workload", "4", "8 ranks")
+        self.refused(dict(FAULTY, faults=[{"kind": "skip", "rank": 3, "comm": "dp"}]), "faults[0].comm", "layout")
+        self.refused(dict(FAULTY, workload={"dp": 8}, faults=[{"kind": "skip", "rank": 3, "comm": "cp"}]), "faults[0].comm", "world")
+
+    def test_shares_and_held_times_must_be_possible(self):
+        self.refused(dict(FAULTY, faults=[{"kind": "cpu_quota", "rank": 3, "share": 1.5}]), "faults[0].share")
+        self.refused(dict(FAULTY, faults=[{"kind": "pauses", "rank": 3, "ms": 10, "share": 0}]), "faults[0].share")
+        self.refused(dict(FAULTY, faults=[{"kind": "slow_proxy", "rank": 3, "held_ms": 20, "period_ms": 10}]), "faults[0].held_ms")
+
+    def test_options_without_a_value_are_given_or_not(self):
+        plan = Plan(dict(MINIMAL, workload={"irregular": True, "overlap": False, "seconds": 5}), "plan.json")
+        self.assertEqual(plan.workload_arguments(), ["--irregular", "--seconds", "5.0"])
+        self.refused(dict(MINIMAL, workload={"irregular": 1}), "workload.irregular", "true or false")
+
     def test_a_link_is_planted_at_both_its_ends(self):
         document = dict(MINIMAL, network="namespaces", faults=[{"kind": "throttle_link", "node": 0, "rate": "1mbit"}],
                         expect={"class": "S3", "ranks": [1], "links": [[3, 4]]})

@@ -148,12 +148,12 @@ TEST_CASE("batches are numbered from 1 without gaps, and a refused one leaves a 
   REQUIRE(s.sent.refused == 2);
   s.sent.answer = SendResult::sent;
   const size_t before = s.sent.batches.size();
-  s.run_ms(1000);
+  s.run_ms(2000);  // at rest
   REQUIRE(s.sent.batches.size() == before + 1);
   CHECK(s.sent.batch(before)->batch_seq() == before + 3);
   CHECK(s.sent.all<wire::AgentHealth>().back()->dropped_batches() == 2);
   s.sent.answer = SendResult::error;
-  s.run_ms(1000);
+  s.run_ms(2000);
   CHECK(s.agent->health().send_errors == 1);
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("the thread rests when nothing has been in flight for long, and is wok
   CHECK(s.agent->resting());
   s.ticks = 0;
   s.run_ms(10000);
-  CHECK(s.ticks == 10);  // the heartbeats
+  CHECK(s.ticks == 10);  // whoever looks at the frame sees that it lives
   c.frame.launch_operation(1, 1);
   CHECK(s.agent->anything_new());
   c.frame.begin_kernel(1, 1, 100);
@@ -215,6 +215,44 @@ TEST_CASE("the thread rests when nothing has been in flight for long, and is wok
   s.ticks = 0;
   s.run_ms(100);
   CHECK(s.ticks == 100);
+}
+
+// How many snapshots were sent within `ms`.
+size_t snapshots(Scene& s, uint64_t ms) {
+  const size_t before = s.sent.all<wire::InFlight>().size();
+  s.run_ms(ms);
+  return s.sent.all<wire::InFlight>().size() - before;
+}
+
+TEST_CASE("at rest every second heartbeat is left out") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(5000);
+  REQUIRE(s.agent->resting());
+  CHECK(snapshots(s, 20000) == 10);
+}
+
+TEST_CASE("at rest heartbeats that were asked to be rare stay as they are") {
+  Scene s(Variables{{"NCCL_PROBE_HEARTBEAT_MS", "4000"}});
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(8000);
+  REQUIRE(s.agent->resting());
+  CHECK(snapshots(s, 20000) == 5);
+}
+
+TEST_CASE("whatever ends the rest brings the heartbeat back") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(5000);
+  REQUIRE(s.agent->resting());
+  const size_t before = s.sent.all<wire::InFlight>().size();
+  while (s.sent.all<wire::InFlight>().size() == before) s.run_ms(100);  // just after one
+  c.frame.launch_operation(1, 1);
+  c.frame.begin_kernel(1, 1, 100);
+  CHECK(snapshots(s, 1010) >= 1);
 }
 
 TEST_CASE("with graphs the thread looks again soon, since nobody may wake it") {

@@ -62,7 +62,10 @@ TEST_CASE("A verdict line has the documented fields in the documented order") {
                           "time", "incident", "class", "title", "state", "rules", "job", "communicator", "comm_name", "rank_count",
                           "op_seq", "operation", "ranks", "culprits", "candidates", "victims", "confidence", "evidence", "next_step",
                           "suspected_ms", "confirmed_ms", "located_ms", "resolved_ms", "onset_time", "suspected_time",
-                          "confirmed_time", "located_time", "resolved_time", "replay"});
+                          "confirmed_time", "located_time", "resolved_time", "replay", "victim_communicators",
+                          "victim_communicator_count", "cycle", "stage"});
+  CHECK(keys(line["stage"]) == std::vector<std::string>{"role", "role_confidence", "phase", "phase_confidence", "effect",
+                                                        "iteration_usual_ms", "iteration_now_ms"});
   CHECK(keys(line["operation"]) ==
         std::vector<std::string>{"function", "count", "datatype", "reduction", "root", "algorithm", "protocol", "channels"});
   CHECK(keys(line["culprits"][0]) == std::vector<std::string>{"rank", "host", "pid", "gpu", "bus_id", "component", "channel", "peer",

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <fstream>
@@ -118,4 +119,67 @@ TEST_CASE("A text that cannot be used names the field and leaves the previous on
   faults.refresh();
   CHECK(faults.version() == 1);
   CHECK(faults.plan(1, mixed_traffic()).calls.empty());
+}
+
+TEST_CASE("Pauses hit a share of the rounds of one rank, and not always for the same time") {
+  TemporaryFile file;
+  FaultFile faults(file.path(), 1);
+  file.replace(R"({"faults": [{"rank": 1, "kind": "pauses", "ms": 100, "share": 0.5, "rounds": 0}]})");
+  faults.refresh();
+  int paused = 0;
+  double shortest = 1e9, longest = 0;
+  for (uint64_t round = 1; round <= 200; ++round) {
+    const RoundPlan plan = faults.plan(round, mixed_traffic());
+    CHECK(plan.changed == (plan.delay_ms > 0));
+    if (!plan.changed) continue;
+    ++paused;
+    shortest = std::min(shortest, plan.delay_ms);
+    longest = std::max(longest, plan.delay_ms);
+  }
+  CHECK(paused > 70);
+  CHECK(paused < 130);
+  CHECK(shortest >= 50);
+  CHECK(longest <= 150);
+  CHECK(longest > shortest + 50);
+}
+
+TEST_CASE("With a layout a fault changes the call it names, on the communicator it names") {
+  TemporaryFile file;
+  FaultFile faults(file.path(), 0);
+  file.replace(R"({"faults": [{"rank": 0, "kind": "other_count", "factor": 0.5, "comm": "dp", "call": 1}]})");
+  faults.refresh();
+  Call call;
+  call.count = 64;
+  CHECK_FALSE(faults.plan_call(5, Group::tensor, 1, 2, call).changed);
+  CHECK_FALSE(faults.plan_call(5, Group::data, 0, 2, call).changed);
+  const RoundPlan plan = faults.plan_call(5, Group::data, 1, 2, call);
+  CHECK(plan.changed);
+  CHECK(plan.calls.at(0).count == 32);
+  CHECK_FALSE(faults.plan_call(6, Group::data, 1, 2, call).changed);
+}
+
+TEST_CASE("Without a call a fault changes all calls of the round on its communicator") {
+  TemporaryFile file;
+  FaultFile faults(file.path(), 0);
+  file.replace(R"({"faults": [{"rank": 0, "kind": "skip", "comm": "tp"}]})");
+  faults.refresh();
+  CHECK(faults.plan_call(5, Group::tensor, 0, 2, Call()).calls.empty());
+  CHECK(faults.plan_call(5, Group::tensor, 1, 2, Call()).calls.empty());
+  CHECK_FALSE(faults.plan_call(6, Group::tensor, 0, 2, Call()).calls.empty());
+}
+
+TEST_CASE("Communicators change places in the rounds the fault is in force") {
+  TemporaryFile file;
+  FaultFile faults(file.path(), 0);
+  file.replace(R"({"faults": [{"rank": 0, "kind": "other_comm_order", "comm": "world", "with": "tp"}]})");
+  faults.refresh();
+  REQUIRE(faults.swaps(5).size() == 1);
+  CHECK(faults.swaps(6).empty());
+}
+
+TEST_CASE("What a fault of a layout lacks is named") {
+  CHECK_THROWS_WITH(parse_faults(R"({"faults": [{"rank": 0, "kind": "pauses", "ms": 5}]})"), Contains("share"));
+  CHECK_THROWS_WITH(parse_faults(R"({"faults": [{"rank": 0, "kind": "skip", "comm": "xx"}]})"), Contains("xx"));
+  CHECK_THROWS_WITH(parse_faults(R"({"faults": [{"rank": 0, "kind": "other_comm_order", "with": "tp"}]})"),
+                    Contains("comm"));
 }

@@ -44,3 +44,11 @@ TEST_CASE("Without a largest size there is one size, and the status board lies b
   CHECK(options.bytes_max == 65536);
   CHECK(options.status_file == "/tmp/id.status");
 }
+
+TEST_CASE("A layout is given by any of its sizes") {
+  CHECK_FALSE(parse_words({}).layout);
+  const Options options = parse_words({"--tp", "2", "--dp", "2", "--compute-ms", "3"});
+  REQUIRE(options.layout);
+  CHECK(options.layout->pp == 1);
+  CHECK(options.shape.compute_ms == 3);
+}

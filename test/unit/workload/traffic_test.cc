@@ -53,3 +53,26 @@ TEST_CASE("The buffers hold twice the count of the widest type") {
   const Traffic traffic(options_of("allreduce"));
   CHECK(traffic.buffer_bytes_max() >= 16384 * 2 * 2);
 }
+
+TEST_CASE("Irregular traffic calls what its phase says, within the buffers") {
+  Options options = options_of("allreduce");
+  options.irregular = true;
+  options.seconds = 60;
+  const Traffic traffic(options);
+  CHECK_FALSE(Traffic(options_of("allreduce")).behaviour(1));
+  for (uint64_t round = 1; round <= 5000; ++round) {
+    const auto behaviour = traffic.behaviour(round);
+    REQUIRE(behaviour);
+    const Call call = traffic.call(round);
+    REQUIRE(call.operation == behaviour->operation);
+    REQUIRE(call.bytes == behaviour->bytes);
+    REQUIRE(call.bytes <= options.bytes_max);
+  }
+}
+
+TEST_CASE("With a layout a phase has fewer rounds, which are iterations") {
+  Options options = options_of("allreduce");
+  CHECK(phase_limits(options).rounds_divisor == 1);
+  options.layout = Layout{2, 2, 2, 1};
+  CHECK(phase_limits(options).rounds_divisor > 1);
+}

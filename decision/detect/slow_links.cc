@@ -1,0 +1,127 @@
+#include "decision/detect/slow_links.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace ccld::decision {
+namespace {
+
+double median(std::vector<double> v) {
+  if (v.empty()) return 0;
+  const size_t middle = v.size() / 2;
+  std::nth_element(v.begin(), v.begin() + middle, v.end());
+  const double high = v[middle];
+  if (v.size() % 2 == 1) return high;
+  return (high + *std::max_element(v.begin(), v.begin() + middle)) / 2;
+}
+
+struct StageIntervals {
+  Stage stage;
+  Interval first, second;  // equal: only one
+};
+constexpr StageIntervals stage_intervals[stage_count] = {
+    {Stage::sender_proxy, Interval::posted_to_handed, Interval::awaited_to_handed},
+    {Stage::sender_nic, Interval::handed_to_sent, Interval::awaited_to_sent},
+    {Stage::wire, Interval::sent_to_arrived, Interval::awaited_to_arrived},
+    {Stage::receiver_proxy, Interval::arrived_to_given, Interval::arrived_to_given},
+    {Stage::receiver_gpu, Interval::given_to_consumed, Interval::given_to_consumed},
+    {Stage::gpu_to_gpu, Interval::posted_to_consumed, Interval::posted_to_consumed},
+};
+
+bool two_clocks(Interval i) {
+  return i == Interval::awaited_to_handed || i == Interval::awaited_to_sent || i == Interval::sent_to_arrived;
+}
+
+}  // namespace
+
+Links match_links(const Communicator& comm, const RoundEntry& e) {
+  struct End {
+    double gpu = 0, ready = 0, wire = 0, done = 0, steps = 0;
+    int net_device = -1;
+    void add(const LinkStages& l, int64_t origin) {
+      const double total = steps + l.steps;
+      const auto mix = [&](double& mean, int64_t value) {
+        mean += value == 0 ? 0 : (static_cast<double>(value - origin) - mean) * l.steps / total;
+      };
+      mix(gpu, l.gpu_mean_realtime_ns);
+      mix(ready, l.ready_mean_realtime_ns);
+      mix(wire, l.wire_mean_realtime_ns);
+      mix(done, l.done_mean_realtime_ns);
+      missing_ready |= l.ready_mean_realtime_ns == 0;
+      missing_wire |= l.wire_mean_realtime_ns == 0;
+      missing_done |= l.done_mean_realtime_ns == 0;
+      steps = total;
+      net_device = l.net_device;
+    }
+    bool missing_ready = false, missing_wire = false, missing_done = false;
+  };
+  std::map<Edge, std::pair<End, End>> ends;
+  if (e.links.empty()) return {};
+  const int64_t origin = e.links.front().second.gpu_mean_realtime_ns;  // keeps sums of realtime precise
+  for (const auto& [rank, l] : e.links) {
+    if (l.steps == 0 || l.peer < 0 || l.gpu_mean_realtime_ns == 0) continue;
+    const bool sends = l.direction == abi::Direction::send;
+    auto& pair = ends[Edge{sends ? rank.value : l.peer, sends ? l.peer : rank.value, l.channel}];
+    (sends ? pair.first : pair.second).add(l, origin);
+  }
+  Links out;
+  for (const auto& [edge, pair] : ends) {
+    const End &s = pair.first, &r = pair.second;
+    if (s.steps == 0 || r.steps == 0) continue;
+    EdgeIntervals i;
+    const RankModel *a = comm.rank(Rank{edge.sender}), *b = comm.rank(Rank{edge.receiver});
+    i.one_clock = a && b && a->process && b->process && a->process->id.boot_id == b->process->id.boot_id;
+    i.steps = std::min(s.steps, r.steps);
+    i.net_device = s.net_device;
+    const auto set = [&](Interval which, double ns, bool known) {
+      i.ns[static_cast<size_t>(which)] = ns;
+      i.known[static_cast<size_t>(which)] = known;
+    };
+    const bool net = s.net_device >= 0 && r.net_device >= 0;
+    set(Interval::posted_to_handed, s.wire - s.gpu, net && !s.missing_wire);
+    set(Interval::awaited_to_handed, s.wire - r.ready, net && !s.missing_wire && !r.missing_ready);
+    set(Interval::handed_to_sent, s.done - s.wire, net && !s.missing_done && !s.missing_wire);
+    set(Interval::awaited_to_sent, s.done - r.ready, net && !s.missing_done && !r.missing_ready);
+    set(Interval::sent_to_arrived, r.wire - s.done, net && !r.missing_wire && !s.missing_done);
+    set(Interval::awaited_to_arrived, r.wire - r.ready, net && !r.missing_wire && !r.missing_ready);
+    set(Interval::arrived_to_given, r.done - r.wire, net && !r.missing_done && !r.missing_wire);
+    set(Interval::given_to_consumed, r.gpu - r.done, net && !r.missing_done);
+    set(Interval::posted_to_consumed, r.gpu - s.gpu, s.net_device < 0 && r.net_device < 0);
+    out.emplace_back(edge, i);
+  }
+  return out;
+}
+
+void add_waits(const Links& links, const KindBaseline& b, double spread_factor, SlowWindow& w) {
+  double typical[interval_count];
+  for (size_t i = 0; i < interval_count; ++i) {
+    std::vector<double> values;
+    for (const auto& [edge, intervals] : links)
+      if (intervals.known[i]) values.push_back(intervals.ns[i]);
+    typical[i] = median(std::move(values));
+  }
+  constexpr uint8_t past_min = 3;  // samples
+  for (const auto& [edge, intervals] : links) {
+    const auto healthy = b.edges.find(edge);
+    EdgeLoss& loss = w.edges[edge];
+    loss.steps += intervals.steps;
+    loss.net_device = intervals.net_device;
+    for (const StageIntervals& s : stage_intervals) {
+      double least = INFINITY;
+      for (Interval which : {s.first, s.second}) {
+        const auto i = static_cast<size_t>(which);
+        if (!intervals.known[i]) continue;
+        if (healthy != b.edges.end() && healthy->second.samples[i] >= past_min) {
+          const double growth = intervals.ns[i] - healthy->second.mean_ns[i];
+          least = std::min(least, growth < spread_factor * healthy->second.deviation_ns[i] ? 0 : growth);
+        } else if (!two_clocks(which) || intervals.one_clock) {
+          least = std::min(least, intervals.ns[i] - typical[i]);
+        }
+      }
+      if (std::isfinite(least)) loss.waited_ns[static_cast<size_t>(s.stage)] += intervals.steps * std::max(0.0, least);
+    }
+  }
+}
+
+}  // namespace ccld::decision

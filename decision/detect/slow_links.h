@@ -1,0 +1,30 @@
+// Where the steps of a round sat on their way between two GPUs: the stages that both ends of a connection reported,
+// matched. (Paper, section 4.2.2: S2; in place of SendRate and RecvRate, which are equal everywhere.)
+//
+// Contract: pure. Times in nanoseconds; an interval over two hosts contains the difference of their clocks.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "decision/detect/slow_window.h"
+#include "decision/model/communicator.h"
+
+namespace ccld::decision {
+
+struct EdgeIntervals {
+  double ns[interval_count];
+  bool known[interval_count] = {};
+  bool one_clock = false;  // both ends on one machine
+  double steps = 0;
+  int net_device = -1;
+};
+using Links = std::vector<std::pair<Edge, EdgeIntervals>>;
+
+Links match_links(const Communicator&, const RoundEntry&);
+
+// How long steps waited in each stage beyond what is healthy, into `window`. What has no healthy past is compared with
+// the other edges of the round.
+void add_waits(const Links&, const KindBaseline&, double spread_factor, SlowWindow& window);
+
+}  // namespace ccld::decision

@@ -1,0 +1,64 @@
+// Slowness of Send and Recv. (Paper, section 4.2.2: S1 to S3; there for collectives only.)
+//
+// Waiting in a Send or Recv is normal: the bubbles of a pipeline. So nothing is compared between ranks; each rank is
+// compared with its own past, on its own clock: the time between two kernels, with kernels of other communicators taken
+// out, is its computation, and grows only where the work itself got slower. A transfer lasts from when the second of its
+// two kernels began, which is the shorter of their durations.
+//
+// Contract: time injected; one detector per communicator; calls late, twice or never. Bounded: 64 bytes a rank, and a
+// few connections of each rank; allocates nothing until the first call.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "decision/detect/slow.h"
+
+namespace ccld::decision {
+
+class SlowPairsDetector {
+ public:
+  explicit SlowPairsDetector(const Settings& settings) : settings_(settings) {}
+
+  void add(const Communicator&, const P2pRounds&, const ProcessModel&, Nanoseconds now_ns);
+  SlowReport advance(const Communicator&, bool open, Nanoseconds now_ns);
+
+  uint64_t streak() const { return repeats_; }
+  const Finding& cause() const { return cause_; }
+  double lost_share() const { return lost_share_; }
+
+ private:
+  // What one rank did in a window, and does usually, per kernel.
+  struct RankTimes {
+    uint64_t last_end_ns = 0;  // device clock
+    uint64_t last_begin_ns = 0;
+    float gap_ns = 0, busy_ns = 0;  // sums of the window
+    uint32_t kernels = 0;
+    uint32_t seen = 0;
+    Spread usual_gap_ns, usual_cycle_ns;
+  };
+  struct Transfers {
+    std::deque<std::pair<uint64_t, float>> half;  // pair_seq and duration of calls whose other side is not known yet
+    bool half_of_sender = false;
+    float sum_ns = 0;  // of the window
+    uint32_t count = 0;
+    uint32_t seen = 0;
+    Spread usual_ns;
+  };
+  using Pair = std::pair<int32_t, int32_t>;  // sender, receiver
+
+  void transferred(Pair, bool sender, uint64_t pair_seq, double duration_ns);
+  std::optional<Finding> judge(const Communicator&);
+  void next_window();
+
+  const Settings& settings_;
+  std::vector<RankTimes> ranks_;
+  absl::flat_hash_map<Pair, Transfers> pairs_;
+  Nanoseconds started_ns_ = 0, good_ns_ = 0;
+  uint64_t kernels_ = 0, repeats_ = 0, clean_ = 0;
+  Finding cause_;
+  double lost_share_ = 0;
+};
+
+}  // namespace ccld::decision

@@ -1,0 +1,185 @@
+#include "decision/locate/wait_graph.h"
+
+#include <algorithm>
+
+namespace ccld::decision {
+
+using Kind = WaitNode::Kind;
+
+WaitGraph::WaitGraph(const std::vector<Standing>& standings, const ProcessTable& processes,
+                     const MovedAnywhere& moved_anywhere)
+    : standings_(standings), processes_(processes), moved_anywhere_(moved_anywhere), wanted_(standings.size()) {
+  for (size_t i = 0; i < standings.size(); ++i) {
+    const Standing& s = standings[i];
+    by_comm_[s.comm->uid()] = static_cast<int>(i);
+    if (!s.located) continue;
+    wanted_[i].resize(s.comm->ranks().size());
+    for (Rank r : s.finding.wanted)
+      if (s.comm->rank(r)) wanted_[i][r.value] = true;
+  }
+  for (size_t i = 0; i < standings.size(); ++i) {
+    const Standing& s = standings[i];
+    if (s.located) node(Kind::operation, static_cast<int>(i), Rank{-1});
+    for (const P2pWait& w : s.calls) node(Kind::calls, static_cast<int>(i), w.waiter);
+  }
+  for (size_t n = 0; n < nodes_.size(); ++n) expand(static_cast<int>(n));
+  find_groups();
+}
+
+int WaitGraph::node(Kind kind, int standing, Rank rank) {
+  const int64_t place = kind == Kind::unknown ? -1 : static_cast<int64_t>(standing) * 2 + (kind == Kind::calls);
+  const auto [it, added] = sites_.try_emplace({place, kind == Kind::calls ? rank.value : -1}, static_cast<int>(nodes_.size()));
+  if (added) {
+    WaitNode& n = nodes_.emplace_back();
+    n.kind = kind;
+    n.standing = standing;
+    n.rank = rank;
+    n.complete = kind != Kind::unknown;
+  }
+  return it->second;
+}
+
+int WaitGraph::actor(int standing, Rank rank) {
+  const Communicator& comm = *standings_[standing].comm;
+  const RankModel& r = *comm.rank(rank);
+  const std::pair<const void*, int64_t> key = r.process ? std::pair<const void*, int64_t>{r.process, r.cuda_device}
+                                                        : std::pair<const void*, int64_t>{&comm, -2 - rank.value};
+  const auto [it, added] = actors_.try_emplace(key, static_cast<int>(nodes_.size()));
+  if (!added) return it->second;
+  WaitNode& n = nodes_.emplace_back();
+  n.kind = Kind::actor;
+  n.process = r.process;
+  n.device = r.cuda_device;
+  n.life = life_of(r, processes_);
+  n.moved_ns = r.moved_ns;
+  n.complete = n.life == Life::well;
+  return it->second;
+}
+
+Rank WaitGraph::rank_of(const WaitNode& actor, int standing) const {
+  if (!actor.process) return Rank{-1};
+  const Communicator& comm = *standings_[standing].comm;
+  for (const ProcessModel::Membership& m : actor.process->memberships) {
+    if (m.comm != comm.uid()) continue;
+    const RankModel* r = comm.rank(m.rank);
+    if (r && r->process == actor.process && r->cuda_device == actor.device) return m.rank;
+  }
+  return Rank{-1};
+}
+
+std::pair<size_t, size_t> WaitGraph::calls_of(int standing, Rank rank) const {
+  const std::vector<P2pWait>& calls = standings_[standing].calls;
+  const auto from = std::lower_bound(calls.begin(), calls.end(), rank,
+                                     [](const P2pWait& w, Rank r) { return w.waiter < r; });
+  const auto to =
+      std::upper_bound(from, calls.end(), rank, [](Rank r, const P2pWait& w) { return r < w.waiter; });
+  return {static_cast<size_t>(from - calls.begin()), static_cast<size_t>(to - calls.begin())};
+}
+
+const P2pWait* WaitGraph::wait_for(const WaitNode& site, const WaitNode& actor) const {
+  const Rank peer = rank_of(actor, site.standing);
+  const auto [from, to] = calls_of(site.standing, site.rank);
+  for (size_t i = from; i < to; ++i)
+    if (standings_[site.standing].calls[i].peer == peer) return &standings_[site.standing].calls[i];
+  return nullptr;
+}
+
+bool WaitGraph::waits_in_operation(int standing, Rank rank) const {
+  const Standing& s = standings_[standing];
+  if (!s.located || s.view.p2p || wanted_[standing][rank.value]) return false;
+  const Progress p = s.view.ranks[rank.value].progress;
+  // What it has called after the operation that hangs waits behind it.
+  if (p == Progress::done) return s.comm->rank(rank)->in_flight();
+  // What is called and not launched hangs in the call; only a first one may need the others (connections).
+  return (p == Progress::called && s.view.warmup) || p == Progress::launched || p == Progress::begun;
+}
+
+void WaitGraph::expand(int index) {
+  // Nodes may move while others are added.
+  const Kind kind = nodes_[index].kind;
+  const int at = nodes_[index].standing;
+  std::vector<int> out;
+  if (kind == Kind::operation) {
+    for (Rank r : standings_[at].finding.wanted)
+      if (standings_[at].comm->rank(r)) out.push_back(actor(at, r));
+  } else if (kind == Kind::calls) {
+    const auto [from, to] = calls_of(at, nodes_[index].rank);
+    for (size_t i = from; i < to; ++i) {
+      const P2pWait& w = standings_[at].calls[i];
+      switch (w.side) {
+        case PeerSide::inside:
+          out.push_back(standings_[at].located && standings_[at].view.p2p ? node(Kind::operation, at, Rank{-1})
+                                                                         : node(Kind::unknown, -1, Rank{-1}));
+          break;
+        case PeerSide::unknown: out.push_back(node(Kind::unknown, -1, Rank{-1})); break;
+        default: out.push_back(actor(at, w.peer)); break;
+      }
+    }
+  } else if (kind == Kind::actor && nodes_[index].process) {
+    const ProcessModel& process = *nodes_[index].process;
+    const int device = nodes_[index].device;
+    Life life = nodes_[index].life;
+    bool complete = nodes_[index].complete;
+    for (const ProcessModel::Membership& m : process.memberships) {
+      const auto it = by_comm_.find(m.comm);
+      if (it == by_comm_.end()) continue;
+      const RankModel* r = standings_[it->second].comm->rank(m.rank);
+      if (!r || r->process != &process || r->cuda_device != device) continue;
+      if (lost(life_of(*r, processes_))) life = life_of(*r, processes_);
+      if (processes_.newest_ns() - r->sampled_ns > processes_.silent_limit_ns()) complete = false;
+      if (r->last.p2p_total > r->last.p2p.size()) complete = false;
+      if (waits_in_operation(it->second, m.rank)) out.push_back(node(Kind::operation, it->second, Rank{-1}));
+      const auto [from, to] = calls_of(it->second, m.rank);
+      if (from != to) out.push_back(node(Kind::calls, it->second, m.rank));
+    }
+    if (lost(life)) out.clear();
+    nodes_[index].life = life;
+    nodes_[index].moved_ns = std::max(nodes_[index].moved_ns, moved_anywhere_(process, device));
+    nodes_[index].complete = complete && !lost(life);
+  }
+  nodes_[index].out = std::move(out);
+}
+
+// Tarjan's strongly connected components, without recursion.
+void WaitGraph::find_groups() {
+  struct Frame {
+    int node;
+    size_t next;
+  };
+  const size_t count = nodes_.size();
+  std::vector<int> number(count, -1), low(count, 0), open;
+  std::vector<Frame> path;
+  int numbered = 0;
+  for (size_t start = 0; start < count; ++start) {
+    if (number[start] >= 0) continue;
+    path.push_back({static_cast<int>(start), 0});
+    while (!path.empty()) {
+      const int n = path.back().node;
+      if (path.back().next == 0) {
+        number[n] = low[n] = numbered++;
+        open.push_back(n);
+      }
+      if (path.back().next < nodes_[n].out.size()) {
+        const int to = nodes_[n].out[path.back().next++];
+        if (number[to] < 0)
+          path.push_back({to, 0});
+        else if (nodes_[to].group < 0)
+          low[n] = std::min(low[n], number[to]);
+        continue;
+      }
+      if (low[n] == number[n]) {
+        int member;
+        do {
+          member = open.back();
+          open.pop_back();
+          nodes_[member].group = groups_;
+        } while (member != n);
+        ++groups_;
+      }
+      path.pop_back();
+      if (!path.empty()) low[path.back().node] = std::min(low[path.back().node], low[n]);
+    }
+  }
+}
+
+}  // namespace ccld::decision

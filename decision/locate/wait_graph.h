@@ -1,0 +1,85 @@
+// Who waits for whom, over the processes of all communicators that stand still. (Beyond the paper, which looks at one
+// communicator at a time.)
+//
+// Contract
+//   Two kinds of nodes. A site is a place where ranks wait: an operation of a communicator (for the ranks that are not in
+//   it; for nobody, if the cause lies inside), or the Send and Recv calls of one rank (for the peers that have not made
+//   the matching call). An actor is a GPU of a process: it waits at every site where it has entered and the others have
+//   not, on any communicator. What is lost (stopped, gone, aborted, silent) waits for nobody.
+//   Built from what somebody waits for, so O(ranks waited for + their memberships). Groups are the strongly connected
+//   components, numbered so that a group only leads to groups with smaller numbers: one that leads nowhere is an end.
+// Threads: none of it has state of its own.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "decision/detect/p2p.h"
+#include "decision/locate/finding.h"
+
+namespace ccld::decision {
+
+// A communicator that stands still, with what is known of it alone.
+struct Standing {
+  const Communicator* comm = nullptr;
+  HangView view;
+  bool located = false;  // `finding` is valid: of the operation, or of the kernels of Send and Recv
+  Finding finding;
+  std::vector<P2pWait> calls;  // by waiter
+};
+
+struct WaitNode {
+  enum class Kind { operation, calls, actor, unknown } kind = Kind::unknown;
+  int standing = -1;                        // of a site
+  Rank rank;                                // of `calls`: the waiter
+  const ProcessModel* process = nullptr;    // of an actor; nullptr: a rank that was never heard of
+  int device = -1;                          // of an actor
+  Life life = Life::well;                   // of an actor
+  bool complete = true;                     // of an actor: its own words are recent and whole
+  Nanoseconds moved_ns = 0;                 // of an actor: anywhere
+  std::vector<int> out;
+  int group = -1;
+};
+
+// When a GPU of a process last moved on any communicator: instant of the service's clock.
+using MovedAnywhere = std::function<Nanoseconds(const ProcessModel&, int device)>;
+
+class WaitGraph {
+ public:
+  // All must outlive it.
+  WaitGraph(const std::vector<Standing>&, const ProcessTable&, const MovedAnywhere&);
+
+  const std::vector<WaitNode>& nodes() const { return nodes_; }
+  int groups() const { return groups_; }
+  const Standing& standing(int i) const { return standings_[i]; }
+  int index_of(CommUid comm) const {
+    const auto it = by_comm_.find(comm);
+    return it == by_comm_.end() ? -1 : it->second;
+  }
+  // Where the actor is a member of the communicator; -1: nowhere.
+  Rank rank_of(const WaitNode& actor, int standing) const;
+  // The wait of this p2p site that leads to the actor; nullptr: none.
+  const P2pWait* wait_for(const WaitNode& site, const WaitNode& actor) const;
+
+ private:
+  int node(WaitNode::Kind, int standing, Rank);
+  int actor(int standing, Rank);
+  void expand(int);
+  void find_groups();
+  bool waits_in_operation(int standing, Rank) const;
+  std::pair<size_t, size_t> calls_of(int standing, Rank) const;
+
+  const std::vector<Standing>& standings_;
+  const ProcessTable& processes_;
+  const MovedAnywhere& moved_anywhere_;
+  std::vector<WaitNode> nodes_;
+  int groups_ = 0;
+  absl::flat_hash_map<CommUid, int> by_comm_;
+  std::vector<std::vector<bool>> wanted_;  // by standing and rank
+  absl::flat_hash_map<std::pair<int64_t, int32_t>, int> sites_;
+  absl::flat_hash_map<std::pair<const void*, int64_t>, int> actors_;
+};
+
+}  // namespace ccld::decision

@@ -1,0 +1,79 @@
+#include "decision/model/rank_parts.h"
+
+#include <algorithm>
+
+namespace ccld::decision {
+namespace {
+
+constexpr size_t fixed_words = 5;
+
+std::vector<int32_t> words_of(const ChannelTopology& c) {
+  std::vector<int32_t> words{c.ring_prev, c.ring_next, c.tree_up, c.tree_depth, static_cast<int32_t>(c.tree_down.size())};
+  words.insert(words.end(), c.tree_down.begin(), c.tree_down.end());
+  return words;
+}
+
+}  // namespace
+
+const std::string& Name::nothing() {
+  static const std::string empty;
+  return empty;
+}
+
+Name NamePool::of(std::string_view text) {
+  return text.empty() ? Name() : Name(*texts_.insert(std::string(text)).first);
+}
+
+void ChannelList::assign(const std::vector<ChannelTopology>& channels) {
+  places_.clear();
+  words_.clear();
+  for (const ChannelTopology& c : channels) {
+    const std::vector<int32_t> words = words_of(c);
+    const auto same = [&](const Place& p) {
+      return p.offset + words.size() <= words_.size() && std::equal(words.begin(), words.end(), words_.begin() + p.offset);
+    };
+    const auto known = std::find_if(places_.begin(), places_.end(), same);
+    const size_t offset = known != places_.end() ? known->offset : words_.size();
+    if (offset > UINT16_MAX) break;  // 64 channels with 8 children each are far below
+    if (known == places_.end()) words_.insert(words_.end(), words.begin(), words.end());
+    places_.push_back({static_cast<uint16_t>(c.channel), static_cast<uint16_t>(offset)});
+  }
+  places_.shrink_to_fit();
+  words_.shrink_to_fit();
+}
+
+ChannelTopology ChannelList::operator[](size_t i) const {
+  const int32_t* const words = words_.data() + places_[i].offset;
+  ChannelTopology c;
+  c.channel = places_[i].channel;
+  c.ring_prev = words[0];
+  c.ring_next = words[1];
+  c.tree_up = words[2];
+  c.tree_depth = words[3];
+  c.tree_down.assign(words + fixed_words, words + fixed_words + words[4]);
+  return c;
+}
+
+void ConnectionList::assign(const std::vector<NetConnection>& connections, NamePool& names) {
+  all_.clear();
+  devices_.clear();
+  all_.reserve(connections.size());
+  for (const NetConnection& c : connections) {
+    const Name name = names.of(c.net_name);
+    const auto same = [&](const Device& d) { return d.number == c.net_device && d.name == name; };
+    const auto known = std::find_if(devices_.begin(), devices_.end(), same);
+    const auto device = static_cast<uint16_t>(known - devices_.begin());  // there are 4096 connections at most
+    if (known == devices_.end()) devices_.push_back({name, c.net_device});
+    all_.push_back({c.peer, device, static_cast<uint8_t>(c.channel), c.direction});
+  }
+  all_.shrink_to_fit();
+  devices_.shrink_to_fit();
+}
+
+NetConnection ConnectionList::operator[](size_t i) const {
+  const Packed& p = all_[i];
+  const Device& d = devices_[p.device];
+  return {p.channel, p.direction, p.peer, d.number, d.name};
+}
+
+}  // namespace ccld::decision

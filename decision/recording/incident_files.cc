@@ -1,0 +1,76 @@
+#include "decision/recording/incident_files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "decision/report/text_format.h"
+
+namespace ccld::decision::recording {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr absl::string_view prefix = "incident-";
+constexpr absl::string_view suffix = ".ccldrec";
+
+// Names sort by time: "incident-20260131T120000.123Z-7-H3.ccldrec".
+std::string file_name(const report::Json& incident) {
+  const std::string time = absl::StrReplaceAll(report::text_of(incident, "time"), {{"-", ""}, {":", ""}});
+  return absl::StrCat(prefix, time, "-", report::number_of(incident, "incident"), "-", report::text_of(incident, "class"), suffix);
+}
+
+void remove_oldest(const std::string& folder, uint64_t files_max) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (absl::StartsWith(name, prefix) && absl::EndsWith(name, suffix)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  for (size_t i = 0; i + files_max < names.size(); ++i) fs::remove(fs::path(folder) / names[i], error);
+}
+
+}  // namespace
+
+absl::Status check_incident_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return absl::UnavailableError(absl::StrCat("cannot make the folder '", folder, "': ", error.message()));
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    return absl::UnavailableError(absl::StrCat("cannot write into '", folder, "': ", std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> write_incident_file(const std::string& folder, uint64_t files_max, const Metadata& metadata,
+                                                const IncidentHistory& history, LastWords words, Packer& packer) {
+  const std::string path = fs::path(folder) / file_name(metadata.incident);
+  const std::string temporary = absl::StrCat(path, ".tmp");
+  auto file = RecordingFile::create(temporary, true, metadata, packer);
+  if (!file.ok()) return file.status();
+  absl::Status status = history.write(**file, std::move(words), packer);
+  Ending ending;
+  ending.reason = "incident";
+  if (status.ok()) status = (*file)->close(ending, packer);
+  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = absl::UnavailableError(absl::StrCat("cannot write '", path, "': ", std::strerror(errno)));
+  }
+  if (!status.ok()) {
+    unlink(temporary.c_str());
+    return status;
+  }
+  remove_oldest(folder, files_max);
+  return path;
+}
+
+}  // namespace ccld::decision::recording

@@ -1,0 +1,42 @@
+// Telemetry to verdict lines: the one way that the service and a replay go, so that both say the same to the byte.
+// (Paper, section 4: the decision analyzer.)
+// Contract: given the same calls with the same instants it writes the same lines. Errors: none; what is refused is counted
+// by ingest(), what cannot be written by the writer. Threads: one.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "decision/analyzer.h"
+#include "decision/ingest/ingest.h"
+#include "decision/report/verdict_json.h"
+#include "decision/server/verdict_writer.h"
+
+namespace ccld::decision::server {
+
+constexpr Nanoseconds tick_period_ns = 100 * ns_per_ms;
+
+class Analysis {
+ public:
+  // Without a writer nothing is written.
+  Analysis(const Settings&, std::optional<VerdictWriter>);
+
+  // The batch, if the message is one.
+  std::optional<Batch> on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns);
+  void on_multipart_message(Nanoseconds now_ns);
+  // One tick: incidents that are new or changed are written and returned.
+  std::vector<Incident> tick(Nanoseconds now_ns, Nanoseconds realtime_ns);
+
+  const Analyzer& analyzer() const { return analyzer_; }
+  const ingest::Ingest& ingest() const { return ingest_; }
+  uint64_t verdict_lines() const { return writer_.has_value() ? writer_->lines() : 0; }
+  uint64_t verdict_write_errors() const { return writer_.has_value() ? writer_->errors() : 0; }
+
+ private:
+  Analyzer analyzer_;
+  ingest::Ingest ingest_;
+  std::optional<VerdictWriter> writer_;
+};
+
+}  // namespace ccld::decision::server

@@ -1,0 +1,89 @@
+#include "decision/server/record.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "decision/ingest/telemetry_socket.h"
+#include "decision/recording/recorder.h"
+#include "decision/recording/recording_file.h"
+#include "decision/server/clock.h"
+#include "decision/server/surroundings.h"
+
+namespace ccld::decision::server {
+namespace {
+
+using ingest::TelemetrySocket;
+using recording::Recorder;
+
+// How long entries may wait for their block after the last message.
+constexpr std::chrono::milliseconds flush_period(500);
+
+void drain(TelemetrySocket& socket, Recorder& recorder) {
+  constexpr int messages_max = 10000;  // a stop signal is looked for in between
+  for (int i = 0; i < messages_max; ++i) {
+    absl::Span<const uint8_t> bytes;
+    switch (socket.receive(bytes)) {
+      case TelemetrySocket::Received::nothing: return;
+      case TelemetrySocket::Received::message: recorder.message(bytes, monotonic_now_ns(), realtime_now_ns()); break;
+      case TelemetrySocket::Received::multipart: recorder.multipart(monotonic_now_ns(), realtime_now_ns()); break;
+    }
+  }
+}
+
+void record_until_stopped(TelemetrySocket& socket, int signal_fd, Recorder& recorder) {
+  zmq::pollitem_t items[] = {socket.poll_item(), {nullptr, signal_fd, ZMQ_POLLIN, 0}};
+  while (recorder.counters().file_open) {
+    try {
+      zmq::poll(items, std::size(items), flush_period);
+    } catch (const zmq::error_t& e) {
+      if (e.num() != EINTR) throw;
+      continue;
+    }
+    if ((items[1].revents & ZMQ_POLLIN) != 0 && read_stop_signal(signal_fd) != 0) return;
+    drain(socket, recorder);
+    recorder.flush_if_due(monotonic_now_ns());
+  }
+}
+
+}  // namespace
+
+absl::Status record(const RecordOptions& options) {
+  if (absl::Status s = start_log("warning"); !s.ok()) return s;
+  if (absl::Status s = check_endpoint(options.listen); !s.ok()) return naming("--listen", s);
+  const auto bytes_max = recording::parse_bytes(options.max_bytes);
+  if (!bytes_max.ok()) return naming("--max-bytes", bytes_max.status());
+  const auto signal_fd = open_stop_signals();
+  if (!signal_fd.ok()) return signal_fd.status();
+  const absl::Cleanup close_signals = [&] { close(*signal_fd); };
+  auto socket = TelemetrySocket::open(options.listen);
+  if (!socket.ok()) return naming("--listen", socket.status());
+
+  recording::RecorderOptions r;
+  r.path = options.path;
+  r.replace = options.overwrite;
+  r.file_bytes_max = *bytes_max;
+  auto recorder = Recorder::start(r, recording::metadata_of(Settings(), "sink", monotonic_now_ns(), realtime_now_ns()));
+  if (absl::IsAlreadyExists(recorder.status())) {
+    return absl::UnavailableError(absl::StrCat(recorder.status().message(), "; --overwrite replaces it"));
+  }
+  if (!recorder.ok()) return recorder.status();
+  warn_if_reachable("--listen", socket->endpoint(), is_loopback_endpoint(socket->endpoint()));
+  std::fprintf(stderr, "ccld: recording %s into %s\n", socket->endpoint().c_str(), options.path.c_str());
+  std::fflush(stderr);
+
+  record_until_stopped(*socket, *signal_fd, **recorder);
+  (*recorder)->finish();
+  const recording::RecorderCounters c = (*recorder)->counters();
+  std::fprintf(stderr, "ccld: %llu messages of %llu bytes recorded, %llu bytes written, %llu missing\n",
+               static_cast<unsigned long long>(c.entries), static_cast<unsigned long long>(c.bytes),
+               static_cast<unsigned long long>(c.file_bytes), static_cast<unsigned long long>(c.missing));
+  if (c.write_errors > 0) return absl::UnavailableError(absl::StrCat("the recording in '", options.path, "' is not complete"));
+  return absl::OkStatus();
+}
+
+}  // namespace ccld::decision::server

@@ -1,0 +1,71 @@
+#include "decision/server/surroundings.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "decision/server/host_port.h"
+#include "spdlog/sinks/stdout_color_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace ccld::decision::server {
+
+absl::Status naming(const char* option, const absl::Status& status) {
+  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(option, ": ", status.message()));
+}
+
+absl::Status start_log(const std::string& level) {
+  const auto parsed = spdlog::level::from_str(level);  // "off" for everything unknown
+  if (parsed == spdlog::level::off && level != "off") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--log-level: '", level, "' is not known: trace, debug, info, warning, error, critical or off is expected"));
+  }
+  auto logger = std::make_shared<spdlog::logger>("ccld", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e ccld %^%l%$ %v");
+  logger->set_level(parsed);
+  logger->flush_on(spdlog::level::trace);
+  spdlog::set_default_logger(std::move(logger));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> open_stop_signals() {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGINT);
+  sigaddset(&stop, SIGTERM);
+  signal(SIGPIPE, SIG_IGN);
+  if (pthread_sigmask(SIG_BLOCK, &stop, nullptr) != 0) return absl::InternalError("cannot block signals");
+  const int fd = signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (fd < 0) return absl::InternalError(absl::StrCat("cannot watch for signals: ", std::strerror(errno)));
+  return fd;
+}
+
+int read_stop_signal(int fd) {
+  signalfd_siginfo info{};
+  return read(fd, &info, sizeof(info)) == sizeof(info) ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+void warn_if_reachable(const char* option, const std::string& where, bool loopback) {
+  if (!loopback) spdlog::warn("{} {}: everyone who reaches this address can talk to the service; there is no authentication", option, where);
+}
+
+bool is_loopback_endpoint(const std::string& endpoint) {
+  return absl::StartsWith(endpoint, "ipc://") || absl::StartsWith(endpoint, "tcp://127.") || absl::StartsWith(endpoint, "tcp://[::1]") ||
+         absl::StartsWith(endpoint, "tcp://localhost");
+}
+
+absl::Status check_endpoint(absl::string_view endpoint) {
+  if (!absl::ConsumePrefix(&endpoint, "tcp://")) return absl::OkStatus();
+  const bool any_port = absl::ConsumeSuffix(&endpoint, ":*");
+  return parse_host_port(absl::StrCat(endpoint, any_port ? ":0" : "")).status();
+}
+
+}  // namespace ccld::decision::server

@@ -1,0 +1,186 @@
+#include "test/sim/judge/judge.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace ccld::sim {
+
+using namespace decision;
+
+namespace {
+
+int process_of(const Layout& layout, const Incident& i, Rank rank) {
+  const int comm = layout.comm_with(i.comm.value);
+  if (comm < 0 || rank.value < 0 || rank.value >= layout.comms()[comm].ranks()) return -1;
+  return layout.comms()[comm].members[rank.value];
+}
+
+// The process was inside the operation when it was named.
+bool was_inside(const Job& job, const Incident& i) {
+  const int comm = job.layout().comm_with(i.comm.value);
+  if (comm < 0) return false;
+  return std::any_of(i.culprits.begin(), i.culprits.end(), [&](const Culprit& c) {
+    return job.began(comm, c.rank.value, i.op.value);
+  });
+}
+
+bool class_right(const Planted& p, const Job& job, const Incident& i) {
+  const FaultClass f = i.fault;
+  switch (p.kind) {
+    // Lost inside an operation it hangs for another reason than one that never came.
+    case FaultKind::stopped:
+    case FaultKind::killed:
+    case FaultKind::silent_process:
+    case FaultKind::host_down:
+    case FaultKind::dead_gpu:
+      return was_inside(job, i) ? f == FaultClass::h3_hardware || f == FaultClass::h1_not_entered
+                                : f == FaultClass::h1_not_entered;
+    default: break;
+  }
+  if (is_h1(p.kind)) return f == FaultClass::h1_not_entered;
+  if (is_h2(p.kind)) return f == FaultClass::h2_inconsistent;
+  if (is_h3(p.kind)) return f == FaultClass::h3_hardware;
+  if (is_s1(p.kind)) return f == FaultClass::s1_computation_slow;
+  if (is_s2(p.kind)) return f == FaultClass::s2_communication_slow;
+  return f == FaultClass::s3_mixed_slow;
+}
+
+std::set<Component> components(FaultKind k) {
+  switch (k) {
+    case FaultKind::never_calls: return {Component::application};
+    case FaultKind::called_not_launched: return {Component::process};
+    case FaultKind::kernel_never_starts:
+    case FaultKind::dead_gpu:
+    case FaultKind::frozen_channel:
+    case FaultKind::frozen_group:
+    case FaultKind::slow_clock: return {Component::gpu};
+    case FaultKind::stopped:
+    case FaultKind::killed:
+    case FaultKind::silent_process:
+    case FaultKind::late_host:
+    case FaultKind::pauses: return {Component::process};
+    case FaultKind::host_down: return {Component::host};
+    case FaultKind::stuck_proxy:
+    case FaultKind::delaying_proxy: return {Component::proxy};
+    case FaultKind::cut_link: return {Component::link};
+    // With RDMA a send is done when it has arrived: what waits for a slow wire waits in the sender's device.
+    case FaultKind::throttled_link: return {Component::link, Component::nic};
+    case FaultKind::dead_nic: return {Component::nic};
+    case FaultKind::late_and_throttled: return {Component::process, Component::link, Component::nic};
+    case FaultKind::slow_clock_and_delaying: return {Component::gpu, Component::proxy};
+    default: return {Component::application};
+  }
+}
+
+bool names_link(const Planted& p, const Layout& layout, const Incident& i, const Culprit& c) {
+  if (!c.peer) return false;
+  const int a = process_of(layout, i, c.rank), b = process_of(layout, i, *c.peer);
+  return (a == p.sender && b == p.receiver) || (a == p.receiver && b == p.sender);
+}
+
+// Candidates instead of a culprit are right only where nobody could know.
+bool may_be_open(const Planted& p, const Layout& layout, const Incident& i) {
+  if (p.kind == FaultKind::other_order) return true;
+  const int comm = layout.comm_with(i.comm.value);
+  return is_h2(p.kind) && comm >= 0 && layout.comms()[comm].ranks() == 2;
+}
+
+Mistake who(const Planted& p, const Layout& layout, const Incident& i) {
+  std::set<int> named, planted(p.processes.begin(), p.processes.end());
+  bool link_named = false;
+  for (const Culprit& c : i.culprits) {
+    if (p.sender >= 0 && names_link(p, layout, i, c))
+      link_named = true, named.insert(p.sender);
+    else
+      named.insert(process_of(layout, i, c.rank));
+  }
+  if (named.empty()) {
+    const bool among = std::any_of(i.candidates.begin(), i.candidates.end(),
+                                   [&](Rank r) { return planted.contains(process_of(layout, i, r)); });
+    return among && may_be_open(p, layout, i) ? Mistake::none : Mistake::wrong_rank;
+  }
+  // Of a host that is down a communicator knows only its own ranks.
+  const bool some_do = p.kind == FaultKind::host_down;
+  if (some_do ? !std::includes(planted.begin(), planted.end(), named.begin(), named.end()) : named != planted)
+    return Mistake::wrong_rank;
+  if (p.sender >= 0 && !link_named) return Mistake::wrong_rank;
+  if (is_h2(p.kind)) return Mistake::none;
+  std::set<Component> right = components(p.kind);
+  // From a process without siblings nobody can tell its host.
+  if (p.processes.size() == 1 && right.contains(Component::process) && layout.alone_on_host(p.processes[0]))
+    right.insert(Component::host);
+  for (const Culprit& c : i.culprits)
+    if (!right.contains(c.component)) return Mistake::wrong_component;
+  return Mistake::none;
+}
+
+}  // namespace
+
+const char* name(Mistake m) {
+  switch (m) {
+    case Mistake::none: return "right";
+    case Mistake::false_alarm: return "false alarm";
+    case Mistake::missed: return "missed";
+    case Mistake::late: return "late";
+    case Mistake::unconfirmed: return "not confirmed";
+    case Mistake::several: return "several incidents";
+    case Mistake::wrong_class: return "wrong class";
+    case Mistake::wrong_rank: return "wrong rank";
+    case Mistake::wrong_component: return "wrong component";
+  }
+  return "?";
+}
+
+std::string describe(const Incident& i, const Layout& layout) {
+  std::string text = absl::StrCat("#", i.id, " ", decision::name(i.fault), " ", decision::name(i.state), " at ",
+                                  static_cast<double>(i.suspected_ns / ns_per_ms) / 1e3, " s");
+  const int comm = layout.comm_with(i.comm.value);
+  absl::StrAppend(&text, " in ", comm >= 0 ? layout.comms()[comm].name : "?", "[", comm, "] op ", i.op.value, ":");
+  for (const Culprit& c : i.culprits) {
+    absl::StrAppend(&text, " process ", process_of(layout, i, c.rank), " ", decision::name(c.component));
+    if (c.peer) absl::StrAppend(&text, " to ", process_of(layout, i, *c.peer));
+    absl::StrAppend(&text, " (", c.reason, ")");
+  }
+  if (!i.candidates.empty()) {
+    absl::StrAppend(&text, " candidates ", absl::StrJoin(i.candidates, ",", [&](std::string* out, Rank r) {
+                      absl::StrAppend(out, process_of(layout, i, r));
+                    }));
+  }
+  return text;
+}
+
+Judgement judge(const Truth& t, const Said& said) {
+  Judgement j;
+  const Layout& layout = t.job->layout();
+  std::set<uint64_t> ids;
+  for (const Incident& i : said.reported) ids.insert(i.id);
+  for (const Incident& i : said.last) absl::StrAppend(&j.said, j.said.empty() ? "" : " | ", describe(i, layout));
+  if (j.said.empty()) j.said = "nothing";
+
+  const auto verdict = [&](Mistake m) { return j.mistake = m, j; };
+  if (t.planted->kind == FaultKind::none) return verdict(ids.empty() ? Mistake::none : Mistake::false_alarm);
+  const auto early = [&](const Incident& i) { return i.suspected_ns < t.planted->at; };
+  if (std::any_of(said.reported.begin(), said.reported.end(), early)) return verdict(Mistake::false_alarm);
+  std::vector<const Incident*> open;
+  for (const Incident& i : said.last)
+    if (i.state != VerdictState::resolved) open.push_back(&i);
+  if (open.empty()) return verdict(ids.empty() ? Mistake::missed : Mistake::late);
+  // The content first: what several incidents say matters less than whether one of them is right.
+  Mistake best = Mistake::several;
+  for (const Incident* i : open) {
+    const Mistake m = !class_right(*t.planted, *t.job, *i) ? Mistake::wrong_class : who(*t.planted, layout, *i);
+    if (m == Mistake::none || i == open.front()) best = m;
+    if (m == Mistake::none) break;
+  }
+  if (best != Mistake::none) return verdict(best);
+  if (ids.size() > 1) return verdict(Mistake::several);
+  if (open[0]->suspected_ns > t.suspect_by) return verdict(Mistake::late);
+  if (t.confirm_by < never && (open[0]->confirmed_ns == 0 || open[0]->confirmed_ns > t.confirm_by))
+    return verdict(Mistake::unconfirmed);
+  return verdict(Mistake::none);
+}
+
+}  // namespace ccld::sim

@@ -1,0 +1,114 @@
+#include "test/sim/judge/judge.h"
+
+#include <catch2/catch.hpp>
+
+namespace ccld::sim {
+namespace {
+
+using namespace decision;
+
+struct Court {
+  Court() : layout(sizes()), job(layout, traffic, conditions, 1, 0) {
+    planted.kind = FaultKind::never_calls;
+    planted.processes = {3};
+    planted.at = 10 * ns_per_s;
+    incident.id = 1;
+    incident.fault = FaultClass::h1_not_entered;
+    incident.comm = CommUid{layout.comms()[0].uid};
+    incident.suspected_ns = 16 * ns_per_s;
+    incident.culprits = {culprit(3, Component::application)};
+  }
+  static LayoutSizes sizes() {
+    LayoutSizes s;
+    s.data = 8;
+    s.world = false;
+    return s;
+  }
+  static Culprit culprit(int rank, Component component) {
+    Culprit c;
+    c.rank = Rank{rank};
+    c.component = component;
+    return c;
+  }
+  Mistake verdict(std::vector<Incident> said) const {
+    Truth truth;
+    truth.planted = &planted;
+    truth.job = &job;
+    truth.suspect_by = 20 * ns_per_s;
+    return judge(truth, {said, said}).mistake;
+  }
+  Traffic traffic;
+  Conditions conditions{std::vector<ProcessConditions>(8), {}, {}, {}};
+  Layout layout;
+  Job job;
+  Planted planted;
+  Incident incident;
+};
+
+TEST_CASE("the planted process, class and component are right") {
+  const Court court;
+  CHECK(court.verdict({court.incident}) == Mistake::none);
+}
+
+TEST_CASE("silence is right for a healthy job only") {
+  Court court;
+  CHECK(court.verdict({}) == Mistake::missed);
+  court.planted = {};
+  CHECK(court.verdict({}) == Mistake::none);
+  CHECK(court.verdict({court.incident}) == Mistake::false_alarm);
+}
+
+TEST_CASE("another class, rank or component is wrong, each by its name") {
+  Court court;
+  court.incident.fault = FaultClass::h3_hardware;
+  CHECK(court.verdict({court.incident}) == Mistake::wrong_class);
+  court.incident.fault = FaultClass::h1_not_entered;
+  court.incident.culprits = {Court::culprit(4, Component::application)};
+  CHECK(court.verdict({court.incident}) == Mistake::wrong_rank);
+  court.incident.culprits = {Court::culprit(3, Component::gpu)};
+  CHECK(court.verdict({court.incident}) == Mistake::wrong_component);
+  court.incident.culprits = {Court::culprit(3, Component::application), Court::culprit(4, Component::application)};
+  CHECK(court.verdict({court.incident}) == Mistake::wrong_rank);
+}
+
+TEST_CASE("a second incident, a word before the fault and a late word are wrong") {
+  Court court;
+  Incident second = court.incident;
+  second.id = 2;
+  CHECK(court.verdict({court.incident, second}) == Mistake::several);
+  Incident early = court.incident;
+  early.suspected_ns = 5 * ns_per_s;
+  CHECK(court.verdict({early}) == Mistake::false_alarm);
+  Incident late = court.incident;
+  late.suspected_ns = 30 * ns_per_s;
+  CHECK(court.verdict({late}) == Mistake::late);
+}
+
+TEST_CASE("candidates are an answer only where nobody could know") {
+  Court court;
+  court.incident.culprits.clear();
+  court.incident.candidates = {Rank{3}, Rank{4}};
+  CHECK(court.verdict({court.incident}) == Mistake::wrong_rank);
+  court.planted.kind = FaultKind::other_order;
+  court.incident.fault = FaultClass::h2_inconsistent;
+  CHECK(court.verdict({court.incident}) == Mistake::none);
+  court.incident.candidates = {Rank{1}, Rank{2}};
+  CHECK(court.verdict({court.incident}) == Mistake::wrong_rank);
+}
+
+TEST_CASE("a link must be named with both ends, in either direction") {
+  Court court;
+  court.planted.kind = FaultKind::cut_link;
+  court.planted.sender = 3;
+  court.planted.receiver = 4;
+  court.incident.fault = FaultClass::h3_hardware;
+  court.incident.culprits = {Court::culprit(3, Component::link)};
+  CHECK(court.verdict({court.incident}) == Mistake::wrong_rank);
+  court.incident.culprits[0].peer = Rank{4};
+  CHECK(court.verdict({court.incident}) == Mistake::none);
+  std::swap(court.incident.culprits[0].rank, *court.incident.culprits[0].peer);
+  CHECK(court.verdict({court.incident}) == Mistake::none);
+}
+
+}  // namespace
+}  // namespace ccld::sim

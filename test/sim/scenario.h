@@ -1,0 +1,51 @@
+// All that a seed stands for: layout, traffic, clocks, disturbances of the telemetry, and at most one fault.
+#pragma once
+
+#include <optional>
+
+#include "test/sim/cluster/conditions.h"
+#include "test/sim/cluster/layout.h"
+#include "test/sim/cluster/traffic.h"
+#include "test/sim/faults/planted.h"
+#include "test/sim/telemetry/channel.h"
+
+namespace ccld::sim {
+
+struct Mute {  // the telemetry of a process is lost, while it goes on
+  int process;
+  Instant from, to;
+};
+
+struct Passing {  // a process that leaves or stands still, as its siblings see it
+  int process;
+  Instant at;
+  char state;  // letter of /proc/<pid>/stat; 'X': gone
+  bool seen;   // by siblings
+};
+
+struct Wishes {
+  std::optional<int> ranks;            // at least so many
+  std::optional<FaultKind> fault;
+};
+
+struct Scenario {
+  uint64_t seed = 0;
+  LayoutSizes sizes;
+  Traffic traffic;
+  Conditions conditions;
+  Disturbance disturbance;
+  std::vector<Mute> mutes;
+  std::vector<Passing> passings;
+  Planted planted;
+  Instant start = 0, end = 0;  // of the job; the longest that is simulated
+  Instant earlier_start = -1, earlier_end = -1;  // another life of the same job, which was killed; -1: none
+  double skew_ns = 0, drift = 0;
+  Nanoseconds longest_wait_ns = 0;  // that is planned while an operation is in flight
+  double iteration_s = 0;
+
+  std::string summary() const;
+};
+
+Scenario draw(uint64_t seed, const Wishes&);
+
+}  // namespace ccld::sim

@@ -1,0 +1,264 @@
+#include "test/sim/simulation.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "decision/analyzer.h"
+#include "test/sim/telemetry/agent.h"
+
+namespace ccld::sim {
+
+using namespace decision;
+
+namespace {
+
+constexpr Nanoseconds tick_ns = 100 * ns_per_ms;
+// After the first word: further incidents would be too many, and hard evidence confirms.
+constexpr Nanoseconds listen_on_ns = 7 * ns_per_s;
+constexpr Nanoseconds goes_on_ns = 25 * ns_per_s;
+// What telemetry may take on top of the settings' own times: heartbeats of a second, of which some are lost.
+constexpr Nanoseconds slack_ns = 3 * ns_per_s;
+
+// One life of a job: from its start until it is killed, or to the end.
+class Life {
+ public:
+  Life(const Scenario& sc, const Conditions& conditions, const LayoutSizes& sizes, uint64_t seed, Instant start, Instant end,
+       uint32_t first_pid)
+      : sc_(sc), layout_(sizes), job_(layout_, sc.traffic, conditions, seed, start), start_(start), end_(end) {
+    Stream s(seed, "places");
+    std::vector<Clocks> hosts(layout_.hosts());
+    for (Clocks& h : hosts) {
+      h.monotonic_start = s.range(ns_per_s, 4'000'000 * ns_per_s);
+      h.realtime_start = 1'700'000'000 * ns_per_s + static_cast<int64_t>(s.real(-1, 1) * sc.skew_ns);
+      h.host_drift = s.real(-1, 1) * sc.drift;
+    }
+    for (int p = 0; p < layout_.processes(); ++p) {
+      AgentPlace place;
+      place.process = p;
+      const int host = layout_.host_of(p);
+      place.id.host = "node" + std::to_string(host);
+      place.id.boot_id = "boot" + std::to_string(host);
+      place.id.pid = first_pid + static_cast<uint32_t>(layout_.gpu_of(p));
+      place.id.pid_start_ticks = static_cast<uint64_t>(start / 10'000'000) + 100;
+      place.clocks = hosts[host];
+      place.clocks.device_start = s.range(1, int64_t{1} << 52);
+      place.clocks.device_drift = s.real(-1, 1) * sc.drift;
+      place.phase_ns = s.range(1, ns_per_s - 1);
+      agents_.emplace_back(job_, place);
+      Instant leaves = end + s.range(0, 300 * ns_per_ms);
+      char state = 'X';
+      bool seen = true;
+      for (const Passing& q : sc.passings)
+        if (q.process == p && &conditions == &sc.conditions) leaves = q.at, state = q.state, seen = q.seen;
+      passing_.push_back({p, leaves, state, seen});
+    }
+    sequence_.assign(agents_.size(), 0);
+  }
+
+  // Everything that agents send from `from` on, for one tick.
+  void tick(Instant from, Channel& channel) {
+    if (from + tick_ns <= start_) return;
+    job_.run_until(from + tick_ns);
+    for (size_t p = 0; p < agents_.size(); ++p) {
+      Agent& agent = agents_[p];
+      const Instant now = from + agent.place().phase_ns % tick_ns;
+      if (now < start_ || now >= passing_[p].at) continue;
+      std::vector<Payload> payloads = agent.collect(now, siblings(static_cast<int>(p), now));
+      if (payloads.empty()) continue;
+      Batch b;
+      b.process = agent.place().id;
+      b.job = "job";
+      b.batch_seq = ++sequence_[p];
+      b.sent_monotonic_ns = agent.place().clocks.monotonic(now);
+      b.sent_realtime_ns = agent.place().clocks.realtime(now);
+      b.nccl_version = 22907;
+      b.payloads = std::move(payloads);
+      const auto muted = [&](const Mute& m) {
+        return m.process == static_cast<int>(p) && now >= m.from && now < m.to;
+      };
+      if (std::none_of(sc_.mutes.begin(), sc_.mutes.end(), muted)) channel.send(std::move(b), now);
+    }
+    if (from - forgot_ >= 2 * ns_per_s) {
+      forgot_ = from;
+      job_.forget(from - ns_per_s);
+    }
+  }
+
+  const Job& job() const { return job_; }
+  const Layout& layout() const { return layout_; }
+  bool over(Instant t) const { return t > end_ + ns_per_s; }
+
+ private:
+  std::vector<Agent::SiblingState> siblings(int p, Instant now) const {
+    std::vector<Agent::SiblingState> out;
+    // Only the heartbeat tells them.
+    if (now / tick_ns % 10 != agents_[p].place().phase_ns / tick_ns) return out;
+    const int first = layout_.host_of(p) * layout_.sizes().gpus_per_host;
+    for (int q = first; q < first + layout_.sizes().gpus_per_host && q < layout_.processes(); ++q) {
+      if (q == p) continue;
+      const bool left = now >= passing_[q].at && passing_[q].seen;
+      out.push_back({agents_[q].place().id, left ? passing_[q].state : 'S', left ? passing_[q].at : start_});
+    }
+    return out;
+  }
+
+  const Scenario& sc_;
+  const Layout layout_;
+  Job job_;
+  std::vector<Agent> agents_;
+  std::vector<Passing> passing_;
+  std::vector<uint64_t> sequence_;
+  Instant start_, end_, forgot_ = 0;
+};
+
+// How long the settings allow until a standstill is suspected, given what hangs.
+Nanoseconds suspicion_ns(const Job& job, const Scenario& sc, const Settings& s, Instant now) {
+  double least = -1;
+  const Layout& layout = job.layout();
+  for (size_t c = 0; c < layout.comms().size(); ++c)
+    for (int r = 0; r < layout.comms()[c].ranks(); ++r) {
+      for (const OpRecord& op : job.timeline(static_cast<int>(c), r).ops) {
+        if (op.enter > now || op.end <= now) continue;
+        double seconds = s.hang_suspect_s;
+        if (op.op <= s.warmup_rounds) seconds = s.hang_warmup_suspect_s;
+        if (op.shape->signature.count <= s.barrier_bytes_max) seconds = s.barrier_hang_suspect_s;
+        if (least < 0 || seconds < least) least = seconds;
+        break;
+      }
+    }
+  if (least < 0) least = std::max(s.p2p_hang_suspect_s, s.hang_suspect_s);
+  // Patience is learnt from pauses that ended by themselves.
+  const double slow_start_s = sc.traffic.slow_iterations > 0 ? sc.iteration_s * sc.traffic.slow_start : 0;
+  const double pause_s = std::max({static_cast<double>(sc.longest_wait_ns) / 1e9, slow_start_s, sc.iteration_s * 2});
+  // The longest of them may take longer than this estimate.
+  const double learned = 1.3 * s.hang_gap_factor * pause_s;
+  return seconds_to_ns(std::max(least, std::min(learned, s.hang_confirm_s)));
+}
+
+void apply_canary(Canary canary, Scenario& sc) {
+  switch (canary) {
+    case Canary::none: break;
+    case Canary::suppressed:
+      sc.conditions = {};
+      sc.conditions.processes.resize(sc.sizes.processes());
+      sc.passings.clear();
+      break;
+    case Canary::unrecorded: sc.planted = {}; break;
+    case Canary::other_rank:
+      for (int& p : sc.planted.processes) p = (p + 1) % sc.sizes.processes();
+      std::swap(sc.planted.sender, sc.planted.receiver);
+      if (sc.planted.sender >= 0) sc.planted.sender = (sc.planted.sender + 1) % sc.sizes.processes();
+      break;
+  }
+}
+
+}  // namespace
+
+Result run_seed(uint64_t seed, const RunOptions& options) {
+  Result result;
+  result.scenario = draw(seed, options.wishes);
+  Scenario& sc = result.scenario;
+  const Planted planted = sc.planted;  // when to stop is not the judge's business
+  apply_canary(options.canary, sc);
+  const Settings& s = options.settings;
+
+  Analyzer analyzer(s);
+  Channel channel(sc.disturbance, seed);
+  Conditions healthy;
+  healthy.processes.resize(sc.sizes.processes());
+  std::unique_ptr<Life> earlier;
+  if (sc.earlier_start >= 0) {
+    LayoutSizes sizes = sc.sizes;
+    sizes.uid_base += 0x10000000;
+    earlier = std::make_unique<Life>(sc, healthy, sizes, seed + 1, sc.earlier_start, sc.earlier_end, 50);
+  }
+  // A mismatch cannot be known before the process has come to the iteration in which it is planted.
+  if (is_h2(sc.planted.kind)) sc.planted.at = never;
+  auto life = std::make_shared<Life>(sc, sc.conditions, sc.sizes, seed, sc.start, never, 100);
+  const Job& job = life->job();
+
+  Instant first_word = -1, deadline = sc.end, left_iteration = -1;
+  Instant now = 0;
+  struct Mean {
+    double sum = 0;
+    int count = 0;
+    double value() const { return count > 0 ? sum / count : 0; }
+  };
+  std::map<int, std::pair<Mean, Mean>> durations;  // by shape: before and after the onset
+  while (now < deadline) {
+    if (earlier && !earlier->over(now)) earlier->tick(now, channel);
+    life->tick(now, channel);
+    if (is_h2(sc.planted.kind) && sc.planted.at == never &&
+        job.iteration_of_process(planted.processes[0]) >=
+            sc.conditions.processes[planted.processes[0]].edit.iteration)
+      sc.planted.at = now;
+    now += tick_ns;
+    if (is_slow(planted.kind))
+      job.ended_between(planted.comm, now - 2 * tick_ns, now - tick_ns, [&](const OpShape& shape, Nanoseconds ns) {
+        auto& [before, after] = durations[shape.index];
+        Mean& mean = now < planted.at ? before : after;
+        mean.sum += static_cast<double>(ns);
+        ++mean.count;
+      });
+    channel.deliver(now, [&](const Batch& b, Instant at) {
+      if (options.on_batch) options.on_batch(b);
+      analyzer.apply(b, at);
+    });
+    for (Incident& i : analyzer.advance(now)) {
+      if (first_word < 0) first_word = now;
+      if (options.on_report) options.on_report(i, life->layout());
+      result.said.reported.push_back(std::move(i));
+    }
+    if (first_word >= 0) {
+      const Nanoseconds more = is_slow(planted.kind) ? seconds_to_ns(1.2 * s.slow_window_s) : listen_on_ns;
+      deadline = std::min(deadline, first_word + more);
+      continue;
+    }
+    const Instant planted_at = is_h2(planted.kind) ? std::min(planted.at, sc.planted.at) : planted.at;
+    if (now < planted_at + 3 * ns_per_s || now % ns_per_s != 0) continue;
+    if (is_hang(planted.kind)) {
+      const Instant last = job.last_event(now);
+      const Nanoseconds allowed = suspicion_ns(job, sc, s, now);
+      if (now - last > ns_per_s) {
+        result.truth.standstill = last;
+        result.truth.suspect_by = last + allowed + slack_ns;
+        deadline = std::min(sc.end, result.truth.suspect_by + ns_per_s);
+      } else {
+        result.truth.standstill = result.truth.suspect_by = never;
+        // A job that goes on and on does so in spite of what was planted.
+        deadline = std::min(sc.end, planted_at + goes_on_ns + seconds_to_ns(5 * sc.iteration_s));
+      }
+      // A mismatch that does not hang is due when all have told of it.
+      if (is_h2(planted.kind) && left_iteration < 0 &&
+          job.iteration_of_process(planted.processes[0]) > sc.conditions.processes[planted.processes[0]].edit.iteration)
+        left_iteration = now;
+      if (left_iteration >= 0) {
+        result.truth.suspect_by = left_iteration + seconds_to_ns(s.mismatch_settle_s) + slack_ns;
+        deadline = std::min(deadline, result.truth.suspect_by + ns_per_s);
+      }
+    } else if (is_slow(planted.kind)) {
+      const double windows = static_cast<double>(s.slow_repeat) + 1.2;
+      result.truth.suspect_by = planted.at + seconds_to_ns(windows * s.slow_window_s) + slack_ns;
+      deadline = std::min(sc.end, result.truth.suspect_by + ns_per_s);
+    }
+  }
+  result.simulated = now;
+  if (is_hang(planted.kind) && result.truth.standstill == never) {
+    result.truth.standstill = job.last_event(now);
+    if (result.truth.suspect_by == never)
+      result.truth.suspect_by = result.truth.standstill + suspicion_ns(job, sc, s, now) + slack_ns;
+  }
+  for (const auto& [shape, d] : durations)
+    if (d.first.count > 0) result.truth.slowdown = std::max(result.truth.slowdown, d.second.value() / d.first.value());
+  result.status = analyzer.status(now);
+  result.said.last = analyzer.incidents();
+  result.truth.planted = &sc.planted;
+  result.truth.job = &job;
+  result.judgement = judge(result.truth, result.said);
+  result.truth.planted = nullptr;  // the result outlives the job
+  result.truth.job = nullptr;
+  return result;
+}
+
+}  // namespace ccld::sim

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Holds some threads of a process in their tracks, as a debugger does: all the time, or a part of every period.
+
+The process itself is not stopped, and nothing is written into it; when this program ends, however it does, its threads go on.
+Prints "held" once the threads stand still for the first time. Exit status: 1 and one line if that is not possible.
+"""
+import argparse
+import ctypes
+import errno
+import os
+import re
+import signal
+import sys
+import time
+
+PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
+WALL = 0x40000000  # waitpid: threads that are not children, too
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+
+def ptrace(request, thread):
+    if _libc.ptrace(request, thread, None, None) == -1:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+
+
+def threads_of(pid, chosen):
+    """The threads for whose name chosen() is true."""
+    found = []
+    for thread in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/comm" % (pid, thread)) as name:
+            if chosen(name.read().strip()):
+                found.append(int(thread))
+    return found
+
+
+def hold(threads):
+    for thread in threads:
+        ptrace(PTRACE_SEIZE, thread)
+        ptrace(PTRACE_INTERRUPT, thread)
+    for thread in threads:
+        os.waitpid(thread, WALL)
+
+
+def let_go(threads):
+    for thread in threads:
+        ptrace(PTRACE_DETACH, thread)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--pid", type=int, required=True)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--only", metavar="REGEX", help="the threads whose name begins so")
+    which.add_argument("--all-but", metavar="REGEX", help="the threads whose name does not begin so")
+    parser.add_argument("--held-ms", type=float, default=0, help="of every period; 0: all the time")
+    parser.add_argument("--period-ms", type=float, default=0)
+    arguments = parser.parse_args()
+    pattern = re.compile(arguments.only or arguments.all_but)
+    threads = threads_of(arguments.pid, lambda name: bool(pattern.match(name)) == bool(arguments.only))
+    if not threads:
+        raise OSError(errno.ESRCH, "no such thread", arguments.only or arguments.all_but)
+    hold(threads)
+    print("held", flush=True)
+    if arguments.held_ms <= 0:
+        signal.pause()
+    while True:
+        time.sleep(arguments.held_ms / 1000)
+        let_go(threads)
+        time.sleep((arguments.period_ms - arguments.held_ms) / 1000)
+        hold(threads)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except OSError as error:
+        print("hold_threads: %s%s" % (error.strerror, ": %s" % error.filename if error.filename else ""))
+        sys.exit(1)

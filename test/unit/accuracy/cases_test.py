@@ -1,0 +1,77 @@
+import json
+import os
+import unittest
+from collections import Counter
+
+import paths
+import cases
+from faults.plan import ALL_KINDS, Plan, read_json
+
+THRESHOLDS = read_json(os.path.join(paths.ROOT, "benchmarks", "accuracy", "thresholds.json"))
+
+
+class CasesTest(unittest.TestCase):
+    def test_the_matrix_has_every_class_algorithm_protocol_and_size_five_times(self):
+        places = Counter((case.fault_class, case.algorithm, case.protocol, case.ranks) for case in cases.matrix(1))
+        self.assertEqual(len(places), 6 * 2 * 3 * 2)
+        self.assertEqual(set(places.values()), {5})
+
+    def test_every_variant_of_a_class_is_used_with_both_algorithms_and_sizes(self):
+        used = {(case.fault_class, case.variant, case.algorithm, case.ranks) for case in cases.matrix(1)}
+        for fault_class, variants in cases.VARIANTS.items():
+            for variant in variants:
+                for algorithm in cases.ALGORITHMS:
+                    for ranks in cases.RANK_COUNTS:
+                        self.assertIn((fault_class, cases.short_name(variant), algorithm, ranks), used)
+
+    def test_every_case_has_a_name_of_its_own_and_a_plan_that_can_be_run(self):
+        everything = cases.full(3) + cases.sample(3)
+        self.assertEqual(len({case.id for case in cases.full(3)}), len(cases.full(3)))
+        for case in everything:
+            plan = Plan(case.plan, case.id, THRESHOLDS[case.settings])
+            self.assertEqual(bool(plan.faults), case.suite != "benign")
+            if plan.faults:
+                self.assertTrue(plan.expect.rank_components or plan.expect.link_components)
+                self.assertEqual(bool(plan.expect.ranks), bool(plan.expect.rank_components))
+                self.assertEqual(bool(plan.expect.links), bool(plan.expect.link_components))
+
+    def test_the_same_seed_gives_the_same_cases_and_another_one_others(self):
+        def text(seed):
+            return json.dumps([case.plan for case in cases.full(seed)])
+        self.assertEqual(text(5), text(5))
+        self.assertNotEqual(text(5), text(6))
+
+    def test_every_kind_of_fault_is_measured(self):
+        kinds = {fault["kind"] for case in cases.full(1) for fault in case.plan.get("faults", [])}
+        self.assertEqual(kinds, set(ALL_KINDS))
+
+    def test_nothing_that_the_service_hears_tells_the_cases_apart(self):
+        self.assertEqual({case.plan["name"] for case in cases.full(1)}, {cases.JOB})
+        for case in cases.full(1):
+            self.assertNotIn("settings", case.plan)
+            # Thresholds belong to a suite, not to a class.
+            self.assertEqual(case.settings, {"matrix": "faults"}.get(case.suite, case.suite))
+
+    def test_a_sample_has_one_case_of_each_class_one_layout_and_a_minute_without_a_fault(self):
+        for seed in range(20):
+            sample = cases.sample(seed)
+            self.assertEqual([case.fault_class for case in sample if case.suite == "matrix"], list(cases.CLASSES))
+            self.assertEqual(Counter(case.suite for case in sample), {"matrix": 6, "layout": 1, "benign": 1})
+            self.assertEqual(sum(case.plan["workload"]["seconds"] for case in sample if case.suite == "benign"), 60)
+
+    def test_samples_of_different_seeds_rotate(self):
+        self.assertGreater(len({case.id for seed in range(20) for case in cases.sample(seed)}), 60)
+
+    def test_the_whole_suite_without_faults_lasts_half_an_hour(self):
+        seconds = sum(case.plan["workload"]["seconds"] for case in cases.full(1) if case.suite == "benign")
+        self.assertGreaterEqual(seconds, 1800)
+
+    def test_only_what_is_at_fault_with_a_slow_link_is_away_from_the_links_ends(self):
+        for case in cases.matrix(1):
+            if case.fault_class == "S3":
+                ends = {rank for link in case.plan["expect"]["links"] for rank in link}
+                self.assertFalse(ends & set(case.plan["expect"]["ranks"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,164 @@
+#include "decision/analysis/slowness.h"
+
+#include <catch2/catch.hpp>
+
+#include "test/unit/decision/verdicts.h"
+
+namespace ccld::decision {
+
+using fake::Cluster;
+using fake::Comm;
+using fake::RoundShape;
+
+namespace {
+
+// Four processes: tensor groups {0, 1} and {2, 3}, data groups {0, 2} and {1, 3}. In each step a tensor round of each
+// group and then a data round of each.
+struct Job {
+  Cluster cluster{Settings{}, fake::ClusterOptions{4, 2}};
+  Comm& tensor0 = cluster.add_comm({0, 1});
+  Comm& tensor1 = cluster.add_comm({2, 3});
+  Comm& data0 = cluster.add_comm({0, 2});
+  Comm& data1 = cluster.add_comm({1, 3});
+
+  // `first`: what the first tensor group does; it ends `late` after the other one, which waits in its data rounds.
+  void steps(int n, const RoundShape& first = {}, Nanoseconds late = 0) {
+    RoundShape data;
+    data.comm_ns = 8 * ns_per_ms;
+    data.gap_ns = [=](int r, uint64_t) { return ns_per_ms - (r == 1 ? late : 0); };
+    for (int i = 0; i < n; ++i) {
+      tensor1.rounds(1);
+      tensor0.rounds(1, first);
+      data0.rounds(1, data);
+      data1.rounds(1, data);
+    }
+  }
+};
+
+constexpr Nanoseconds by = 40 * ns_per_ms;
+
+RoundShape second_rank_late() {
+  RoundShape shape;
+  shape.gap_ns = [](int r, uint64_t) { return 10 * ns_per_ms + (r == 1 ? by : 0); };
+  return shape;
+}
+
+RoundShape slow_link() {
+  RoundShape shape;
+  shape.comm_ns = by;
+  shape.stage_ns[{Edge{0, 1, 0}, Stage::gpu_to_gpu}] = 10 * ns_per_ms;
+  return shape;
+}
+
+}  // namespace
+
+TEST_CASE("A rank that is slow in its tensor group is one incident, although data groups wait for it too") {
+  Job job;
+  job.steps(300);
+  CHECK(job.cluster.reported().empty());
+  job.steps(500, second_rank_late(), by);
+  const auto all = job.cluster.incidents();
+  INFO(text(all));
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].state == VerdictState::confirmed);
+  CHECK(all[0].fault == FaultClass::s1_computation_slow);
+  REQUIRE(all[0].culprits.size() == 1);
+  CHECK(all[0].culprits[0].pid == 101);
+  CHECK_FALSE(all[0].victim_comms.empty());
+}
+
+TEST_CASE("A slow link of a tensor group makes data groups its victims, not findings") {
+  Job job;
+  job.steps(300);
+  job.steps(500, slow_link(), by - 4 * ns_per_ms);
+  const auto all = job.cluster.incidents();
+  INFO(text(all));
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].comm == job.tensor0.uid());
+  CHECK(all[0].fault == FaultClass::s2_communication_slow);
+}
+
+TEST_CASE("One incident ends when all communicators that named its cause are well again") {
+  Job job;
+  job.steps(300);
+  job.steps(500, second_rank_late(), by);
+  REQUIRE(job.cluster.open_incidents().size() == 1);
+  job.steps(1000);
+  INFO(text(job.cluster.incidents()));
+  CHECK(job.cluster.open_incidents().empty());
+  CHECK(job.cluster.incidents().size() == 1);
+}
+
+TEST_CASE("Two causes in two groups are two incidents") {
+  Cluster cluster(Settings{}, fake::ClusterOptions{8, 4});
+  Comm& a = cluster.add_comm({0, 1, 2, 3});
+  Comm& b = cluster.add_comm({4, 5, 6, 7});
+  const auto steps = [&](int n, int late_a, int late_b) {
+    const auto shape = [](int late) {
+      RoundShape s;
+      s.gap_ns = [=](int r, uint64_t) { return 10 * ns_per_ms + (r == late ? by : 0); };
+      return s;
+    };
+    for (int i = 0; i < n; ++i) {
+      a.rounds(1, shape(late_a));
+      b.rounds(1, shape(late_b));
+    }
+  };
+  steps(400, -1, -1);
+  steps(400, 1, 2);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 2);
+  CHECK(ranks_of(open[0].culprits) != ranks_of(open[1].culprits));
+}
+
+TEST_CASE("A job of which all ranks compute longer is an incident of the job, although no round is slow") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  const auto job = [&](int iterations, Nanoseconds gap) {
+    RoundShape first, second;
+    first.gap_ns = second.gap_ns = [=](int, uint64_t) { return gap; };
+    second.signature = fake::all_reduce(1 << 20);
+    for (int i = 0; i < iterations; ++i) {
+      comm.rounds(3, first);
+      comm.rounds(1, second);
+    }
+  };
+  job(300, 60 * ns_per_ms);
+  CHECK(cluster.reported().empty());
+  job(300, 100 * ns_per_ms);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].title.find("iteration time rose from 2") == 0);
+  CHECK(open[0].fault == FaultClass::s1_computation_slow);
+  CHECK(open[0].culprits.empty());
+  CHECK(open[0].state == VerdictState::confirmed);
+  CHECK(open[0].stage.iteration_now_ns > open[0].stage.iteration_usual_ns);
+  job(200, 60 * ns_per_ms);
+  CHECK(cluster.open_incidents().empty());
+}
+
+TEST_CASE("A rank that makes the job slow is one incident, with what it does to the iteration time") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  const auto job = [&](int iterations, Nanoseconds late) {
+    RoundShape first, second;
+    first.gap_ns = second.gap_ns = [=](int r, uint64_t) { return 60 * ns_per_ms + (r == 3 ? late : 0); };
+    second.signature = fake::all_reduce(1 << 20);
+    for (int i = 0; i < iterations; ++i) {
+      comm.rounds(3, first);
+      comm.rounds(1, second);
+    }
+  };
+  job(300, 0);
+  job(400, 40 * ns_per_ms);
+  const auto all = cluster.incidents();
+  INFO(text(all));
+  REQUIRE(all.size() == 1);
+  CHECK(ranks_of(all[0].culprits) == std::set<int>{3});
+  CHECK(all[0].title.empty());
+  CHECK(all[0].stage.effect == StageEffect::critical);
+}
+
+}  // namespace ccld::decision
