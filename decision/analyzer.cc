@@ -78,6 +78,7 @@ Analyzer::~Analyzer() = default;
 void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
   ProcessModel* process = state_->processes.heard(batch, now_ns);
   if (!process) return;
+  std::vector<std::pair<Watch*, const P2pRounds*>> pairs;  // judged by all kernels of the batch, so after them
   for (const Payload& payload : batch.payloads) {
     std::visit(
         [&](const auto& m) {
@@ -104,13 +105,14 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
             }
             if constexpr (std::is_same_v<T, P2pRounds>) {
               w->comm.p2p_rounds(m, *process, now_ns);
-              w->slow_p2p.add(w->comm, m, *process, now_ns);
+              pairs.emplace_back(w, &m);
             }
             if constexpr (std::is_same_v<T, InFlight>) w->comm.in_flight(m, *process, now_ns);
           }
         },
         payload);
   }
+  for (const auto& [w, m] : pairs) w->slow_p2p.add(w->comm, *m, *process, now_ns);
 }
 
 std::vector<Incident> Analyzer::advance(Nanoseconds now_ns) {

@@ -31,11 +31,12 @@ bool inside(const Communicator& c) {
 
 void HangAnalysis::look(Watch& w, Nanoseconds now_ns) {
   if (settings_.rules == RuleSet::paper) return look_by_paper(w, now_ns);
-  const std::optional<HangView> view = w.hang_detector.check(w.comm, processes_, settings_, now_ns);
+  std::optional<HangView> view = w.hang_detector.check(w.comm, processes_, settings_, now_ns);
   if (w.alarm && w.comm.moved_ns() > w.alarm->moved_ns) w.alarm.reset();
   if (view) {
     alarmed_ |= !w.alarm || w.alarm->early != view->early || w.alarm->overdue != view->overdue;
     w.alarm = Watch::Alarm{view->early, view->overdue, w.comm.moved_ns()};
+    seen_.insert_or_assign(w.comm.uid(), *std::move(view));
   }
   if (!w.stuck) return;
   if (!inside(w.comm)) return end_hang(w, now_ns);
@@ -92,13 +93,17 @@ void HangAnalysis::look_by_paper(Watch& w, Nanoseconds now_ns) {
   if (w.comm.ranks_in_flight() == 0 && w.comm.ranks_in_replay() == 0) end_hang(w, now_ns);
 }
 
-std::vector<Standing> HangAnalysis::standing(std::vector<Watch*>& watches, Nanoseconds now_ns) const {
+std::vector<Standing> HangAnalysis::standing(std::vector<Watch*>& watches, Nanoseconds now_ns) {
   const Nanoseconds least_ns = seconds_to_ns(std::min({1.0, settings_.hard_evidence_s, settings_.hang_suspect_s}));
   std::vector<Standing> out;
   for (const auto& [uid, w] : watches_) {
     const Communicator& comm = w->comm;
     if (!inside(comm) || (!w->stuck && now_ns - comm.moved_ns() < least_ns)) continue;
-    std::optional<HangView> view = view_hang(comm, processes_, settings_);
+    std::optional<HangView> view;
+    if (const auto seen = seen_.find(uid); seen != seen_.end())
+      view = std::move(seen->second);
+    else
+      view = view_hang(comm, processes_, settings_);
     if (!view || (!w->stuck && view->stall_ns < least_ns)) continue;
     Standing& s = out.emplace_back();
     watches.push_back(w.get());
@@ -145,8 +150,11 @@ bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::v
   if (f.hard) return home.view.stall_ns >= seconds_to_ns(settings_.hard_evidence_s);
   const Nanoseconds suspect_ns = seconds_to_ns(settings_.hang_suspect_s);
   const Nanoseconds unsure_ns = std::max(seconds_to_ns(settings_.p2p_hang_suspect_s), suspect_ns);
-  Nanoseconds patience_ns = watches[cause.home]->hang_detector.patience_ns(*home.comm, home.view, settings_);
-  if ((cause.calls || home.view.p2p) && !cause.complete) patience_ns = std::max(patience_ns, unsure_ns);
+  const bool awaited = std::any_of(cause.standing.begin(), cause.standing.end(),
+                                   [&](size_t i) { return standing[i].view.awaited; });
+  Nanoseconds patience_ns = watches[cause.home]->hang_detector.patience_ns(*home.comm, home.view, settings_, awaited);
+  if ((cause.calls || home.view.p2p) && !cause.complete && !cause.fell_silent) patience_ns = std::max(patience_ns, unsure_ns);
+  if (cause.barrier) patience_ns = std::max(patience_ns, seconds_to_ns(settings_.barrier_hang_suspect_s));
   if (cause.kind == CauseKind::inside && !cause.complete)  // nobody knows what it waits for
     patience_ns = std::max({patience_ns, unsure_ns, seconds_to_ns(settings_.hang_warmup_suspect_s)});
   if (home.view.stall_ns < patience_ns) return false;
@@ -370,6 +378,11 @@ void HangAnalysis::report(const Cause& cause, Finding& f, const std::vector<Watc
 
 void HangAnalysis::settle(Nanoseconds now_ns) {
   if (settings_.rules == RuleSet::paper) return;
+  settle_all(now_ns);
+  seen_.clear();
+}
+
+void HangAnalysis::settle_all(Nanoseconds now_ns) {
   const bool any = alarmed_ || std::any_of(watches_.begin(), watches_.end(), [](const auto& w) {
                      return w.second->alarm || w.second->stuck || w.second->victim;
                    });

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "decision/analysis/incident_writer.h"
 #include "decision/analysis/watch.h"
 #include "decision/locate/across.h"
@@ -31,12 +32,13 @@ class HangAnalysis {
 
  private:
   void look_by_paper(Watch&, Nanoseconds now_ns);
+  void settle_all(Nanoseconds now_ns);
   // Whether what moved leaves the hang as it was: further calls, or a part that still creeps.
   bool goes_on(const Watch&) const;
   void end_hang(Watch&, Nanoseconds now_ns);
 
   // Those that stand still; `watches` in parallel.
-  std::vector<Standing> standing(std::vector<Watch*>& watches, Nanoseconds now_ns) const;
+  std::vector<Standing> standing(std::vector<Watch*>& watches, Nanoseconds now_ns);
   // Alarmed, but all their waits lead to what is not known: they are reported for themselves.
   void add_unexplained(const std::vector<Standing>&, const std::vector<Watch*>&, std::vector<Cause>&) const;
   bool suspicious(const Cause&, const Finding&, const std::vector<Standing>&, const std::vector<Watch*>&) const;
@@ -52,6 +54,8 @@ class HangAnalysis {
   IncidentWriter& writer_;
   bool alarmed_ = false;        // since the last look at all
   Nanoseconds settled_ns_ = 0;  // last look at all
+  // What the looks of this instant have seen already: sweeps over all ranks that need not be made again.
+  absl::flat_hash_map<CommUid, HangView> seen_;
 };
 
 }  // namespace ccld::decision

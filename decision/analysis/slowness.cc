@@ -30,12 +30,17 @@ bool is_member(const Communicator& comm, const ProcessModel* process) {
                                 [&](const auto& m) { return m.comm == comm.uid(); });
 }
 
-// They blame the same process, or the same connection, in whatever communicator.
+// A proxy or a network device is one, whichever of its connections was noticed first.
+bool of_device(const Culprit& c) { return c.component == Component::proxy || c.component == Component::nic; }
+
+// They blame the same process, or the same connection or device, in whatever communicator.
 bool same_culprit(const Communicator& a, const Finding& f, const Communicator& b, const Finding& g) {
   for (const Culprit& x : f.culprits) {
     for (const Culprit& y : g.culprits) {
       const ProcessModel* process = process_of(a, x.rank);
-      if (!process || process != process_of(b, y.rank) || of_connection(x) != of_connection(y)) continue;
+      if (!process || process != process_of(b, y.rank)) continue;
+      if (of_device(x) && x.component == y.component) return true;
+      if (of_connection(x) != of_connection(y)) continue;
       if (!of_connection(x) || process_of(a, *x.peer) == process_of(b, *y.peer)) return true;
     }
   }
@@ -169,7 +174,37 @@ void SlownessAnalysis::attach(Watch& w, Watch& cause, bool victim, Nanoseconds n
   joined_.insert(cause.slow_incident);
 }
 
+// Several late ranks next to a slow connection, all of them members of one other communicator that communicates slowly:
+// that made them late.
+void SlownessAnalysis::leave_out_kept_ranks(Watch& w) const {
+  Finding& f = w.slow_report.finding;
+  if (f.fault != FaultClass::s3_mixed_slow) return;
+  const auto is_late = [](const Culprit& c) {
+    return !c.peer && (c.component == Component::process || c.component == Component::gpu);
+  };
+  const auto late = std::count_if(f.culprits.begin(), f.culprits.end(), is_late);
+  if (late < 2 || late == static_cast<std::ptrdiff_t>(f.culprits.size())) return;
+  for (const auto& [uid, other] : watches_) {
+    if (other.get() == &w || other->slow_streak() == 0) continue;
+    const Finding& cause = other->slow_cause();
+    if (cause.fault != FaultClass::s2_communication_slow || cause.culprits.empty()) continue;
+    const bool keeps_all = std::all_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) {
+      return !is_late(c) || is_member(other->comm, process_of(w.comm, c.rank));
+    });
+    if (!keeps_all) continue;
+    std::erase_if(f.culprits, is_late);
+    f.fault = FaultClass::s2_communication_slow;
+    double shares = 0;
+    for (const Culprit& c : f.culprits) shares += c.lost_time_share;
+    for (Culprit& c : f.culprits)
+      if (shares > 0) c.lost_time_share /= shares;
+    add_evidence(f, -1, absl::StrCat("late ranks that communicator ", comm_text(other->comm), " keeps"), static_cast<double>(late), "ranks");
+    return;
+  }
+}
+
 void SlownessAnalysis::report(Watch& w, Nanoseconds now_ns) {
+  if (settings_.rules == RuleSet::measured) leave_out_kept_ranks(w);
   const Finding& finding = w.slow_report.finding;
   if (settings_.rules == RuleSet::measured) {
     Watch* cause = cause_of(w);

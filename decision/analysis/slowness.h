@@ -35,6 +35,7 @@ class SlownessAnalysis {
  private:
   Watch* cause_of(Watch&) const;       // the communicator whose loss makes this one late; itself: none
   Watch* same_cause_as(Watch&) const;  // another communicator with an incident of the same cause; nullptr: none
+  void leave_out_kept_ranks(Watch&) const;
   void report(Watch&, Nanoseconds now_ns);
   void attach(Watch&, Watch& cause, bool victim, Nanoseconds now_ns);
   void hold(Watch&, uint64_t id, SlowRole);

@@ -21,12 +21,13 @@ bool process_evidence(const HangView& view) {
 
 }  // namespace
 
-Nanoseconds HangDetector::patience_ns(const Communicator& comm, const HangView& view, const Settings& s) const {
+Nanoseconds HangDetector::patience_ns(const Communicator& comm, const HangView& view, const Settings& s,
+                                      bool awaited) const {
   double base_s = s.hang_suspect_s;
   // Where steps are not seen, only time tells, as in the paper.
   if (!view.measured)
     base_s = std::max(base_s, s.hang_confirm_s);
-  else if (view.warmup)
+  else if (view.warmup || !awaited)
     base_s = std::max(base_s, s.hang_warmup_suspect_s);
   else if (comm.is_barrier(view.signature, false))
     base_s = std::max(base_s, s.barrier_hang_suspect_s);
@@ -56,7 +57,7 @@ std::optional<HangView> HangDetector::check(const Communicator& comm, const Proc
   if (!view) return std::nullopt;
   pause_ns_ = std::max(pause_ns_, view->stall_ns);
   pause_is_warmup_ = view->warmup;
-  const Nanoseconds patience = patience_ns(comm, *view, s);
+  const Nanoseconds patience = patience_ns(comm, *view, s, view->awaited);
   if (view->stall_ns >= patience) {
     view->overdue = view->stall_ns >= std::max(seconds_to_ns(s.hang_confirm_s), 2 * patience);
     return view;

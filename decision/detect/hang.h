@@ -20,8 +20,8 @@ class HangDetector {
   // not before twice the time of suspicion.
   std::optional<HangView> check(const Communicator&, const ProcessTable&, const Settings&, Nanoseconds now_ns);
 
-  // How long such a standstill is borne before it is suspicious.
-  Nanoseconds patience_ns(const Communicator&, const HangView&, const Settings&) const;
+  // How long such a standstill is borne before it is suspicious. Awaited: somebody waits, here or elsewhere.
+  Nanoseconds patience_ns(const Communicator&, const HangView&, const Settings&, bool awaited) const;
 
   // A pause that turned out to be a fault does not count as patience to learn.
   void forget_pause() { pause_ns_ = 0; }

@@ -53,7 +53,7 @@ using Calls = absl::flat_hash_map<CallKey, const P2pCall*>;
 PeerSide side_of(const RankModel& peer, const Calls& calls, Life life, bool outdated, Rank me, const P2pCall& mine) {
   const abi::Direction theirs = opposite(mine.direction);
   const auto ended = peer.p2p_ended.find({me.value, theirs});
-  if (mine.replay == 0 && ended != peer.p2p_ended.end() && ended->second >= mine.pair_seq) return PeerSide::unknown;
+  if (mine.replay == 0 && ended != peer.p2p_ended.end() && ended->second >= mine.pair_seq) return PeerSide::ended;
   if (life == Life::unknown || life == Life::not_watched) return PeerSide::unknown;
   const auto found = calls.find({me.value, theirs, mine.pair_seq, mine.replay});
   if (found != calls.end()) {
@@ -112,7 +112,9 @@ std::vector<P2pWait> p2p_waits(const Communicator& comm, const ProcessTable& pro
       w.bytes = call.bytes;
       w.since_ns = r.sampled_ns - static_cast<Nanoseconds>(call.launch_age_ms) * ns_per_ms;
       w.side = side_of(*peer, theirs.calls, theirs.life, theirs.outdated, r.rank, call);
-      // Where both kernels run, only steps tell, and only if they are seen.
+      // Where both kernels run, or the peer's has ended, only steps tell, and only if they are seen: it waits for what is
+      // on its way, or for nobody.
+      if (w.side == PeerSide::ended) w.side = waiting ? PeerSide::inside : PeerSide::unknown;
       if (w.side == PeerSide::inside && still && !own) own = w;
       if (w.side == PeerSide::inside && waiting != true) continue;
       waits.push_back(w);
@@ -121,6 +123,12 @@ std::vector<P2pWait> p2p_waits(const Communicator& comm, const ProcessTable& pro
     if (own && waits.size() == first) waits.push_back(*own);
   }
   return waits;
+}
+
+const P2pCall* open_call(const RankModel& r) {
+  for (const P2pCall& c : r.last.p2p)
+    if (!c.launched && !c.begun && !c.only_captured()) return &c;
+  return nullptr;
 }
 
 bool still_waits(const Communicator& comm, const P2pWait& w) {
@@ -147,9 +155,21 @@ Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& wa
   }
   for (Rank root : roots) {
     const auto it = first.find(root.value);
-    if (it == first.end()) continue;
-    const P2pWait& w = *it->second;
     const RankModel& r = *comm.rank(root);
+    const Life life = life_of(r, processes);
+    P2pWait w;
+    if (it != first.end()) w = *it->second;
+    // What it sits in says more than what it has not come to.
+    const P2pCall* open = life == Life::well && (it == first.end() || w.side == PeerSide::absent) ? open_call(r) : nullptr;
+    if (open) {
+      w.waiter = open->peer;
+      w.direction = opposite(open->direction);
+      w.side = PeerSide::called;
+      w.pair_seq = open->pair_seq;
+      w.bytes = open->bytes;
+    } else if (it == first.end()) {
+      continue;
+    }
     if (f.signature.function == abi::Function::unknown) {
       f.signature.function = w.direction == abi::Direction::send ? abi::Function::send : abi::Function::recv;
       f.signature.count = w.bytes;
@@ -179,7 +199,6 @@ Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& wa
             "it.";
         break;
     }
-    const Life life = life_of(r, processes);
     if (lost(life)) {
       absl::StrAppend(&reason, ": ", life_text(life));
       component = life == Life::aborted       ? Component::application

@@ -17,8 +17,8 @@
 
 namespace ccld::decision {
 
-// What is known of the matching call. Launched: its kernel has not begun.
-enum class PeerSide { absent, called, launched, inside, unknown };
+// What is known of the matching call. Launched: its kernel has not begun. Ended: it has given and taken all that it had to.
+enum class PeerSide { absent, called, launched, inside, ended, unknown };
 
 struct P2pWait {
   Rank waiter, peer;
@@ -30,6 +30,9 @@ struct P2pWait {
 
 // By waiter. Of calls that share a kernel only those that it waits for now, as far as its lanes say so.
 std::vector<P2pWait> p2p_waits(const Communicator&, const ProcessTable&);
+
+// A call that it has made and not launched: it is inside it, or in an open group; nullptr: none.
+const P2pCall* open_call(const RankModel&);
 
 // The call has not ended yet, as far as the waiter has said.
 bool still_waits(const Communicator&, const P2pWait&);

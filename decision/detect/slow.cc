@@ -168,7 +168,10 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
   const Links links = match_links(comm, e);
   if (links.empty()) return;
   w.staged_ns += communication;
-  add_waits(links, b, factor, w);
+  std::vector<double> starts_ns(n, NAN);
+  for (size_t r = 0; r < n; ++r)
+    if (e.cells[r].timed) starts_ns[r] = p.gap_ns(e.cells[r]);
+  add_waits(links, b, factor, starts_ns, w);
 }
 
 void SlowDetector::add_paper(const Communicator& comm, KindBaseline& b, const RoundEntry& e, const Signature& s,

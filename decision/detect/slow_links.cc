@@ -33,6 +33,40 @@ bool two_clocks(Interval i) {
   return i == Interval::awaited_to_handed || i == Interval::awaited_to_sent || i == Interval::sent_to_arrived;
 }
 
+constexpr uint8_t past_min = 3;  // samples
+constexpr double slots = 8;      // steps that an end may be ahead of the other
+
+// Until the other end starts, at most all slots wait: of the mean over all steps so much.
+void discount_late_end(const Edge& edge, const std::vector<double>& starts_ns, EdgeIntervals& i) {
+  const auto ranks = static_cast<int32_t>(starts_ns.size());
+  if (edge.sender < 0 || edge.receiver < 0 || edge.sender >= ranks || edge.receiver >= ranks || i.steps <= 0) return;
+  const double later_ns = starts_ns[edge.receiver] - starts_ns[edge.sender];  // the receiver; negative: the sender
+  if (!std::isfinite(later_ns)) return;
+  const double mean_ns = std::min(1.0, slots / i.steps) * std::abs(later_ns);
+  const auto discount = [&](Interval which) { i.ns[static_cast<size_t>(which)] -= mean_ns; };
+  if (later_ns > 0)
+    discount(Interval::posted_to_handed);
+  else
+    for (Interval which : {Interval::awaited_to_handed, Interval::awaited_to_sent, Interval::awaited_to_arrived}) discount(which);
+}
+
+// Where two clocks cannot be compared for want of a healthy past, each end still bounds what it did not cause: the
+// sender delays no step that nobody awaits, and a slow wire fills up, so that the sender cannot get rid of its steps.
+double one_clock_bound(Stage stage, const EdgeIntervals& i, const EdgeBaseline* healthy) {
+  const auto known = [&](Interval which) { return i.known[static_cast<size_t>(which)]; };
+  const auto ns = [&](Interval which) { return std::max(0.0, i.ns[static_cast<size_t>(which)]); };
+  const auto comparable = [&](Interval which) {
+    return known(which) && (i.one_clock || (healthy && healthy->samples[static_cast<size_t>(which)] >= past_min));
+  };
+  const bool sends = stage == Stage::sender_proxy || stage == Stage::sender_nic;
+  const Interval awaited = stage == Stage::sender_proxy ? Interval::awaited_to_handed : Interval::awaited_to_sent;
+  if (sends && !comparable(awaited) && known(Interval::awaited_to_arrived)) return ns(Interval::awaited_to_arrived);
+  if (stage == Stage::wire && !comparable(Interval::sent_to_arrived) && known(Interval::posted_to_handed) &&
+      known(Interval::handed_to_sent))
+    return ns(Interval::posted_to_handed) + ns(Interval::handed_to_sent);
+  return INFINITY;
+}
+
 }  // namespace
 
 Links match_links(const Communicator& comm, const RoundEntry& e) {
@@ -93,7 +127,10 @@ Links match_links(const Communicator& comm, const RoundEntry& e) {
   return out;
 }
 
-void add_waits(const Links& links, const KindBaseline& b, double spread_factor, SlowWindow& w) {
+void add_waits(const Links& all, const KindBaseline& b, double spread_factor, const std::vector<double>& starts_ns,
+               SlowWindow& w) {
+  Links links = all;
+  for (auto& [edge, intervals] : links) discount_late_end(edge, starts_ns, intervals);
   double typical[interval_count];
   for (size_t i = 0; i < interval_count; ++i) {
     std::vector<double> values;
@@ -101,7 +138,6 @@ void add_waits(const Links& links, const KindBaseline& b, double spread_factor, 
       if (intervals.known[i]) values.push_back(intervals.ns[i]);
     typical[i] = median(std::move(values));
   }
-  constexpr uint8_t past_min = 3;  // samples
   for (const auto& [edge, intervals] : links) {
     const auto healthy = b.edges.find(edge);
     EdgeLoss& loss = w.edges[edge];
@@ -119,6 +155,7 @@ void add_waits(const Links& links, const KindBaseline& b, double spread_factor, 
           least = std::min(least, intervals.ns[i] - typical[i]);
         }
       }
+      least = std::min(least, one_clock_bound(s.stage, intervals, healthy == b.edges.end() ? nullptr : &healthy->second));
       if (std::isfinite(least)) loss.waited_ns[static_cast<size_t>(s.stage)] += intervals.steps * std::max(0.0, least);
     }
   }

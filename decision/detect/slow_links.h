@@ -24,7 +24,9 @@ using Links = std::vector<std::pair<Edge, EdgeIntervals>>;
 Links match_links(const Communicator&, const RoundEntry&);
 
 // How long steps waited in each stage beyond what is healthy, into `window`. What has no healthy past is compared with
-// the other edges of the round.
-void add_waits(const Links&, const KindBaseline&, double spread_factor, SlowWindow& window);
+// the other edges of the round. `starts_ns`: when each rank started, differences mean something; NaN: not known. What
+// an end waited only because the other one had not started is no wait of the network's.
+void add_waits(const Links&, const KindBaseline&, double spread_factor, const std::vector<double>& starts_ns,
+               SlowWindow& window);
 
 }  // namespace ccld::decision

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,6 +15,8 @@ constexpr uint32_t learn_min = 20;      // kernels of a rank, transfers of a pai
 constexpr size_t half_max = 16;         // calls of a pair that wait for their other side
 constexpr size_t pairs_per_rank = 4, pairs_min = 256;
 constexpr double explains_min = 0.5;    // a rank or link is the cause of a loss if it explains half of it
+constexpr double queued_part_min = 0.25;  // of the longer gaps: a GPU that is slow lets the kernel wait after its launch
+constexpr double queued_part_learnt = 0.2;  // of a healthy window: clocks drift
 constexpr double only_part = 0.8;       // and a link only if no other grew nearly as much
 
 double median(std::vector<double> v) {
@@ -80,6 +83,12 @@ void SlowPairsDetector::add(const Communicator& comm, const P2pRounds& m, const 
           own.busy_ns += static_cast<float>(busy_ns);
           ++own.kernels;
           ++kernels_;
+          if (round.launch_monotonic_ns != 0 && round.replay == 0) {
+            const auto queued_ns = static_cast<double>(static_cast<int64_t>(round.begin_device_ns - round.launch_monotonic_ns));
+            if (!std::exchange(own.has_first, true)) own.first_queued_ns = queued_ns;
+            own.queued_ns += queued_ns - own.first_queued_ns;
+            ++own.launches;
+          }
         }
       }
     }
@@ -96,8 +105,13 @@ void SlowPairsDetector::next_window() {
       r.usual_gap_ns.add(r.gap_ns / r.kernels);
       r.usual_cycle_ns.add((r.gap_ns + r.busy_ns) / r.kernels);
     }
+    if (healthy && r.launches > 0) {
+      const double queued_ns = r.queued_ns / r.launches;
+      r.usual_queued_ns += (std::exchange(r.has_usual, true) ? queued_part_learnt : 1) * (queued_ns - r.usual_queued_ns);
+    }
     r.gap_ns = r.busy_ns = 0;
-    r.kernels = 0;
+    r.queued_ns = 0;
+    r.kernels = r.launches = 0;
   }
   for (auto& [pair, t] : pairs_) {
     if (healthy && t.count > 0) t.usual_ns.add(t.sum_ns / t.count);
@@ -176,8 +190,13 @@ std::optional<Finding> SlowPairsDetector::judge(const Communicator& comm) {
   const double scale = 1 / std::max(sum, 1.0);
   for (const Grown& g : late) {
     if (f.culprits.size() == culprits_max) break;
-    Culprit c = make_culprit(comm, Rank{g.pair.first}, Component::process,
-                             absl::StrFormat("%.1f ms more than usual between its Send and Recv kernels", g.ns / 1e6));
+    const RankTimes& own = ranks_[g.pair.first];
+    const double queued_ns = own.has_usual && own.launches > 0 ? own.queued_ns / own.launches - own.usual_queued_ns : 0;
+    const bool queued = queued_ns >= queued_part_min * g.ns;
+    Culprit c = make_culprit(comm, Rank{g.pair.first}, queued ? Component::gpu : Component::process,
+                             absl::StrFormat("%.1f ms more than usual between its Send and Recv kernels%s", g.ns / 1e6,
+                                             queued ? ": its GPU was busy after their launch" : ""));
+    if (queued) add_evidence(f, g.pair.first, "time from launch to begin of its kernels beyond its usual one", queued_ns / 1e6, "ms");
     c.lost_time_share = g.part * scale;
     add_evidence(f, g.pair.first, "time between kernels beyond its usual one", g.ns / 1e6, "ms");
     f.culprits.push_back(std::move(c));

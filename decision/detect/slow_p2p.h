@@ -5,7 +5,7 @@
 // out, is its computation, and grows only where the work itself got slower. A transfer lasts from when the second of its
 // two kernels began, which is the shorter of their durations.
 //
-// Contract: time injected; one detector per communicator; calls late, twice or never. Bounded: 64 bytes a rank, and a
+// Contract: time injected; one detector per communicator; calls late, twice or never. Bounded: 96 bytes a rank, and a
 // few connections of each rank; allocates nothing until the first call.
 #pragma once
 
@@ -36,7 +36,12 @@ class SlowPairsDetector {
     float gap_ns = 0, busy_ns = 0;  // sums of the window
     uint32_t kernels = 0;
     uint32_t seen = 0;
+    uint32_t launches = 0;          // of kernels whose launch is known
     Spread usual_gap_ns, usual_cycle_ns;
+    double queued_ns = 0;           // sum of the window: from launch to begin, beyond the first one (two clocks)
+    double first_queued_ns = 0;
+    double usual_queued_ns = 0;     // of the last healthy windows
+    bool has_first = false, has_usual = false;  // of these
   };
   struct Transfers {
     std::deque<std::pair<uint64_t, float>> half;  // pair_seq and duration of calls whose other side is not known yet

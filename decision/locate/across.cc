@@ -15,14 +15,19 @@ using Kind = WaitNode::Kind;
 
 // Causes that one place is remembered to wait for.
 constexpr size_t causes_each_max = 4;
+// So long after a process was heard last, what waits for it has come to rest.
+constexpr Nanoseconds comes_to_rest_ns = 5 * ns_per_s;
 
-// When the first of those that wait there began to.
+// When the first of those that wait there began to: of so many ranks, spread over all.
+constexpr size_t waiting_looked_max = 4096;
 Nanoseconds waiting_since_ns(const Standing& s) {
   Nanoseconds since = INT64_MAX;
+  const auto& ranks = s.comm->ranks();
+  const size_t stride = ranks.size() / waiting_looked_max + 1;
   if (s.view.replay == 0)
-    for (const RankModel& r : s.comm->ranks())
-      if (const InFlightOp* o = find_op(r, s.view.key()))
-        since = std::min(since, r.sampled_ns - static_cast<Nanoseconds>(o->enter_age_ms) * ns_per_ms);
+    for (size_t i = 0; i < ranks.size(); i += stride)
+      if (const InFlightOp* o = find_op(ranks[i], s.view.key()))
+        since = std::min(since, ranks[i].sampled_ns - static_cast<Nanoseconds>(o->enter_age_ms) * ns_per_ms);
   return since == INT64_MAX ? s.comm->moved_ns() : since;
 }
 
@@ -144,6 +149,9 @@ class Causes {
           const Progress progress = s.view.ranks[p.rank.value].progress;
           p.left_inside = progress == Progress::begun || progress == Progress::called;
         }
+        if (s.comm->is_barrier(s.view.signature, false) && !p.calls)
+          if (const auto [it, added] = barrier_since_.try_emplace(a, p.since_ns); !added)
+            it->second = std::min(it->second, p.since_ns);
         std::optional<Place>& best = best_place_[a];
         if (!best || p.better_than(*best)) best = p;
       }
@@ -151,17 +159,18 @@ class Causes {
     find_open_calls();
   }
 
-  // An end that is inside a call which it does not launch, on a communicator where nobody waits for it yet.
+  // An end that is inside a call which it does not launch, perhaps on a communicator where nobody waits for it yet.
   void find_open_calls() {
     for (size_t a = 0; a < nodes_.size(); ++a) {
       std::optional<Place>& best = best_place_[a];
       if (!best || best->left_inside || !nodes_[a].process) continue;
       for (const ProcessModel::Membership& m : nodes_[a].process->memberships) {
         const int i = graph_.index_of(m.comm);
-        if (i < 0 || !standings_[i].located || standings_[i].view.p2p) continue;
+        if (i < 0 || graph_.rank_of(nodes_[a], i) != m.rank) continue;
         const Standing& s = standings_[i];
-        if (graph_.rank_of(nodes_[a], i) != m.rank || s.view.ranks[m.rank.value].progress != Progress::called) continue;
-        best = Place{static_cast<size_t>(i), false, true, false, waiting_since_ns(s), m.rank};
+        const bool collective = s.located && !s.view.p2p && s.view.ranks[m.rank.value].progress == Progress::called;
+        if (!collective && !open_call(*s.comm->rank(m.rank))) continue;
+        best = Place{static_cast<size_t>(i), !collective, true, false, waiting_since_ns(s), m.rank};
         break;
       }
     }
@@ -204,6 +213,10 @@ class Causes {
         }
         Cause& cause = causes_[it->second];
         cause.ranks.push_back(p->rank);
+        const auto barrier = barrier_since_.find(group.members[0]);
+        const bool there_first =
+            barrier != barrier_since_.end() && !p->left_inside && barrier->second <= p->since_ns;
+        cause.barrier = (added || cause.barrier) && there_first;
         cause.moved_ns = std::max(cause.moved_ns, group.moved_ns);
         cause.complete &= group.complete;
         lives_[it->second].push_back(&first);
@@ -211,9 +224,14 @@ class Causes {
       }
     }
     lives_.resize(causes_.size());
-    for (Cause& c : causes_) {
+    for (size_t i = 0; i < causes_.size(); ++i) {
+      Cause& c = causes_[i];
       std::sort(c.ranks.begin(), c.ranks.end());
       c.ranks.erase(std::unique(c.ranks.begin(), c.ranks.end()), c.ranks.end());
+      const Nanoseconds moved_ns = standings_[c.home].comm->moved_ns();
+      c.fell_silent = !lives_[i].empty() && std::all_of(lives_[i].begin(), lives_[i].end(), [&](const WaitNode* a) {
+        return a->process && lost(a->life) && moved_ns - a->process->heard_ns <= comes_to_rest_ns;
+      });
     }
   }
 
@@ -363,6 +381,7 @@ class Causes {
   const std::vector<Standing>& standings_;
   std::vector<Group> groups_;
   std::vector<std::optional<Place>> best_place_;  // by node
+  absl::flat_hash_map<int, Nanoseconds> barrier_since_;  // by node: since when it is missed in a barrier
   std::vector<Cause> causes_;
   std::vector<std::vector<const WaitNode*>> lives_;  // by cause: the actors of an absent one
   std::vector<size_t> merged_;

@@ -28,6 +28,10 @@ struct Cause {
   std::vector<size_t> standing;  // all that wait for it, home included
   Nanoseconds moved_ns = 0;     // the newest movement, on any communicator, of the processes that are waited for
   bool complete = true;         // all processes that are waited for have spoken for themselves just now
+  // absent: all of them are lost, and the others stood still from then on: they do not speak, but that tells enough.
+  bool fell_silent = false;
+  // absent: all of them are missed in a barrier too, and there first: they may do what the barrier waits for.
+  bool barrier = false;
 };
 
 // Ends of which nothing is known (a probe that an operator stopped, a list of calls that is cut off) are no causes.

@@ -201,12 +201,12 @@ Finding locate_hang(const Communicator& comm, const HangView& view, const Settin
     f = locate_inside(comm, view, settings, now_ns);
   // A rank that is merely absent may yet come; one that was lost inside the operation cannot.
   if (!absent.empty() && !f.hard) f = not_entered(comm, view, absent, settings, now_ns);
-  for (size_t r = 0; r < view.ranks.size(); ++r) {
-    const Rank rank{static_cast<int32_t>(r)};
-    const bool culprit =
-        std::any_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank == rank; });
-    if (!culprit && view.ranks[r].progress != Progress::done) f.victims.push_back(rank);
-  }
+  std::vector<bool> culprit(view.ranks.size());
+  for (const Culprit& c : f.culprits)
+    if (comm.rank(c.rank)) culprit[c.rank.value] = true;
+  f.victims.reserve(view.ranks.size());
+  for (size_t r = 0; r < view.ranks.size(); ++r)
+    if (!culprit[r] && view.ranks[r].progress != Progress::done) f.victims.push_back(Rank{static_cast<int32_t>(r)});
   return f;
 }
 

@@ -35,6 +35,8 @@ struct HangView {
   bool p2p = false;     // no operation: the ranks are in Send and Recv, and `ranks` says whose kernel runs
   bool warmup = false;  // one of the first operations, replays or calls
   bool measured = true;  // its steps can be seen; otherwise standstill and progress look alike
+  // Somebody is inside and waits. If all GPUs are still busy with what comes before, nobody does.
+  bool awaited = true;
   Signature signature;
   std::vector<RankProgress> ranks;  // by rank
   Nanoseconds stall_ns = 0;         // how long nothing has moved, as far as all ranks that talk have confirmed

@@ -14,8 +14,11 @@ Life life_of(const RankModel& r, const ProcessTable& processes) {
   // What its siblings say of the process stays a fact; its own silence does not.
   if (r.not_watched || r.process->probe_stopped) return Life::not_watched;
   if (processes.silent(*r.process) && r.process->may_have_left) return Life::not_watched;
-  if (processes.silent(*r.process)) return processes.host_silent(*r.process) ? Life::host_silent : Life::silent;
-  return Life::well;
+  if (!processes.silent(*r.process)) return Life::well;
+  if (processes.host_silent(*r.process)) return Life::host_silent;
+  // A host falls silent process by process: as long as none of them has spoken since, nobody knows which it is.
+  const Nanoseconds spoke_since_ns = std::min(2 * ns_per_s, processes.silent_limit_ns() / 2);
+  return r.process->host->heard_ns - r.process->heard_ns >= spoke_since_ns ? Life::silent : Life::well;
 }
 
 bool cannot_return(Life life) { return life == Life::gone || life == Life::stopped || life == Life::aborted; }
@@ -85,12 +88,6 @@ std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& v
 
 bool outdated(const RankModel& r, const ProcessTable& processes) {
   return processes.newest_ns() - r.sampled_ns > processes.silent_limit_ns();
-}
-
-const InFlightOp* replay_of(const RankModel& r) {
-  for (const InFlightOp& o : r.last.operations)
-    if (o.replay != 0 && o.begun) return &o;
-  return nullptr;
 }
 
 // The replay that most ranks' newest snapshots show as begun; of equals the least.
@@ -196,6 +193,10 @@ std::optional<HangView> view_operation(const Communicator& comm, const ProcessTa
     absent |= p.reports() && (p.progress == Progress::not_called || p.progress == Progress::left);
   }
   view.measured = measured || !launched || absent;
+  view.awaited = std::any_of(view.ranks.begin(), view.ranks.end(), [](const RankProgress& p) {
+    return p.progress == Progress::begun || p.progress == Progress::done || p.progress == Progress::unknown ||
+           lost(p.life);
+  });
   return view;
 }
 

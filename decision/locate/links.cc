@@ -31,6 +31,13 @@ bool same_node(const Communicator& comm, Rank a, Rank b) {
   return x->host == y->host;
 }
 
+bool delivered(const Communicator& comm, const StuckEdge& edge) {
+  if (steps_between(edge.want, edge.posted) < 0) return false;
+  const ProxyState* rx =
+      find_proxy(comm.rank(edge.receiver), abi::Direction::recv, edge.sender, edge.channel, edge.want);
+  return rx ? reached(rx->transmitted, edge.want) : same_node(comm, edge.sender, edge.receiver);
+}
+
 EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const StuckEdge& edge, Nanoseconds fresh) {
   EdgeVerdict v;
   const RankModel *s = comm.rank(edge.sender), *r = comm.rank(edge.receiver);

@@ -30,6 +30,9 @@ struct EdgeVerdict {
 
 bool same_node(const Communicator&, Rank, Rank);
 
+// The step has come as far as the receiver's GPU could see it.
+bool delivered(const Communicator&, const StuckEdge&);
+
 // The sender has posted what the receiver wants, and the receiver has not got it: whose fault is it?
 EdgeVerdict judge_edge(const Communicator&, const HangView&, const StuckEdge&, Nanoseconds fresh_ns);
 

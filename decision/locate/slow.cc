@@ -22,10 +22,15 @@ constexpr double waiting_steps_min = 0.5;
 constexpr double proxy_factor = 1.1;
 // Behind the slow stage of an edge less waits than this part of the longest queue.
 constexpr double behind_part_max = 0.25;
+// Its slots are full first if a GPU does not take what it is given.
+constexpr double gpu_part_min = 0.5;
 // A GPU that is slow lets the kernel wait after its launch; a host that is late launches late.
 constexpr double queued_part_min = 0.25;
 // Of several links, those in which at least this part of the longest queue waits.
 constexpr double queue_part_min = 0.4;
+
+// What waits in front of a rank because it cannot pass on is less than what waits behind it.
+constexpr double blocked_part_max = 0.8;
 
 struct LateRanks {
   std::vector<Rank> ranks;
@@ -56,6 +61,7 @@ struct SlowStage {
   int net_device = -1;
 };
 
+bool in_sender(Stage s) { return s == Stage::sender_proxy || s == Stage::sender_nic; }
 bool in_receiving_gpu(Stage s) { return s == Stage::receiver_gpu || s == Stage::gpu_to_gpu; }
 
 // Steps queue up in front of the slow stage, so of the stages of an edge that grew the last one is slow; and of the
@@ -79,6 +85,11 @@ class StageSearch {
     for (const SlowStage& s : grown_) {
       if (s.waiting_steps < queue_part_min * grown_[0].waiting_steps) break;
       const SlowStage end = follow(s);
+      // A sender that seems to wait for a rank which itself cannot get rid of more may wait for no more than that.
+      const auto blocks = [&](const SlowStage& f) {
+        return f.edge.sender == end.edge.receiver && in_sender(f.stage) && end.waiting_steps < blocked_part_max * f.waiting_steps;
+      };
+      if (in_sender(end.stage) && std::any_of(found.begin(), found.end(), blocks)) continue;
       // A queue in front of a GPU is the consequence of what is slow behind it, unless nothing else is.
       if (!found.empty() && (in_receiving_gpu(end.stage) || end.waiting_steps < queue_part_min * found[0].waiting_steps)) continue;
       if (std::none_of(found.begin(), found.end(), [&](const SlowStage& f) { return f.edge == end.edge; })) found.push_back(end);
@@ -97,7 +108,7 @@ class StageSearch {
     for (Stage s : order) {
       if (network_only_ && in_receiving_gpu(s)) continue;
       const double steps = loss.waited_ns[static_cast<size_t>(s)] / lost_ns;
-      if (steps < std::max(waiting_steps_min, behind_part_max * most)) continue;
+      if (steps < std::max(waiting_steps_min, (in_receiving_gpu(s) ? gpu_part_min : behind_part_max) * most)) continue;
       // It is the proxy that hands over, says "sent" and so on, in bursts if it seldom runs: but most waits for it to
       // hand on.
       const double before = loss.waited_ns[static_cast<size_t>(Stage::sender_proxy)] / lost_ns;

@@ -1,6 +1,7 @@
 #include "decision/locate/walk.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
 #include <map>
@@ -118,18 +119,30 @@ class Walk {
           uncertain[{l.channel, l.group}].push_back(&l);
       }
     for (const auto& [place, lanes] : uncertain) {
-      std::vector<const LaneState*> starved;
+      std::vector<const LaneState*> starved, underway;
       for (const LaneState* l : lanes) {
         const LaneState* other = other_end(l->peer, r.rank.value, *l, l->want_step);
-        if (!other || steps_between(l->want_step, other->current_step) < 0) starved.push_back(l);
+        if (!other || steps_between(l->want_step, other->current_step) < 0)
+          starved.push_back(l);
+        else if (!delivered(comm_, {Rank{l->peer}, r.rank, l->channel, l->want_step, other->current_step}))
+          underway.push_back(l);
       }
-      for (const LaneState* l : starved.empty() ? lanes : starved) follow(r, *l);
+      // What lies ready in front of its GPU it does not poll for.
+      for (const LaneState* l : !starved.empty() ? starved : !underway.empty() ? underway : lanes) follow(r, *l);
     }
   }
 
   void follow(const RankModel& r, const LaneState& l) {
     const int32_t peer = l.peer;
     if (!valid(peer)) return;
+    if (view_.p2p && alive(peer) && l.wait == abi::WaitKind::data && !same_node(comm_, r.rank, Rank{peer}) &&
+        ended_at(peer, r, l)) {
+      // It sent everything, and what does not arrive is on its way.
+      ++waits_;
+      stops_.push_back({StuckEdge{Rank{peer}, r.rank, l.channel, l.want_step, l.want_step},
+                        static_cast<Nanoseconds>(l.wait_age_ms) * ns_per_ms + since_sample(r)});
+      return;
+    }
     // Who waits for a call that was not made waits for a process, not for a step: followed elsewhere.
     if (view_.p2p && alive(peer) && !shows_op(*comm_.rank(Rank{peer}))) return;
     ++waits_;
@@ -157,6 +170,18 @@ class Walk {
     arrive(r.rank.value, {peer, l.channel, other ? other->group : view_.p2p ? any_group : 0});
   }
 
+  // The peer has ended the call in which this lane waits.
+  bool ended_at(int32_t peer, const RankModel& r, const LaneState& l) const {
+    const RankModel& other = *comm_.rank(Rank{peer});
+    const auto ended = other.p2p_ended.find(
+        {r.rank.value, l.direction == abi::Direction::send ? abi::Direction::recv : abi::Direction::send});
+    if (ended == other.p2p_ended.end()) return false;
+    return std::any_of(r.last.p2p.begin(), r.last.p2p.end(), [&](const P2pCall& c) {
+      return c.begun && c.plan == r.last.kernel_plan && c.replay == 0 && c.peer.value == peer &&
+             c.direction == l.direction && c.pair_seq <= ended->second;
+    });
+  }
+
   // A kernel that waits for nobody may be what nobody inside waits for either.
   void arrive_at_kernel(const RankModel& r) {
     std::set<int> channels;
@@ -168,16 +193,29 @@ class Walk {
   bool alive(int32_t rank) const { return progress(rank).reports(); }
 
   void arrive(int32_t from, const Node& node) {
-    if (visited_.contains(node)) {
+    if (!visit(node)) {
       if (auto it = ends_.find(node); it != ends_.end()) it->second.waiters.insert(from);
       return;
     }
     const std::optional<End> end = end_at(node);
-    visited_.insert(node);
     if (end) {
       ends_[node] = *end;
       ends_[node].waiters.insert(from);
     }
+  }
+
+  // Whether this is the first visit. One bit for each rank, channel and group; groups beyond those apart.
+  bool visit(const Node& node) {
+    constexpr int32_t groups = 31;
+    if (node.channel < 0 || node.channel >= static_cast<int32_t>(abi::channels_max) || node.group >= groups)
+      return visited_apart_.insert(node).second;
+    std::vector<uint32_t>& of_channel = visited_[node.channel];
+    if (of_channel.empty()) of_channel.resize(view_.ranks.size());
+    uint32_t& groups_visited = of_channel[node.rank];
+    const uint32_t bit = uint32_t{1} << (node.group + 1);
+    const bool first = (groups_visited & bit) == 0;
+    groups_visited |= bit;
+    return first;
   }
 
   // nullopt: it waits for somebody else, or it moves.
@@ -445,7 +483,8 @@ class Walk {
   const Settings& settings_;
   const Nanoseconds now_ns_;
   const Nanoseconds fresh_;
-  absl::flat_hash_set<Node> visited_;
+  std::array<std::vector<uint32_t>, abi::channels_max> visited_;  // by rank
+  absl::flat_hash_set<Node> visited_apart_;
   std::map<Node, End> ends_;
   std::vector<std::pair<StuckEdge, Nanoseconds>> stops_;
   std::vector<Evidence> facts_;

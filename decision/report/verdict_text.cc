@@ -96,6 +96,28 @@ std::string stage_phrase(const Json& s) {
   return absl::StrJoin(parts, "; ");
 }
 
+// Further communicators that wait for the same cause, and how many there are in all.
+std::string victim_comms_phrase(const Json& comms, uint64_t count) {
+  std::vector<std::string> names;
+  for (const Json& c : comms) {
+    std::string name = has(c, "comm_name") ? text_of(c, "comm_name") : text_of(c, "communicator");
+    absl::StrAppend(&name, " (", count_text(number_of(c, "rank_count"), "rank", "ranks"),
+                    has(c, "op_seq") ? absl::StrCat(", operation ", number_of(c, "op_seq")) : "", ")");
+    names.push_back(std::move(name));
+  }
+  if (names.empty()) return "";
+  const std::string more = count > names.size() ? absl::StrCat(" and ", count - names.size(), " more") : "";
+  return absl::StrCat("on further communicators: ", absl::StrJoin(names, ", "), more);
+}
+
+std::string cycle_step_phrase(const Json& s) {
+  std::string out = absl::StrCat("rank ", number_of(s, "rank"), " (", text_of(s, "host"), " pid ", number_of(s, "pid"), ") is in ",
+                                 has(s, "op_seq") ? absl::StrCat("operation ", number_of(s, "op_seq")) : "Send or Recv",
+                                 " of communicator ", has(s, "comm_name") ? text_of(s, "comm_name") : text_of(s, "communicator"));
+  if (has(s, "waits_for")) absl::StrAppend(&out, " and waits for its rank ", number_of(s, "waits_for"));
+  return out;
+}
+
 std::string victims_phrase(const Json& v) {
   const uint64_t count = number_of(v, "count");
   if (count == 0) return "";
@@ -140,6 +162,13 @@ std::string verdict_text(const Json& v) {
     out += rows;
   }
   paragraph(out, "Victims", victims_phrase(member(v, "victims")));
+  const Json& victim_comms = member(v, "victim_communicators");
+  paragraph(out, "", victim_comms_phrase(victim_comms, number_of(v, "victim_communicator_count")));
+  label = "Circle";
+  for (const Json& step : member(v, "cycle")) {
+    paragraph(out, label, cycle_step_phrase(step));
+    label = "";
+  }
   paragraph(out, "Next", text_of(v, "next_step"));
   paragraph(out, "Rules", text_of(v, "rules"));
   return out;

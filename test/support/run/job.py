@@ -161,9 +161,14 @@ class Job:
         return self._shared_memory.left_behind()
 
     def _end_ranks(self):
-        self.remember_shared_memory()
-        for child in self.children:
-            child.signal(signal.SIGKILL)
-        for child in self.children:
-            child.end()
-        self._shared_memory.remove()
+        try:
+            self.remember_shared_memory()
+            for child in self.children:
+                child.signal(signal.SIGKILL)
+            for child in self.children:
+                child.end()
+        finally:
+            # Also when a signal arrives while a run that was over is being cleared away.
+            for child in self.children:
+                child.end()
+            self._shared_memory.remove()

@@ -21,6 +21,7 @@ struct Pipeline {
   std::array<uint64_t, stages> free_ns{};  // when each stage can begin to work
   std::array<double, stages> work_ms{10, 10, 10, 10};
   std::array<double, stages> transfer_ms{2, 2, 2, 2};  // of what stage r sends
+  std::array<double, stages> queued_ms{1, 1, 1, 1};    // from the launch of a kernel to its begin
   uint64_t step = 0;
   std::map<uint64_t, uint64_t> done_ns;
   Nanoseconds now_ns = 100 * ns_per_s, start_ns = now_ns;
@@ -50,6 +51,7 @@ struct Pipeline {
     const uint64_t clock = 1'000'000'000'000u * static_cast<uint64_t>(rank + 1);
     round.begin_device_ns = clock + begin_ns;
     round.end_device_ns = clock + end_ns;
+    round.launch_monotonic_ns = 5'000'000'000u + begin_ns - static_cast<uint64_t>(queued_ms[rank] * 1e6);  // another clock
     m.rounds.push_back(round);
     detector.add(comm, m, *comm.rank(Rank{rank})->process, now_ns);
   }
@@ -106,6 +108,19 @@ TEST_CASE("A stage whose work takes longer is computation-slow, not those that w
   p.work_ms[slow] = 10;
   p.steps(4000);
   CHECK(p.reports.back().event == SlowEvent::resolve);
+}
+
+TEST_CASE("A stage whose GPU is slow lets its kernels wait after their launch; one whose host is late does not") {
+  Pipeline p;
+  p.steps(2000);
+  const bool gpu = GENERATE(true, false);
+  p.work_ms[1] = 30;
+  if (gpu) p.queued_ms[1] = 60;
+  p.steps(1500);
+  REQUIRE_FALSE(p.reports.empty());
+  const Finding& f = p.reports.back().finding;
+  REQUIRE(f.culprits.size() == 1);
+  CHECK(f.culprits[0].component == (gpu ? Component::gpu : Component::process));
 }
 
 TEST_CASE("A transfer that takes longer is communication-slow and names both ends") {

@@ -358,6 +358,42 @@ TEST_CASE("Several slow links are all named, with shares that add up") {
   CHECK(i.culprits[0].lost_time_share + i.culprits[1].lost_time_share == Approx(1).margin(0.05));
 }
 
+TEST_CASE("A GPU with far fewer steps to take than wait on the wire to it is not the slow one") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape = throttled();
+  shape.stage_ns[{Edge{3, 4, 0}, Stage::receiver_gpu}] = 8 * ns_per_ms;
+  comm.rounds(600, shape);
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  REQUIRE(i.culprits.size() == 1);
+  CHECK(i.culprits[0].component == Component::link);
+}
+
+TEST_CASE("What waits in front of a rank that cannot pass on is not the doing of who sends to it") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape;
+  shape.comm_ns = 60 * ns_per_ms;
+  shape.stage_ns[{Edge{3, 4, 0}, Stage::sender_proxy}] = 20 * ns_per_ms;
+  shape.stage_ns[{Edge{7, 0, 0}, Stage::sender_proxy}] = 10 * ns_per_ms;
+  comm.rounds(600, shape);
+  CHECK(ranks_of(only(cluster).culprits) == std::set<int>{3, 7});  // far apart: two causes
+  Cluster other(quick());
+  Comm& ring = other.add_comm({0, 4, 1, 5, 2, 6, 3, 7});  // neighbours on different nodes
+  ring.rounds(200);
+  shape.stage_ns.erase({Edge{7, 0, 0}, Stage::sender_proxy});
+  shape.stage_ns[{Edge{2, 3, 0}, Stage::sender_proxy}] = 10 * ns_per_ms;
+  ring.rounds(600, shape);
+  const Incident i = only(other);
+  INFO(text({i}));
+  REQUIRE(i.culprits.size() == 1);
+  CHECK(i.culprits[0].rank == Rank{3});
+  CHECK(i.culprits[0].component == Component::proxy);
+}
+
 TEST_CASE("A proxy that hands on late is blamed for what it says late too") {
   Cluster cluster(quick());
   Comm& comm = cluster.add_comm_of_all();

@@ -112,6 +112,35 @@ TEST_CASE("Two causes in two groups are two incidents") {
   CHECK(ranks_of(open[0].culprits) != ranks_of(open[1].culprits));
 }
 
+TEST_CASE("A proxy that delays in two communicators is one cause, and the ranks that one of them keeps are not late") {
+  Cluster cluster(Settings{}, fake::ClusterOptions{8, 2});
+  Comm& world = cluster.add_comm_of_all();
+  Comm& data = cluster.add_comm({1, 3, 5, 7});
+  const auto steps = [&](int n, bool delays) {
+    RoundShape of_world, of_data;
+    if (delays) {
+      of_world.comm_ns = 60 * ns_per_ms;
+      of_data.comm_ns = 80 * ns_per_ms;
+      of_world.stage_ns[{Edge{3, 4, 0}, Stage::sender_proxy}] = 20 * ns_per_ms;
+      of_data.stage_ns[{Edge{1, 2, 0}, Stage::sender_proxy}] = 20 * ns_per_ms;
+      of_world.gap_ns = [](int r, uint64_t) { return 10 * ns_per_ms + (r % 2 == 1 ? 90 * ns_per_ms : 0); };
+    }
+    for (int i = 0; i < n; ++i) {
+      data.rounds(1, of_data);
+      world.rounds(1, of_world);
+    }
+  };
+  steps(400, false);
+  steps(400, true);
+  const auto all = cluster.incidents();
+  INFO(text(all));
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].fault == FaultClass::s2_communication_slow);
+  REQUIRE(all[0].culprits.size() == 1);
+  CHECK(all[0].culprits[0].pid == 103);
+  CHECK(all[0].culprits[0].component == Component::proxy);
+}
+
 TEST_CASE("A job of which all ranks compute longer is an incident of the job, although no round is slow") {
   Cluster cluster;
   Comm& comm = cluster.add_comm_of_all();

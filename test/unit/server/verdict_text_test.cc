@@ -52,6 +52,27 @@ TEST_CASE("A verdict without a culprit names the candidates") {
   CHECK(verdict_text(v).find("Who       not singled out yet\n") != std::string::npos);
 }
 
+TEST_CASE("A verdict says which further communicators wait for the same cause") {
+  Json v = verdict();
+  v["victim_communicators"] = Json::parse(R"([
+    {"communicator": "0000000000000001", "comm_name": "dp0", "rank_count": 4, "op_seq": 17},
+    {"communicator": "0000000000000002", "comm_name": null, "rank_count": 2, "op_seq": null}])");
+  v["victim_communicator_count"] = 5;
+  CHECK(verdict_text(v).find("Victims   7 ranks suffer, among them 0-2, 4\n"
+                             "          on further communicators: dp0 (4 ranks, operation 17), 0000000000000002 (2 ranks) and "
+                             "3 more\n") != std::string::npos);
+}
+
+TEST_CASE("A circle of waits is told step by step") {
+  Json v = verdict();
+  v["cycle"] = Json::parse(R"([
+    {"communicator": "0000000000000001", "comm_name": "dp0", "op_seq": 17, "rank": 2, "waits_for": 3, "host": "node-a", "pid": 10, "gpu": 0},
+    {"communicator": "0000000000000002", "comm_name": null, "op_seq": null, "rank": 0, "waits_for": 1, "host": "node-b", "pid": 11, "gpu": 1}])");
+  CHECK(verdict_text(v).find("Circle    rank 2 (node-a pid 10) is in operation 17 of communicator dp0 and waits for its rank 3\n"
+                             "          rank 0 (node-b pid 11) is in Send or Recv of communicator 0000000000000002 and waits for its "
+                             "rank 1\n") != std::string::npos);
+}
+
 TEST_CASE("A document that is not a verdict is an error of one kind") {
   CHECK_THROWS_AS(verdict_text(Json::parse(R"({"incident": "seven"})")), nlohmann::json::exception);
   CHECK_NOTHROW(verdict_text(Json::parse("{}")));

@@ -1,0 +1,71 @@
+#include "decision/detect/slow_links.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+namespace ccld::decision {
+namespace {
+
+// A connection between two hosts whose clocks differ by an hour: without a healthy past nothing over two clocks counts.
+struct Between {
+  Edge edge;
+  double posted_to_handed = 0.1, handed_to_sent = 0.1, awaited_to_arrived = 0.1;  // ms
+  double steps = 64;
+};
+
+Links links_of(const std::vector<Between>& all) {
+  constexpr double apart = 3600e9;
+  Links links;
+  for (const Between& b : all) {
+    EdgeIntervals i;
+    const auto set = [&](Interval which, double ns) {
+      i.ns[static_cast<size_t>(which)] = ns;
+      i.known[static_cast<size_t>(which)] = true;
+    };
+    set(Interval::posted_to_handed, b.posted_to_handed * 1e6);
+    set(Interval::handed_to_sent, b.handed_to_sent * 1e6);
+    set(Interval::awaited_to_arrived, b.awaited_to_arrived * 1e6);
+    set(Interval::awaited_to_handed, apart);
+    set(Interval::awaited_to_sent, apart);
+    set(Interval::sent_to_arrived, apart);
+    i.steps = b.steps;
+    i.net_device = 0;
+    links.emplace_back(b.edge, i);
+  }
+  return links;
+}
+
+double waited_ms(const Links& links, const Edge& edge, Stage stage, std::vector<double> starts_ns = {}) {
+  SlowWindow w;
+  add_waits(links, KindBaseline{}, 2, starts_ns, w);
+  const EdgeLoss& loss = w.edges.at(edge);
+  return loss.waited_ns[static_cast<size_t>(stage)] / loss.steps / 1e6;
+}
+
+constexpr Edge slow{0, 1, 0}, next{1, 2, 0}, last{2, 3, 0}, back{3, 0, 0};
+
+}  // namespace
+
+TEST_CASE("A sender's proxy is not blamed for steps that its receiver did not await") {
+  // Rank 0 delays. The others have what they sent, and rank 3 cannot send more because rank 0 awaits nothing.
+  const Links links = links_of({{slow, 40, 0.1, 40}, {next, 0.1, 0.1, 40}, {last, 0.1, 0.1, 40}, {back, 40, 0.1, 0.1}});
+  CHECK(waited_ms(links, slow, Stage::sender_proxy) > 15);
+  CHECK(waited_ms(links, back, Stage::sender_proxy) < 1);
+}
+
+TEST_CASE("A wire is not blamed if the sender gets rid of its steps at once: its receiver is starved from further away") {
+  const Links links = links_of({{slow, 0.1, 40, 40}, {next, 0.1, 0.1, 40}, {last, 0.1, 0.1, 0.1}, {back, 0.1, 0.1, 0.1}});
+  CHECK(waited_ms(links, slow, Stage::wire) > 15);
+  CHECK(waited_ms(links, next, Stage::wire) < 1);
+}
+
+TEST_CASE("What a sender's proxy has only because the receiver starts late is not its own doing") {
+  // 8 of 64 steps wait for 320 ms until rank 1 starts: 40 ms for each step.
+  const Links links = links_of({{slow, 40, 0.1, 40}, {next, 0.1, 0.1, 40}, {last, 0.1, 0.1, 40}, {back, 0.1, 0.1, 40}});
+  CHECK(waited_ms(links, slow, Stage::sender_proxy, {0, 320e6, 0, 0}) < 1);
+  CHECK(waited_ms(links, slow, Stage::sender_proxy, {0, 0, 320e6, 0}) > 30);
+  // Not known when it started: nothing is discounted.
+  CHECK(waited_ms(links, slow, Stage::sender_proxy, {0, NAN, 0, 0}) > 30);
+}
+
+}  // namespace ccld::decision
