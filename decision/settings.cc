@@ -36,6 +36,9 @@ const Entry entries[] = {
      "a suspected hang without hard evidence is confirmed after so long, and not before twice the time of suspicion "
      "(paper mode: the only threshold)",
      "the paper's five minutes: checkpoints and synchronisation may take long"},
+    {CCLD_FIELD(init_hang_s), 0.1, 86400,
+     "a communicator in the making in which nothing has moved for so long does not end",
+     "large jobs start up for minutes, and somebody who shortens hang_confirm_s does not mean that"},
     {CCLD_FIELD(hang_warmup_suspect_s), 0.05, 86400,
      "takes the place of hang_suspect_s during the first warmup_rounds operations of a communicator",
      "first iterations compile, connect and load"},

@@ -27,6 +27,7 @@ struct Settings {
   double hang_suspect_s = 5;
   double hang_gap_factor = 3;
   double hang_confirm_s = 300;
+  double init_hang_s = 300;
   double hang_warmup_suspect_s = 60;
   double barrier_hang_suspect_s = 60;
   double p2p_hang_suspect_s = 60;

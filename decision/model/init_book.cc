@@ -142,7 +142,7 @@ std::optional<Finding> find_endless_init(const InitKey& key, const Making& m, co
                                          const Settings& settings, Nanoseconds now_ns) {
   Nanoseconds moved_ns = m.entered_ns;
   for (const auto& [rank, r] : m.ranks) moved_ns = std::max({moved_ns, r.entered_ns, r.stage_ns});
-  if (failed(m) || now_ns - moved_ns < seconds_to_ns(settings.hang_confirm_s)) return std::nullopt;
+  if (failed(m) || now_ns - moved_ns < seconds_to_ns(settings.init_hang_s)) return std::nullopt;
   Finding f;
   f.fault = FaultClass::h1_not_entered;
   f.title = "communicator init does not end";

@@ -69,7 +69,7 @@ class InitBook {
 
 InitStatus init_status(const InitKey&, const Making&, Nanoseconds now_ns);
 
-// nullopt: something has moved in it within hang_confirm_s, or it failed and says so itself. Otherwise who is missing.
+// nullopt: something has moved in it within init_hang_s, or it failed and says so itself. Otherwise who is missing.
 std::optional<Finding> find_endless_init(const InitKey&, const Making&, const ProcessTable&, const Settings&,
                                          Nanoseconds now_ns);
 

@@ -13,7 +13,7 @@ namespace {
 
 // Ranks that make a communicator; those that `speak` report every second.
 struct Start {
-  explicit Start(int ranks) : stage(ranks, InitStage::none), result(ranks), since(ranks) {}
+  explicit Start(int ranks, Settings settings = {}) : analyzer(settings), stage(ranks, InitStage::none), result(ranks), since(ranks) {}
 
   void reach(int rank, InitStage s, int32_t why = 0) {
     stage[rank] = s;
@@ -68,7 +68,7 @@ struct Start {
     return out;
   }
 
-  Analyzer analyzer{Settings{}};
+  Analyzer analyzer;
   Nanoseconds now_ns = 1000 * ns_per_s;
   std::vector<InitStage> stage;
   std::vector<int32_t> result;
@@ -131,6 +131,18 @@ TEST_CASE("A making that does not end becomes an incident that names the missing
   start.run_s(1);
   CHECK(start.open().empty());
   CHECK(start.status().empty());
+}
+
+TEST_CASE("The making of communicators has a patience of its own") {
+  Settings settings;
+  settings.hang_confirm_s = 5;
+  settings.init_hang_s = 30;
+  Start start(4, settings);
+  for (int r : {0, 1, 2}) start.reach(r, InitStage::entered);
+  start.run_s(29);
+  CHECK(start.open().empty());
+  start.run_s(2);
+  CHECK(start.open().size() == 1);
 }
 
 TEST_CASE("When all have come, those that are behind the others are named") {
