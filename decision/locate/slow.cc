@@ -26,8 +26,9 @@ constexpr double behind_part_max = 0.25;
 constexpr double gpu_part_min = 0.5;
 // A GPU that is slow lets the kernel wait after its launch; a host that is late launches late.
 constexpr double queued_part_min = 0.25;
-// Of several links, those in which at least this part of the longest queue waits.
-constexpr double queue_part_min = 0.4;
+// Of several links, those in which at least this part of the longest queue waits. A throttled wire also holds up the
+// acknowledgements of the opposite direction, whose queue then grows to about 0.4 of it.
+constexpr double queue_part_min = 0.45;
 
 // What waits in front of a rank because it cannot pass on is less than what waits behind it.
 constexpr double blocked_part_max = 0.8;
