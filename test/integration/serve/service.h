@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,6 +19,7 @@
 #include "schemas/abi/process.h"
 #include "schemas/wire/control_generated.h"
 #include "test/integration/serve/child_process.h"
+#include "test/support/files/folder.h"
 #include "test/unit/server/wire_batch.h"
 #include "zmq.hpp"
 
@@ -29,22 +28,6 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 inline const std::string ccld = CCLD_EXECUTABLE;
-
-struct Folder {
-  Folder() {
-    char text[] = "/tmp/ccld-serve-XXXXXX";
-    path = mkdtemp(text);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string file(const std::string& name) const { return path / name; }
-  std::filesystem::path path;
-};
-
-inline std::string content(const std::string& path) {
-  std::ostringstream out;
-  out << std::ifstream(path).rdbuf();
-  return out.str();
-}
 
 inline size_t lines(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

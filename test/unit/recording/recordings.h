@@ -3,9 +3,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,28 +11,13 @@
 #include "decision/recording/block.h"
 #include "decision/recording/reader.h"
 #include "decision/recording/recording_file.h"
+#include "test/support/files/folder.h"
 #include "test/unit/server/wire_batch.h"
 
 namespace ccld::test {
 
 using namespace decision;
 using namespace decision::recording;
-
-struct Folder {
-  Folder() {
-    char text[] = "/tmp/ccld-recording-XXXXXX";
-    path = mkdtemp(text);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string file(const std::string& name) const { return path / name; }
-  std::filesystem::path path;
-};
-
-inline std::string content(const std::string& path) {
-  std::ostringstream out;
-  out << std::ifstream(path, std::ios::binary).rdbuf();
-  return out.str();
-}
 
 inline absl::Span<const uint8_t> bytes_of(const std::string& text) {
   return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size());
