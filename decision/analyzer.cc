@@ -1,6 +1,7 @@
 #include "decision/analyzer.h"
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
 
 #include "absl/container/flat_hash_map.h"
@@ -30,10 +31,25 @@ struct Analyzer::State {
   absl::flat_hash_map<CommUid, Watch*> watch_of;  // every message asks
   IncidentWriter writer{settings};
   InitBook inits{settings};
-  HangAnalysis hangs{settings, watches, processes, writer};
+  HangAnalysis hangs{settings, watches, processes, inits, writer};
   IterationAnalysis iterations{settings, watches, writer};
   SlownessAnalysis slowness{settings, watches, writer, iterations};
   Nanoseconds forgot_ns = 0;
+
+  // What a batch is about lies anywhere in memory: it is fetched while its process is looked up.
+  void prefetch(const Batch& batch) const {
+    constexpr size_t looked_max = 16;
+    std::array<std::pair<const Watch*, Rank>, looked_max> found;
+    size_t n = 0;
+    for (const Payload& payload : batch.payloads) {
+      const auto* const m = std::get_if<Rounds>(&payload);
+      const auto it = m && n < looked_max ? watch_of.find(m->comm) : watch_of.end();
+      if (it == watch_of.end()) continue;
+      found[n++] = {it->second, m->rank};
+      it->second->comm.prefetch();
+    }
+    for (size_t i = 0; i < n; ++i) found[i].first->comm.prefetch(found[i].second);
+  }
 
   Watch* watch(CommUid uid) {
     if (const auto it = watch_of.find(uid); it != watch_of.end()) return it->second;
@@ -76,8 +92,10 @@ Analyzer::Analyzer(const Settings& settings) : state_(std::make_unique<State>(se
 Analyzer::~Analyzer() = default;
 
 void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
+  state_->prefetch(batch);
   ProcessModel* process = state_->processes.heard(batch, now_ns);
   if (!process) return;
+  process->kernels.prefetch();
   std::vector<std::pair<Watch*, const P2pRounds*>> pairs;  // judged by all kernels of the batch, so after them
   for (const Payload& payload : batch.payloads) {
     std::visit(
@@ -105,9 +123,13 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
             }
             if constexpr (std::is_same_v<T, P2pRounds>) {
               w->comm.p2p_rounds(m, *process, now_ns);
+              w->pair_bytes.ended(w->comm, m, *process, now_ns);
               pairs.emplace_back(w, &m);
             }
-            if constexpr (std::is_same_v<T, InFlight>) w->comm.in_flight(m, *process, now_ns);
+            if constexpr (std::is_same_v<T, InFlight>) {
+              w->comm.in_flight(m, *process, now_ns);
+              w->pair_bytes.in_flight(w->comm, m, *process, now_ns);
+            }
           }
         },
         payload);
@@ -125,7 +147,7 @@ std::vector<Incident> Analyzer::advance(Nanoseconds now_ns) {
   s.hangs.settle(now_ns);
   s.slowness.settle(now_ns);
   s.iterations.settle(now_ns);
-  look_at_inits(s.inits, s.processes, s.writer, s.settings, now_ns);
+  look_at_inits(s.inits, s.hangs.making_links(), s.watches, s.processes, s.writer, s.settings, now_ns);
   s.forget(now_ns);
   describe_stages(s.writer.book(), s.watches, s.iterations, s.settings);
   return s.writer.book().take_changed();

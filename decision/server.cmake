@@ -10,8 +10,13 @@ find_path(CCLD_CPPZMQ_INCLUDE zmq.hpp REQUIRED)
 
 add_library(ccld_server STATIC
   ingest/batch_decoder.cc
+  ingest/decode_communicators.cc
+  ingest/decode_health.cc
+  ingest/decode_in_flight.cc
+  ingest/decode_rounds.cc
   ingest/distinct_errors.cc
   ingest/ingest.cc
+  ingest/rejection.cc
   ingest/sequence_tracker.cc
   ingest/telemetry_socket.cc
   recording/block.cc

@@ -1,6 +1,7 @@
 #include "decision/analysis/hangs.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,8 @@ namespace {
 // Once a hang is known it is looked at again at this pace, for confirmation and better evidence.
 constexpr Nanoseconds relocate_every_ns = 500 * ns_per_ms;
 constexpr size_t calls_kept_max = 64;
+// Whoever has just begun to make a communicator waits for nobody yet.
+constexpr Nanoseconds making_waits_ns = ns_per_s;
 // So long after a rank's last mismatch a hang at that rank, on any communicator, is its consequence.
 constexpr Nanoseconds mismatch_follows_ns = 120 * ns_per_s;
 constexpr size_t victim_rows_max = 8;
@@ -49,15 +52,15 @@ void HangAnalysis::look(Watch& w, Nanoseconds now_ns) {
 bool HangAnalysis::goes_on(const Watch& w) const {
   if (std::any_of(w.hang_calls.begin(), w.hang_calls.end(), [&](const P2pWait& c) { return still_waits(w.comm, c); }))
     return true;
-  if (w.hang_finding.op.value == 0) return false;
+  if (w.hang_known.key.op.value == 0) return false;
   const std::optional<HangView> view = view_hang(w.comm, processes_, settings_);
   if (!view || view->p2p) return false;
-  return view->replay == 0 && w.hang_finding.replay == 0 ? view->op <= w.hang_finding.op
-                                                         : view->key() == w.hang_finding.key();
+  const RoundKey known = w.hang_known.key;
+  return view->replay == 0 && known.replay == 0 ? view->op <= known.op : view->key() == known;
 }
 
 void HangAnalysis::end_hang(Watch& w, Nanoseconds now_ns) {
-  const bool fault = w.hang_confirmed || w.hang_finding.fault != FaultClass::h1_not_entered;
+  const bool fault = w.hang_confirmed || w.hang_known.fault != FaultClass::h1_not_entered;
   if (fault) {
     w.hang_detector.forget_pause();
     for (CommUid uid : w.hang_victims)
@@ -77,13 +80,14 @@ void HangAnalysis::look_by_paper(Watch& w, Nanoseconds now_ns) {
   const std::optional<HangView> view = w.hang_detector.check(w.comm, processes_, settings_, now_ns);
   if (view && (!w.stuck || now_ns - w.located_ns >= relocate_every_ns)) {
     w.located_ns = now_ns;
-    w.hang_finding = locate_hang_paper(w.comm, *view, settings_, now_ns);
+    const Finding f = locate_hang_paper(w.comm, *view, settings_, now_ns);
+    w.hang_known = {f.fault, f.key()};
     if (!w.stuck) w.moved_at_hang_ns = w.comm.moved_ns();
     w.stuck = true;
     if (w.hang_incident == 0)
-      w.hang_incident = writer_.open(w.comm, w.hang_finding, w.comm.moved_ns(), now_ns);
+      w.hang_incident = writer_.open(w.comm, f, w.comm.moved_ns(), now_ns);
     else
-      writer_.update(w.hang_incident, w.comm, w.hang_finding, now_ns);
+      writer_.update(w.hang_incident, w.comm, f, now_ns);
     w.hang_confirmed = true;
     writer_.book().confirm(w.hang_incident, now_ns);
   }
@@ -113,7 +117,8 @@ std::vector<Standing> HangAnalysis::standing(std::vector<Watch*>& watches, Nanos
     if (!s.view.p2p) {
       s.finding = locate_hang(comm, s.view, settings_, now_ns);
       s.located = true;
-    } else if (std::any_of(s.calls.begin(), s.calls.end(), [](const P2pWait& c) { return c.side == PeerSide::inside; })) {
+    } else if (std::any_of(s.calls.begin(), s.calls.end(),
+                           [](const P2pWait& c) { return c.side == PeerSide::inside; })) {
       for (const P2pWait& c : s.calls)
         if (c.side != PeerSide::inside) s.view.ranks[c.waiter.value].waits_outside = true;
       s.finding = locate_inside(comm, s.view, settings_, now_ns);
@@ -150,10 +155,11 @@ bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::v
   if (f.hard) return home.view.stall_ns >= seconds_to_ns(settings_.hard_evidence_s);
   const Nanoseconds suspect_ns = seconds_to_ns(settings_.hang_suspect_s);
   const Nanoseconds unsure_ns = std::max(seconds_to_ns(settings_.p2p_hang_suspect_s), suspect_ns);
-  const bool awaited = std::any_of(cause.standing.begin(), cause.standing.end(),
-                                   [&](size_t i) { return standing[i].view.awaited; });
+  const bool awaited =
+      std::any_of(cause.standing.begin(), cause.standing.end(), [&](size_t i) { return standing[i].view.awaited; });
   Nanoseconds patience_ns = watches[cause.home]->hang_detector.patience_ns(*home.comm, home.view, settings_, awaited);
-  if ((cause.calls || home.view.p2p) && !cause.complete && !cause.fell_silent) patience_ns = std::max(patience_ns, unsure_ns);
+  if ((cause.calls || home.view.p2p) && !cause.complete && !cause.fell_silent)
+    patience_ns = std::max(patience_ns, unsure_ns);
   if (cause.barrier) patience_ns = std::max(patience_ns, seconds_to_ns(settings_.barrier_hang_suspect_s));
   if (cause.kind == CauseKind::inside && !cause.complete)  // nobody knows what it waits for
     patience_ns = std::max({patience_ns, unsure_ns, seconds_to_ns(settings_.hang_warmup_suspect_s)});
@@ -164,9 +170,8 @@ bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::v
     const Watch& w = *watches[i];
     if (!w.alarm || w.alarm->early) return false;
     // One that waited for another cause until just now has its time before it.
-    const Nanoseconds stall_ns =
-        w.victim ? standing[i].view.stall_ns
-                 : std::min(standing[i].view.stall_ns, processes_.newest_ns() - w.released_ns);
+    const Nanoseconds stall_ns = w.victim ? standing[i].view.stall_ns
+                                          : std::min(standing[i].view.stall_ns, processes_.newest_ns() - w.released_ns);
     return stall_ns >= (still ? suspect_ns : unsure_ns);
   });
 }
@@ -211,14 +216,24 @@ void HangAnalysis::describe_absent(Finding& f, const Cause& cause, const Standin
       std::erase(f.victims, r);
     }
     const bool singled_out = !f.culprits.empty();
-    const auto elsewhere =
-        std::count_if(f.wanted.begin(), f.wanted.end(), [&](Rank r) { return !blamed[r.value]; });
+    const auto elsewhere = std::count_if(f.wanted.begin(), f.wanted.end(), [&](Rank r) { return !blamed[r.value]; });
     for (const Culprit& c : f.culprits)
       if (!blamed[c.rank.value]) f.victims.push_back(c.rank);
     std::erase_if(f.culprits, [&](const Culprit& c) { return !blamed[c.rank.value]; });
     std::vector<bool> wanted(blamed.size());
     for (Rank r : f.wanted) wanted[r.value] = true;
     std::erase_if(f.candidates, [&](Rank r) { return wanted[r.value] && !blamed[r.value]; });
+    // Of many absent ones only so many were described, and the cause may be among the others.
+    std::vector<bool> described(blamed.size());
+    for (const Culprit& c : f.culprits) described[c.rank.value] = true;
+    for (Rank r : cause.ranks) {
+      if (!singled_out || described[r.value] || f.culprits.size() >= culprits_max ||
+          home.view.ranks[r.value].progress >= Progress::begun)
+        continue;
+      f.culprits.push_back(absent_culprit(*home.comm, home.view, r));
+      std::erase(f.candidates, r);
+      std::erase(f.victims, r);
+    }
     if (!singled_out && elsewhere > 0) {
       // Of those that nothing told apart, the others are explained.
       f.candidates.clear();
@@ -249,9 +264,11 @@ Finding HangAnalysis::describe(const Cause& cause, const std::vector<Standing>& 
       f.culprits.clear();
       f.confidence = 0.2;
       f.next_step =
-          "The waits lead to processes that cannot be seen (a stopped probe, or a list of calls that is cut off): start "
+          "The waits lead to processes that cannot be seen (a stopped probe, or a list of calls that is cut off): "
+          "start "
           "the probe again (ccld tune running=1) to see on.";
       break;
+    case CauseKind::making: break;  // told of with the making
     case CauseKind::absent: describe_absent(f, cause, home, now_ns); break;
     case CauseKind::cycle: {
       f.fault = FaultClass::h2_inconsistent;
@@ -267,7 +284,9 @@ Finding HangAnalysis::describe(const Cause& cause, const std::vector<Standing>& 
       for (const CycleStep& s : f.cycle)
         add_evidence(f, -1,
                      absl::StrCat("rank ", s.rank.value, " (", s.host, " pid ", s.pid, ") is in ",
-                                  s.op.value == 0 ? "Send or Recv" : absl::StrCat("operation ", s.op.value),
+                                  s.comm.value == 0 ? "the making"
+                                  : s.op.value == 0 ? "Send or Recv"
+                                                    : absl::StrCat("operation ", s.op.value),
                                   " of communicator ", name_of(s.comm, s.comm_name), " and waits for its rank"),
                      s.waits_for.value, "rank");
       f.next_step =
@@ -279,14 +298,25 @@ Finding HangAnalysis::describe(const Cause& cause, const std::vector<Standing>& 
     }
   }
   size_t rows = 0;
+  for (size_t i : cause.makings) {
+    const MakingWait& m = makings_[i].wait;
+    f.victims_elsewhere += static_cast<uint32_t>(m.waiting.size());
+    f.victim_comms.push_back({CommUid{}, m.name, m.rank_count, OpSeq{}});
+    if (rows++ < victim_rows_max)
+      add_evidence(f, -1,
+                   absl::StrCat("ranks of a communicator ", m.name,
+                                makings_[i].all_known ? ", wait for it" : ", may wait for it"),
+                   static_cast<double>(m.waiting.size()), "ranks");
+  }
   for (size_t i : cause.standing) {
     if (i == cause.home) continue;
     const Standing& s = standing[i];
     const int count = s.comm->rank_count();
-    f.victims.insert(f.victims.end(), count, Rank{-1});
+    f.victims_elsewhere += static_cast<uint32_t>(count);
     f.victim_comms.push_back({s.comm->uid(), s.comm->name(), count, s.view.op});
     if (rows++ < victim_rows_max)
-      add_evidence(f, -1, absl::StrCat("ranks of communicator ", name_of(s.comm->uid(), s.comm->name()), " wait for it"),
+      add_evidence(f, -1,
+                   absl::StrCat("ranks of communicator ", name_of(s.comm->uid(), s.comm->name()), " wait for it"),
                    count, "ranks");
   }
   return f;
@@ -320,9 +350,9 @@ bool HangAnalysis::follows_mismatch(const Cause& cause, const Finding& f, const 
       Watch& w = *it->second;
       const Incident* i = writer_.book().find(w.mismatch_incident);
       if (!i || now_ns - w.mismatch_ns > mismatch_follows_ns) continue;
-      const bool named =
-          std::any_of(i->culprits.begin(), i->culprits.end(), [&](const Culprit& c) { return c.rank == member.rank; }) ||
-          std::find(i->candidates.begin(), i->candidates.end(), member.rank) != i->candidates.end();
+      const bool named = std::any_of(i->culprits.begin(), i->culprits.end(),
+                                     [&](const Culprit& c) { return c.rank == member.rank; }) ||
+                         std::find(i->candidates.begin(), i->candidates.end(), member.rank) != i->candidates.end();
       if (named) consider(w);
     }
   if (!m) return false;
@@ -358,7 +388,7 @@ void HangAnalysis::report(const Cause& cause, Finding& f, const std::vector<Watc
   }
   if (!home.stuck) home.moved_at_hang_ns = home.comm.moved_ns();
   home.stuck = true;
-  home.hang_finding = f;
+  home.hang_known = {f.fault, f.key()};
   home.hang_victims.clear();
   for (size_t i : cause.standing)
     if (i != cause.home) home.hang_victims.push_back(watches[i]->comm.uid());
@@ -376,6 +406,29 @@ void HangAnalysis::report(const Cause& cause, Finding& f, const std::vector<Watc
   }
 }
 
+bool HangAnalysis::may_wait_for(const KnownMaking& m, const Cause& cause, const std::vector<Standing>& standing) const {
+  const Making& making = inits_.all().at(m.key);
+  std::set<const ProcessModel*> held;
+  for (size_t i : cause.standing)
+    for (const RankModel& r : standing[i].comm->ranks())
+      if (r.process && r.process->job == m.key.job) held.insert(r.process);
+  for (const auto& [rank, r] : making.ranks) held.erase(r.process);
+  return held.size() + making.ranks.size() >= static_cast<size_t>(m.key.rank_count);
+}
+
+// Who waits for a making that has no cause elsewhere has the patience of makings: they are told of together with it.
+void HangAnalysis::take_out_makings(std::vector<Cause>& causes, const std::vector<Standing>& standing) {
+  links_ = {};
+  for (const Cause& c : causes) {
+    if (c.kind != CauseKind::making) continue;
+    std::vector<VictimComm>& waiting = links_.waiting[makings_[c.making].key];
+    for (size_t i : c.standing)
+      waiting.push_back(
+          {standing[i].comm->uid(), standing[i].comm->name(), standing[i].comm->rank_count(), standing[i].view.op});
+  }
+  std::erase_if(causes, [](const Cause& c) { return c.kind == CauseKind::making; });
+}
+
 void HangAnalysis::settle(Nanoseconds now_ns) {
   if (settings_.rules == RuleSet::paper) return;
   settle_all(now_ns);
@@ -386,6 +439,7 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
   const bool any = alarmed_ || std::any_of(watches_.begin(), watches_.end(), [](const auto& w) {
                      return w.second->alarm || w.second->stuck || w.second->victim;
                    });
+  if (!any) links_ = {};
   if (!any || (!alarmed_ && now_ns - settled_ns_ < relocate_every_ns)) return;
   alarmed_ = false;
   settled_ns_ = now_ns;
@@ -401,14 +455,22 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
     }
     return moved_ns;
   };
-  const WaitGraph graph(stands, processes_, moved_anywhere);
+  makings_ = makings_that_wait(inits_, processes_, watches_, making_waits_ns, now_ns);
+  std::vector<MakingWait> waits;
+  for (const KnownMaking& m : makings_) waits.push_back(m.wait);
+  const WaitGraph graph(stands, waits, processes_, moved_anywhere);
   std::vector<Cause> causes = find_causes(graph, stands);
   add_unexplained(stands, watches, causes);
+  take_out_makings(causes, stands);
 
   std::vector<bool> is_home(stands.size());
   for (const Cause& cause : causes) is_home[cause.home] = true;
   std::vector<std::pair<const Cause*, Finding>> reported;
-  for (const Cause& cause : causes) {
+  for (Cause& cause : causes) {
+    for (size_t m = 0; m < makings_.size(); ++m)
+      if (!makings_[m].all_known && std::find(cause.makings.begin(), cause.makings.end(), m) == cause.makings.end() &&
+          may_wait_for(makings_[m], cause, stands))
+        cause.makings.push_back(m);
     Finding f = describe(cause, stands, now_ns);
     const bool known = std::any_of(cause.standing.begin(), cause.standing.end(), [&](size_t i) {
       return watches[i]->hang_incident != 0 && (i == cause.home || !is_home[i]);
@@ -423,6 +485,10 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
   for (auto& [cause, f] : reported) {
     report(*cause, f, watches, now_ns);
     Watch& home = *watches[cause->home];
+    for (size_t m : cause->makings) {
+      const InitKey& key = makings_[m].key;
+      links_.victims.try_emplace(key, home.hang_incident != 0 ? home.hang_incident : home.mismatch_incident);
+    }
     if (cause->calls || stands[cause->home].view.p2p) {
       const std::vector<P2pWait>& calls = stands[cause->home].calls;
       home.hang_calls.assign(calls.begin(), calls.begin() + std::min(calls.size(), calls_kept_max));

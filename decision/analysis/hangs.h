@@ -14,6 +14,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "decision/analysis/incident_writer.h"
+#include "decision/analysis/makings.h"
 #include "decision/analysis/watch.h"
 #include "decision/locate/across.h"
 #include "decision/model/processes.h"
@@ -22,13 +23,16 @@ namespace ccld::decision {
 
 class HangAnalysis {
  public:
-  HangAnalysis(const Settings& settings, Watches& watches, const ProcessTable& processes, IncidentWriter& writer)
-      : settings_(settings), watches_(watches), processes_(processes), writer_(writer) {}
+  HangAnalysis(const Settings& settings, Watches& watches, const ProcessTable& processes, const InitBook& inits,
+               IncidentWriter& writer)
+      : settings_(settings), watches_(watches), processes_(processes), inits_(inits), writer_(writer) {}
 
   // One communicator: does it stand still, or has its hang ended?
   void look(Watch&, Nanoseconds now_ns);
   // After all communicators were looked at: causes get incidents, victims are attached to them.
   void settle(Nanoseconds now_ns);
+  // As of the last look.
+  const MakingLinks& making_links() const { return links_; }
 
  private:
   void look_by_paper(Watch&, Nanoseconds now_ns);
@@ -46,12 +50,18 @@ class HangAnalysis {
   void describe_absent(Finding&, const Cause&, const Standing&, Nanoseconds now_ns) const;
   void add_last_seen(Finding&, const Communicator&, Nanoseconds now_ns) const;
   void report(const Cause&, Finding&, const std::vector<Watch*>&, Nanoseconds now_ns);
+  // Processes that a making may miss stand still because of this cause.
+  bool may_wait_for(const KnownMaking&, const Cause&, const std::vector<Standing>&) const;
+  void take_out_makings(std::vector<Cause>&, const std::vector<Standing>&);
   bool follows_mismatch(const Cause&, const Finding&, const std::vector<Watch*>&, Nanoseconds now_ns);
 
   const Settings& settings_;
   Watches& watches_;
   const ProcessTable& processes_;
+  const InitBook& inits_;
   IncidentWriter& writer_;
+  std::vector<KnownMaking> makings_;  // of the last look
+  MakingLinks links_;
   bool alarmed_ = false;        // since the last look at all
   Nanoseconds settled_ns_ = 0;  // last look at all
   // What the looks of this instant have seen already: sweeps over all ranks that need not be made again.

@@ -19,7 +19,8 @@ void quote(Incident& i, const Communicator& comm, const Culprit& c, Nanoseconds 
   for (const NetConnection& n : r->connections)
     if (std::find(net_names.begin(), net_names.end(), n.net_name) == net_names.end()) net_names.push_back(n.net_name);
   if (r->process->metrics) seen = also_seen(*r->process->metrics, c.gpu_bus_id, net_names, now_ns);
-  for (AlsoSeen& row : also_seen(r->process->net_queues, now_ns - r->process->net_queues_ns)) seen.push_back(std::move(row));
+  for (AlsoSeen& row : also_seen(r->process->net_queues, now_ns - r->process->net_queues_ns))
+    seen.push_back(std::move(row));
   size_t quoted = 0;
   for (AlsoSeen& row : seen) {
     if (quoted++ == also_seen_max) break;
@@ -51,12 +52,13 @@ void IncidentWriter::fill(Incident& i, const Communicator& comm, const Finding& 
   i.signature = f.signature;
   i.culprits = f.culprits;
   i.candidates = f.candidates;
-  i.victim_count = static_cast<uint32_t>(f.victims.size());
+  i.victim_count = static_cast<uint32_t>(f.victims.size()) + f.victims_elsewhere;
   i.victim_sample.clear();
-  for (Rank r : f.victims)  // those of other communicators have no number here
-    if (r.value >= 0 && i.victim_sample.size() < victims_sampled) i.victim_sample.push_back(r);
+  for (size_t v = 0; v < f.victims.size() && i.victim_sample.size() < victims_sampled; ++v)
+    if (f.victims[v].value >= 0) i.victim_sample.push_back(f.victims[v]);  // others have no number here
   i.victim_comm_count = static_cast<uint32_t>(f.victim_comms.size());
-  i.victim_comms.assign(f.victim_comms.begin(), f.victim_comms.begin() + std::min(f.victim_comms.size(), victim_comms_max));
+  i.victim_comms.assign(f.victim_comms.begin(),
+                        f.victim_comms.begin() + std::min(f.victim_comms.size(), victim_comms_max));
   i.cycle = f.cycle;
   i.confidence = f.confidence;
   i.evidence = f.evidence;
@@ -79,7 +81,8 @@ uint64_t IncidentWriter::open(const Communicator& comm, const Finding& f, Nanose
 void IncidentWriter::update(uint64_t id, const Communicator& comm, const Finding& f, Nanoseconds now_ns) {
   Incident* i = book_.find(id);
   if (!i) return;
-  const bool news = i->fault != f.fault || i->comm != comm.uid() || i->cycle != f.cycle || !same_culprits(i->culprits, f.culprits) || i->candidates != f.candidates;
+  const bool news = i->fault != f.fault || i->comm != comm.uid() || i->cycle != f.cycle ||
+                    !same_culprits(i->culprits, f.culprits) || i->candidates != f.candidates;
   fill(*i, comm, f, now_ns);
   if (news) book_.changed(id);
 }

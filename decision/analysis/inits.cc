@@ -8,15 +8,59 @@
 
 namespace ccld::decision {
 
-void look_at_inits(InitBook& inits, const ProcessTable& processes, IncidentWriter& writer, const Settings& settings, Nanoseconds now_ns) {
+namespace {
+
+constexpr size_t waiting_rows_max = 8;
+// Once it is known.
+constexpr Nanoseconds look_every_ns = ns_per_s;
+
+bool is_open(IncidentWriter& writer, uint64_t id) {
+  const Incident* i = writer.book().find(id);
+  return i && i->state != VerdictState::resolved;
+}
+
+void add_waiting(Finding& f, const std::vector<VictimComm>& waiting) {
+  f.victim_comms = waiting;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    f.victims.insert(f.victims.end(), waiting[i].rank_count, Rank{-1});
+    const std::string name =
+        waiting[i].name.empty() ? absl::StrCat(absl::Hex(waiting[i].comm.value, absl::kZeroPad16)) : waiting[i].name;
+    if (i < waiting_rows_max)
+      add_evidence(f, -1, absl::StrCat("ranks of communicator ", name, " wait for it"), waiting[i].rank_count, "ranks");
+  }
+}
+
+// Of ranks that were never heard of: the processes that they would be.
+void name_missing(Finding& f, const KnownMaking& known) {
+  for (Culprit& c : f.culprits)
+    for (const MakingWait::Member& m : known.wait.missing) {
+      if (m.rank != c.rank || !c.host.empty()) continue;
+      c.host = m.process->id.host;
+      c.pid = m.process->id.pid;
+      c.cuda_device = m.device;
+      c.reason = "did not come to the making of the communicator";
+    }
+}
+
+}  // namespace
+
+void look_at_inits(InitBook& inits, const MakingLinks& links, const Watches& watches, const ProcessTable& processes,
+                   IncidentWriter& writer, const Settings& settings, Nanoseconds now_ns) {
   for (uint64_t id : inits.tidy(processes, now_ns)) writer.book().resolve(id, now_ns);
   if (settings.rules == RuleSet::paper) return;
   for (auto& [key, making] : inits.all()) {
-    const std::optional<Finding> f = find_endless_init(key, making, processes, settings, now_ns);
+    if (making.incident != 0 && now_ns - making.looked_ns < look_every_ns) continue;
+    making.looked_ns = now_ns;
+    std::optional<Finding> f = find_endless_init(key, making, processes, settings, now_ns);
+    if (const auto cause = links.victims.find(key); cause != links.victims.end() && is_open(writer, cause->second))
+      f.reset();
     if (!f) {
       if (making.incident != 0) writer.book().resolve(std::exchange(making.incident, 0), now_ns);
       continue;
     }
+    if (const auto waiting = links.waiting.find(key); waiting != links.waiting.end()) add_waiting(*f, waiting->second);
+    for (const KnownMaking& known : makings_that_wait(inits, processes, watches, 0, now_ns))
+      if (known.key == key) name_missing(*f, known);
     Incident* i = writer.book().find(making.incident);
     const bool news = !i || !same_culprits(i->culprits, f->culprits) || i->candidates != f->candidates;
     if (!i) {
@@ -30,7 +74,7 @@ void look_at_inits(InitBook& inits, const ProcessTable& processes, IncidentWrite
     writer.fill(*i, nameless, *f, now_ns);
     i->job = key.job;
     i->rank_count = key.rank_count;
-    i->comm_name = absl::StrCat("in the making, hash ", absl::Hex(key.comm_hash, absl::kZeroPad16));
+    i->comm_name = making_name(key);
     if (news) writer.book().changed(i->id);
     writer.book().confirm(i->id, now_ns);
   }

@@ -25,6 +25,18 @@ bool blames(const Communicator& comm, const Finding& f, const ProcessModel* proc
   });
 }
 
+bool is_late(const Culprit& c) {
+  return !c.peer && (c.component == Component::process || c.component == Component::gpu);
+}
+
+// Both ends of a slow connection are kept by it, so it explains that they are late elsewhere: only who is late there
+// too may be so by itself.
+bool blames_itself(const Communicator& comm, const Finding& f, const Culprit& here, const ProcessModel* process) {
+  if (!is_late(here)) return blames(comm, f, process);
+  return std::any_of(f.culprits.begin(), f.culprits.end(),
+                     [&](const Culprit& c) { return is_late(c) && process_of(comm, c.rank) == process; });
+}
+
 bool is_member(const Communicator& comm, const ProcessModel* process) {
   return process && std::any_of(process->memberships.begin(), process->memberships.end(),
                                 [&](const auto& m) { return m.comm == comm.uid(); });
@@ -33,10 +45,24 @@ bool is_member(const Communicator& comm, const ProcessModel* process) {
 // A proxy or a network device is one, whichever of its connections was noticed first.
 bool of_device(const Culprit& c) { return c.component == Component::proxy || c.component == Component::nic; }
 
+// A transfer of Send and Recv of which nothing but its duration is known: what it passes is not seen.
+bool of_whole_transfer(const Finding& f, const Culprit& c) {
+  return f.signature.function == abi::Function::send && c.component == Component::link && c.peer.has_value();
+}
+
+// A process has one proxy for all that it sends and receives, so its transfers take longer by it.
+bool carried_by(const Communicator& a, const Finding& f, const Culprit& transfer, const Communicator& b,
+                const Culprit& device) {
+  const ProcessModel* owner = process_of(b, device.rank);
+  return of_device(device) && of_whole_transfer(f, transfer) && owner &&
+         (process_of(a, transfer.rank) == owner || process_of(a, *transfer.peer) == owner);
+}
+
 // They blame the same process, or the same connection or device, in whatever communicator.
 bool same_culprit(const Communicator& a, const Finding& f, const Communicator& b, const Finding& g) {
   for (const Culprit& x : f.culprits) {
     for (const Culprit& y : g.culprits) {
+      if (carried_by(a, f, x, b, y) || carried_by(b, g, y, a, x)) return true;
       const ProcessModel* process = process_of(a, x.rank);
       if (!process || process != process_of(b, y.rank)) continue;
       if (of_device(x) && x.component == y.component) return true;
@@ -68,6 +94,7 @@ void SlownessAnalysis::look(Watch& w, Nanoseconds now_ns) {
   take(w, now_ns);
   const bool open = w.slow_incident != 0;
   SlowReport report = w.slow.advance(w.comm, open, !holders_.empty(), now_ns);
+  if (report.event == SlowEvent::none && !w.slow_p2p.used()) return;
   SlowReport pairs = w.slow_p2p.advance(w.comm, open, now_ns);
   // What ended in one kind of traffic may go on in the other.
   if (report.event == SlowEvent::resolve && w.slow_p2p.streak() > 0) report.event = SlowEvent::none;
@@ -96,7 +123,7 @@ Watch* SlownessAnalysis::cause_of(Watch& start) const {
         if (it == watches_.end() || it->second.get() == at) continue;
         Watch& other = *it->second;
         if (other.slow_streak() == 0 || other.slow_cause().culprits.empty()) continue;
-        if (blames(other.comm, other.slow_cause(), process)) continue;
+        if (blames_itself(other.comm, other.slow_cause(), c, process)) continue;
         if (other.slow_lost_share() < explained_part_min * at->slow_lost_share()) continue;
         here = &other;
         break;
@@ -106,8 +133,9 @@ Watch* SlownessAnalysis::cause_of(Watch& start) const {
     }
     if (!all || !next) return at;
     if (std::find(path.begin(), path.end(), next) != path.end())
-      return *std::max_element(path.begin(), path.end(),
-                               [](const Watch* a, const Watch* b) { return a->slow_lost_share() < b->slow_lost_share(); });
+      return *std::max_element(path.begin(), path.end(), [](const Watch* a, const Watch* b) {
+        return a->slow_lost_share() < b->slow_lost_share();
+      });
     path.push_back(next);
     at = next;
   }
@@ -115,14 +143,17 @@ Watch* SlownessAnalysis::cause_of(Watch& start) const {
 
 Watch* SlownessAnalysis::same_cause_as(Watch& w) const {
   for (const Culprit& c : w.slow_report.finding.culprits) {
-    const ProcessModel* process = process_of(w.comm, c.rank);
-    if (!process) continue;
-    for (const auto& m : process->memberships) {
-      const auto it = watches_.find(m.comm);
-      if (it == watches_.end() || it->second.get() == &w) continue;
-      Watch& other = *it->second;
-      if (other.slow_incident == 0 || other.slow_incident == w.slow_incident || other.slow_role != SlowRole::owner) continue;
-      if (same_culprit(w.comm, w.slow_report.finding, other.comm, other.slow_report.finding)) return &other;
+    for (const Rank r : {c.rank, c.peer.value_or(c.rank)}) {
+      const ProcessModel* process = process_of(w.comm, r);
+      if (!process) continue;
+      for (const auto& m : process->memberships) {
+        const auto it = watches_.find(m.comm);
+        if (it == watches_.end() || it->second.get() == &w) continue;
+        Watch& other = *it->second;
+        if (other.slow_incident == 0 || other.slow_incident == w.slow_incident || other.slow_role != SlowRole::owner)
+          continue;
+        if (same_culprit(w.comm, w.slow_report.finding, other.comm, other.slow_report.finding)) return &other;
+      }
     }
   }
   return nullptr;
@@ -134,7 +165,7 @@ Finding SlownessAnalysis::with_others(const Watch& owner) const {
   if (it == holders_.end()) return f;
   for (const Watch* w : it->second) {
     if (w == &owner) continue;
-    f.victims.insert(f.victims.end(), w->comm.rank_count(), Rank{-1});
+    f.victims_elsewhere += static_cast<uint32_t>(w->comm.rank_count());
     f.victim_comms.push_back({w->comm.uid(), w->comm.name(), w->comm.rank_count(), w->slow_report.finding.op});
     if (w->slow_role == SlowRole::same)
       add_evidence(f, -1, absl::StrCat("communicator ", comm_text(w->comm), " loses time by the same cause: its share"),
@@ -174,14 +205,25 @@ void SlownessAnalysis::attach(Watch& w, Watch& cause, bool victim, Nanoseconds n
   joined_.insert(cause.slow_incident);
 }
 
+// Stages of links tell a proxy or a device from a wire; durations of transfers do not.
+bool SlownessAnalysis::sees_more(const Watch& w, const Watch& owner) const {
+  return owner.slow_by_p2p && !w.slow_by_p2p && w.slow_report.event == SlowEvent::confirm;
+}
+
+// The incident goes on in the terms of `w`.
+void SlownessAnalysis::take_over(Watch& w, Watch& owner, Nanoseconds now_ns) {
+  const uint64_t id = owner.slow_incident;
+  detach(w, now_ns);
+  owner.slow_role = SlowRole::same;
+  hold(w, id, SlowRole::owner);
+  writer_.update(id, w.comm, w.slow_report.finding, now_ns);
+}
+
 // Several late ranks next to a slow connection, all of them members of one other communicator that communicates slowly:
 // that made them late.
 void SlownessAnalysis::leave_out_kept_ranks(Watch& w) const {
   Finding& f = w.slow_report.finding;
   if (f.fault != FaultClass::s3_mixed_slow) return;
-  const auto is_late = [](const Culprit& c) {
-    return !c.peer && (c.component == Component::process || c.component == Component::gpu);
-  };
   const auto late = std::count_if(f.culprits.begin(), f.culprits.end(), is_late);
   if (late < 2 || late == static_cast<std::ptrdiff_t>(f.culprits.size())) return;
   for (const auto& [uid, other] : watches_) {
@@ -198,7 +240,8 @@ void SlownessAnalysis::leave_out_kept_ranks(Watch& w) const {
     for (const Culprit& c : f.culprits) shares += c.lost_time_share;
     for (Culprit& c : f.culprits)
       if (shares > 0) c.lost_time_share /= shares;
-    add_evidence(f, -1, absl::StrCat("late ranks that communicator ", comm_text(other->comm), " keeps"), static_cast<double>(late), "ranks");
+    add_evidence(f, -1, absl::StrCat("late ranks that communicator ", comm_text(other->comm), " keeps"),
+                 static_cast<double>(late), "ranks");
     return;
   }
 }
@@ -213,7 +256,10 @@ void SlownessAnalysis::report(Watch& w, Nanoseconds now_ns) {
       if (cause->slow_incident != 0) attach(w, *cause, true, now_ns);
       return;
     }
-    if (Watch* other = same_cause_as(w)) return attach(w, *other, false, now_ns);
+    if (Watch* other = same_cause_as(w)) {
+      if (!sees_more(w, *other)) return attach(w, *other, false, now_ns);
+      take_over(w, *other, now_ns);
+    }
   }
   if (w.slow_incident != 0 && w.slow_role != SlowRole::owner) {
     const Incident* shared = writer_.book().find(w.slow_incident);
@@ -230,8 +276,7 @@ void SlownessAnalysis::report(Watch& w, Nanoseconds now_ns) {
     const uint64_t known_as = settings_.rules == RuleSet::measured ? iterations_.explain(w) : 0;
     if (known_as != 0) writer_.update(known_as, w.comm, finding, now_ns);
     hold(w, known_as != 0 ? known_as : writer_.open(w.comm, finding, w.slow_report.onset_ns, now_ns), SlowRole::owner);
-  }
-  else
+  } else
     joined_.insert(w.slow_incident);
   if (w.slow_report.event == SlowEvent::confirm) writer_.book().confirm(w.slow_incident, now_ns);
 }

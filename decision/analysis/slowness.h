@@ -35,6 +35,8 @@ class SlownessAnalysis {
  private:
   Watch* cause_of(Watch&) const;       // the communicator whose loss makes this one late; itself: none
   Watch* same_cause_as(Watch&) const;  // another communicator with an incident of the same cause; nullptr: none
+  bool sees_more(const Watch&, const Watch& owner) const;
+  void take_over(Watch&, Watch& owner, Nanoseconds now_ns);
   void leave_out_kept_ranks(Watch&) const;
   void report(Watch&, Nanoseconds now_ns);
   void attach(Watch&, Watch& cause, bool victim, Nanoseconds now_ns);
@@ -46,7 +48,7 @@ class SlownessAnalysis {
   Watches& watches_;
   IncidentWriter& writer_;
   IterationAnalysis& iterations_;
-  std::vector<Watch*> reported_;  // since the last settle()
+  std::vector<Watch*> reported_;                                // since the last settle()
   absl::flat_hash_map<uint64_t, std::vector<Watch*>> holders_;  // of each incident that is open
   absl::flat_hash_set<uint64_t> joined_;                        // incidents that got a holder since the last settle()
 };

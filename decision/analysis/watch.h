@@ -10,6 +10,7 @@
 
 #include "decision/detect/hang.h"
 #include "decision/detect/p2p.h"
+#include "decision/detect/pair_bytes.h"
 #include "decision/detect/slow.h"
 #include "decision/detect/slow_p2p.h"
 #include "decision/iteration/iteration_times.h"
@@ -27,11 +28,12 @@ enum class SlowRole : uint8_t {
 };
 
 struct Watch {
-  Watch(CommUid uid, const Settings& s) : comm(uid, s), slow(s), slow_p2p(s) {}
+  Watch(CommUid uid, const Settings& s) : comm(uid, s), slow(s), slow_p2p(s), pair_bytes(s) {}
   Communicator comm;
   HangDetector hang_detector;
   SlowDetector slow;
   SlowPairsDetector slow_p2p;
+  PairBytes pair_bytes;
 
   // It stands still for too long, as its detector says.
   struct Alarm {
@@ -47,8 +49,12 @@ struct Watch {
   bool no_witness = false;                     // there were enough
 
   uint64_t hang_incident = 0;
-  Finding hang_finding;              // of the last look
-  std::vector<P2pWait> hang_calls;   // the Send and Recv calls that hang, if it is those
+  struct HangKnown {
+    FaultClass fault = FaultClass::h1_not_entered;
+    RoundKey key;
+  };
+  HangKnown hang_known;             // what the last look found
+  std::vector<P2pWait> hang_calls;  // the Send and Recv calls that hang, if it is those
   std::vector<CommUid> hang_victims;
   Nanoseconds located_ns = 0;        // last look
   Nanoseconds moved_at_hang_ns = 0;  // movement known when it was suspected
@@ -61,6 +67,7 @@ struct Watch {
   uint64_t mismatch_incident = 0;
   Nanoseconds mismatch_ns = 0;  // last mismatch or hang that follows from it
   uint64_t mismatches = 0;
+  bool mismatch_by_bytes = false;  // it is about Send and Recv
 
   uint64_t slow_incident = 0;
   SlowRole slow_role = SlowRole::owner;

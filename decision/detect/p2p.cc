@@ -28,12 +28,11 @@ std::optional<bool> lane_waits(const RankModel& r, const P2pCall& call) {
 // Its kernel runs and waits for nobody: it moves, or it is stuck.
 bool stands_still(const RankModel& r) {
   constexpr uint8_t needed = abi::signal_steps | abi::signal_waits;
-  return !r.last.lanes.empty() &&
-         std::none_of(r.last.lanes.begin(), r.last.lanes.end(),
-                      [](const LaneState& l) { return l.wait != abi::WaitKind::none; }) &&
-         std::any_of(r.last.p2p.begin(), r.last.p2p.end(), [&](const P2pCall& c) {
-           return c.begun && c.plan == r.last.kernel_plan && (c.signals & needed) == needed;
-         });
+  return !r.last.lanes.empty() && std::none_of(r.last.lanes.begin(), r.last.lanes.end(), [](const LaneState& l) {
+    return l.wait != abi::WaitKind::none;
+  }) && std::any_of(r.last.p2p.begin(), r.last.p2p.end(), [&](const P2pCall& c) {
+    return c.begun && c.plan == r.last.kernel_plan && (c.signals & needed) == needed;
+  });
 }
 
 // The calls of one rank that have not ended, by what the matching call of a peer is looked up with.
@@ -50,10 +49,16 @@ struct CallKey {
 };
 using Calls = absl::flat_hash_map<CallKey, const P2pCall*>;
 
+// Whether it is known that the peer's GPU has not begun this replay.
+bool misses_replay(const RankModel& peer, Rank me, abi::Direction theirs, const P2pCall& mine) {
+  if (!peer.process || !peer.has_last) return false;
+  if (peer.process->lost_batches() == 0) return true;
+  return mine.replay > 1 && peer.has_ended(me, theirs, mine.pair_seq, mine.replay - 1);
+}
+
 PeerSide side_of(const RankModel& peer, const Calls& calls, Life life, bool outdated, Rank me, const P2pCall& mine) {
   const abi::Direction theirs = opposite(mine.direction);
-  const auto ended = peer.p2p_ended.find({me.value, theirs});
-  if (mine.replay == 0 && ended != peer.p2p_ended.end() && ended->second >= mine.pair_seq) return PeerSide::ended;
+  if (peer.has_ended(me, theirs, mine.pair_seq, mine.replay)) return PeerSide::ended;
   if (life == Life::unknown || life == Life::not_watched) return PeerSide::unknown;
   const auto found = calls.find({me.value, theirs, mine.pair_seq, mine.replay});
   if (found != calls.end()) {
@@ -61,9 +66,9 @@ PeerSide side_of(const RankModel& peer, const Calls& calls, Life life, bool outd
     if (c.only_captured()) return PeerSide::unknown;
     return c.begun ? PeerSide::inside : c.launched ? PeerSide::launched : PeerSide::called;
   }
-  // Nobody knows from the host who has launched a graph. And calls that found no room in a snapshot.
-  if (mine.replay != 0 || peer.last.p2p_total > peer.last.p2p.size()) return PeerSide::unknown;
+  if (peer.last.p2p_total > peer.last.p2p.size()) return PeerSide::unknown;  // calls that found no room in a snapshot
   if (life == Life::well && outdated) return PeerSide::unknown;
+  if (mine.replay != 0 && !misses_replay(peer, me, theirs, mine)) return PeerSide::unknown;
   return PeerSide::absent;
 }
 
@@ -83,20 +88,20 @@ std::vector<P2pWait> p2p_waits(const Communicator& comm, const ProcessTable& pro
     if (s.known) return s;
     s.known = true;
     s.life = life_of(r, processes);
-    s.outdated = processes.newest_ns() - r.sampled_ns > processes.silent_limit_ns();
+    s.outdated = processes.newest_ns() - sampled_at(r) > processes.silent_limit_ns();
     for (const P2pCall& c : r.last.p2p) s.calls.try_emplace({c.peer.value, c.direction, c.pair_seq, c.replay}, &c);
     return s;
   };
   for (const RankModel& r : comm.ranks()) {
     if (!r.in_p2p() || life_of(r, processes) != Life::well) continue;
-    const bool runs =
-        std::any_of(r.last.p2p.begin(), r.last.p2p.end(), [](const P2pCall& c) { return c.begun && !c.only_captured(); });
+    const bool runs = std::any_of(r.last.p2p.begin(), r.last.p2p.end(),
+                                  [](const P2pCall& c) { return c.begun && !c.only_captured(); });
     const bool still = runs && stands_still(r);
     const size_t first = waits.size();
     std::optional<P2pWait> own;  // for its own kernel
     for (const P2pCall& call : r.last.p2p) {
-      // What is launched behind a kernel that runs waits for that one; and what would be seen to begin and has not waits
-      // for its own GPU.
+      // What is launched behind a kernel that runs waits for that one; and what would be seen to begin and has not
+      // waits for its own GPU.
       if (!(runs ? call.begun : call.launched && (call.signals & abi::signal_times) == 0) || call.only_captured())
         continue;
       const RankModel* peer = comm.rank(call.peer);
@@ -110,10 +115,13 @@ std::vector<P2pWait> p2p_waits(const Communicator& comm, const ProcessTable& pro
       w.direction = call.direction;
       w.pair_seq = call.pair_seq;
       w.bytes = call.bytes;
-      w.since_ns = r.sampled_ns - static_cast<Nanoseconds>(call.launch_age_ms) * ns_per_ms;
+      w.replay = call.replay;
+      // The host's instants of a replay are those of the capture.
+      w.since_ns =
+          call.replay != 0 ? r.moved_ns : r.sampled_ns - static_cast<Nanoseconds>(call.launch_age_ms) * ns_per_ms;
       w.side = side_of(*peer, theirs.calls, theirs.life, theirs.outdated, r.rank, call);
-      // Where both kernels run, or the peer's has ended, only steps tell, and only if they are seen: it waits for what is
-      // on its way, or for nobody.
+      // Where both kernels run, or the peer's has ended, only steps tell, and only if they are seen: it waits for what
+      // is on its way, or for nobody.
       if (w.side == PeerSide::ended) w.side = waiting ? PeerSide::inside : PeerSide::unknown;
       if (w.side == PeerSide::inside && still && !own) own = w;
       if (w.side == PeerSide::inside && waiting != true) continue;
@@ -134,7 +142,7 @@ const P2pCall* open_call(const RankModel& r) {
 bool still_waits(const Communicator& comm, const P2pWait& w) {
   const RankModel* r = comm.rank(w.waiter);
   return r && std::any_of(r->last.p2p.begin(), r->last.p2p.end(), [&](const P2pCall& c) {
-           return c.peer == w.peer && c.direction == w.direction && c.pair_seq == w.pair_seq;
+           return c.peer == w.peer && c.direction == w.direction && c.pair_seq == w.pair_seq && c.replay == w.replay;
          });
 }
 
@@ -160,12 +168,14 @@ Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& wa
     P2pWait w;
     if (it != first.end()) w = *it->second;
     // What it sits in says more than what it has not come to.
-    const P2pCall* open = life == Life::well && (it == first.end() || w.side == PeerSide::absent) ? open_call(r) : nullptr;
+    const P2pCall* open =
+        life == Life::well && (it == first.end() || w.side == PeerSide::absent) ? open_call(r) : nullptr;
     if (open) {
       w.waiter = open->peer;
       w.direction = opposite(open->direction);
       w.side = PeerSide::called;
       w.pair_seq = open->pair_seq;
+      w.replay = 0;
       w.bytes = open->bytes;
     } else if (it == first.end()) {
       continue;
@@ -193,6 +203,14 @@ Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& wa
         f.next_step = "Check the GPU: XID errors, other kernels that run on it, a stuck stream.";
         break;
       default:
+        if (w.replay != 0) {
+          reason = absl::StrCat("its GPU did not begin replay ", w.replay, " of ", verb(theirs), " ", w.pair_seq, way,
+                                " rank ", w.waiter.value);
+          f.next_step =
+              "Dump the stacks of the named process: the host may not have launched the graph, or its GPU may be stuck "
+              "in work before this call (the launch of a graph cannot be seen from the host).";
+          break;
+        }
         reason = absl::StrCat("did not call ", verb(theirs), " ", w.pair_seq, way, " rank ", w.waiter.value);
         f.next_step =
             "Dump the stacks of the named process: it is busy or blocked before the call, or its control flow skipped "
@@ -217,6 +235,11 @@ Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& wa
       add_evidence(f, root.value, "since the last telemetry of its process",
                    static_cast<double>(now_ns - r.process->heard_ns) / 1e6, "ms");
   }
+  for (Rank root : roots)
+    if (const auto it = first.find(root.value); it != first.end() && it->second->replay != 0) {
+      f.replay = it->second->replay;
+      f.confidence = 0.7;
+    }
   if (f.hard) f.confidence = 0.9;
   size_t shown = 0;
   for (const P2pWait& w : waits) {

@@ -1,9 +1,12 @@
-// Send and Recv: who waits for a call that its peer has not made, and who waits inside. (Beyond the paper, which looks at
-// collectives.)
+// Send and Recv: who waits for a call that its peer has not made, and who waits inside. (Beyond the paper, which looks
+// at collectives.)
 //
-// The k-th send of a to b meets the k-th receive of b from a. A rank whose kernel waits in a call for a peer that has not
-// made the matching one waits for that peer; if the peer waits in a call of its own, or on another communicator, it waits
-// for the next one, and so on: locate/across.h follows. Where both kernels run, the steps tell: locate/walk.h.
+// The k-th send of a to b meets the k-th receive of b from a. A rank whose kernel waits in a call for a peer that has
+// not made the matching one waits for that peer; if the peer waits in a call of its own, or on another communicator, it
+// waits for the next one, and so on: locate/across.h follows. Where both kernels run, the steps tell: locate/walk.h.
+//
+// Nobody knows from the host who has launched a graph. That a peer has not begun a replay is known if it has ended the
+// one before it, or if nothing that it said was lost.
 //
 // Contract: pure. Says nothing rather than guess: where a list of calls is outdated, cut off or stopped, or what a peer
 // did is not known, the wait leads nowhere.
@@ -17,7 +20,8 @@
 
 namespace ccld::decision {
 
-// What is known of the matching call. Launched: its kernel has not begun. Ended: it has given and taken all that it had to.
+// What is known of the matching call. Launched: its kernel has not begun. Ended: it has given and taken all that it had
+// to.
 enum class PeerSide { absent, called, launched, inside, ended, unknown };
 
 struct P2pWait {
@@ -25,6 +29,7 @@ struct P2pWait {
   abi::Direction direction = abi::Direction::recv;  // of the waiter's call
   PeerSide side = PeerSide::absent;
   uint64_t pair_seq = 0, bytes = 0;
+  uint32_t replay = 0;       // of the graph that it was recorded into
   Nanoseconds since_ns = 0;  // instant of its launch
 };
 

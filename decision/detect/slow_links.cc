@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
+#include <string_view>
+#include <utility>
 
 namespace ccld::decision {
 namespace {
@@ -36,18 +39,32 @@ bool two_clocks(Interval i) {
 constexpr uint8_t past_min = 3;  // samples
 constexpr double slots = 8;      // steps that an end may be ahead of the other
 
-// Until the other end starts, at most all slots wait: of the mean over all steps so much.
-void discount_late_end(const Edge& edge, const std::vector<double>& starts_ns, EdgeIntervals& i) {
+// Until the other end starts, at most all slots wait: of the mean over all steps so much. Returns by how much the
+// receiver starts later; 0: it does not.
+double discount_late_end(const Edge& edge, const std::vector<double>& starts_ns, EdgeIntervals& i) {
   const auto ranks = static_cast<int32_t>(starts_ns.size());
-  if (edge.sender < 0 || edge.receiver < 0 || edge.sender >= ranks || edge.receiver >= ranks || i.steps <= 0) return;
+  if (edge.sender < 0 || edge.receiver < 0 || edge.sender >= ranks || edge.receiver >= ranks || i.steps <= 0) return 0;
   const double later_ns = starts_ns[edge.receiver] - starts_ns[edge.sender];  // the receiver; negative: the sender
-  if (!std::isfinite(later_ns)) return;
+  if (!std::isfinite(later_ns)) return 0;
   const double mean_ns = std::min(1.0, slots / i.steps) * std::abs(later_ns);
   const auto discount = [&](Interval which) { i.ns[static_cast<size_t>(which)] -= mean_ns; };
   if (later_ns > 0)
-    discount(Interval::posted_to_handed);
+    for (Interval which : {Interval::posted_to_handed, Interval::given_to_consumed, Interval::posted_to_consumed})
+      discount(which);
   else
-    for (Interval which : {Interval::awaited_to_handed, Interval::awaited_to_sent, Interval::awaited_to_arrived}) discount(which);
+    for (Interval which : {Interval::awaited_to_handed, Interval::awaited_to_sent, Interval::awaited_to_arrived})
+      discount(which);
+  return std::max(0.0, later_ns);
+}
+
+// A receiver that starts late leaves what was sent before on the wire, nobody knows how many steps. But none for longer
+// than it was late, and behind a slow wire the sender cannot get rid of its steps.
+double late_receiver_bound(const EdgeIntervals& i, double growth_ns, double later_ns) {
+  const auto ns = [&](Interval which) {
+    const auto n = static_cast<size_t>(which);
+    return i.known[n] ? std::max(0.0, i.ns[n]) : INFINITY;
+  };
+  return std::max(growth_ns - later_ns, ns(Interval::posted_to_handed) + ns(Interval::handed_to_sent));
 }
 
 // Where two clocks cannot be compared for want of a healthy past, each end still bounds what it did not cause: the
@@ -66,6 +83,46 @@ double one_clock_bound(Stage stage, const EdgeIntervals& i, const EdgeBaseline* 
     return ns(Interval::posted_to_handed) + ns(Interval::handed_to_sent);
   return INFINITY;
 }
+
+// Around a circle of machines the differences of their clocks cancel: what steps spent on all its wires together is
+// known without a healthy past. Rings are circles; in trees the two directions of a connection are.
+class WireCircles {
+ public:
+  explicit WireCircles(const Links& links) {
+    for (const auto& [edge, i] : links) {
+      const auto sent = static_cast<size_t>(Interval::sent_to_arrived);
+      if (!i.known[sent] || i.one_clock || i.sender_machine < 0 || i.receiver_machine < 0) continue;
+      const auto [at, first] = hops_[i.sender_machine].emplace(i.receiver_machine, i.ns[sent]);
+      if (!first) at->second = std::min(at->second, i.ns[sent]);
+    }
+  }
+  // Of the smallest circle through this wire; infinite: there is none.
+  double around_ns(const EdgeIntervals& i) {
+    const auto [at, first] = back_ns_.try_emplace({i.receiver_machine, i.sender_machine}, INFINITY);
+    if (first) at->second = path_ns(i.receiver_machine, i.sender_machine);
+    return std::max(0.0, i.ns[static_cast<size_t>(Interval::sent_to_arrived)] + at->second);
+  }
+
+ private:
+  double path_ns(int from, int to) const {
+    std::map<int, double> reached{{from, 0}};
+    std::deque<int> next{from};
+    while (!next.empty()) {
+      const int at = next.front();
+      next.pop_front();
+      const double so_far = reached[at];
+      if (at == to) return so_far;
+      const auto hops = hops_.find(at);
+      if (hops == hops_.end()) continue;
+      for (const auto& [onward, ns] : hops->second)
+        if (reached.emplace(onward, so_far + ns).second) next.push_back(onward);
+    }
+    return INFINITY;
+  }
+
+  std::map<std::pair<int, int>, double> back_ns_;  // of all channels between two machines the same
+  std::map<int, std::map<int, double>> hops_;
+};
 
 }  // namespace
 
@@ -100,12 +157,19 @@ Links match_links(const Communicator& comm, const RoundEntry& e) {
     (sends ? pair.first : pair.second).add(l, origin);
   }
   Links out;
+  std::map<std::string_view, int> machines;
+  const auto machine = [&](const RankModel* r) {
+    return r && r->process ? machines.emplace(r->process->id.boot_id, static_cast<int>(machines.size())).first->second
+                           : -1;
+  };
   for (const auto& [edge, pair] : ends) {
     const End &s = pair.first, &r = pair.second;
     if (s.steps == 0 || r.steps == 0) continue;
     EdgeIntervals i;
     const RankModel *a = comm.rank(Rank{edge.sender}), *b = comm.rank(Rank{edge.receiver});
     i.one_clock = a && b && a->process && b->process && a->process->id.boot_id == b->process->id.boot_id;
+    i.sender_machine = machine(a);
+    i.receiver_machine = machine(b);
     i.steps = std::min(s.steps, r.steps);
     i.net_device = s.net_device;
     const auto set = [&](Interval which, double ns, bool known) {
@@ -130,7 +194,9 @@ Links match_links(const Communicator& comm, const RoundEntry& e) {
 void add_waits(const Links& all, const KindBaseline& b, double spread_factor, const std::vector<double>& starts_ns,
                SlowWindow& w) {
   Links links = all;
-  for (auto& [edge, intervals] : links) discount_late_end(edge, starts_ns, intervals);
+  std::vector<double> later_ns;
+  for (auto& [edge, intervals] : links) later_ns.push_back(discount_late_end(edge, starts_ns, intervals));
+  WireCircles circles(all);
   double typical[interval_count];
   for (size_t i = 0; i < interval_count; ++i) {
     std::vector<double> values;
@@ -138,11 +204,21 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
       if (intervals.known[i]) values.push_back(intervals.ns[i]);
     typical[i] = median(std::move(values));
   }
-  for (const auto& [edge, intervals] : links) {
+  for (size_t n = 0; n < links.size(); ++n) {
+    const auto& [edge, intervals] = links[n];
     const auto healthy = b.edges.find(edge);
     EdgeLoss& loss = w.edges[edge];
     loss.steps += intervals.steps;
     loss.net_device = intervals.net_device;
+    const auto sent = static_cast<size_t>(Interval::sent_to_arrived);
+    double sent_ns = INFINITY;
+    if (intervals.known[sent]) {
+      if (healthy != b.edges.end() && healthy->second.samples[sent] >= past_min)
+        sent_ns = std::max(0.0, intervals.ns[sent] - healthy->second.mean_ns[sent]);
+      else if (!intervals.one_clock)
+        sent_ns = circles.around_ns(intervals);
+      if (std::isfinite(sent_ns)) loss.sent_ns += intervals.steps * sent_ns;
+    }
     for (const StageIntervals& s : stage_intervals) {
       double least = INFINITY;
       for (Interval which : {s.first, s.second}) {
@@ -155,7 +231,12 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
           least = std::min(least, intervals.ns[i] - typical[i]);
         }
       }
-      least = std::min(least, one_clock_bound(s.stage, intervals, healthy == b.edges.end() ? nullptr : &healthy->second));
+      least =
+          std::min(least, one_clock_bound(s.stage, intervals, healthy == b.edges.end() ? nullptr : &healthy->second));
+      if (s.stage == Stage::wire) least = std::min(least, sent_ns);
+      if (s.stage == Stage::wire && later_ns[n] > 0 && std::isfinite(least))
+        loss.late_wire_ns +=
+            intervals.steps * std::max(0.0, least - late_receiver_bound(intervals, least, later_ns[n]));
       if (std::isfinite(least)) loss.waited_ns[static_cast<size_t>(s.stage)] += intervals.steps * std::max(0.0, least);
     }
   }

@@ -15,7 +15,8 @@ namespace ccld::decision {
 struct EdgeIntervals {
   double ns[interval_count];
   bool known[interval_count] = {};
-  bool one_clock = false;  // both ends on one machine
+  bool one_clock = false;                          // both ends on one machine
+  int sender_machine = -1, receiver_machine = -1;  // numbers of this round
   double steps = 0;
   int net_device = -1;
 };

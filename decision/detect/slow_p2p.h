@@ -2,8 +2,8 @@
 //
 // Waiting in a Send or Recv is normal: the bubbles of a pipeline. So nothing is compared between ranks; each rank is
 // compared with its own past, on its own clock: the time between two kernels, with kernels of other communicators taken
-// out, is its computation, and grows only where the work itself got slower. A transfer lasts from when the second of its
-// two kernels began, which is the shorter of their durations.
+// out, is its computation, and grows only where the work itself got slower. A transfer lasts from when the second of
+// its two kernels began, which is the shorter of their durations.
 //
 // Contract: time injected; one detector per communicator; calls late, twice or never. Bounded: 96 bytes a rank, and a
 // few connections of each rank; allocates nothing until the first call.
@@ -23,6 +23,8 @@ class SlowPairsDetector {
 
   void add(const Communicator&, const P2pRounds&, const ProcessModel&, Nanoseconds now_ns);
   SlowReport advance(const Communicator&, bool open, Nanoseconds now_ns);
+  // It has seen Send or Recv: otherwise there is nothing to say.
+  bool used() const { return started_ns_ != 0; }
 
   uint64_t streak() const { return repeats_; }
   const Finding& cause() const { return cause_; }
@@ -36,11 +38,11 @@ class SlowPairsDetector {
     float gap_ns = 0, busy_ns = 0;  // sums of the window
     uint32_t kernels = 0;
     uint32_t seen = 0;
-    uint32_t launches = 0;          // of kernels whose launch is known
+    uint32_t launches = 0;  // of kernels whose launch is known
     Spread usual_gap_ns, usual_cycle_ns;
-    double queued_ns = 0;           // sum of the window: from launch to begin, beyond the first one (two clocks)
+    double queued_ns = 0;  // sum of the window: from launch to begin, beyond the first one (two clocks)
     double first_queued_ns = 0;
-    double usual_queued_ns = 0;     // of the last healthy windows
+    double usual_queued_ns = 0;                 // of the last healthy windows
     bool has_first = false, has_usual = false;  // of these
   };
   struct Transfers {

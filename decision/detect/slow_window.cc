@@ -36,6 +36,8 @@ SlowWindow merge(const std::deque<SlowWindow>& windows) {
     for (const auto& [edge, loss] : w.edges) {
       EdgeLoss& into = sum.edges[edge];
       for (size_t s = 0; s < stage_count; ++s) into.waited_ns[s] += loss.waited_ns[s];
+      into.sent_ns += loss.sent_ns;
+      into.late_wire_ns += loss.late_wire_ns;
       into.steps += loss.steps;
       into.net_device = loss.net_device;
     }

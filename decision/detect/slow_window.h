@@ -14,6 +14,8 @@ namespace ccld::decision {
 
 struct EdgeLoss {
   double waited_ns[stage_count] = {};  // steps x mean time beyond the healthy one
+  double late_wire_ns = 0;             // of the wire: what a late start of the receiver may explain
+  double sent_ns = 0;                  // from sent to arrived, awaited or not: at most so much, as far as clocks tell
   double steps = 0;
   int net_device = -1;
 };
@@ -31,15 +33,15 @@ struct SlowWindow {
   Nanoseconds started_ns = 0;
   Nanoseconds first_slow_ns = 0;  // when the first slow round was seen
   uint64_t rounds = 0, slow_rounds = 0;
-  double total_ns = 0;          // gaps of the last to start and times since then
-  double comm_time_ns = 0;      // sum of T_max
-  double lost_ns = 0;           // of slow rounds: T_max beyond the usual
-  double base_ns = 0;           // of slow rounds: the usual T_max
-  double computation_ns = 0;    // of slow rounds: computation beyond its healthy skew
-  double communication_ns = 0;  // of slow rounds: communication beyond its healthy time
-  double elsewhere_ns = 0;      // of slow rounds: skew that other communicators caused
-  double staged_ns = 0;         // communication_ns of the rounds that have stages of links
-  double largest_ns = 0;        // the largest computation_ns of one round ...
+  double total_ns = 0;                // gaps of the last to start and times since then
+  double comm_time_ns = 0;            // sum of T_max
+  double lost_ns = 0;                 // of slow rounds: T_max beyond the usual
+  double base_ns = 0;                 // of slow rounds: the usual T_max
+  double computation_ns = 0;          // of slow rounds: computation beyond its healthy skew
+  double communication_ns = 0;        // of slow rounds: communication beyond its healthy time
+  double elsewhere_ns = 0;            // of slow rounds: skew that other communicators caused
+  double staged_ns = 0;               // communication_ns of the rounds that have stages of links
+  double largest_ns = 0;              // the largest computation_ns of one round ...
   std::vector<int32_t> largest_late;  // ... and who was late in it
   std::vector<RankLoss> ranks;
   absl::flat_hash_map<Edge, EdgeLoss> edges;

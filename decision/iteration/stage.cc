@@ -1,18 +1,12 @@
 #include "decision/iteration/stage.h"
 
 #include <algorithm>
-#include <set>
 
+#include "absl/container/flat_hash_set.h"
 #include "decision/model/names.h"
 
 namespace ccld::decision {
 namespace {
-
-uint64_t p2p_rounds(const Communicator& c) {
-  uint64_t n = 0;
-  for (const RankModel& r : c.ranks()) n += r.p2p_rounds;
-  return n;
-}
 
 bool one_host(const Communicator& c) {
   const std::string* host = nullptr;
@@ -26,22 +20,25 @@ bool one_host(const Communicator& c) {
 
 // Only neighbours talk to each other.
 bool looks_like_pipeline(const Communicator& c, const OperationMix& mix) {
-  const uint64_t pairs = p2p_rounds(c);
+  const uint64_t pairs = c.p2p_rounds();
   uint64_t collectives = 0;
   for (uint32_t n : mix.rounds) collectives += n;
   if (pairs == 0 || pairs < collectives) return false;
   const int n = c.rank_count();
-  for (const RankModel& r : c.ranks())
-    for (const auto& [pair, seq] : r.p2p_ended) {
+  for (const RankModel& r : c.ranks()) {
+    if (!r.p2p_ended) continue;
+    for (const auto& [pair, seq] : r.p2p_ended->calls) {
       const int apart = std::abs(pair.first - r.rank.value);
       if (apart != 1 && apart != n - 1) return false;
     }
+  }
   return true;
 }
 
 uint64_t ended(const RankModel& r, int peer, abi::Direction direction) {
-  const auto it = r.p2p_ended.find({peer, direction});
-  return it == r.p2p_ended.end() ? 0 : it->second;
+  if (!r.p2p_ended) return 0;
+  const auto it = r.p2p_ended->calls.find({peer, direction});
+  return it == r.p2p_ended->calls.end() ? 0 : it->second;
 }
 
 // A stage that has received what it did not pass on is working on it.
@@ -65,7 +62,7 @@ void OperationMix::add(const Signature& s) {
 
 JobFacts facts_of(const std::vector<CommFacts>& of_job) {
   JobFacts job;
-  std::set<const ProcessModel*> processes;
+  absl::flat_hash_set<const ProcessModel*> processes;
   for (const CommFacts& c : of_job) {
     ++job.communicators;
     for (const RankModel& r : c.comm->ranks())
@@ -95,10 +92,12 @@ RoleView role_of(const CommFacts& c, const JobFacts& job, const Layout& layout) 
   }
   const auto ranks = static_cast<size_t>(c.comm->rank_count());
   if (looks_like_pipeline(*c.comm, c.mix)) return {CommRole::pipeline, 0.85};
-  if (c.mix.of(abi::Function::all_to_all) > 0 || (p2p_rounds(*c.comm) > 0 && !job.pipelined)) return {CommRole::expert, 0.6};
+  if (c.mix.of(abi::Function::all_to_all) > 0 || (c.comm->p2p_rounds() > 0 && !job.pipelined))
+    return {CommRole::expert, 0.6};
   if (job.communicators == 1) return {CommRole::data, 0.5};  // all that a job with one communicator can be
   if (ranks == job.processes) return {CommRole::world, 0.8};
-  const uint32_t reduces = c.mix.of(abi::Function::all_reduce) + c.mix.of(abi::Function::reduce_scatter) + c.mix.of(abi::Function::all_gather);
+  const uint32_t reduces = c.mix.of(abi::Function::all_reduce) + c.mix.of(abi::Function::reduce_scatter) +
+                           c.mix.of(abi::Function::all_gather);
   if (reduces == 0) return {};
   constexpr size_t tensor_ranks_max = 16;  // it wants NVLink
   if (one_host(*c.comm) && ranks <= tensor_ranks_max) return {CommRole::tensor, 0.6};
@@ -108,7 +107,8 @@ RoleView role_of(const CommFacts& c, const JobFacts& job, const Layout& layout) 
 PhaseView phase_of(const CommFacts& c, const RoleView& role, const JobFacts& job, const Signature& s, bool barrier,
                    std::optional<double> position, std::optional<bool> in_pattern, const Communicator* pipeline,
                    Rank pipeline_rank) {
-  const bool pairs = s.function == abi::Function::send || s.function == abi::Function::recv || s.function == abi::Function::unknown;
+  const bool pairs =
+      s.function == abi::Function::send || s.function == abi::Function::recv || s.function == abi::Function::unknown;
   if (role.role == CommRole::pipeline && pairs) return {IterationPhase::pipeline_transfer, role.confidence};
   if (in_pattern.has_value() && !*in_pattern) return {IterationPhase::evaluation_checkpoint, 0.6};
   const bool reduces = s.function == abi::Function::all_reduce || s.function == abi::Function::reduce_scatter;
@@ -119,7 +119,8 @@ PhaseView phase_of(const CommFacts& c, const RoleView& role, const JobFacts& job
     case CommRole::world:
       if (barrier || s.function == abi::Function::broadcast) return {IterationPhase::evaluation_checkpoint, 0.4};
       // Without data groups, gradients go through all.
-      if (reduces && c.mix.bytes_max >= (1u << 20) && job.communicators <= 2) return {IterationPhase::gradient_reduction, 0.5};
+      if (reduces && c.mix.bytes_max >= (1u << 20) && job.communicators <= 2)
+        return {IterationPhase::gradient_reduction, 0.5};
       return {};
     case CommRole::tensor:
     case CommRole::expert: {

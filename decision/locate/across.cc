@@ -90,7 +90,10 @@ class Causes {
 
   // Groups come in an order in which what they lead to is summarized before.
   void summarize() {
-    for (size_t n = 0; n < nodes_.size(); ++n) groups_[nodes_[n].group].members.push_back(static_cast<int>(n));
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      groups_[nodes_[n].group].members.push_back(static_cast<int>(n));
+      if (nodes_[n].kind == Kind::making) makings_.push_back(static_cast<int>(n));
+    }
     for (size_t g = 0; g < groups_.size(); ++g) {
       Group& group = groups_[g];
       for (int n : group.members) {
@@ -198,7 +201,11 @@ class Causes {
       const WaitNode& first = nodes_[group.members[0]];
       Cause c;
       if (group.members.size() > 1) {
-        group.causes.push_back(add(cycle(group), group));
+        if (has_place(group)) group.causes.push_back(add(cycle(group), group));
+      } else if (first.kind == Kind::making) {
+        c.kind = CauseKind::making;
+        c.making = first.standing;
+        group.causes.push_back(add(std::move(c), group));
       } else if (first.kind == Kind::operation) {
         c.home = static_cast<size_t>(first.standing);
         group.causes.push_back(add(std::move(c), group));
@@ -214,13 +221,16 @@ class Causes {
         Cause& cause = causes_[it->second];
         cause.ranks.push_back(p->rank);
         const auto barrier = barrier_since_.find(group.members[0]);
-        const bool there_first =
-            barrier != barrier_since_.end() && !p->left_inside && barrier->second <= p->since_ns;
+        const bool there_first = barrier != barrier_since_.end() && !p->left_inside && barrier->second <= p->since_ns;
         cause.barrier = (added || cause.barrier) && there_first;
         cause.moved_ns = std::max(cause.moved_ns, group.moved_ns);
         cause.complete &= group.complete;
         lives_[it->second].push_back(&first);
         group.causes.push_back(it->second);
+      } else if (const int making = making_without(group.members[0]); making >= 0) {
+        c.kind = CauseKind::making;
+        c.making = making;
+        group.causes.push_back(add(std::move(c), group));
       }
     }
     lives_.resize(causes_.size());
@@ -235,11 +245,25 @@ class Causes {
     }
   }
 
+  // Operations or calls, not makings alone.
+  bool has_place(const Group& group) const {
+    return std::any_of(group.members.begin(), group.members.end(),
+                       [&](int n) { return nodes_[n].kind == Kind::operation || nodes_[n].kind == Kind::calls; });
+  }
+
+  // A making that the actor is missed in, and nowhere else; -1: none.
+  int making_without(int actor) const {
+    if (nodes_[actor].kind != Kind::actor) return -1;
+    for (int m : makings_)
+      if (const WaitNode& n = nodes_[m]; std::find(n.out.begin(), n.out.end(), actor) != n.out.end()) return n.standing;
+    return -1;
+  }
+
   // A shortest way from a site of the group back to itself.
   Cause cycle(const Group& group) {
     int start = -1;
     for (int n : group.members)
-      if (nodes_[n].kind != Kind::actor &&
+      if ((nodes_[n].kind == Kind::operation || nodes_[n].kind == Kind::calls) &&
           (start < 0 || std::make_tuple(standings_[nodes_[n].standing].comm->uid(), nodes_[n].rank) <
                             std::make_tuple(standings_[nodes_[start].standing].comm->uid(), nodes_[start].rank)))
         start = n;
@@ -272,13 +296,20 @@ class Causes {
       const WaitNode& actor = nodes_[way[i]];
       const WaitNode& site = nodes_[way[i + 1]];
       const WaitNode& next = nodes_[i + 2 < way.size() ? way[i + 2] : way[1]];
-      const Standing& s = standings_[site.standing];
       CycleStep step;
-      step.comm = s.comm->uid();
-      step.comm_name = s.comm->name();
-      step.op = site.kind == Kind::operation ? s.view.op : OpSeq{};
-      step.rank = graph_.rank_of(actor, site.standing);
-      step.waits_for = graph_.rank_of(next, site.standing);
+      if (site.kind == Kind::making) {
+        const MakingWait& m = graph_.making(site.standing);
+        step.comm_name = m.name;
+        step.rank = rank_among(m.waiting, actor);
+        step.waits_for = rank_among(m.missing, next);
+      } else {
+        const Standing& s = standings_[site.standing];
+        step.comm = s.comm->uid();
+        step.comm_name = s.comm->name();
+        step.op = site.kind == Kind::operation ? s.view.op : OpSeq{};
+        step.rank = graph_.rank_of(actor, site.standing);
+        step.waits_for = graph_.rank_of(next, site.standing);
+      }
       step.cuda_device = actor.device;
       if (actor.process) {
         step.host = actor.process->id.host;
@@ -290,6 +321,12 @@ class Causes {
       if (nodes_[n].kind == Kind::actor)
         if (const Rank r = graph_.rank_of(nodes_[n], static_cast<int>(c.home)); r.value >= 0) c.ranks.push_back(r);
     return c;
+  }
+
+  static Rank rank_among(const std::vector<MakingWait::Member>& members, const WaitNode& actor) {
+    for (const MakingWait::Member& m : members)
+      if (m.process == actor.process && m.device == actor.device) return m.rank;
+    return Rank{-1};
   }
 
   void join(size_t from, size_t into) {
@@ -307,7 +344,8 @@ class Causes {
       for (const WaitNode* a : actors)
         if (a->process && lost(a->life)) ++lost_on[a->process->host];
     const auto earlier = [&](size_t a, size_t b) {
-      const Nanoseconds x = standings_[causes_[a].home].comm->moved_ns(), y = standings_[causes_[b].home].comm->moved_ns();
+      const Nanoseconds x = standings_[causes_[a].home].comm->moved_ns(),
+                        y = standings_[causes_[b].home].comm->moved_ns();
       return x != y ? x < y : a < b;
     };
     const auto same = [&](std::map<std::string, size_t>& known, const std::string& key, size_t i) {
@@ -324,11 +362,10 @@ class Causes {
         if (!key.empty()) same(inside, key, i);
       } else if (causes_[i].kind == CauseKind::absent && !lives_[i].empty() && lives_[i][0]->process) {
         const ProcessModel& first = *lives_[i][0]->process;
-        const bool whole_host =
-            lost_on[first.host] >= 2 && (lives_[i][0]->life == Life::host_silent || lost_on[first.host] >= first.host->processes);
-        const bool only = std::all_of(lives_[i].begin(), lives_[i].end(), [&](const WaitNode* a) {
-          return a->process && a->process->host == first.host;
-        });
+        const bool whole_host = lost_on[first.host] >= 2 && (lives_[i][0]->life == Life::host_silent ||
+                                                             lost_on[first.host] >= first.host->processes);
+        const bool only = std::all_of(lives_[i].begin(), lives_[i].end(),
+                                      [&](const WaitNode* a) { return a->process && a->process->host == first.host; });
         if (whole_host && only) same(hosts, absl::StrCat(first.id.host, "|", first.id.boot_id), i);
       }
     }
@@ -340,7 +377,8 @@ class Causes {
       if (into.calls) continue;
       for (const WaitNode* a : lives_[i]) {
         const Rank r = graph_.rank_of(*a, static_cast<int>(into.home));
-        if (r.value >= 0 && std::find(home.finding.wanted.begin(), home.finding.wanted.end(), r) != home.finding.wanted.end())
+        if (r.value >= 0 &&
+            std::find(home.finding.wanted.begin(), home.finding.wanted.end(), r) != home.finding.wanted.end())
           into.ranks.push_back(r);
       }
     }
@@ -365,6 +403,10 @@ class Causes {
               group.causes.push_back(c);
     }
     for (const WaitNode& n : nodes_) {
+      if (n.kind == Kind::making)
+        for (size_t c : groups_[n.group].causes)
+          if (Cause& cause = causes_[final_of(c)]; cause.making != n.standing)
+            cause.makings.push_back(static_cast<size_t>(n.standing));
       if (n.kind != Kind::operation && n.kind != Kind::calls) continue;
       for (size_t c : groups_[n.group].causes) causes_[final_of(c)].standing.push_back(static_cast<size_t>(n.standing));
     }
@@ -380,7 +422,8 @@ class Causes {
   const std::vector<WaitNode>& nodes_;
   const std::vector<Standing>& standings_;
   std::vector<Group> groups_;
-  std::vector<std::optional<Place>> best_place_;  // by node
+  std::vector<int> makings_;                             // nodes
+  std::vector<std::optional<Place>> best_place_;         // by node
   absl::flat_hash_map<int, Nanoseconds> barrier_since_;  // by node: since when it is missed in a barrier
   std::vector<Cause> causes_;
   std::vector<std::vector<const WaitNode*>> lives_;  // by cause: the actors of an absent one

@@ -4,9 +4,10 @@
 // The waits of all communicators that stand still are followed over processes (wait_graph.h) to their ends:
 //   inside   an operation that everybody has entered, or calls whose kernels all run: the cause is on a GPU or a link
 //   absent   a process that waits for nobody, or cannot say: the culprit
+//   making   a communicator that is being made, for whose sake a process does not come to others
 //   cycle    processes that wait for each other: communicators, or calls, were entered in different orders
-// Ends that are one cause are one: ranks absent from the same place, a host of which all processes are lost, one link or
-// one GPU that several communicators use.
+// Ends that are one cause are one: ranks absent from the same place, a host of which all processes are lost, one link
+// or one GPU that several communicators use.
 //
 // Contract: pure; O(what is waited for + memberships).
 #pragma once
@@ -17,17 +18,19 @@
 
 namespace ccld::decision {
 
-enum class CauseKind { inside, absent, cycle };
+enum class CauseKind { inside, absent, making, cycle };
 
 struct Cause {
   CauseKind kind = CauseKind::inside;
-  size_t home = 0;              // the standing communicator to report it at
-  bool calls = false;           // absent: in Send and Recv, not in the operation
-  std::vector<Rank> ranks;      // of home. absent: the culprits; cycle: the members of the circle
+  size_t home = 0;          // the standing communicator to report it at
+  bool calls = false;       // absent: in Send and Recv, not in the operation
+  std::vector<Rank> ranks;  // of home. absent: the culprits; cycle: the members of the circle
   std::vector<CycleStep> cycle;
   std::vector<size_t> standing;  // all that wait for it, home included
-  Nanoseconds moved_ns = 0;     // the newest movement, on any communicator, of the processes that are waited for
-  bool complete = true;         // all processes that are waited for have spoken for themselves just now
+  int making = -1;               // of `making`: which; it has no home
+  std::vector<size_t> makings;   // communicators in the making that wait for it
+  Nanoseconds moved_ns = 0;      // the newest movement, on any communicator, of the processes that are waited for
+  bool complete = true;          // all processes that are waited for have spoken for themselves just now
   // absent: all of them are lost, and the others stood still from then on: they do not speak, but that tells enough.
   bool fell_silent = false;
   // absent: all of them are missed in a barrier too, and there first: they may do what the barrier waits for.

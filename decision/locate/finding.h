@@ -19,6 +19,7 @@ struct Finding {
   std::vector<Culprit> culprits;
   std::vector<Rank> candidates;
   std::vector<Rank> victims;
+  uint32_t victims_elsewhere = 0;  // ranks of other communicators
   double confidence = 0;
   std::vector<Evidence> evidence;
   std::string next_step;

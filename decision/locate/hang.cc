@@ -21,8 +21,7 @@ std::string absent_reason(const RankProgress& p, RoundKey key) {
     case Progress::left: what = absl::StrCat("left the communicator before operation ", op.value); break;
     default: what = absl::StrCat("did not call operation ", op.value); break;
   }
-  if (key.replay != 0)
-    what = absl::StrCat("its GPU did not begin replay ", key.replay, " of operation ", op.value);
+  if (key.replay != 0) what = absl::StrCat("its GPU did not begin replay ", key.replay, " of operation ", op.value);
   const std::string life = life_text(p.life);
   return life.empty() ? what : absl::StrCat(what, ": ", life);
 }
@@ -104,9 +103,8 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
       if (someone_inside || p <= least || p == Progress::left) named.push_back(r);
     }
     // All that are known are equally far and nobody inside: nobody is singled out.
-    const auto known = static_cast<size_t>(std::count_if(view.ranks.begin(), view.ranks.end(), [](const RankProgress& p) {
-      return p.progress != Progress::unknown;
-    }));
+    const auto known = static_cast<size_t>(std::count_if(
+        view.ranks.begin(), view.ranks.end(), [](const RankProgress& p) { return p.progress != Progress::unknown; }));
     if (!someone_inside && named.size() == known) {
       f.candidates = f.wanted = named;
       f.confidence = 0.3;
@@ -138,11 +136,12 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
       add_evidence(f, r.value, "since the last telemetry of its process", (now_ns - m->process->heard_ns) / 1e6, "ms");
   }
   size_t waiting = 0;
-  for (const RankModel& m : comm.ranks()) {
-    const RankProgress& p = view.ranks[m.rank.value];
+  for (size_t r = 0; r < comm.ranks().size(); ++r) {
+    const RankProgress& p = view.ranks[r];
     if (p.progress != Progress::begun && p.progress != Progress::launched && p.progress != Progress::called) continue;
-    if (is_named[m.rank.value]) continue;
+    if (is_named[r]) continue;
     if (waiting++ < 3 && view.replay == 0) {  // the ages of replays are those of the capture
+      const RankModel& m = comm.ranks()[r];
       if (const InFlightOp* o = find_op(m, view.key())) {
         const double since_ms = static_cast<double>(o->enter_age_ms) + (now_ns - m.sampled_ns) / 1e6;
         add_evidence(f, m.rank.value, absl::StrCat("has been in operation ", view.op.value, " for"), since_ms, "ms");

@@ -30,10 +30,10 @@ struct RankProgress {
 };
 
 struct HangView {
-  OpSeq op;             // the oldest operation in flight on any rank that still talks
-  uint32_t replay = 0;  // != 0: ranks have begun this replay of it
-  bool p2p = false;     // no operation: the ranks are in Send and Recv, and `ranks` says whose kernel runs
-  bool warmup = false;  // one of the first operations, replays or calls
+  OpSeq op;              // the oldest operation in flight on any rank that still talks
+  uint32_t replay = 0;   // != 0: ranks have begun this replay of it
+  bool p2p = false;      // no operation: the ranks are in Send and Recv, and `ranks` says whose kernel runs
+  bool warmup = false;   // one of the first operations, replays or calls
   bool measured = true;  // its steps can be seen; otherwise standstill and progress look alike
   // Somebody is inside and waits. If all GPUs are still busy with what comes before, nobody does.
   bool awaited = true;
@@ -45,10 +45,10 @@ struct HangView {
   RoundKey key() const { return {op, replay}; }
 };
 
-// nullopt: no rank that talks is inside an operation, a replay or a call. A replay comes first: its kernel runs, so what
-// was called waits behind it. Nobody knows from the host who has launched a graph: a replay that only some ranks show
-// gives a view only if it is known of all others that their GPUs have run the one before it and not this one. Send and
-// Recv come last: with a collective in flight, that one says who is missing.
+// nullopt: no rank that talks is inside an operation, a replay or a call. A replay comes first: its kernel runs, so
+// what was called waits behind it. Nobody knows from the host who has launched a graph: a replay that only some ranks
+// show gives a view only if it is known of all others that their GPUs have run the one before it and not this one. Send
+// and Recv come last: with a collective in flight, that one says who is missing.
 std::optional<HangView> view_hang(const Communicator&, const ProcessTable&, const Settings&);
 
 // What a rank's own snapshot says of an operation; nullptr: nothing.
@@ -64,6 +64,10 @@ Nanoseconds lost_for_ns(const RankModel&, Nanoseconds known_up_to_ns);
 Culprit absent_culprit(const Communicator&, const HangView&, Rank);
 // ": its process is gone"; empty if it is well.
 std::string life_text(Life);
+
+// Instant of the newest snapshot, by what is known of the sender's clock now: what comes out of a backlog may have
+// looked newer than it was.
+Nanoseconds sampled_at(const RankModel&);
 
 // How the rank's process is doing.
 Life life_of(const RankModel&, const ProcessTable&);

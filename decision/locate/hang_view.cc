@@ -21,6 +21,10 @@ Life life_of(const RankModel& r, const ProcessTable& processes) {
   return r.process->host->heard_ns - r.process->heard_ns >= spoke_since_ns ? Life::silent : Life::well;
 }
 
+Nanoseconds sampled_at(const RankModel& r) {
+  return r.process ? r.process->clock.to_local(r.last.sample_monotonic_ns, r.sampled_ns) : r.sampled_ns;
+}
+
 bool cannot_return(Life life) { return life == Life::gone || life == Life::stopped || life == Life::aborted; }
 bool lost(Life life) { return life != Life::well && life != Life::not_watched; }
 
@@ -68,7 +72,8 @@ Progress own_progress(const RankModel& r, OpSeq op) {
 // in it; and within a node it has taken what they have sent beyond the slots (on a network, buffers give slots back).
 std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& view) {
   std::vector<bool> seen(view.ranks.size());
-  if (std::none_of(view.ranks.begin(), view.ranks.end(), [](const RankProgress& p) { return lost(p.life); })) return seen;
+  if (std::none_of(view.ranks.begin(), view.ranks.end(), [](const RankProgress& p) { return lost(p.life); }))
+    return seen;
   for (const RankModel& r : comm.ranks()) {
     const RankProgress& p = view.ranks[r.rank.value];
     if (!r.has_last || !p.reports() || p.progress != Progress::begun) continue;
@@ -87,7 +92,7 @@ std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& v
 }
 
 bool outdated(const RankModel& r, const ProcessTable& processes) {
-  return processes.newest_ns() - r.sampled_ns > processes.silent_limit_ns();
+  return processes.newest_ns() - sampled_at(r) > processes.silent_limit_ns();
 }
 
 // The replay that most ranks' newest snapshots show as begun; of equals the least.
@@ -98,9 +103,11 @@ std::optional<RoundKey> most_common_replay(const Communicator& comm) {
       for (const InFlightOp& o : r.last.operations)
         if (o.replay != 0 && o.begun) ++ranks[o.key()];
   if (ranks.empty()) return std::nullopt;
-  return std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-           return a.second != b.second ? a.second < b.second : a.first > b.first;
-         })->first;
+  return std::max_element(ranks.begin(), ranks.end(),
+                          [](const auto& a, const auto& b) {
+                            return a.second != b.second ? a.second < b.second : a.first > b.first;
+                          })
+      ->first;
 }
 
 // Whether it is known that the rank's GPU has not begun this replay, although it has run the one before it.
@@ -141,7 +148,7 @@ std::optional<HangView> view_replay(const Communicator& comm, const ProcessTable
       return std::nullopt;
     }
     if (!p.reports() || outdated(r, processes)) continue;
-    known_up_to = std::min(known_up_to, r.sampled_ns);
+    known_up_to = std::min(known_up_to, sampled_at(r));
     any |= p.progress == Progress::begun;
   }
   if (!any) return std::nullopt;
@@ -157,32 +164,32 @@ std::optional<HangView> view_operation(const Communicator& comm, const ProcessTa
   // The oldest operation on a rank whose word counts, and the oldest moment up to which all that talk have been heard.
   Nanoseconds known_up_to = processes.newest_ns();
   bool any = false;
-  for (const RankModel& r : comm.ranks()) {
+  comm.visit_ranks([&](const RankModel& r) {
     RankProgress& p = view.ranks[r.rank.value];
     p.life = life_of(r, processes);
-    if (!p.reports() || r.left()) continue;
-    if (r.in_flight() && outdated(r, processes)) continue;
-    known_up_to = std::min(known_up_to, r.in_flight() ? r.sampled_ns : std::max(r.sampled_ns, r.process->heard_ns));
-    if (!r.in_flight()) continue;
+    if (!p.reports() || r.left()) return;
+    if (r.in_flight() && outdated(r, processes)) return;
+    known_up_to = std::min(known_up_to, r.in_flight() ? sampled_at(r) : std::max(sampled_at(r), r.process->heard_ns));
+    if (!r.in_flight()) return;
     const OpSeq op = r.oldest_in_flight();
     if (!any || op < view.op) view.op = op;
     any = true;
-  }
+  });
   if (!any) return std::nullopt;
   view.stall_ns = std::max<Nanoseconds>(0, known_up_to - comm.moved_ns());
   view.signature = comm.signature(view.op);
   view.warmup = view.op.value <= settings.warmup_rounds;
   bool launched = false, measured = false, absent = false;
-  for (const RankModel& r : comm.ranks()) {
+  comm.visit_ranks([&](const RankModel& r) {
     RankProgress& p = view.ranks[r.rank.value];
-    if (p.life == Life::unknown || p.life == Life::not_watched) continue;
+    if (p.life == Life::unknown || p.life == Life::not_watched) return;
     p.progress = own_progress(r, view.op);
     if (const InFlightOp* o = find_op(r, view.key()); o && o->launched) {
       launched = true;
       measured |= o->measures(abi::signal_steps);
     }
     p.own_word = p.reports() || p.progress == Progress::begun || p.progress == Progress::done;
-  }
+  });
   const std::vector<bool> seen = seen_by_neighbours(comm, view);
   for (size_t r = 0; r < view.ranks.size(); ++r) {
     RankProgress& p = view.ranks[r];
@@ -224,7 +231,7 @@ std::optional<HangView> view_p2p(const Communicator& comm, const ProcessTable& p
     }
     if (!p.reports() || r.left()) continue;
     if (r.in_p2p() && outdated(r, processes)) continue;
-    known_up_to = std::min(known_up_to, r.in_p2p() ? r.sampled_ns : std::max(r.sampled_ns, r.process->heard_ns));
+    known_up_to = std::min(known_up_to, r.in_p2p() ? sampled_at(r) : std::max(sampled_at(r), r.process->heard_ns));
     any |= r.in_p2p();
   }
   if (!any) return std::nullopt;

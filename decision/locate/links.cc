@@ -1,20 +1,23 @@
 #include "decision/locate/links.h"
 
-#include <cstdlib>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 
 namespace ccld::decision {
 namespace {
 
-// The proxy of the connection; with several to the same peer on the channel (trees), the one nearest to the step.
+// The proxy's work on the connection. With several to the same peer on the channel (trees), or several operations in
+// hand, the one that the step belongs to, or is nearest to.
 const ProxyState* find_proxy(const RankModel* r, abi::Direction direction, Rank peer, int channel, uint32_t near_step) {
   const ProxyState* best = nullptr;
   uint32_t best_off = 0;
   if (!r) return nullptr;
   for (const ProxyState& p : r->last.proxies) {
     if (p.direction != direction || p.peer != peer.value || p.channel != channel) continue;
-    const uint32_t off = std::abs(static_cast<int64_t>(steps_between(static_cast<uint32_t>(p.base), near_step)));
+    const int64_t from = steps_between(static_cast<uint32_t>(p.base), near_step),
+                  beyond = from - static_cast<int64_t>(p.step_count);
+    const auto off = static_cast<uint32_t>(from <= 0 ? 1 - from : std::max<int64_t>(0, beyond));
     if (!best || off < best_off) best = &p, best_off = off;
   }
   return best;
@@ -91,6 +94,24 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   // A proxy that has nothing left to do does not look any more; one that has and does not look has stopped.
   const bool tx_stopped = tx && well(edge.sender) && tx->tick_age_ms > fresh_ms && !reached(tx->done, edge.want);
   const bool rx_stopped = rx && well(edge.receiver) && rx->tick_age_ms > fresh_ms;
+
+  // The receiver has taken what was in the slot before. The sender's own proxy gives slots, once the network has said
+  // so.
+  if (edge.slot && !same_node(comm, edge.sender, edge.receiver)) {
+    v.given = tx != nullptr;
+    const bool gave = tx && reached(tx->posted, edge.want);
+    const bool sent = !tx || reached(tx->done, edge.want - static_cast<uint32_t>(steps_in_flight_max));
+    if (gave)
+      blame(edge.sender, edge.receiver, Component::gpu, 0.7,
+            absl::StrCat("its proxy gave a slot for ", step, ", which its GPU does not see"));
+    else if (sent || tx_stopped)
+      blame(edge.sender, edge.receiver, Component::proxy, tx ? 0.8 : 0.5,
+            absl::StrCat("its proxy does not give a slot for ", step));
+    else
+      blame(edge.sender, edge.receiver, Component::nic, 0.7,
+            absl::StrCat("its network device does not say sent for what was in the slot of ", step));
+    return v;
+  }
 
   // From the receiver back to the sender: the first stage that has input and does not pass it on.
   if (rx && reached(rx->transmitted, edge.want)) {

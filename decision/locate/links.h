@@ -19,12 +19,15 @@ struct StuckEdge {
   int channel = 0;
   uint32_t want = 0;    // the step that does not arrive, or whose slot does not become free
   uint32_t posted = 0;  // what the sender's GPU has posted
+  bool slot = false;    // the sender waits for the slot, and has not posted the step
 };
 
 struct EdgeVerdict {
   Culprit culprit;
   bool single = true;  // false: both ends are left, and the culprit is only the first of them
   double confidence = 0;
+  // Something was given to the edge and is seen to stay there. Otherwise it may still be set up.
+  bool given = true;
   std::vector<Evidence> evidence;
 };
 

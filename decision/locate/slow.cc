@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "decision/locate/paper.h"
+#include "decision/locate/slow_stages.h"
 
 namespace ccld::decision {
 namespace {
@@ -16,22 +16,8 @@ namespace {
 constexpr double late_part_min = 0.6;
 // And so much must be left of it after the uncertainty of a few rounds is taken off.
 constexpr double late_part_sure = 0.4;
-// A stage explains a loss if, on average, at least half a step sat in it during the lost time.
-constexpr double waiting_steps_min = 0.5;
-// A network device that is slow takes what it is given; in front of a proxy that is slow the queue is so much longer.
-constexpr double proxy_factor = 1.1;
-// Behind the slow stage of an edge less waits than this part of the longest queue.
-constexpr double behind_part_max = 0.25;
-// Its slots are full first if a GPU does not take what it is given.
-constexpr double gpu_part_min = 0.5;
 // A GPU that is slow lets the kernel wait after its launch; a host that is late launches late.
 constexpr double queued_part_min = 0.25;
-// Of several links, those in which at least this part of the longest queue waits. A throttled wire also holds up the
-// acknowledgements of the opposite direction, whose queue then grows to about 0.4 of it.
-constexpr double queue_part_min = 0.45;
-
-// What waits in front of a rank because it cannot pass on is less than what waits behind it.
-constexpr double blocked_part_max = 0.8;
 
 struct LateRanks {
   std::vector<Rank> ranks;
@@ -54,88 +40,6 @@ LateRanks find_late_ranks(const SlowWindow& w) {
   }
   return late;
 }
-
-struct SlowStage {
-  Edge edge;
-  Stage stage = Stage::wire;
-  double waiting_steps = 0;
-  int net_device = -1;
-};
-
-bool in_sender(Stage s) { return s == Stage::sender_proxy || s == Stage::sender_nic; }
-bool in_receiving_gpu(Stage s) { return s == Stage::receiver_gpu || s == Stage::gpu_to_gpu; }
-
-// Steps queue up in front of the slow stage, so of the stages of an edge that grew the last one is slow; and of the
-// edges that grew, one whose receiver does not in turn wait for its own slow edge.
-class StageSearch {
- public:
-  // `network_only`: a late rank keeps its neighbours' steps waiting for its GPU; then only proxies and wires are
-  // evidence.
-  StageSearch(const SlowWindow& w, bool network_only) : network_only_(network_only) {
-    if (w.staged_ns <= 0) return;
-    for (const auto& [edge, loss] : w.edges)
-      if (std::optional<SlowStage> s = last_grown(edge, loss, w.staged_ns)) grown_.push_back(*s);
-    std::sort(grown_.begin(), grown_.end(), [](const SlowStage& a, const SlowStage& b) {
-      return a.waiting_steps != b.waiting_steps ? a.waiting_steps > b.waiting_steps : a.edge < b.edge;
-    });
-  }
-
-  // The slow stages, the longest queue first.
-  std::vector<SlowStage> find() const {
-    std::vector<SlowStage> found;
-    for (const SlowStage& s : grown_) {
-      if (s.waiting_steps < queue_part_min * grown_[0].waiting_steps) break;
-      const SlowStage end = follow(s);
-      // A sender that seems to wait for a rank which itself cannot get rid of more may wait for no more than that.
-      const auto blocks = [&](const SlowStage& f) {
-        return f.edge.sender == end.edge.receiver && in_sender(f.stage) && end.waiting_steps < blocked_part_max * f.waiting_steps;
-      };
-      if (in_sender(end.stage) && std::any_of(found.begin(), found.end(), blocks)) continue;
-      // A queue in front of a GPU is the consequence of what is slow behind it, unless nothing else is.
-      if (!found.empty() && (in_receiving_gpu(end.stage) || end.waiting_steps < queue_part_min * found[0].waiting_steps)) continue;
-      if (std::none_of(found.begin(), found.end(), [&](const SlowStage& f) { return f.edge == end.edge; })) found.push_back(end);
-    }
-    return found;
-  }
-  const std::vector<SlowStage>& grown() const { return grown_; }
-
- private:
-  std::optional<SlowStage> last_grown(const Edge& edge, const EdgeLoss& loss, double lost_ns) const {
-    constexpr Stage order[] = {Stage::gpu_to_gpu, Stage::receiver_gpu, Stage::receiver_proxy,
-                               Stage::wire,       Stage::sender_nic,   Stage::sender_proxy};
-    double most = 0;
-    for (Stage s : order)
-      if (!network_only_ || !in_receiving_gpu(s)) most = std::max(most, loss.waited_ns[static_cast<size_t>(s)] / lost_ns);
-    for (Stage s : order) {
-      if (network_only_ && in_receiving_gpu(s)) continue;
-      const double steps = loss.waited_ns[static_cast<size_t>(s)] / lost_ns;
-      if (steps < std::max(waiting_steps_min, (in_receiving_gpu(s) ? gpu_part_min : behind_part_max) * most)) continue;
-      // It is the proxy that hands over, says "sent" and so on, in bursts if it seldom runs: but most waits for it to
-      // hand on.
-      const double before = loss.waited_ns[static_cast<size_t>(Stage::sender_proxy)] / lost_ns;
-      if ((s == Stage::sender_nic || s == Stage::wire) && before >= proxy_factor * steps)
-        return SlowStage{edge, Stage::sender_proxy, before, loss.net_device};
-      return SlowStage{edge, s, steps, loss.net_device};
-    }
-    return std::nullopt;
-  }
-  SlowStage follow(SlowStage at) const {
-    std::set<int32_t> visited;
-    while (in_receiving_gpu(at.stage) && visited.insert(at.edge.receiver).second) {
-      // Its GPU waits because it cannot pass on, or because what it needs from another rank is late.
-      auto next = std::find_if(grown_.begin(), grown_.end(), [&](const SlowStage& s) {
-        if (s.edge.channel != at.edge.channel) return false;
-        if (s.edge.receiver == at.edge.receiver) return s.edge.sender != at.edge.sender && !in_receiving_gpu(s.stage);
-        return s.edge.sender == at.edge.receiver && s.edge.receiver != at.edge.sender;
-      });
-      if (next == grown_.end()) break;
-      at = *next;
-    }
-    return at;
-  }
-  bool network_only_;
-  std::vector<SlowStage> grown_;
-};
 
 Culprit culprit_of(const Communicator& comm, const SlowStage& s, int channel) {
   const Rank sender{s.edge.sender}, receiver{s.edge.receiver};
@@ -180,10 +84,10 @@ struct SlowEdge {
   double queued;    // steps of all channels
 };
 
-std::vector<SlowEdge> find_slow_edges(const SlowWindow& w, bool network_only, Finding& f) {
-  const StageSearch search(w, network_only);
+std::vector<SlowEdge> find_slow_edges(const Communicator& comm, const SlowWindow& w, bool network_only, Finding& f) {
+  const std::vector<SlowStage> grown = grown_stages(w, network_only);
   size_t rows = 0;
-  for (const SlowStage& s : search.grown()) {
+  for (const SlowStage& s : grown) {
     if (rows++ == 6) break;
     add_evidence(f, s.edge.sender,
                  absl::StrCat("to rank ", s.edge.receiver, ", channel ", s.edge.channel, ": more steps than usual ",
@@ -191,13 +95,13 @@ std::vector<SlowEdge> find_slow_edges(const SlowWindow& w, bool network_only, Fi
                  s.waiting_steps, "steps");
   }
   std::vector<SlowEdge> edges;
-  for (const SlowStage& found : search.find()) {
+  for (const SlowStage& found : slow_stages(comm, grown)) {
     const auto same = [&](const SlowStage& s) {
       return s.edge.sender == found.edge.sender && s.edge.receiver == found.edge.receiver && s.stage == found.stage;
     };
     if (std::any_of(edges.begin(), edges.end(), [&](const SlowEdge& e) { return same(e.stage); })) continue;
     SlowEdge edge{found, found.edge.channel, 0};
-    for (const SlowStage& s : search.grown()) {
+    for (const SlowStage& s : grown) {
       if (!same(s)) continue;
       edge.queued += s.waiting_steps;
       if (s.edge.channel != found.edge.channel) edge.channel = -1;
@@ -230,7 +134,8 @@ bool has_stopped_threads(const Communicator& comm, int32_t rank) {
 
 // A proxy that seldom runs delays what its rank sends and what it receives; a link delays one direction.
 std::optional<int32_t> common_proxy(const Communicator& comm, const std::vector<SlowEdge>& edges) {
-  if (edges.empty() || std::any_of(edges.begin(), edges.end(), [](const SlowEdge& e) { return in_receiving_gpu(e.stage.stage); }))
+  if (edges.empty() ||
+      std::any_of(edges.begin(), edges.end(), [](const SlowEdge& e) { return in_receiving_gpu(e.stage.stage); }))
     return std::nullopt;
   const int32_t first = proxy_of(edges[0].stage);
   bool one = true, sends = false, receives = false;
@@ -248,8 +153,8 @@ std::optional<int32_t> common_proxy(const Communicator& comm, const std::vector<
     stopped = end;
   }
   const bool at_all = stopped && std::all_of(edges.begin(), edges.end(), [&](const SlowEdge& e) {
-    return e.stage.edge.sender == *stopped || e.stage.edge.receiver == *stopped;
-  });
+                        return e.stage.edge.sender == *stopped || e.stage.edge.receiver == *stopped;
+                      });
   return at_all ? stopped : std::nullopt;
 }
 
@@ -294,7 +199,7 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
     return std::nullopt;
 
   std::vector<SlowEdge> edges;
-  if (communication) edges = find_slow_edges(w, computation, f);
+  if (communication) edges = find_slow_edges(comm, w, computation, f);
   // A moderate loss without a cause is the weather of the machine.
   if (!computation && edges.empty() && w.lost_ns <= settings.slow_theta * w.base_ns) return std::nullopt;
 
@@ -354,7 +259,8 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
     for (size_t r = 0; r < w.ranks.size(); ++r)
       if (2 * w.ranks[r].untimed > w.slow_rounds) f.candidates.push_back(Rank{static_cast<int32_t>(r)});
     if (!f.candidates.empty())
-      f.next_step = "The kernels of the candidates are not measured: one of them may come late. Compare their hosts and GPUs.";
+      f.next_step =
+          "The kernels of the candidates are not measured: one of them may come late. Compare their hosts and GPUs.";
   }
   collect_victims(comm, f);
   return f;

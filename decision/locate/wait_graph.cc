@@ -6,9 +6,15 @@ namespace ccld::decision {
 
 using Kind = WaitNode::Kind;
 
-WaitGraph::WaitGraph(const std::vector<Standing>& standings, const ProcessTable& processes,
-                     const MovedAnywhere& moved_anywhere)
-    : standings_(standings), processes_(processes), moved_anywhere_(moved_anywhere), wanted_(standings.size()) {
+WaitGraph::WaitGraph(const std::vector<Standing>& standings, const std::vector<MakingWait>& makings,
+                     const ProcessTable& processes, const MovedAnywhere& moved_anywhere)
+    : standings_(standings),
+      makings_(makings),
+      processes_(processes),
+      moved_anywhere_(moved_anywhere),
+      wanted_(standings.size()) {
+  for (size_t i = 0; i < makings.size(); ++i)
+    for (const MakingWait::Member& m : makings[i].waiting) makes_[{m.process, m.device}].push_back(static_cast<int>(i));
   for (size_t i = 0; i < standings.size(); ++i) {
     const Standing& s = standings[i];
     by_comm_[s.comm->uid()] = static_cast<int>(i);
@@ -22,13 +28,18 @@ WaitGraph::WaitGraph(const std::vector<Standing>& standings, const ProcessTable&
     if (s.located) node(Kind::operation, static_cast<int>(i), Rank{-1});
     for (const P2pWait& w : s.calls) node(Kind::calls, static_cast<int>(i), w.waiter);
   }
+  if (!standings.empty())
+    for (size_t i = 0; i < makings.size(); ++i) node(Kind::making, static_cast<int>(i), Rank{-1});
   for (size_t n = 0; n < nodes_.size(); ++n) expand(static_cast<int>(n));
   find_groups();
 }
 
 int WaitGraph::node(Kind kind, int standing, Rank rank) {
-  const int64_t place = kind == Kind::unknown ? -1 : static_cast<int64_t>(standing) * 2 + (kind == Kind::calls);
-  const auto [it, added] = sites_.try_emplace({place, kind == Kind::calls ? rank.value : -1}, static_cast<int>(nodes_.size()));
+  const int64_t place = kind == Kind::unknown  ? -1
+                        : kind == Kind::making ? -2 - static_cast<int64_t>(standing)
+                                               : static_cast<int64_t>(standing) * 2 + (kind == Kind::calls);
+  const auto [it, added] =
+      sites_.try_emplace({place, kind == Kind::calls ? rank.value : -1}, static_cast<int>(nodes_.size()));
   if (added) {
     WaitNode& n = nodes_.emplace_back();
     n.kind = kind;
@@ -56,6 +67,20 @@ int WaitGraph::actor(int standing, Rank rank) {
   return it->second;
 }
 
+int WaitGraph::actor(const MakingWait::Member& member) {
+  const auto [it, added] = actors_.try_emplace({member.process, member.device}, static_cast<int>(nodes_.size()));
+  if (!added) return it->second;
+  RankModel alone;  // whether it lives does not depend on a communicator
+  alone.process = const_cast<ProcessModel*>(member.process);
+  WaitNode& n = nodes_.emplace_back();
+  n.kind = Kind::actor;
+  n.process = member.process;
+  n.device = member.device;
+  n.life = life_of(alone, processes_);
+  n.complete = n.life == Life::well;
+  return it->second;
+}
+
 Rank WaitGraph::rank_of(const WaitNode& actor, int standing) const {
   if (!actor.process) return Rank{-1};
   const Communicator& comm = *standings_[standing].comm;
@@ -69,10 +94,9 @@ Rank WaitGraph::rank_of(const WaitNode& actor, int standing) const {
 
 std::pair<size_t, size_t> WaitGraph::calls_of(int standing, Rank rank) const {
   const std::vector<P2pWait>& calls = standings_[standing].calls;
-  const auto from = std::lower_bound(calls.begin(), calls.end(), rank,
-                                     [](const P2pWait& w, Rank r) { return w.waiter < r; });
-  const auto to =
-      std::upper_bound(from, calls.end(), rank, [](Rank r, const P2pWait& w) { return r < w.waiter; });
+  const auto from =
+      std::lower_bound(calls.begin(), calls.end(), rank, [](const P2pWait& w, Rank r) { return w.waiter < r; });
+  const auto to = std::upper_bound(from, calls.end(), rank, [](Rank r, const P2pWait& w) { return r < w.waiter; });
   return {static_cast<size_t>(from - calls.begin()), static_cast<size_t>(to - calls.begin())};
 }
 
@@ -109,12 +133,14 @@ void WaitGraph::expand(int index) {
       switch (w.side) {
         case PeerSide::inside:
           out.push_back(standings_[at].located && standings_[at].view.p2p ? node(Kind::operation, at, Rank{-1})
-                                                                         : node(Kind::unknown, -1, Rank{-1}));
+                                                                          : node(Kind::unknown, -1, Rank{-1}));
           break;
         case PeerSide::unknown: out.push_back(node(Kind::unknown, -1, Rank{-1})); break;
         default: out.push_back(actor(at, w.peer)); break;
       }
     }
+  } else if (kind == Kind::making) {
+    for (const MakingWait::Member& m : makings_[at].missing) out.push_back(actor(m));
   } else if (kind == Kind::actor && nodes_[index].process) {
     const ProcessModel& process = *nodes_[index].process;
     const int device = nodes_[index].device;
@@ -126,12 +152,14 @@ void WaitGraph::expand(int index) {
       const RankModel* r = standings_[it->second].comm->rank(m.rank);
       if (!r || r->process != &process || r->cuda_device != device) continue;
       if (lost(life_of(*r, processes_))) life = life_of(*r, processes_);
-      if (processes_.newest_ns() - r->sampled_ns > processes_.silent_limit_ns()) complete = false;
+      if (processes_.newest_ns() - sampled_at(*r) > processes_.silent_limit_ns()) complete = false;
       if (r->last.p2p_total > r->last.p2p.size()) complete = false;
       if (waits_in_operation(it->second, m.rank)) out.push_back(node(Kind::operation, it->second, Rank{-1}));
       const auto [from, to] = calls_of(it->second, m.rank);
       if (from != to) out.push_back(node(Kind::calls, it->second, m.rank));
     }
+    if (const auto makes = makes_.find({&process, device}); makes != makes_.end())
+      for (int m : makes->second) out.push_back(node(Kind::making, m, Rank{-1}));
     if (lost(life)) out.clear();
     nodes_[index].life = life;
     nodes_[index].moved_ns = std::max(nodes_[index].moved_ns, moved_anywhere_(process, device));

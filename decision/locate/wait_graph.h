@@ -2,16 +2,18 @@
 // communicator at a time.)
 //
 // Contract
-//   Two kinds of nodes. A site is a place where ranks wait: an operation of a communicator (for the ranks that are not in
-//   it; for nobody, if the cause lies inside), or the Send and Recv calls of one rank (for the peers that have not made
-//   the matching call). An actor is a GPU of a process: it waits at every site where it has entered and the others have
-//   not, on any communicator. What is lost (stopped, gone, aborted, silent) waits for nobody.
-//   Built from what somebody waits for, so O(ranks waited for + their memberships). Groups are the strongly connected
-//   components, numbered so that a group only leads to groups with smaller numbers: one that leads nowhere is an end.
+//   Two kinds of nodes. A site is a place where ranks wait: an operation of a communicator (for the ranks that are not
+//   in it; for nobody, if the cause lies inside), the Send and Recv calls of one rank (for the peers that have not made
+//   the matching call), or the making of a communicator (for the ranks that have not come, as far as it is known which
+//   processes these are). An actor is a GPU of a process: it waits at every site where it has entered and the others
+//   have not, on any communicator. What is lost (stopped, gone, aborted, silent) waits for nobody. Built from what
+//   somebody waits for, so O(ranks waited for + their memberships). Groups are the strongly connected components,
+//   numbered so that a group only leads to groups with smaller numbers: one that leads nowhere is an end.
 // Threads: none of it has state of its own.
 #pragma once
 
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,15 +32,27 @@ struct Standing {
   std::vector<P2pWait> calls;  // by waiter
 };
 
+// A communicator in the making: hosts of those that have come wait inside the call.
+struct MakingWait {
+  struct Member {
+    const ProcessModel* process;
+    int device;
+    Rank rank;
+  };
+  std::string name;
+  int rank_count = 0;
+  std::vector<Member> waiting, missing;  // missing: those of which the process is known
+};
+
 struct WaitNode {
-  enum class Kind { operation, calls, actor, unknown } kind = Kind::unknown;
-  int standing = -1;                        // of a site
-  Rank rank;                                // of `calls`: the waiter
-  const ProcessModel* process = nullptr;    // of an actor; nullptr: a rank that was never heard of
-  int device = -1;                          // of an actor
-  Life life = Life::well;                   // of an actor
-  bool complete = true;                     // of an actor: its own words are recent and whole
-  Nanoseconds moved_ns = 0;                 // of an actor: anywhere
+  enum class Kind { operation, calls, making, actor, unknown } kind = Kind::unknown;
+  int standing = -1;                      // of a site; of `making`: index of MakingWait
+  Rank rank;                              // of `calls`: the waiter
+  const ProcessModel* process = nullptr;  // of an actor; nullptr: a rank that was never heard of
+  int device = -1;                        // of an actor
+  Life life = Life::well;                 // of an actor
+  bool complete = true;                   // of an actor: its own words are recent and whole
+  Nanoseconds moved_ns = 0;               // of an actor: anywhere
   std::vector<int> out;
   int group = -1;
 };
@@ -49,11 +63,12 @@ using MovedAnywhere = std::function<Nanoseconds(const ProcessModel&, int device)
 class WaitGraph {
  public:
   // All must outlive it.
-  WaitGraph(const std::vector<Standing>&, const ProcessTable&, const MovedAnywhere&);
+  WaitGraph(const std::vector<Standing>&, const std::vector<MakingWait>&, const ProcessTable&, const MovedAnywhere&);
 
   const std::vector<WaitNode>& nodes() const { return nodes_; }
   int groups() const { return groups_; }
   const Standing& standing(int i) const { return standings_[i]; }
+  const MakingWait& making(int i) const { return makings_[i]; }
   int index_of(CommUid comm) const {
     const auto it = by_comm_.find(comm);
     return it == by_comm_.end() ? -1 : it->second;
@@ -66,12 +81,14 @@ class WaitGraph {
  private:
   int node(WaitNode::Kind, int standing, Rank);
   int actor(int standing, Rank);
+  int actor(const MakingWait::Member&);
   void expand(int);
   void find_groups();
   bool waits_in_operation(int standing, Rank) const;
   std::pair<size_t, size_t> calls_of(int standing, Rank) const;
 
   const std::vector<Standing>& standings_;
+  const std::vector<MakingWait>& makings_;
   const ProcessTable& processes_;
   const MovedAnywhere& moved_anywhere_;
   std::vector<WaitNode> nodes_;
@@ -80,6 +97,7 @@ class WaitGraph {
   std::vector<std::vector<bool>> wanted_;  // by standing and rank
   absl::flat_hash_map<std::pair<int64_t, int32_t>, int> sites_;
   absl::flat_hash_map<std::pair<const void*, int64_t>, int> actors_;
+  absl::flat_hash_map<std::pair<const void*, int64_t>, std::vector<int>> makes_;  // by actor: makings it waits in
 };
 
 }  // namespace ccld::decision

@@ -42,13 +42,13 @@ class Walk {
       : comm_(comm), view_(view), settings_(settings), now_ns_(now_ns), fresh_(fresh_ns(view, settings)) {}
 
   Finding run() {
-    for (const RankModel& r : comm_.ranks()) {
+    comm_.visit_ranks([this](const RankModel& r) {
       if (!r.has_last || !progress(r.rank.value).reports() || progress(r.rank.value).progress != Progress::begun)
-        continue;
-      if (!shows_op(r)) continue;
+        return;
+      if (!shows_op(r)) return;
       follow_all(r);
       if (view_.p2p && r.waiting_channels == 0) arrive_at_kernel(r);
-    }
+    });
     return conclude();
   }
 
@@ -81,9 +81,12 @@ class Walk {
     return nullptr;
   }
   const ChannelState* channel_of(const RankModel& r, int channel) const {
-    for (const InFlightOp& o : r.last.operations)
+    const auto at = static_cast<size_t>(channel);
+    for (const InFlightOp& o : r.last.operations) {
+      if (at < o.channels.size() && o.channels[at].channel == channel) return &o.channels[at];  // as they mostly lie
       for (const ChannelState& c : o.channels)
         if (c.channel == channel) return &c;
+    }
     return nullptr;
   }
   Nanoseconds since_sample(const RankModel& r) const { return std::max<Nanoseconds>(0, now_ns_ - r.sampled_ns); }
@@ -132,6 +135,16 @@ class Walk {
     }
   }
 
+  // For how long the edge has had what the lane waits for: not before the peer gave it, however long the lane has
+  // waited for that. `other` is the peer's lane; nullptr: it has ended.
+  Nanoseconds stuck_for(const RankModel& r, const LaneState& l, int32_t peer, const LaneState* other) const {
+    const RankModel& p = *comm_.rank(Rank{peer});
+    const Nanoseconds waited = static_cast<Nanoseconds>(l.wait_age_ms) * ns_per_ms + since_sample(r);
+    const Nanoseconds given = other ? static_cast<Nanoseconds>(other->moved_age_ms) * ns_per_ms + since_sample(p)
+                                    : std::max<Nanoseconds>(0, now_ns_ - p.moved_ns);
+    return std::min(waited, given);
+  }
+
   void follow(const RankModel& r, const LaneState& l) {
     const int32_t peer = l.peer;
     if (!valid(peer)) return;
@@ -139,8 +152,8 @@ class Walk {
         ended_at(peer, r, l)) {
       // It sent everything, and what does not arrive is on its way.
       ++waits_;
-      stops_.push_back({StuckEdge{Rank{peer}, r.rank, l.channel, l.want_step, l.want_step},
-                        static_cast<Nanoseconds>(l.wait_age_ms) * ns_per_ms + since_sample(r)});
+      stops_.push_back(
+          {StuckEdge{Rank{peer}, r.rank, l.channel, l.want_step, l.want_step}, stuck_for(r, l, peer, nullptr)});
       return;
     }
     // Who waits for a call that was not made waits for a process, not for a step: followed elsewhere.
@@ -152,9 +165,13 @@ class Walk {
       const uint32_t available = data ? other->current_step : other->current_step + steps_in_flight_max;
       if (steps_between(l.want_step, available) >= 0 && alive(peer)) {
         const Rank me = r.rank, them{peer};
-        StuckEdge e{data ? them : me, data ? me : them, l.channel, l.want_step,
-                    data ? other->current_step : l.current_step};
-        stops_.push_back({e, static_cast<Nanoseconds>(l.wait_age_ms) * ns_per_ms + since_sample(r)});
+        StuckEdge e{data ? them : me,
+                    data ? me : them,
+                    l.channel,
+                    l.want_step,
+                    data ? other->current_step : l.current_step,
+                    !data};
+        stops_.push_back({e, stuck_for(r, l, peer, other)});
         return;
       }
     }
@@ -162,8 +179,8 @@ class Walk {
     // on its way.)
     if (!other && data && alive(peer) && progress(peer).progress == Progress::done &&
         !same_node(comm_, r.rank, Rank{peer})) {
-      stops_.push_back({StuckEdge{Rank{peer}, r.rank, l.channel, l.want_step, l.want_step},
-                        static_cast<Nanoseconds>(l.wait_age_ms) * ns_per_ms + since_sample(r)});
+      stops_.push_back(
+          {StuckEdge{Rank{peer}, r.rank, l.channel, l.want_step, l.want_step}, stuck_for(r, l, peer, nullptr)});
       return;
     }
     if (data) note_wait(r.rank.value, l, other);
@@ -173,12 +190,10 @@ class Walk {
   // The peer has ended the call in which this lane waits.
   bool ended_at(int32_t peer, const RankModel& r, const LaneState& l) const {
     const RankModel& other = *comm_.rank(Rank{peer});
-    const auto ended = other.p2p_ended.find(
-        {r.rank.value, l.direction == abi::Direction::send ? abi::Direction::recv : abi::Direction::send});
-    if (ended == other.p2p_ended.end()) return false;
+    const abi::Direction theirs = l.direction == abi::Direction::send ? abi::Direction::recv : abi::Direction::send;
     return std::any_of(r.last.p2p.begin(), r.last.p2p.end(), [&](const P2pCall& c) {
-      return c.begun && c.plan == r.last.kernel_plan && c.replay == 0 && c.peer.value == peer &&
-             c.direction == l.direction && c.pair_seq <= ended->second;
+      return c.begun && c.plan == r.last.kernel_plan && !c.only_captured() && c.peer.value == peer &&
+             c.direction == l.direction && other.has_ended(r.rank, theirs, c.pair_seq, c.replay);
     });
   }
 
@@ -245,8 +260,8 @@ class Walk {
     return End{EndKind::gpu, quiet + since_sample(*r)};
   }
 
-  // Kernels of Send and Recv serve their peers side by side, and those that find no room one after the other: a peer for
-  // which nothing is set up yet waits behind the others of the channel.
+  // Kernels of Send and Recv serve their peers side by side, and those that find no room one after the other: a peer
+  // for which nothing is set up yet waits behind the others of the channel.
   std::optional<End> end_of_calls(const RankModel& r, const Node& node) const {
     if (progress(node.rank).waits_outside) return std::nullopt;
     const absl::Span<const LaneState> lanes = r.lanes_of(node.channel);
@@ -270,15 +285,16 @@ class Walk {
                       other ? static_cast<double>(other->current_step) : -1, "steps"});
   }
 
-  size_t channels_used() const {
+  bool several_channels() const {
     uint64_t used = 0;
     for (const RankModel& r : comm_.ranks()) {
       if (view_.p2p)
         for (const LaneState& l : r.last.lanes) used |= uint64_t{1} << l.channel % abi::channels_max;
       else if (const InFlightOp* o = op_of(r))
         for (const ChannelState& c : o->channels) used |= uint64_t{1} << c.channel % abi::channels_max;
+      if (std::popcount(used) > 1) return true;
     }
-    return static_cast<size_t>(std::popcount(used));
+    return false;
   }
 
   static int priority(EndKind k) {
@@ -303,6 +319,10 @@ class Walk {
     int best = 9;
     for (const auto& [node, end] : ends_) best = std::min(best, priority(end.kind));
     if (!stops_.empty()) best = std::min(best, priority_of_edge);
+    if (best == 9 && !view_.p2p) {
+      look_at_those_inside();
+      for (const auto& [node, end] : ends_) best = std::min(best, priority(end.kind));
+    }
     if (best == 9) return nobody(f);
     if (best == priority_of_edge)
       name_edges(f);
@@ -317,7 +337,7 @@ class Walk {
     std::map<int32_t, std::vector<std::pair<Node, const End*>>> by_rank;
     for (const auto& [node, end] : ends_)
       if (priority(end.kind) == best) by_rank[node.rank].push_back({node, &end});
-    const size_t used = channels_used();
+    const bool several = several_channels();
     Nanoseconds quiet_min = INT64_MAX;
     for (const auto& [rank, nodes] : by_rank) {
       const Rank r{rank};
@@ -331,7 +351,7 @@ class Walk {
         waiters += end->waiters.size();
       }
       quiet_min = std::min(quiet_min, quiet);
-      const int channel = channels.size() == 1 && used > 1 ? *channels.begin() : -1;
+      const int channel = channels.size() == 1 && several ? *channels.begin() : -1;
       const std::string where = channel >= 0 ? absl::StrCat(" on channel ", channel) : "";
       Culprit c;
       switch (kind) {
@@ -343,7 +363,8 @@ class Walk {
                            : life == Life::host_silent ? "its host is silent"
                            : life == Life::aborted     ? "it aborted the communicator"
                                                        : "its process is silent");
-          if (cannot_return(life) && lost_for_ns(*comm_.rank(r), comm_.moved_ns() + view_.stall_ns) >= seconds_to_ns(settings_.hard_evidence_s))
+          if (cannot_return(life) && lost_for_ns(*comm_.rank(r), comm_.moved_ns() + view_.stall_ns) >=
+                                         seconds_to_ns(settings_.hard_evidence_s))
             f.hard = true;
           f.wanted.push_back(r);
           break;
@@ -406,7 +427,8 @@ class Walk {
       case EndKind::not_watched:
         f.confidence = 0.2;
         f.next_step =
-            "The waits lead to a rank whose probe an operator has stopped: start it again (ccld tune running=1) to see on.";
+            "The waits lead to a rank whose probe an operator has stopped: start it again (ccld tune running=1) to see "
+            "on.";
         break;
       case EndKind::ended:
         f.fault = FaultClass::h2_inconsistent;
@@ -437,16 +459,17 @@ class Walk {
       auto [it, added] = merged.try_emplace(key, std::move(v), std::set<int>{});
       it->second.second.insert(edge.channel);
     }
-    const size_t used = channels_used();
+    const bool several = several_channels();
     // An edge that is known to be at fault explains those of which both ends are left.
-    const bool single =
-        std::any_of(merged.begin(), merged.end(), [](const auto& m) { return m.second.first.single; });
+    const bool single = std::any_of(merged.begin(), merged.end(), [](const auto& m) { return m.second.first.single; });
     f.confidence = 1;
+    bool given = true;
     for (auto& [key, value] : merged) {
       auto& [verdict, channels] = value;
       if (single && !verdict.single) continue;
-      if (channels.size() > 1 || used <= 1) verdict.culprit.channel = -1;
+      if (channels.size() > 1 || !several) verdict.culprit.channel = -1;
       f.confidence = std::min(f.confidence, verdict.confidence);
+      given &= verdict.given;
       for (const Evidence& e : verdict.evidence) add_evidence(f, e.rank, e.what, e.value, e.unit);
       if (verdict.single) {
         if (f.culprits.size() < culprits_max) f.culprits.push_back(verdict.culprit);
@@ -457,10 +480,21 @@ class Walk {
     }
     std::sort(f.candidates.begin(), f.candidates.end());
     f.candidates.erase(std::unique(f.candidates.begin(), f.candidates.end()), f.candidates.end());
-    f.hard = age_min >= seconds_to_ns(settings_.frozen_s);
+    f.hard = given && age_min >= seconds_to_ns(settings_.frozen_s);
     f.next_step = single ? "Check the link between the two ranks: port counters, cable, switch, routing, firewall."
                          : "Two GPUs of one node disagree about what was sent: compare the sizes of their operations, "
                            "then check NVLink and PCIe.";
+  }
+
+  // Nobody waits for them, because all others were through before.
+  void look_at_those_inside() {
+    for (const RankModel& r : comm_.ranks()) {
+      if (!r.has_last || !alive(r.rank.value) || progress(r.rank.value).progress != Progress::begun) continue;
+      if (!shows_op(r) || r.waiting_channels != 0) continue;
+      for (const LaneState& l : r.last.lanes)
+        if (const ChannelState* c = channel_of(r, l.channel); c && !c->ended)
+          arrive(r.rank.value, {r.rank.value, l.channel, l.group});
+    }
   }
 
   Finding nobody(Finding& f) {

@@ -18,7 +18,8 @@ bool needs_everybody(abi::Function f) {
   }
 }
 
-// Calls of distinct peers that one rank is remembered to have ended; a pipeline has a handful, an all-to-all one per rank.
+// Calls of distinct peers that one rank is remembered to have ended; a pipeline has a handful, an all-to-all one per
+// rank.
 constexpr size_t p2p_peers_max = 1 << 16;
 
 // How many rows from `first` on describe the same kernel.
@@ -102,6 +103,14 @@ void keep(InFlight& last, const InFlight& m) {
 }  // namespace
 
 absl::Span<const LaneState> RankModel::lanes_of(int channel) const {
+  // Mostly one for each direction: then their place is known.
+  constexpr size_t usual = 2;
+  const std::vector<LaneState>& lanes = last.lanes;
+  if (const size_t at = usual * static_cast<size_t>(channel);
+      channel >= 0 && at + usual <= lanes.size() && lanes[at].channel == channel && lanes[at + 1].channel == channel &&
+      (at == 0 || lanes[at - 1].channel < channel) &&
+      (at + usual == lanes.size() || lanes[at + usual].channel > channel))
+    return {lanes.data() + at, usual};
   const auto [first, end] = std::equal_range(last.lanes.begin(), last.lanes.end(), channel, ByChannel());
   return {last.lanes.data() + (first - last.lanes.begin()), static_cast<size_t>(end - first)};
 }
@@ -111,6 +120,16 @@ OpSeq RankModel::oldest_in_flight() const {
   for (const InFlightOp& o : last.operations)  // oldest first
     if (o.op == op && o.only_captured()) ++op.value;
   return op;
+}
+
+bool RankModel::has_ended(Rank peer, abi::Direction direction, uint64_t pair_seq, uint32_t replay) const {
+  if (!p2p_ended) return false;
+  if (replay != 0) {
+    const auto newest = p2p_ended->replays.find({peer.value, direction, pair_seq});
+    return newest != p2p_ended->replays.end() && newest->second >= replay;
+  }
+  const auto newest = p2p_ended->calls.find({peer.value, direction});
+  return newest != p2p_ended->calls.end() && newest->second >= pair_seq;
 }
 
 RankModel* Communicator::member(Rank rank, ProcessModel& process, Nanoseconds now_ns) {
@@ -208,8 +227,11 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
   const bool shares_gpu = process.memberships.size() > 1;
   absl::flat_hash_map<uint64_t, bool> called;  // operations of this message: whether one of its rows is the call itself
   size_t kernel_first = 0, kernel_end = 0;
+  if (!m.rounds.empty()) history_.prefetch(m.rounds[0].op, m.rank);
   for (size_t i = 0; i < m.rounds.size(); ++i) {
     const Round& round = m.rounds[i];
+    if (i % RoundCells::block_rounds == 0 && i + RoundCells::block_rounds < m.rounds.size())
+      history_.prefetch(m.rounds[i + RoundCells::block_rounds].op, m.rank);
     if (i >= kernel_end) {
       kernel_first = i;
       kernel_end = i + kernel_rows(m.rounds, i);
@@ -267,7 +289,8 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
 void Communicator::replayed(RankModel& r, const Round& round, const RoundCell& measured, Nanoseconds now_ns) {
   RoundCell cell = measured;
   const RoundKey before{OpSeq{round.op.value - 1}, round.replay};
-  if (cell.timed && r.last_replay == before && r.last_replay_end_ns != 0 && round.begin_device_ns >= r.last_replay_end_ns)
+  if (cell.timed && r.last_replay == before && r.last_replay_end_ns != 0 &&
+      round.begin_device_ns >= r.last_replay_end_ns)
     cell.gap_ns = static_cast<Nanoseconds>(round.begin_device_ns - r.last_replay_end_ns);
   r.last_replay = round.key();
   r.last_replay_end_ns = round.has_device_times() ? round.end_device_ns : 0;
@@ -284,15 +307,21 @@ void Communicator::p2p_rounds(const P2pRounds& m, ProcessModel& process, Nanosec
   const Busy was = busy(*r);
   const bool shares_gpu = process.memberships.size() > 1;
   const P2pRound* previous = nullptr;
+  if (!r->p2p_ended && !m.rounds.empty()) r->p2p_ended = std::make_unique<RankModel::P2pEnded>();
   for (const P2pRound& round : m.rounds) {
     const std::pair<int32_t, abi::Direction> pair{round.peer.value, round.direction};
-    const auto known = r->p2p_ended.find(pair);
-    const bool news = round.replay != 0 || known == r->p2p_ended.end() || round.pair_seq > known->second;
+    auto& ended = r->p2p_ended->calls;
+    const auto known = ended.find(pair);
+    const bool news = round.replay != 0 || known == ended.end() || round.pair_seq > known->second;
     if (round.replay == 0) {
-      if (known != r->p2p_ended.end())
+      if (known != ended.end())
         known->second = std::max(known->second, round.pair_seq);
-      else if (r->p2p_ended.size() < p2p_peers_max)
-        r->p2p_ended[pair] = round.pair_seq;
+      else if (ended.size() < p2p_peers_max)
+        ended[pair] = round.pair_seq;
+    } else if (const std::tuple call{round.peer.value, round.direction, round.pair_seq};
+               r->p2p_ended->replays.size() < p2p_peers_max || r->p2p_ended->replays.contains(call)) {
+      uint32_t& newest = r->p2p_ended->replays[call];
+      newest = std::max(newest, round.replay);
     }
     // It may have ended after the newest snapshot.
     const auto erased = std::erase_if(r->last.p2p, [&](const P2pCall& c) {
@@ -303,6 +332,7 @@ void Communicator::p2p_rounds(const P2pRounds& m, ProcessModel& process, Nanosec
     if (erased > 0) r->shows_p2p = shows_p2p(r->last);
     if (!news) continue;
     ++r->p2p_rounds;
+    ++p2p_rounds_;
     const bool timed = (round.flags & (round_no_kernel | round_lapped | round_not_measured | round_aborted)) == 0 &&
                        round.begin_device_ns != 0 && round.end_device_ns >= round.begin_device_ns;
     const bool same_kernel = previous && previous->plan == round.plan && previous->replay == round.replay;
@@ -329,9 +359,9 @@ void Communicator::in_flight(const InFlight& m, ProcessModel& process, Nanosecon
   const Nanoseconds sampled_ns = process.clock.to_local(m.sample_monotonic_ns, now_ns);
   for (const InFlightOp& op : m.operations)
     if (op.replay == 0) history_.signature(op.op, m.rank, op.signature, now_ns);
-  const bool news =
-      !r->has_last || m.movement != r->last.movement || m.entered > r->entered || m.completed > r->completed ||
-      m.entered_p2p > r->last.entered_p2p || m.launched_p2p > r->last.launched_p2p;
+  const bool news = !r->has_last || m.movement != r->last.movement || m.entered > r->entered ||
+                    m.completed > r->completed || m.entered_p2p > r->last.entered_p2p ||
+                    m.launched_p2p > r->last.launched_p2p;
   r->sampled_ns = sampled_ns;
   r->entered = std::max({r->entered, m.entered, m.completed});
   r->launched = std::max(r->launched, m.launched);
@@ -347,11 +377,11 @@ void Communicator::in_flight(const InFlight& m, ProcessModel& process, Nanosecon
   r->waiting_channels = waiting_channels(r->last);
   r->has_last = true;
   r->not_watched = process.probe_stopped = m.stopped;
-  const auto calls = std::count_if(m.operations.begin(), m.operations.end(), [](const InFlightOp& o) { return o.replay == 0; });
+  const auto calls =
+      std::count_if(m.operations.begin(), m.operations.end(), [](const InFlightOp& o) { return o.replay == 0; });
   const bool listed = m.operations_total <= m.operations.size() && m.entered == r->entered && calls > 0;
-  r->only_captured = listed && std::all_of(m.operations.begin(), m.operations.end(), [](const InFlightOp& o) {
-    return o.replay != 0 || o.only_captured();
-  });
+  r->only_captured = listed && std::all_of(m.operations.begin(), m.operations.end(),
+                                           [](const InFlightOp& o) { return o.replay != 0 || o.only_captured(); });
   recount(*r, was);
 }
 

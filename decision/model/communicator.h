@@ -6,7 +6,9 @@
 // delay in the network does not look like standstill. Not thread-safe.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,42 +26,52 @@ namespace ccld::decision {
 
 constexpr uint32_t details_after_ms = 20;
 
+// What every message and every look at all ranks needs comes first: there may be 100,000 of them.
 struct RankModel {
+  ProcessModel* process = nullptr;     // nullptr: never heard of
+  OpSeq entered, launched, completed;  // best knowledge
+  Nanoseconds sampled_ns = 0;          // instant of `last`
+  Nanoseconds moved_ns = 0;            // last movement of this communicator on this rank
+  OpSeq last_round;                    // newest finished round reported
+  uint64_t last_round_end_ns = 0;      // device clock
   Rank rank;
-  ProcessModel* process = nullptr;  // nullptr: never heard of
-  Name host;
-  int node = -1, local_rank = -1, cuda_device = -1;
-  Name gpu_bus_id;
-  ChannelList channels;
-  ConnectionList connections;
+  int cuda_device = -1;
   bool up = false, down = false;
+  bool has_last = false;
+  bool not_watched = false;    // its probe was stopped by an operator: what it does not say means nothing
+  bool only_captured = false;  // what is not completed was only recorded into graphs
+  bool shows_replay = false, shows_p2p = false;  // of `last`: a begun replay, a launched Send or Recv
   abi::CommState state = abi::CommState::none;
 
-  OpSeq entered, launched, completed;  // best knowledge
   // The newest snapshot. Lanes, proxies and channels only if it is late or nothing had moved on the rank for
   // details_after_ms: where steps move, they say nothing, and they are most of a rank's memory.
   // Lanes are in the order of channels.
   InFlight last;
-  bool has_last = false;
-  Nanoseconds sampled_ns = 0;  // instant of it
-  Nanoseconds moved_ns = 0;    // last movement of this communicator on this rank
-  Nanoseconds up_ns = 0;       // when CommUp was heard
-  bool not_watched = false;    // its probe was stopped by an operator: what it does not say means nothing
-  bool only_captured = false;  // what is not completed was only recorded into graphs
-  bool shows_replay = false, shows_p2p = false;  // of `last`: a begun replay, a launched Send or Recv
+  uint64_t waiting_channels = 0;  // of `last`: bit of each channel on which a lane waits
 
-  OpSeq last_round;                // newest finished round reported
-  uint64_t last_round_end_ns = 0;  // device clock
-  RoundKey last_replay;            // and of graphs
+  Name host;
+  int node = -1, local_rank = -1;
+  Name gpu_bus_id;
+  ChannelList channels;
+  ConnectionList connections;
+  Nanoseconds up_ns = 0;  // when CommUp was heard
+
+  RoundKey last_replay;  // as last_round, of graphs
   uint64_t last_replay_end_ns = 0;
 
-  // Send and Recv calls: the newest pair_seq that ended, by peer and direction.
-  absl::flat_hash_map<std::pair<int32_t, abi::Direction>, uint64_t> p2p_ended;
+  // Send and Recv calls that ended; most communicators have none.
+  struct P2pEnded {
+    // The newest pair_seq that ended, by peer and direction.
+    absl::flat_hash_map<std::pair<int32_t, abi::Direction>, uint64_t> calls;
+    // And of those that were recorded into graphs: their newest replay that ended, by peer, direction and pair_seq.
+    absl::flat_hash_map<std::tuple<int32_t, abi::Direction, uint64_t>, uint32_t> replays;
+  };
+  std::unique_ptr<P2pEnded> p2p_ended;  // nullptr: none
   uint64_t p2p_rounds = 0;
+  bool has_ended(Rank peer, abi::Direction, uint64_t pair_seq, uint32_t replay) const;
 
   // By its own reports: inside an operation that it called.
   bool in_flight() const { return entered > completed && !down && !not_watched && !only_captured; }
-  uint64_t waiting_channels = 0;  // of `last`: bit of each channel on which a lane waits
   // Of `last`.
   absl::Span<const LaneState> lanes_of(int channel) const;
 
@@ -71,6 +83,15 @@ struct RankModel {
   // The oldest called operation that is not completed and was not only recorded; only if in_flight().
   OpSeq oldest_in_flight() const;
   bool left() const { return down; }
+
+  void prefetch() const {
+    constexpr size_t lines = 3;
+    for (size_t i = 0; i < lines; ++i) __builtin_prefetch(reinterpret_cast<const char*>(this) + 64 * i);
+  }
+  void prefetch_parts() const {
+    __builtin_prefetch(process);
+    __builtin_prefetch(last.operations.data());
+  }
 };
 
 class Communicator {
@@ -93,6 +114,27 @@ class Communicator {
   int rank_count() const { return rank_count_ > 0 ? rank_count_ : static_cast<int>(ranks_.size()); }
   bool rank_count_known() const { return rank_count_ > 0; }
   const std::vector<RankModel>& ranks() const { return ranks_; }
+  // In their order, for looks at all of them: what they point to is anywhere in memory and is fetched ahead.
+  template <class Visit>
+  void visit_ranks(Visit visit) const {
+    constexpr size_t ahead = 8;
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      if (i + 2 * ahead < ranks_.size()) ranks_[i + 2 * ahead].prefetch();
+      if (i + ahead < ranks_.size()) ranks_[i + ahead].prefetch_parts();
+      visit(ranks_[i]);
+    }
+  }
+  // A message is about to be applied; then, one of this rank.
+  void prefetch() const {
+    __builtin_prefetch(&ranks_);
+    __builtin_prefetch(&ranks_in_flight_);
+    __builtin_prefetch(&history_);
+    __builtin_prefetch(reinterpret_cast<const char*>(&history_) + 64);
+    __builtin_prefetch(reinterpret_cast<const char*>(&history_) + 128);
+  }
+  void prefetch(Rank r) const {
+    if (rank(r)) rank(r)->prefetch();
+  }
   const RankModel* rank(Rank r) const {
     return r.value >= 0 && static_cast<size_t>(r.value) < ranks_.size() ? &ranks_[r.value] : nullptr;
   }
@@ -105,6 +147,7 @@ class Communicator {
   int ranks_in_replay() const { return ranks_in_replay_; }
   int ranks_in_p2p() const { return ranks_in_p2p_; }
   int ranks_down() const { return ranks_down_; }
+  uint64_t p2p_rounds() const { return p2p_rounds_; }  // of all ranks
   OpSeq entered_max() const { return entered_max_; }
   // All ranks have at least begun every operation up to here: some rank finished it, and it needs everybody's data.
   OpSeq begun_by_all() const { return begun_by_all_; }
@@ -145,6 +188,7 @@ class Communicator {
   RoundHistory history_;
   ReplayHistory replays_;
   int ranks_in_flight_ = 0, ranks_in_replay_ = 0, ranks_in_p2p_ = 0, ranks_down_ = 0;
+  uint64_t p2p_rounds_ = 0;
   OpSeq entered_max_, begun_by_all_;
   Nanoseconds moved_ns_ = 0, heard_ns_ = 0;
   bool dirty_ = false;

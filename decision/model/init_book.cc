@@ -16,6 +16,8 @@ constexpr Nanoseconds failed_shown_ns = 600 * ns_per_s;
 constexpr Nanoseconds mentioned_ns = 5 * ns_per_s;
 // How long it is remembered who was ready first.
 constexpr Nanoseconds ready_kept_ns = 60 * ns_per_s;
+// They are as many as ranks of all communicators: not looked through at every call.
+constexpr Nanoseconds tidy_ready_every_ns = ns_per_s;
 
 bool under_way(const InitRank& r) {
   return r.stage == InitStage::entered || r.stage == InitStage::bootstrapped || r.stage == InitStage::connected;
@@ -74,8 +76,10 @@ void InitBook::up(const CommUp& m, const ProcessModel& process, Nanoseconds now_
     if (m.cuda_device >= 0) rank.cuda_device = m.cuda_device;
     return;
   }
-  if (ready_.size() < makings_max)
+  if (ready_.size() < makings_max) {
     ready_[key].try_emplace(m.rank.value, Ready{now_ns, &process}).first->second.ns = now_ns;
+    ready_since_ns_ = std::min(ready_since_ns_, now_ns);
+  }
 }
 
 std::vector<uint64_t> InitBook::tidy(const ProcessTable& processes, Nanoseconds now_ns) {
@@ -105,12 +109,25 @@ std::vector<uint64_t> InitBook::tidy(const ProcessTable& processes, Nanoseconds 
       ++it;
     }
   }
+  tidy_ready(now_ns);
+  return over;
+}
+
+void InitBook::tidy_ready(Nanoseconds now_ns) {
+  // A process was heard when it got ready, or later. It must go before the process table drops it, which may be just
+  // before the next look.
+  const Nanoseconds forget_ns = seconds_to_ns(settings_.forget_s) - tidy_ready_every_ns;
+  if (now_ns - ready_since_ns_ <= std::min(ready_kept_ns, forget_ns)) return;
+  if (now_ns - ready_tidied_ns_ < tidy_ready_every_ns) return;
+  ready_tidied_ns_ = now_ns;
+  ready_since_ns_ = INT64_MAX;
   for (auto it = ready_.begin(); it != ready_.end();) {
-    std::erase_if(it->second,
-                  [&](const auto& r) { return now_ns - r.second.ns > ready_kept_ns || forgotten(r.second.process); });
+    absl::erase_if(it->second, [&](const auto& r) {
+      return now_ns - r.second.ns > ready_kept_ns || now_ns - r.second.process->heard_ns > forget_ns;
+    });
+    for (const auto& [rank, r] : it->second) ready_since_ns_ = std::min(ready_since_ns_, r.ns);
     it = it->second.empty() ? ready_.erase(it) : std::next(it);
   }
-  return over;
 }
 
 InitStatus init_status(const InitKey& key, const Making& m, Nanoseconds now_ns) {

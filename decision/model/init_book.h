@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "decision/locate/finding.h"
 #include "decision/model/events.h"
 #include "decision/model/processes.h"
@@ -39,7 +40,8 @@ struct Making {
   std::map<int32_t, InitRank> ranks;  // those heard of
   Nanoseconds entered_ns = 0;         // the first of them
   Nanoseconds heard_ns = 0;
-  uint64_t incident = 0;  // 0: none
+  uint64_t incident = 0;      // 0: none
+  Nanoseconds looked_ns = 0;  // when it was last looked at, since it has one
 };
 
 class InitBook {
@@ -64,7 +66,10 @@ class InitBook {
     Nanoseconds ns;
     const ProcessModel* process;
   };
-  std::map<InitKey, std::map<int32_t, Ready>> ready_;
+  void tidy_ready(Nanoseconds now_ns);
+  std::map<InitKey, absl::flat_hash_map<int32_t, Ready>> ready_;
+  Nanoseconds ready_since_ns_ = INT64_MAX;  // none of them is older
+  Nanoseconds ready_tidied_ns_ = 0;
 };
 
 InitStatus init_status(const InitKey&, const Making&, Nanoseconds now_ns);

@@ -1,6 +1,7 @@
 #include "decision/model/processes.h"
 
 #include <algorithm>
+#include <bit>
 #include <string_view>
 
 #include "decision/model/small_numbers.h"
@@ -31,8 +32,7 @@ constexpr int duration_bits = 11;
 constexpr uint64_t begin_mask = (uint64_t{1} << 40) - 1;
 
 uint16_t shortened(uint64_t ns) {
-  int shift = 0;
-  while (ns >> shift >= 1u << duration_bits) ++shift;
+  const int shift = std::max(0, static_cast<int>(std::bit_width(ns)) - duration_bits);
   return static_cast<uint16_t>(static_cast<uint64_t>(std::min(shift, 31)) << duration_bits |
                                (shift > 31 ? (1u << duration_bits) - 1 : ns >> shift));
 }
@@ -102,10 +102,10 @@ void NetQueueList::assign(const std::vector<NetQueue>& queues) {
   for (size_t i = 0; i < std::min<size_t>(queues.size(), abi::nets_max); ++i) {
     const NetQueue& q = queues[i];
     const auto name = std::find(names.begin(), names.end(), q.device_name);
-    for (uint64_t n : {q.queue, q.in_flight, q.send_posted, q.send_posted - q.send_completed, q.window_bytes,
-                       q.recv_in_flight, q.errors, folded(q.device), uint64_t{q.number}, uint64_t{q.window_ms},
-                       uint64_t{q.post_age_ms}, uint64_t{q.complete_age_ms}, static_cast<uint64_t>(q.kind),
-                       static_cast<uint64_t>(name - names.begin())})
+    for (uint64_t n :
+         {q.queue, q.in_flight, q.send_posted, q.send_posted - q.send_completed, q.window_bytes, q.recv_in_flight,
+          q.errors, folded(q.device), uint64_t{q.number}, uint64_t{q.window_ms}, uint64_t{q.post_age_ms},
+          uint64_t{q.complete_age_ms}, static_cast<uint64_t>(q.kind), static_cast<uint64_t>(name - names.begin())})
       write_number(bytes_, n);
     if (name != names.end()) continue;
     names.push_back(q.device_name);
@@ -171,7 +171,8 @@ ProcessModel* ProcessTable::known(const ProcessId& id) {
 ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
   ProcessModel* const heard_before = known(batch.process);
   if (!heard_before && processes_.size() >= settings_.processes_max) return nullptr;
-  ProcessModel& p = heard_before ? *heard_before : *processes_.emplace(batch.process, std::make_unique<ProcessModel>()).first->second;
+  ProcessModel& p =
+      heard_before ? *heard_before : *processes_.emplace(batch.process, std::make_unique<ProcessModel>()).first->second;
   if (!heard_before) {
     p.id = batch.process;
     p.host = &hosts_[{batch.process.host, batch.process.boot_id}];
@@ -242,6 +243,8 @@ bool ProcessTable::host_silent(const ProcessModel& p) const {
 }
 
 void ProcessTable::forget(Nanoseconds now_ns) {
+  if (now_ns - heard_since_ns_ <= seconds_to_ns(settings_.forget_s)) return;
+  heard_since_ns_ = now_ns;
   for (auto it = processes_.begin(); it != processes_.end();) {
     const ProcessModel& p = *it->second;
     const bool old = now_ns - p.heard_ns > seconds_to_ns(settings_.forget_s);
@@ -250,6 +253,7 @@ void ProcessTable::forget(Nanoseconds now_ns) {
       if (const auto own = by_pid_.find(Pid(p.id)); own != by_pid_.end() && *own == &p) by_pid_.erase(own);
       it = processes_.erase(it);
     } else {
+      heard_since_ns_ = std::min(heard_since_ns_, p.heard_ns);
       ++it;
     }
   }

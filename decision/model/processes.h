@@ -38,13 +38,19 @@ class ClockMap {
 class KernelLog {
  public:
   void add(CommUid comm, int device, uint64_t begin_ns, uint64_t end_ns);
+  // Kernels are about to be added.
+  void prefetch() const {
+    const size_t next = kernels_.size() < kept_max ? kernels_.size() : oldest_;
+    for (size_t at = 0; at < 4; ++at)
+      __builtin_prefetch(reinterpret_cast<const char*>(kernels_.data() + next) + 64 * at, 1);
+  }
   // How long between `from_ns` and `to_ns` (device clock) at least one kernel of another communicator ran.
   Nanoseconds busy_in_others_ns(CommUid comm, int device, uint64_t from_ns, uint64_t to_ns) const;
   // The communicators whose kernels ran on the device, in the order in which they began.
   std::vector<CommUid> order(int device) const;
 
  private:
-  static constexpr size_t kept_max = 256;   // newest
+  static constexpr size_t kept_max = 256;  // newest
   static constexpr size_t places_max = 255;
   // Eight bytes: the lower 40 bits of the begin, which is less than 18 minutes before the newest one, and the duration
   // to a thousandth.
@@ -89,14 +95,22 @@ struct ProcessModel {
     Rank rank;
   };
 
-  ProcessId id;
-  std::string job;
+  // What every look at all ranks needs comes first.
   HostModel* host = nullptr;
   Nanoseconds heard_ns = 0;  // last batch received
+  // As siblings of the same machine report it; '?' while it speaks for itself.
+  char state = '?';
+  bool probe_stopped = false;  // by an operator, as the process itself said
+  // The last that was heard of it is what became of a request: it may have been told to report elsewhere, or nowhere.
+  bool may_have_left = false;
+  Nanoseconds state_since_ns = 0;
+  ClockMap clock;
+
+  ProcessId id;
+  std::string job;
   uint64_t batches = 0, batch_seq_max = 0, distinct_batches = 0;
   uint64_t recent_batches = 0;  // bit i: batch_seq_max - i was received
-  AgentHealth health;  // without siblings
-  ClockMap clock;
+  AgentHealth health;           // without siblings
   KernelLog kernels;
   std::vector<Membership> memberships;
 
@@ -104,13 +118,6 @@ struct ProcessModel {
   NetQueueList net_queues;                     // of the newest report
   Nanoseconds net_queues_ns = 0;
   std::optional<ControlState> control;  // newest answer to a request
-  bool probe_stopped = false;           // by an operator, as the process itself said
-  // The last that was heard of it is what became of a request: it may have been told to report elsewhere, or nowhere.
-  bool may_have_left = false;
-
-  // As siblings of the same machine report it; '?' while it speaks for itself.
-  char state = '?';
-  Nanoseconds state_since_ns = 0;
 
   uint64_t lost_batches() const { return batch_seq_max > distinct_batches ? batch_seq_max - distinct_batches : 0; }
   bool stopped() const { return state == 'T' || state == 't'; }
@@ -170,6 +177,7 @@ class ProcessTable {
   absl::flat_hash_set<ProcessModel*, PidHash, PidEqual> by_pid_;
   std::map<std::pair<std::string, std::string>, HostModel> hosts_;  // by host and boot_id
   Nanoseconds newest_ns_ = 0;
+  Nanoseconds heard_since_ns_ = 0;  // all processes were heard then or later
 };
 
 }  // namespace ccld::decision

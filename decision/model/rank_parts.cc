@@ -7,8 +7,11 @@ namespace {
 
 constexpr size_t fixed_words = 5;
 
+size_t length_of(const int32_t* words) { return fixed_words + static_cast<size_t>(words[fixed_words - 1]); }
+
 std::vector<int32_t> words_of(const ChannelTopology& c) {
-  std::vector<int32_t> words{c.ring_prev, c.ring_next, c.tree_up, c.tree_depth, static_cast<int32_t>(c.tree_down.size())};
+  std::vector<int32_t> words{c.ring_prev, c.ring_next, c.tree_up, c.tree_depth,
+                             static_cast<int32_t>(c.tree_down.size())};
   words.insert(words.end(), c.tree_down.begin(), c.tree_down.end());
   return words;
 }
@@ -28,22 +31,22 @@ void ChannelList::assign(const std::vector<ChannelTopology>& channels) {
   places_.clear();
   words_.clear();
   for (const ChannelTopology& c : channels) {
+    if (places_.size() == UINT8_MAX) break;  // there are 64 at most
     const std::vector<int32_t> words = words_of(c);
-    const auto same = [&](const Place& p) {
-      return p.offset + words.size() <= words_.size() && std::equal(words.begin(), words.end(), words_.begin() + p.offset);
-    };
-    const auto known = std::find_if(places_.begin(), places_.end(), same);
-    const size_t offset = known != places_.end() ? known->offset : words_.size();
-    if (offset > UINT16_MAX) break;  // 64 channels with 8 children each are far below
-    if (known == places_.end()) words_.insert(words_.end(), words.begin(), words.end());
-    places_.push_back({static_cast<uint16_t>(c.channel), static_cast<uint16_t>(offset)});
+    uint8_t neighbours = 0;
+    size_t at = 0;
+    for (; at < words_.size(); at += length_of(&words_[at]), ++neighbours)
+      if (length_of(&words_[at]) == words.size() && std::equal(words.begin(), words.end(), &words_[at])) break;
+    if (at == words_.size()) words_.insert(words_.end(), words.begin(), words.end());
+    places_.push_back({static_cast<uint8_t>(c.channel), neighbours});
   }
   places_.shrink_to_fit();
   words_.shrink_to_fit();
 }
 
 ChannelTopology ChannelList::operator[](size_t i) const {
-  const int32_t* const words = words_.data() + places_[i].offset;
+  const int32_t* words = words_.data();
+  for (uint8_t n = places_[i].neighbours; n > 0; --n) words += length_of(words);
   ChannelTopology c;
   c.channel = places_[i].channel;
   c.ring_prev = words[0];

@@ -75,10 +75,12 @@ class ChannelList {
 
  private:
   struct Place {
-    uint16_t channel, offset;  // of its words
+    uint8_t channel, neighbours;
   };
+  static_assert(abi::channels_max <= UINT8_MAX);
   std::vector<Place> places_;
-  std::vector<int32_t> words_;  // ring_prev, ring_next, tree_up, tree_depth, number of children, children
+  std::vector<int32_t>
+      words_;  // of each set of neighbours: ring_prev, ring_next, tree_up, tree_depth, number of children, children
 };
 
 class ConnectionList {
@@ -93,7 +95,7 @@ class ConnectionList {
  private:
   struct Packed {
     int32_t peer;
-    uint16_t device;         // of devices_
+    uint16_t device;  // of devices_
     uint8_t channel;
     abi::Direction direction;
   };

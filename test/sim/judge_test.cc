@@ -35,6 +35,7 @@ struct Court {
     truth.planted = &planted;
     truth.job = &job;
     truth.suspect_by = 20 * ns_per_s;
+    truth.untold = untold;
     return judge(truth, {said, said}).mistake;
   }
   Traffic traffic;
@@ -43,11 +44,42 @@ struct Court {
   Job job;
   Planted planted;
   Incident incident;
+  bool untold = false;
 };
 
 TEST_CASE("the planted process, class and component are right") {
   const Court court;
   CHECK(court.verdict({court.incident}) == Mistake::none);
+}
+
+TEST_CASE("silence is right for a difference that the service was never told of, and nothing else but the truth is") {
+  Court court;
+  court.planted.kind = FaultKind::other_reduction;
+  CHECK(court.verdict({}) == Mistake::missed);
+  court.untold = true;
+  CHECK(court.verdict({}) == Mistake::none);
+  CHECK(court.verdict({court.incident}) == Mistake::wrong_class);
+}
+
+TEST_CASE("a GPU that keeps its host from calling looks like a program that does not call") {
+  Court court;
+  court.planted.kind = FaultKind::kernel_never_starts;
+  court.incident.op = OpSeq{1};
+  CHECK(court.verdict({court.incident}) == Mistake::none);
+  court.incident.culprits[0].component = Component::proxy;
+  CHECK(court.verdict({court.incident}) == Mistake::wrong_component);
+  court.incident.culprits[0].component = Component::application;
+}
+
+TEST_CASE("both ends of a call whose byte counts differ may be candidates") {
+  Court court;
+  court.planted.kind = FaultKind::other_bytes;
+  court.incident.fault = FaultClass::h2_inconsistent;
+  court.incident.culprits.clear();
+  court.incident.candidates = {Rank{2}, Rank{3}};
+  CHECK(court.verdict({court.incident}) == Mistake::none);
+  court.incident.candidates = {Rank{2}, Rank{4}};
+  CHECK(court.verdict({court.incident}) == Mistake::wrong_rank);
 }
 
 TEST_CASE("silence is right for a healthy job only") {

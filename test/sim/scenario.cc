@@ -56,9 +56,10 @@ class ShapeMaker {
     o.signature.count = count;
     o.signature.datatype = type;
     o.signature.channels = static_cast<uint16_t>(t_.channels);
-    o.signature.protocol = count < 4096 ? abi::Protocol::ll
-                                        : s_.pick(std::vector<abi::Protocol>{abi::Protocol::simple, abi::Protocol::simple,
-                                                                            abi::Protocol::ll, abi::Protocol::ll128});
+    o.signature.protocol = count < 4096
+                               ? abi::Protocol::ll
+                               : s_.pick(std::vector<abi::Protocol>{abi::Protocol::simple, abi::Protocol::simple,
+                                                                    abi::Protocol::ll, abi::Protocol::ll128});
     const bool reduces = function == abi::Function::all_reduce || function == abi::Function::reduce_scatter;
     o.signature.reduction = reduces ? abi::Reduction::sum : abi::Reduction::none;
     o.steps = static_cast<int>(s_.range(12, 40));
@@ -105,7 +106,8 @@ Traffic draw_traffic(Stream& s, const LayoutSizes& l) {
     t.tensor_backward = make.add(CommKind::tensor, all_reduce, 3u << 20, abi::Datatype::bfloat16, 0.4, 3, l.tensor);
   }
   if (l.expert > 1)
-    t.expert = make.add(CommKind::expert, abi::Function::all_to_all, 1u << 18, abi::Datatype::bfloat16, 0.5, 3, l.expert);
+    t.expert =
+        make.add(CommKind::expert, abi::Function::all_to_all, 1u << 18, abi::Datatype::bfloat16, 0.5, 3, l.expert);
   if (l.data > 1) {
     const bool sharded = l.data <= 256 && s.chance(0.3);
     const auto function = sharded ? abi::Function::reduce_scatter : all_reduce;
@@ -115,13 +117,13 @@ Traffic draw_traffic(Stream& s, const LayoutSizes& l) {
     if (sharded)
       t.gather = make.add(CommKind::data, abi::Function::all_gather, 1u << 21, abi::Datatype::bfloat16, 3.5, 8, l.data);
     if (l.data <= 64 && s.chance(0.3)) {
-      t.broadcast = make.add(CommKind::data, abi::Function::broadcast, 1u << 16, abi::Datatype::float32, 0.5, 4, l.data);
+      t.broadcast =
+          make.add(CommKind::data, abi::Function::broadcast, 1u << 16, abi::Datatype::float32, 0.5, 4, l.data);
       t.broadcast_every = static_cast<uint64_t>(s.range(3, 20));
     }
   }
   const CommKind widest = l.world ? CommKind::world : l.data > 1 ? CommKind::data : CommKind::tensor;
-  if (l.world)
-    t.loss = make.add(CommKind::world, all_reduce, 16, abi::Datatype::float32, 0.2, 1, l.processes());
+  if (l.world) t.loss = make.add(CommKind::world, all_reduce, 16, abi::Datatype::float32, 0.2, 1, l.processes());
   t.barrier = make.add(widest, all_reduce, 1, abi::Datatype::float32, 0.1, 0.5, l.processes());
   return t;
 }
@@ -168,7 +170,8 @@ Scenario draw(uint64_t seed, const Wishes& wishes) {
       irregular(seed, "irregular"), disturbances(seed, "disturbance");
   FaultKind kind = FaultKind::none;
   if (!kinds.chance(1.0 / 3))
-    kind = static_cast<FaultKind>(kinds.range(1, static_cast<int64_t>(FaultKind::count) - 1));
+    kind = static_cast<FaultKind>(kinds.range(1, static_cast<int64_t>(FaultKind::slow_clock_and_delaying)));
+  if (kind == FaultKind::other_count && Stream(seed, "of calls").chance(1.0 / 3)) kind = FaultKind::other_bytes;
   if (wishes.fault) kind = *wishes.fault;
   sc.start = ns_per_s;
   if (irregular.chance(0.08)) {
@@ -199,7 +202,8 @@ Scenario draw(uint64_t seed, const Wishes& wishes) {
 
 std::string Scenario::summary() const {
   return absl::StrFormat(
-      "%d ranks tp%d pp%d dp%d ep%d%s, %d per host, %d channels%s, %.0f ms an iteration, loss %.3f, repeated %.3f, late "
+      "%d ranks tp%d pp%d dp%d ep%d%s, %d per host, %d channels%s, %.0f ms an iteration, loss %.3f, repeated %.3f, "
+      "late "
       "%.3f%s%s",
       sizes.processes(), sizes.tensor, sizes.pipeline, sizes.data, sizes.expert, sizes.world ? " world" : "",
       sizes.gpus_per_host, traffic.channels, traffic.buffered_network ? " sockets" : "", iteration_s * 1e3,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
+#include <variant>
 
 #include "decision/analyzer.h"
 #include "test/sim/telemetry/agent.h"
@@ -23,8 +25,8 @@ constexpr Nanoseconds slack_ns = 3 * ns_per_s;
 // One life of a job: from its start until it is killed, or to the end.
 class Life {
  public:
-  Life(const Scenario& sc, const Conditions& conditions, const LayoutSizes& sizes, uint64_t seed, Instant start, Instant end,
-       uint32_t first_pid)
+  Life(const Scenario& sc, const Conditions& conditions, const LayoutSizes& sizes, uint64_t seed, Instant start,
+       Instant end, uint32_t first_pid)
       : sc_(sc), layout_(sizes), job_(layout_, sc.traffic, conditions, seed, start), start_(start), end_(end) {
     Stream s(seed, "places");
     std::vector<Clocks> hosts(layout_.hosts());
@@ -74,9 +76,7 @@ class Life {
       b.sent_realtime_ns = agent.place().clocks.realtime(now);
       b.nccl_version = 22907;
       b.payloads = std::move(payloads);
-      const auto muted = [&](const Mute& m) {
-        return m.process == static_cast<int>(p) && now >= m.from && now < m.to;
-      };
+      const auto muted = [&](const Mute& m) { return m.process == static_cast<int>(p) && now >= m.from && now < m.to; };
       if (std::none_of(sc_.mutes.begin(), sc_.mutes.end(), muted)) channel.send(std::move(b), now);
     }
     if (from - forgot_ >= 2 * ns_per_s) {
@@ -136,6 +136,21 @@ Nanoseconds suspicion_ns(const Job& job, const Scenario& sc, const Settings& s, 
   return seconds_to_ns(std::max(least, std::min(learned, s.hang_confirm_s)));
 }
 
+// Ranks that name their signature of the operation in which the culprit's program differs.
+void note_signatures(const Batch& b, const Job& job, const Planted& planted, std::set<int>& told) {
+  const uint64_t op = job.edited_op(planted.processes[0]);
+  const CommUid comm{job.layout().comms()[planted.comm].uid};
+  for (const Payload& payload : b.payloads) {
+    if (const auto* rounds = std::get_if<Rounds>(&payload); rounds && rounds->comm == comm) {
+      for (const decision::Round& r : rounds->rounds)
+        if (r.op.value == op) told.insert(rounds->rank.value);
+    } else if (const auto* snapshot = std::get_if<InFlight>(&payload); snapshot && snapshot->comm == comm) {
+      for (const InFlightOp& o : snapshot->operations)
+        if (o.op.value == op) told.insert(snapshot->rank.value);
+    }
+  }
+}
+
 void apply_canary(Canary canary, Scenario& sc) {
   switch (canary) {
     case Canary::none: break;
@@ -185,13 +200,13 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
     int count = 0;
     double value() const { return count > 0 ? sum / count : 0; }
   };
+  std::set<int> told;                              // ranks whose signature of the operation that differs has arrived
   std::map<int, std::pair<Mean, Mean>> durations;  // by shape: before and after the onset
   while (now < deadline) {
     if (earlier && !earlier->over(now)) earlier->tick(now, channel);
     life->tick(now, channel);
     if (is_h2(sc.planted.kind) && sc.planted.at == never &&
-        job.iteration_of_process(planted.processes[0]) >=
-            sc.conditions.processes[planted.processes[0]].edit.iteration)
+        job.iteration_of_process(planted.processes[0]) >= sc.conditions.processes[planted.processes[0]].edit.iteration)
       sc.planted.at = now;
     now += tick_ns;
     if (is_slow(planted.kind))
@@ -203,6 +218,7 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
       });
     channel.deliver(now, [&](const Batch& b, Instant at) {
       if (options.on_batch) options.on_batch(b);
+      if (is_h2(planted.kind)) note_signatures(b, job, planted, told);
       analyzer.apply(b, at);
     });
     for (Incident& i : analyzer.advance(now)) {
@@ -251,6 +267,10 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
   }
   for (const auto& [shape, d] : durations)
     if (d.first.count > 0) result.truth.slowdown = std::max(result.truth.slowdown, d.second.value() / d.first.value());
+  if (is_h2(planted.kind) && job.edited_op(planted.processes[0]) != 0) {
+    const bool by_culprit = told.contains(job.layout().rank_in(planted.comm, planted.processes[0]));
+    result.truth.untold = !by_culprit || told.size() < 2;
+  }
   result.status = analyzer.status(now);
   result.said.last = analyzer.incidents();
   result.truth.planted = &sc.planted;

@@ -10,16 +10,16 @@ namespace ccld::sim {
 
 struct FrozenGroup {
   int process, comm;
-  int channel;     // -1: all
-  int group;       // -1: all of the channel
+  int channel;  // -1: all
+  int group;    // -1: all of the channel
   Instant at;
 };
 // From the sender's host to the receiver's process; both processes, in the direction of the data.
 struct BadLink {
   int sender, receiver;
-  Instant cut_at = never;        // nothing arrives from then on
+  Instant cut_at = never;  // nothing arrives from then on
   Instant slow_at = never;
-  double slow_factor = 1;        // times the wire's usual time for a step
+  double slow_factor = 1;  // times the wire's usual time for a step
 };
 struct SlowProxy {
   int process;
@@ -28,12 +28,15 @@ struct SlowProxy {
 };
 
 // The program of one process differs once from the others'.
-enum class EditKind { none, other_signature, skip, additional, swap_with_next };
+enum class EditKind { none, other_signature, skip, additional, swap_with_next, other_bytes };
 struct ProgramEdit {
   EditKind kind = EditKind::none;
   uint64_t iteration = 0;
-  int action = 0;           // index of the collective among the iteration's collectives
-  int shape = -1;           // other_signature, additional: of what is called instead (index of Traffic::shapes)
+  int action =
+      0;  // index of the collective among the iteration's collectives; other_bytes: of the call among its calls
+  int shape = -1;      // other_signature, additional: of what is called instead (index of Traffic::shapes)
+  uint64_t bytes = 0;  // other_bytes
+  int steps = -1;      // into which these are cut; -1: into as many as usual
 };
 
 struct ProcessConditions {
@@ -42,7 +45,7 @@ struct ProcessConditions {
   Instant launches_stop = never;  // the next call never returns: entered, not launched
   Instant late_at = never;        // from then on it comes late to operations
   Nanoseconds late_ns = 0;
-  int late_every = 1;             // operations
+  int late_every = 1;  // operations
   ProgramEdit edit;
   // GPU, proxy, network device.
   Instant gpu_dies = never;     // kernels stand still, nothing starts any more

@@ -5,12 +5,13 @@
 namespace ccld::sim {
 namespace {
 
-constexpr Nanoseconds call_ns = 4'000;          // a call of NCCL until it is entered and launched, half each
-constexpr Nanoseconds to_gpu_ns = 6'000;        // from the launch to the begin of the kernel on an idle GPU
-constexpr size_t queue_max = 200;               // kernels that the host may be ahead
-constexpr int pair_steps = 20;                  // more than fit into the slots of both sides: both must come
-constexpr Nanoseconds links_from_ns = 3 * ns_per_ms;  // shorter rounds are not sampled often enough for their steps to matter
-constexpr size_t step_cost_max = 30'000;        // of a healthy round; beyond, its steps are not followed
+constexpr Nanoseconds call_ns = 4'000;    // a call of NCCL until it is entered and launched, half each
+constexpr Nanoseconds to_gpu_ns = 6'000;  // from the launch to the begin of the kernel on an idle GPU
+constexpr size_t queue_max = 200;         // kernels that the host may be ahead
+constexpr int pair_steps = 20;            // more than fit into the slots of both sides: both must come
+constexpr Nanoseconds links_from_ns =
+    3 * ns_per_ms;                        // shorter rounds are not sampled often enough for their steps to matter
+constexpr size_t step_cost_max = 30'000;  // of a healthy round; beyond, its steps are not followed
 
 bool needs_everybody(const OpShape& s) { return s.way != Way::broadcast; }
 
@@ -38,16 +39,26 @@ struct Job::Process {
   size_t next = 0;
   uint64_t iteration = 0;
   uint64_t operations = 0;
+  uint64_t edited_op = 0;
   bool started = false, stuck = false;  // the host
 };
 
 Job::Job(const Layout& layout, const Traffic& traffic, const Conditions& conditions, uint64_t seed, Instant start)
-    : layout_(layout), traffic_(traffic), conditions_(conditions), seed_(seed), processes_(layout.processes()),
-      rounds_(layout.comms().size()), queued_(layout.processes(), false), topologies_(layout.comms().size()),
+    : layout_(layout),
+      traffic_(traffic),
+      conditions_(conditions),
+      seed_(seed),
+      processes_(layout.processes()),
+      rounds_(layout.comms().size()),
+      next_step_(layout.comms().size()),
+      queued_(layout.processes(), false),
+      topologies_(layout.comms().size()),
       plans_(layout.comms().size()) {
   for (const CommSpec& c : layout.comms()) timelines_.emplace_back(c.members.size());
   Stream s(seed, "start");
   for (Process& p : processes_) p.host = p.gpu = start + s.range(0, 20 * ns_per_ms);
+  for (size_t c = 0; c < next_step_.size(); ++c)
+    next_step_[c] = static_cast<uint32_t>(Stream(seed_, "first step", c).next());
 }
 
 Job::~Job() = default;
@@ -88,13 +99,21 @@ void Job::next_iteration(int index) {
   p.actions = iteration_of(layout_, traffic_, seed_, index, p.iteration);
   const ProgramEdit& edit = conditions_.processes[index].edit;
   if (edit.kind == EditKind::none || edit.iteration != p.iteration) return;
+  if (edit.kind == EditKind::other_bytes) {
+    int calls = 0;
+    for (Action& a : p.actions)
+      if (a.kind == Action::Kind::calls && calls++ == edit.action)
+        a.calls[0].bytes = edit.bytes, a.calls[0].steps = edit.steps;
+    return;
+  }
   std::vector<size_t> collectives;
   for (size_t i = 0; i < p.actions.size(); ++i)
     if (p.actions[i].kind == Action::Kind::collective) collectives.push_back(i);
   if (collectives.empty()) return;
   const size_t which = std::min<size_t>(edit.action, collectives.size() - 1), at = collectives[which];
   switch (edit.kind) {
-    case EditKind::none: break;
+    case EditKind::none:
+    case EditKind::other_bytes: break;
     case EditKind::other_signature: p.actions[at].shape = edit.shape; break;
     case EditKind::skip: p.actions.erase(p.actions.begin() + static_cast<std::ptrdiff_t>(at)); break;
     case EditKind::additional: {
@@ -154,6 +173,9 @@ Round& Job::round_of(int comm, uint64_t op, const OpShape& shape) {
     slot->members = layout_.comms()[comm].members;
     slot->starts.resize(slot->members.size());
     slot->ends.assign(slot->members.size(), never);
+    slot->first_step = next_step_[comm];
+    next_step_[comm] +=
+        static_cast<uint32_t>(steps_taken(shape, static_cast<int>(slot->members.size())) * shape.step_size);
     Stream s(seed_, "round", static_cast<uint64_t>(comm), op);
     slot->pace = 1 + traffic_.jitter * (s.uniform() * 2 - 1);
   }
@@ -169,6 +191,7 @@ void Job::enter_collective(int index, const Action& a) {
   round_of(comm, line.ops_called + 1, shape);
   OpRecord r;
   r.op = ++line.ops_called;
+  if (a.shape == c.edit.shape) p.edited_op = r.op;
   r.shape = &shape;
   r.round = rounds_[comm][r.op];
   r.enter = p.host;
@@ -183,8 +206,7 @@ void Job::enter_collective(int index, const Action& a) {
     if (r.round->shape != &shape) start.steps = steps_taken(shape, layout_.comms()[comm].ranks());
     ++r.round->version;
   }
-  Stream s(seed_, "first step", static_cast<uint64_t>(comm), static_cast<uint64_t>(a.shape));
-  r.first_step = static_cast<uint32_t>(s.next()) + static_cast<uint32_t>(r.op * 2 * static_cast<uint64_t>(shape.steps));
+  r.first_step = r.round->first_step;
   line.ops.push_back(std::move(r));
   if (p.stuck) return;
   Item item{Item::Kind::collective, line.ops.back().launch, 0, &line.ops.back(), {}, rank, false};
@@ -222,6 +244,8 @@ void Job::enter_calls(int index, const Action& a) {
     r.enter = p.host;
     r.pair = pair;
     r.first_step = static_cast<uint32_t>(seq * pair_steps);
+    r.bytes = call.bytes != 0 ? call.bytes : traffic_.transfer_bytes;
+    pair->starts[sends ? 0 : 1].steps = call.steps;
     if (launches) {
       r.token = line.token;
       r.launch = item.ready;
@@ -427,10 +451,28 @@ Instant Job::last_event(Instant now) const {
     const Round* looked = nullptr;
     for (const Timeline& line : lines)
       for (const OpRecord& op : line.ops)
-        if (op.begin <= now && op.end > now && op.round.get() != looked) look_at_steps(*op.round), looked = op.round.get();
+        if (op.begin <= now && op.end > now && op.round.get() != looked)
+          look_at_steps(*op.round), looked = op.round.get();
   }
   return last;
 }
+
+bool Job::sends_pending(const OpRecord& op, int rank, Instant now) const {
+  if (!op.round->steps) return false;  // nothing of it was unusual
+  const StepRun& run = *op.round->steps;
+  for (int g : run.plan().by_rank[rank])
+    for (int c : run.plan().groups[g].sends)
+      if (run.plan().connections[c].network && run.count(c, StepRun::At::sent, now) < run.steps_of(rank)) return true;
+  return false;
+}
+
+bool Job::called(int comm, int rank, uint64_t op) const {
+  const Timeline& line = timelines_[comm][rank];
+  if (op != 0) return op <= line.ops_called;
+  return std::any_of(line.calls.begin(), line.calls.end(), [](const CallRecord& c) { return c.end >= never; });
+}
+
+uint64_t Job::edited_op(int process) const { return processes_[process].edited_op; }
 
 bool Job::began(int comm, int rank, uint64_t op) const {
   const Timeline& line = timelines_[comm][rank];
@@ -454,12 +496,14 @@ void Job::ended_between(int comm, Instant from, Instant to,
 void Job::forget(Instant before) {
   for (auto& lines : timelines_)
     for (Timeline& line : lines) {
-      while (line.ops.size() > 1 && line.ops.front().end < before) line.ops.pop_front();
+      const int rank = static_cast<int>(&line - lines.data());
+      while (line.ops.size() > 1 && line.ops.front().end < before && !sends_pending(line.ops.front(), rank, before))
+        line.ops.pop_front();
       while (line.calls.size() > 1 && line.calls.front().end < before) line.calls.pop_front();
     }
   for (auto it = pairs_.begin(); it != pairs_.end();)
     it = it->second->resolved && it->second->ends[0] < before && it->second->ends[1] < before ? pairs_.erase(it)
-                                                                                                    : std::next(it);
+                                                                                              : std::next(it);
 }
 
 }  // namespace ccld::sim

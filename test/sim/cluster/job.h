@@ -1,5 +1,6 @@
-// The job itself: host threads that call, GPUs that work through their queue one kernel after the other, operations that
-// end when everybody has come. What happens is written down as timelines, which the telemetry reads as an agent would.
+// The job itself: host threads that call, GPUs that work through their queue one kernel after the other, operations
+// that end when everybody has come. What happens is written down as timelines, which the telemetry reads as an agent
+// would.
 //
 // Contract: run_until(t) makes everything that happens by `t` final; some of what happens later may be known already.
 // Deterministic. What has been reported may be dropped with forget().
@@ -20,6 +21,7 @@ struct Round {
   int comm = -1;
   uint64_t op = 0;
   const OpShape* shape = nullptr;  // of the first that called it; null: a Send with its Recv
+  uint32_t first_step = 0;         // of its connections: their steps go on from one operation to the next
   std::vector<int> members;        // processes, by rank of the plan
   std::vector<RankStart> starts;
   std::vector<Instant> ends;  // by rank; never: not known or not at all
@@ -46,6 +48,7 @@ struct CallRecord {
   uint32_t token = 0;
   Instant enter = never, launch = never, begin = never, end = never;  // of its kernel
   uint32_t first_step = 0;
+  uint64_t bytes = 0;
   std::shared_ptr<Round> pair;
 };
 
@@ -77,8 +80,14 @@ class Job {
   uint64_t iteration_of_process(int process) const;
   // The newest event by `now`: a call, a launch, a begin, an end or a step, anywhere.
   Instant last_event(Instant now) const;
+  // It has posted steps that the network has not sent.
+  bool sends_pending(const OpRecord&, int rank, Instant now) const;
   // Its kernel has begun (and may have ended).
   bool began(int comm, int rank, uint64_t op) const;
+  // It was called; op 0: it is inside a Send or Recv that does not end.
+  bool called(int comm, int rank, uint64_t op) const;
+  // The operation in which the process's program differs; 0: it has not come to it.
+  uint64_t edited_op(int process) const;
 
  private:
   struct Process;
@@ -103,6 +112,7 @@ class Job {
   std::vector<Process> processes_;
   std::vector<std::vector<Timeline>> timelines_;
   std::vector<std::map<uint64_t, std::shared_ptr<Round>>> rounds_;  // by communicator: those not resolved
+  std::vector<uint32_t> next_step_;                                 // by communicator
   std::map<std::tuple<int, int, int, uint64_t>, std::shared_ptr<Round>> pairs_;
   std::vector<int> work_;
   std::vector<bool> queued_;

@@ -16,7 +16,7 @@ class Writer {
     if (t_.eager) sync();
   }
   void call(int peer, abi::Direction direction) {
-    actions_.push_back({Action::Kind::calls, 0, -1, {{peer, direction}}});
+    actions_.push_back({Action::Kind::calls, 0, -1, {{peer, direction, 0, -1}}});
   }
   std::vector<Action> take() { return std::move(actions_); }
 
@@ -29,7 +29,8 @@ class Writer {
 
 }  // namespace
 
-std::vector<Action> iteration_of(const Layout& layout, const Traffic& t, uint64_t seed, int process, uint64_t iteration) {
+std::vector<Action> iteration_of(const Layout& layout, const Traffic& t, uint64_t seed, int process,
+                                 uint64_t iteration) {
   Stream own(seed, "compute", static_cast<uint64_t>(process), iteration);
   Stream shared(seed, "batch", static_cast<uint64_t>(layout.data_index(process)), iteration);
   const double batch = 1 + t.imbalance * shared.uniform();  // ranks of one replica see the same data

@@ -25,13 +25,15 @@ struct OpShape {
 struct Call {
   int peer = 0;  // rank of the pipeline communicator
   abi::Direction direction = abi::Direction::send;
+  uint64_t bytes = 0;  // 0: Traffic::transfer_bytes
+  int steps = -1;      // -1: as many as the other side's
 };
 
 struct Action {
   enum class Kind { compute, collective, calls, sync, pause } kind = Kind::compute;
-  Nanoseconds time_ns = 0;   // compute, pause (on the host)
-  int shape = -1;            // collective
-  std::vector<Call> calls;   // Send and Recv of one group
+  Nanoseconds time_ns = 0;  // compute, pause (on the host)
+  int shape = -1;           // collective
+  std::vector<Call> calls;  // Send and Recv of one group
 };
 
 struct Traffic {

@@ -129,8 +129,7 @@ class Planner {
     double most = 0;
     for (const auto& [shape, h] : healthy) {
       const auto found = slow.find(shape);
-      if (found != slow.end())
-        most = std::max(most, found->second.first / found->second.second / (h.first / h.second));
+      if (found != slow.end()) most = std::max(most, found->second.first / found->second.second / (h.first / h.second));
     }
     return most;
   }
@@ -180,7 +179,28 @@ class Planner {
     return true;
   }
 
+  // One side of a Send and its Recv speaks of another number of bytes.
+  bool plan_other_bytes() {
+    const int p = any_process();
+    int calls = 0;
+    for (const Action& a : iteration_of(layout_, sc_.traffic, sc_.seed, p, iteration()))
+      calls += a.kind == Action::Kind::calls;
+    if (calls == 0 || sc_.traffic.evaluate_every > 0) return false;
+    ProgramEdit& e = of(p).edit;
+    e.kind = EditKind::other_bytes;
+    e.iteration = iteration();
+    e.action = static_cast<int>(s_.below(calls));
+    e.bytes = s_.chance(0.5) ? sc_.traffic.transfer_bytes / 2 : sc_.traffic.transfer_bytes * 2;
+    // As few steps as the slots hold, or more: the other side ends, or waits. Otherwise it does not hang.
+    if (s_.chance(0.6)) e.steps = s_.chance(0.5) ? 6 : 34;
+    sc_.planted.comm = layout_.comm_of(p, CommKind::pipeline);
+    culprit(p);
+    sc_.planted.text += absl::StrFormat(", iteration %d, call %d", e.iteration, e.action);
+    return true;
+  }
+
   bool plan_h2() {
+    if (kind_ == FaultKind::other_bytes) return plan_other_bytes();
     const int p = any_process();
     const auto actions = iteration_of(layout_, sc_.traffic, sc_.seed, p, iteration());
     std::vector<int> shapes;
@@ -211,7 +231,10 @@ class Planner {
         break;
       case FaultKind::other_reduction: other.signature.reduction = abi::Reduction::max; break;
       case FaultKind::other_root: other.signature.root = 1; break;
-      case FaultKind::additional: other = sc_.traffic.shapes[original]; other.signature.count += 17; break;
+      case FaultKind::additional:
+        other = sc_.traffic.shapes[original];
+        other.signature.count += 17;
+        break;
       default: break;
     }
     e.kind = kind_ == FaultKind::skipped       ? EditKind::skip
@@ -244,7 +267,8 @@ class Planner {
       // Skipping one of several equal operations is a skip of the last of them.
       case FaultKind::skipped: {
         for (size_t next = i + 1; next < shapes.size(); ++next)
-          if (sc_.traffic.shapes[shapes[next]].comm == s.comm) return shapes[next] != shapes[i] && s.way != Way::broadcast;
+          if (sc_.traffic.shapes[shapes[next]].comm == s.comm)
+            return shapes[next] != shapes[i] && s.way != Way::broadcast;
         return false;
       }
       // Both communicators must share another process than the one that turns them round.
@@ -354,8 +378,7 @@ class Planner {
 
   // Usual longest time of an operation: what it takes, and what its ranks differ by when they come.
   double base_ns(const OpShape& s, double compute_ns) const {
-    const double spread = s.comm == CommKind::tensor ? sc_.traffic.jitter
-                                                     : sc_.traffic.jitter + sc_.traffic.imbalance;
+    const double spread = s.comm == CommKind::tensor ? sc_.traffic.jitter : sc_.traffic.jitter + sc_.traffic.imbalance;
     return static_cast<double>(s.duration_ns) * 1.1 + spread * compute_ns;
   }
   // The first collective after computation that this process takes part in.

@@ -33,6 +33,7 @@ const char* name(FaultKind k) {
     case FaultKind::delaying_proxy: return "delaying-proxy";
     case FaultKind::late_and_throttled: return "late-and-throttled";
     case FaultKind::slow_clock_and_delaying: return "slow-clock-and-delaying";
+    case FaultKind::other_bytes: return "other-bytes";
     case FaultKind::count: break;
   }
   return "?";

@@ -22,9 +22,8 @@ int process_of(const Layout& layout, const Incident& i, Rank rank) {
 bool was_inside(const Job& job, const Incident& i) {
   const int comm = job.layout().comm_with(i.comm.value);
   if (comm < 0) return false;
-  return std::any_of(i.culprits.begin(), i.culprits.end(), [&](const Culprit& c) {
-    return job.began(comm, c.rank.value, i.op.value);
-  });
+  return std::any_of(i.culprits.begin(), i.culprits.end(),
+                     [&](const Culprit& c) { return job.began(comm, c.rank.value, i.op.value); });
 }
 
 bool class_right(const Planted& p, const Job& job, const Incident& i) {
@@ -83,12 +82,22 @@ bool names_link(const Planted& p, const Layout& layout, const Incident& i, const
 
 // Candidates instead of a culprit are right only where nobody could know.
 bool may_be_open(const Planted& p, const Layout& layout, const Incident& i) {
-  if (p.kind == FaultKind::other_order) return true;
+  if (p.kind == FaultKind::other_order || p.kind == FaultKind::other_bytes) return true;
   const int comm = layout.comm_with(i.comm.value);
   return is_h2(p.kind) && comm >= 0 && layout.comms()[comm].ranks() == 2;
 }
 
-Mistake who(const Planted& p, const Layout& layout, const Incident& i) {
+// A GPU that stands still in its own work keeps a host that waits for it from calling: nothing tells that from a
+// program that is busy.
+bool host_waits_for_gpu(const Planted& p, const Job& job, const Incident& i) {
+  if (p.kind != FaultKind::kernel_never_starts && p.kind != FaultKind::dead_gpu) return false;
+  const int comm = job.layout().comm_with(i.comm.value);
+  return comm >= 0 && std::none_of(i.culprits.begin(), i.culprits.end(),
+                                   [&](const Culprit& c) { return job.called(comm, c.rank.value, i.op.value); });
+}
+
+Mistake who(const Planted& p, const Job& job, const Incident& i) {
+  const Layout& layout = job.layout();
   std::set<int> named, planted(p.processes.begin(), p.processes.end());
   bool link_named = false;
   for (const Culprit& c : i.culprits) {
@@ -112,6 +121,7 @@ Mistake who(const Planted& p, const Layout& layout, const Incident& i) {
   // From a process without siblings nobody can tell its host.
   if (p.processes.size() == 1 && right.contains(Component::process) && layout.alone_on_host(p.processes[0]))
     right.insert(Component::host);
+  if (host_waits_for_gpu(p, job, i)) right.insert(Component::application);
   for (const Culprit& c : i.culprits)
     if (!right.contains(c.component)) return Mistake::wrong_component;
   return Mistake::none;
@@ -146,8 +156,8 @@ std::string describe(const Incident& i, const Layout& layout) {
   }
   if (!i.candidates.empty()) {
     absl::StrAppend(&text, " candidates ", absl::StrJoin(i.candidates, ",", [&](std::string* out, Rank r) {
-                      absl::StrAppend(out, process_of(layout, i, r));
-                    }));
+      absl::StrAppend(out, process_of(layout, i, r));
+    }));
   }
   return text;
 }
@@ -167,11 +177,12 @@ Judgement judge(const Truth& t, const Said& said) {
   std::vector<const Incident*> open;
   for (const Incident& i : said.last)
     if (i.state != VerdictState::resolved) open.push_back(&i);
+  if (open.empty() && t.untold) return verdict(Mistake::none);
   if (open.empty()) return verdict(ids.empty() ? Mistake::missed : Mistake::late);
   // The content first: what several incidents say matters less than whether one of them is right.
   Mistake best = Mistake::several;
   for (const Incident* i : open) {
-    const Mistake m = !class_right(*t.planted, *t.job, *i) ? Mistake::wrong_class : who(*t.planted, layout, *i);
+    const Mistake m = !class_right(*t.planted, *t.job, *i) ? Mistake::wrong_class : who(*t.planted, *t.job, *i);
     if (m == Mistake::none || i == open.front()) best = m;
     if (m == Mistake::none) break;
   }

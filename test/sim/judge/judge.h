@@ -19,10 +19,12 @@ struct Said {
 struct Truth {
   const Planted* planted = nullptr;
   const Job* job = nullptr;
-  Instant standstill = never;   // when the last thing happened anywhere; never: the job goes on
-  Instant suspect_by = never;   // a suspicion is late after this (service clock)
-  double slowdown = 0;          // slow faults: longest duration of an operation, mean after the onset over mean before
-  Instant confirm_by = never;   // and a confirmation; never: not asked for
+  Instant standstill = never;  // when the last thing happened anywhere; never: the job goes on
+  Instant suspect_by = never;  // a suspicion is late after this (service clock)
+  double slowdown = 0;         // slow faults: longest duration of an operation, mean after the onset over mean before
+  Instant confirm_by = never;  // and a confirmation; never: not asked for
+  // Of an operation that differs and does not hang: the service was never told by the culprit, or by nobody else.
+  bool untold = false;
 };
 
 enum class Mistake { none, false_alarm, missed, late, unconfirmed, several, wrong_class, wrong_rank, wrong_component };

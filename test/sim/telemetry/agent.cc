@@ -23,9 +23,7 @@ uint32_t poll_age_ms(Instant now, int group) {
   return 1 + static_cast<uint32_t>((now / ns_per_ms * 7 + group * 13) % 60);
 }
 
-bool announces_receives(const OpShape* s) {
-  return s && s->signature.protocol == abi::Protocol::simple;
-}
+bool announces_receives(const OpShape* s) { return s && s->signature.protocol == abi::Protocol::simple; }
 
 }  // namespace
 
@@ -123,9 +121,8 @@ void Agent::add_rounds(Membership& m, Instant now, std::vector<Payload>& out) co
     const auto steps = static_cast<uint32_t>(op.shape->steps * op.shape->step_size);
     for (int c = 0; c < topology.channels(); ++c) {
       const TreePlace& tree = topology.graph(c).tree[m.rank];
-      const auto lanes = op.shape->way == Way::tree
-                             ? static_cast<uint32_t>(tree.down.size() + (tree.up >= 0 ? 1 : 0))
-                             : 1u;
+      const auto lanes =
+          op.shape->way == Way::tree ? static_cast<uint32_t>(tree.down.size() + (tree.up >= 0 ? 1 : 0)) : 1u;
       r.send_steps += lanes * steps;
       r.recv_steps += lanes * steps;
     }
@@ -190,14 +187,15 @@ void Agent::add_calls(Membership& m, Instant now, std::vector<Payload>& out) con
     r.peer = Rank{call.peer};
     r.direction = call.direction;
     r.pair_seq = call.pair_seq;
-    r.bytes = job_.traffic().transfer_bytes;
+    r.bytes = call.bytes;
     r.enter_monotonic_ns = place_.clocks.monotonic(call.enter);
     r.launch_monotonic_ns = place_.clocks.monotonic(call.launch);
     r.begin_device_ns = place_.clocks.device(call.begin);
     r.end_device_ns = place_.clocks.device(call.end);
     r.flags = round_counts_valid;
     r.plan = call.token;
-    (call.direction == abi::Direction::send ? r.send_steps : r.recv_steps) = static_cast<uint32_t>(call.pair->steps->plan().steps);
+    (call.direction == abi::Direction::send ? r.send_steps : r.recv_steps) =
+        static_cast<uint32_t>(call.pair->steps->steps_of(call.direction == abi::Direction::send ? 0 : 1));
     message.rounds.push_back(r);
   }
   if (message.rounds.empty()) return;
@@ -308,7 +306,7 @@ InFlight Agent::snapshot(Membership& m, Instant now) const {
     P2pCall c;
     c.call = call.call;
     c.pair_seq = call.pair_seq;
-    c.bytes = job_.traffic().transfer_bytes;
+    c.bytes = call.bytes;
     c.peer = Rank{call.peer};
     c.direction = call.direction;
     c.enter_age_ms = age_ms(now, call.enter);
@@ -325,7 +323,8 @@ InFlight Agent::snapshot(Membership& m, Instant now) const {
   if (kernel) {
     s.kernel_plan = kernel->token;
     const StepRun& run = job_.steps_of(*kernel->round);
-    if (kernel->begin <= now) add_lanes(run, m.rank, kernel->shape, kernel->token, kernel->begin, kernel->first_step, -1, now, s);
+    if (kernel->begin <= now)
+      add_lanes(run, m.rank, kernel->shape, kernel->token, kernel->begin, kernel->first_step, -1, now, s);
     add_proxies(run, m.rank, kernel->shape->step_size, kernel->first_step, -1, now, s);
   } else if (call_kernel) {
     s.kernel_plan = call_kernel->token;
@@ -337,6 +336,10 @@ InFlight Agent::snapshot(Membership& m, Instant now) const {
       add_proxies(run, side, 1, call.first_step, call.peer, now, s);
     }
   }
+  // A kernel ends when it has posted its steps: its proxies may still have them in hand.
+  for (const OpRecord& op : line.ops)
+    if (op.end <= now && job_.sends_pending(op, m.rank, now))
+      add_proxies(job_.steps_of(*op.round), m.rank, op.shape->step_size, op.first_step, -1, now, s);
   return s;
 }
 
@@ -372,13 +375,14 @@ void Agent::describe(const Membership& m, const OpRecord& op, Instant now, bool 
         const Group& group = plan.groups[g];
         if (group.channel != c || !o.begun) continue;
         const int done = run.done(g, now), size = op.shape->step_size;
-        state.recv_steps += static_cast<uint32_t>(group.receives.size()) *
-                            static_cast<uint32_t>(std::max(0, done - group.lag) * size);
+        state.recv_steps +=
+            static_cast<uint32_t>(group.receives.size()) * static_cast<uint32_t>(std::max(0, done - group.lag) * size);
         state.send_steps += static_cast<uint32_t>(group.sends.size()) *
                             static_cast<uint32_t>(std::min(done, run.steps_of(m.rank)) * size);
         if (state.ended || done >= run.iterations(g)) continue;
         const bool polls = run.frozen_at(g) > now;
-        state.polling_age_ms = std::min(state.polling_age_ms, polls ? poll_age_ms(now, g) : age_ms(now, run.frozen_at(g)));
+        state.polling_age_ms =
+            std::min(state.polling_age_ms, polls ? poll_age_ms(now, g) : age_ms(now, run.frozen_at(g)));
       }
       o.channels.push_back(state);
     }
@@ -423,7 +427,8 @@ void Agent::add_lanes(const StepRun& run, int side, const OpShape* shape, uint32
         l.moved_age_ms = age_ms(now, turned);
         abi::LaneObservation o;
         o.direction = direction;
-        o.index = static_cast<uint8_t>(abi::lane_index(static_cast<unsigned>(group.number), static_cast<unsigned>(index)));
+        o.index =
+            static_cast<uint8_t>(abi::lane_index(static_cast<unsigned>(group.number), static_cast<unsigned>(index)));
         o.lane.current_step = l.current_step;
         o.lane.base_step = l.base_step;
         o.lane.peer_and_warps = abi::pack_peer_and_warps(static_cast<uint32_t>(l.peer), static_cast<uint32_t>(warp), 4);
@@ -438,9 +443,12 @@ void Agent::add_lanes(const StepRun& run, int side, const OpShape* shape, uint32
           o.lane_polls = true;
         }
         o.warps_poll = !simple && runs && needs_data && !needs_credit;
-        if (runs && (announces || o.warps_poll)) l.poll_age_ms = poll_age_ms(now, g);
-        else if (done > 0 || run.frozen_at(g) <= now) l.poll_age_ms = age_ms(now, std::min(turned, run.frozen_at(g)));
-        else l.poll_age_ms = age_never;
+        if (runs && (announces || o.warps_poll))
+          l.poll_age_ms = poll_age_ms(now, g);
+        else if (done > 0 || run.frozen_at(g) <= now)
+          l.poll_age_ms = age_ms(now, std::min(turned, run.frozen_at(g)));
+        else
+          l.poll_age_ms = age_never;
         seen.push_back(o);
         lanes.push_back(l);
       };

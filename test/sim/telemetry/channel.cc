@@ -1,5 +1,6 @@
 #include "test/sim/telemetry/channel.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ccld::sim {
@@ -24,16 +25,20 @@ void Channel::send(decision::Batch batch, Instant now) {
     pending_.emplace(disturbance_.service_starts + ns_per_ms * ++kept, std::move(batch));
     return;
   }
+  // What was kept goes first: a connection keeps its order.
+  const auto kept = kept_.find(batch.process);
+  const Instant kept_until = kept == kept_.end() ? 0 : disturbance_.service_starts + ns_per_ms * (kept->second + 1);
   if (random_.chance(disturbance_.loss)) return;
-  const Instant at = arrival();
-  if (random_.chance(disturbance_.duplicates)) pending_.emplace(arrival(), batch);
+  const Instant at = std::max(arrival(), kept_until);
+  if (random_.chance(disturbance_.duplicates)) pending_.emplace(std::max(arrival(), kept_until), batch);
   pending_.emplace(at, std::move(batch));
 }
 
 void Channel::deliver(Instant now, const std::function<void(const decision::Batch&, Instant)>& apply) {
   while (!pending_.empty() && pending_.begin()->first <= now) {
     const auto& [at, batch] = *pending_.begin();
-    if (sequences_.record(batch.process, batch.batch_seq).arrival != decision::ingest::SequenceTracker::Arrival::repeated)
+    if (sequences_.record(batch.process, batch.batch_seq).arrival !=
+        decision::ingest::SequenceTracker::Arrival::repeated)
       apply(batch, at);
     pending_.erase(pending_.begin());
   }

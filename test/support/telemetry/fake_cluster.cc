@@ -383,6 +383,10 @@ void Cluster::tick() {
   for (Incident& i : analyzer_.advance(now_ns_)) reported_.push_back(std::move(i));
 }
 
+void Cluster::make(uint64_t comm_hash, int rank_count, std::map<int, int> processes) {
+  makings_[comm_hash] = {rank_count, std::move(processes), now_ns_};
+}
+
 void Cluster::collect(int index) {
   Process& p = processes_[index];
   if (p.state != 'S') return;
@@ -415,6 +419,19 @@ void Cluster::collect(int index) {
       health.siblings.push_back({o.id.pid, o.id.pid_start_ticks, o.state, ms(now_ns_ - o.state_ns)});
     }
     out.push_back(std::move(health));
+    for (const auto& [hash, makers] : makings_)
+      for (const auto& [rank, process] : makers.processes) {
+        if (process != index) continue;
+        CommInit m;
+        m.comm_hash = hash;
+        m.rank = Rank{rank};
+        m.rank_count = makers.rank_count;
+        m.stage = abi::InitStage::entered;
+        m.stage_age_ms = m.enter_age_ms = ms(now_ns_ - makers.since_ns);
+        m.cuda_device = process % options_.processes_per_node;
+        m.number = 1;
+        out.push_back(std::move(m));
+      }
   }
   if (!out.empty()) send(index, std::move(out));
 }

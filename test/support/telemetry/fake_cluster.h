@@ -122,6 +122,9 @@ class Cluster {
 
   Comm& add_comm(std::vector<int> processes, abi::Algorithm = abi::Algorithm::ring, int channels = 2);
   Comm& add_comm_of_all(abi::Algorithm = abi::Algorithm::ring, int channels = 2);
+  // These processes, by rank, sit in the making of a communicator of so many ranks, until end_making().
+  void make(uint64_t comm_hash, int rank_count, std::map<int, int> processes);
+  void end_making(uint64_t comm_hash) { makings_.erase(comm_hash); }
 
   // Time passes; agents report; the analyzer looks ten times a second.
   void run_ns(Nanoseconds);
@@ -177,6 +180,12 @@ class Cluster {
   Nanoseconds ticked_ns_ = now_ns_;
   std::vector<Process> processes_;
   std::vector<std::unique_ptr<Comm>> comms_;
+  struct Makers {
+    int rank_count;
+    std::map<int, int> processes;  // by rank
+    Nanoseconds since_ns;
+  };
+  std::map<uint64_t, Makers> makings_;
   std::vector<Pending> pending_;
   std::vector<Incident> reported_;
 };

@@ -1,5 +1,7 @@
 #include "decision/locate/across.h"
 
+#include <numeric>
+
 #include <catch2/catch.hpp>
 
 #include "test/unit/decision/verdicts.h"
@@ -7,6 +9,7 @@
 namespace ccld::decision {
 
 using fake::Cluster;
+using fake::ClusterOptions;
 using fake::Comm;
 using fake::HangPlan;
 
@@ -340,6 +343,34 @@ TEST_CASE("Two hangs with separate causes are two incidents") {
   b.hang(plan);
   cluster.run_s(12);
   CHECK(cluster.open_incidents().size() == 2);
+}
+
+TEST_CASE("Of more absent ranks than are described the one that the others wait for is still named") {
+  ClusterOptions options;
+  options.processes = 80;
+  Cluster cluster({}, options);
+  Comm& world = cluster.add_comm_of_all();
+  std::vector<int> most(76);
+  std::iota(most.begin(), most.end(), 0);
+  Comm& data = cluster.add_comm(most);
+  world.rounds(20);
+  data.rounds(20);
+  HangPlan world_waits, data_waits;
+  for (int r : most) world_waits.not_called.insert(r);
+  data_waits.not_called = {75};
+  data_waits.loops = 400;  // nobody ends it without that one
+  world.hang(world_waits);
+  cluster.run_s(0.5);
+  data.hang(data_waits);
+  cluster.run_s(12);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h1_not_entered);
+  REQUIRE(open[0].culprits.size() == 1);
+  CHECK(open[0].culprits[0].pid == 175);
+  CHECK(open[0].culprits[0].component == Component::application);
+  CHECK(open[0].candidates.empty());
 }
 
 }  // namespace ccld::decision

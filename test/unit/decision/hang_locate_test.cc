@@ -1,5 +1,8 @@
 #include "decision/locate/hang.h"
 
+#include <map>
+#include <optional>
+
 #include <catch2/catch.hpp>
 
 #include "test/unit/decision/verdicts.h"
@@ -166,6 +169,109 @@ TEST_CASE("If all launched and no kernel started, nobody is singled out") {
   INFO(text({i}));
   CHECK(i.culprits.empty());
   CHECK(i.candidates.size() == 8);
+}
+
+namespace {
+
+// Three ranks that replay operation 5, and what their newest snapshots show.
+struct Replays {
+  Replays() : processes(settings), comm(CommUid{7}, settings) {
+    for (int r = 0; r < 3; ++r) {
+      CommUp up;
+      up.comm = CommUid{7};
+      up.rank = Rank{r};
+      up.rank_count = 3;
+      comm.up(up, heard(r), now_ns);
+    }
+  }
+  ProcessModel& heard(int rank) {
+    Batch b;
+    b.process = {"host", "boot", 100u + rank, 1};
+    b.batch_seq = ++batch_seq[rank];
+    b.sent_monotonic_ns = now_ns;
+    return *processes.heard(b, now_ns);
+  }
+  void ended(int rank, uint32_t replay) {
+    Rounds m;
+    m.comm = CommUid{7};
+    m.rank = Rank{rank};
+    m.rounds.resize(1);
+    m.rounds[0].op = OpSeq{5};
+    m.rounds[0].replay = replay;
+    m.rounds[0].signature = fake::all_reduce();
+    comm.rounds(m, heard(rank), now_ns);
+    comm.replays().take_complete();
+  }
+  void snapshot(int rank, uint32_t replay) {
+    InFlight m;
+    m.comm = CommUid{7};
+    m.rank = Rank{rank};
+    m.sample_monotonic_ns = now_ns;
+    m.moved_age_ms = 10'000;
+    if (replay != 0) {
+      InFlightOp o;
+      o.op = OpSeq{5};
+      o.replay = replay;
+      o.signature = fake::all_reduce();
+      o.launched = o.begun = true;
+      o.signals = signals_default;
+      m.operations = {o};
+      m.operations_total = 1;
+    }
+    comm.in_flight(m, heard(rank), now_ns);
+  }
+  Settings settings;
+  ProcessTable processes;
+  Communicator comm;
+  Nanoseconds now_ns = 1000 * ns_per_s;
+  std::map<int, uint64_t> batch_seq;
+};
+
+}  // namespace
+
+TEST_CASE("A rank whose GPU has run the replay before and not this one is absent from it") {
+  Replays job;
+  for (uint32_t replay = 1; replay <= 8; ++replay)
+    for (int r : {0, 1, 2}) job.ended(r, replay);
+  job.now_ns += 20 * ns_per_s;
+  for (int r : {0, 1}) job.snapshot(r, 9);
+  job.snapshot(2, 0);
+  const std::optional<HangView> view = view_hang(job.comm, job.processes, job.settings);
+  REQUIRE(view);
+  CHECK(view->op == OpSeq{5});
+  CHECK(view->replay == 9);
+  CHECK(view->ranks[2].progress == Progress::not_called);
+  const Finding f = locate_hang(job.comm, *view, job.settings, job.now_ns);
+  CHECK(f.fault == FaultClass::h1_not_entered);
+  REQUIRE(f.culprits.size() == 1);
+  CHECK(f.culprits[0].rank == Rank{2});
+  CHECK(f.culprits[0].reason == "its GPU did not begin replay 9 of operation 5");
+  CHECK(f.confidence < 0.95);  // that the graph was launched cannot be seen
+}
+
+TEST_CASE("Of a rank of which it is not known that it ended the replay before, nothing is said") {
+  Replays job;
+  for (uint32_t replay = 1; replay <= 8; ++replay)
+    for (int r : {0, 1, 2})
+      if (r != 2 || replay != 8) job.ended(r, replay);
+  job.batch_seq[2] += 1;  // its report of the eighth was lost, and perhaps that of the ninth
+  job.now_ns += 20 * ns_per_s;
+  for (int r : {0, 1}) job.snapshot(r, 9);
+  job.snapshot(2, 0);
+  CHECK_FALSE(view_hang(job.comm, job.processes, job.settings));
+}
+
+TEST_CASE("A rank that has ended the replay in which others stand is not absent") {
+  Replays job;
+  for (uint32_t replay = 1; replay <= 8; ++replay)
+    for (int r : {0, 1, 2}) job.ended(r, replay);
+  job.ended(2, 9);
+  job.now_ns += 20 * ns_per_s;
+  for (int r : {0, 1}) job.snapshot(r, 9);
+  job.snapshot(2, 0);
+  const std::optional<HangView> view = view_hang(job.comm, job.processes, job.settings);
+  REQUIRE(view);
+  CHECK(view->ranks[2].progress == Progress::done);
 }
 
 }  // namespace ccld::decision

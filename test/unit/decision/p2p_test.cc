@@ -2,150 +2,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "decision/analyzer.h"
-#include "test/unit/decision/verdicts.h"
+#include "test/unit/decision/pipeline.h"
 
 namespace ccld::decision {
 
-namespace {
-
-constexpr uint64_t comm_uid = 0x77;
-
-// A pipeline of ranks whose Send and Recv calls the test writes down; everybody reports once a second.
-struct Pipeline {
-  explicit Pipeline(int ranks, Settings s = {}, bool hosts = false)
-      : settings(s), analyzer(s), calls(ranks), movement(ranks), entered(ranks), own_hosts(hosts) {
-    for (int r = 0; r < ranks; ++r) {
-      CommUp up;
-      up.comm = CommUid{comm_uid};
-      up.rank = Rank{r};
-      up.rank_count = ranks;
-      up.node = own_hosts ? r : 0;
-      send(r, {up});
-    }
-  }
-
-  P2pCall& call(int rank, abi::Direction d, int peer, uint64_t pair_seq, bool launched = true) {
-    P2pCall c;
-    c.call = ++entered[rank];
-    c.peer = Rank{peer};
-    c.direction = d;
-    c.pair_seq = pair_seq;
-    c.bytes = 4096;
-    c.launched = c.begun = launched;
-    calls[rank].push_back({now_ns, c});
-    ++movement[rank];
-    return calls[rank].back().second;
-  }
-  // A call whose kernel's lane is seen. Waiting: it polls for data; otherwise it stands still.
-  void kernel(int rank, abi::Direction d, int peer, uint64_t pair_seq, bool waiting) {
-    P2pCall& c = call(rank, d, peer, pair_seq);
-    c.plan = kernel_plan;
-    c.signals = abi::signal_steps | abi::signal_waits | abi::signal_times;
-    LaneState l;
-    l.peer = peer;
-    l.direction = d;
-    l.want_step = 5;
-    l.current_step = 4;
-    l.moved_age_ms = 60'000;
-    l.poll_age_ms = waiting ? 0 : age_never;
-    l.wait = waiting ? abi::WaitKind::data : abi::WaitKind::none;
-    l.wait_certain = true;
-    lanes[rank] = {l};
-  }
-  void end_call(int rank, abi::Direction d, int peer, uint64_t pair_seq) {
-    P2pRounds m;
-    m.comm = CommUid{comm_uid};
-    m.rank = Rank{rank};
-    P2pRound round;
-    round.peer = Rank{peer};
-    round.direction = d;
-    round.pair_seq = pair_seq;
-    m.rounds.push_back(round);
-    ++movement[rank];
-    send(rank, {m});
-  }
-  void finish_all() {
-    for (size_t r = 0; r < calls.size(); ++r) {
-      if (silent.contains(static_cast<int>(r))) continue;
-      P2pRounds m;
-      m.comm = CommUid{comm_uid};
-      m.rank = Rank{static_cast<int>(r)};
-      for (const auto& [since, c] : calls[r]) {
-        P2pRound round;
-        round.peer = c.peer;
-        round.direction = c.direction;
-        round.pair_seq = c.pair_seq;
-        m.rounds.push_back(round);
-      }
-      calls[r].clear();
-      ++movement[r];
-      send(static_cast<int>(r), {m});
-    }
-  }
-  void run_s(int seconds) {
-    for (int tick = 0; tick < seconds * 10; ++tick) {
-      now_ns += 100 * ns_per_ms;
-      if (tick % 10 == 0)
-        for (size_t r = 0; r < calls.size(); ++r)
-          if (!silent.contains(static_cast<int>(r))) snapshot(static_cast<int>(r));
-      for (Incident& i : analyzer.advance(now_ns)) reported.push_back(std::move(i));
-    }
-  }
-  void snapshot(int rank) {
-    InFlight m;
-    m.comm = CommUid{comm_uid};
-    m.rank = Rank{rank};
-    m.sample_monotonic_ns = now_ns;
-    m.movement = movement[rank];
-    m.stopped = stopped.contains(rank);
-    m.entered_p2p = entered[rank];
-    m.p2p_total = static_cast<uint32_t>(calls[rank].size()) + (cut_off.contains(rank) ? 64 : 0);
-    for (auto [since, c] : calls[rank]) {
-      c.enter_age_ms = c.launch_age_ms = static_cast<uint32_t>((now_ns - since) / ns_per_ms);
-      m.p2p.push_back(c);
-    }
-    if (const auto it = lanes.find(rank); it != lanes.end()) {
-      m.lanes = it->second;
-      m.kernel_plan = kernel_plan;
-      m.moved_age_ms = static_cast<uint32_t>((now_ns - calls[rank].back().first) / ns_per_ms);
-    }
-    AgentHealth health;
-    for (int other : killed) health.siblings.push_back({4711u + other, 1, 'X', 1000});
-    send(rank, {m, health});
-  }
-  void send(int rank, std::vector<Payload> payloads) {
-    Batch b;
-    b.process = {own_hosts ? "node" + std::to_string(rank) : "node", "boot", 4711u + rank, 1};
-    b.job = "job";
-    b.batch_seq = ++batch_seq;
-    b.sent_monotonic_ns = now_ns;
-    b.payloads = std::move(payloads);
-    analyzer.apply(b, now_ns);
-  }
-  std::vector<Incident> open() const {
-    std::vector<Incident> out;
-    for (Incident& i : analyzer.incidents())
-      if (i.state != VerdictState::resolved) out.push_back(i);
-    return out;
-  }
-
-  Settings settings;
-  Analyzer analyzer;
-  Nanoseconds now_ns = 1000 * ns_per_s;
-  std::vector<std::vector<std::pair<Nanoseconds, P2pCall>>> calls;
-  std::vector<uint64_t> movement, entered;
-  std::set<int> silent, stopped, killed, cut_off;
-  static constexpr uint32_t kernel_plan = 7;
-  std::map<int, std::vector<LaneState>> lanes;
-  bool own_hosts = false;
-  uint64_t batch_seq = 0;
-  std::vector<Incident> reported;
-};
-
 using abi::Direction;
-
-}  // namespace
 
 TEST_CASE("A peer that never makes the matching call is named, and those behind it are victims") {
   Pipeline p(4);
@@ -338,6 +199,149 @@ TEST_CASE("What else was seen at the culprit's process is quoted in the evidence
   REQUIRE(quoted.size() == 2);
   CHECK(quoted[0] == "also seen there: threads of the process that are stopped");
   CHECK(quoted[1].find("mlx5_0 queue pair 9 has 2 requests in flight") != std::string::npos);
+}
+
+TEST_CASE("A replayed Recv hangs for the peer whose GPU has not begun the replay") {
+  Pipeline p(3);
+  for (uint32_t replay = 1; replay <= 8; ++replay) {
+    p.end_call(0, Direction::send, 1, 1, 4096, replay);
+    p.end_call(1, Direction::recv, 0, 1, 4096, replay);
+    p.end_call(1, Direction::send, 2, 1, 4096, replay);
+    p.end_call(2, Direction::recv, 1, 1, 4096, replay);
+  }
+  p.replayed_kernel(1, Direction::recv, 0, 1, 9, true);
+  p.replayed_kernel(2, Direction::recv, 1, 1, 9, true);
+  SECTION("it has ended the one before") {}
+  SECTION("and something that it said before was lost") { p.batch_seq[0] += 3; }
+  p.run_s(100);
+  const auto open = p.open();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h1_not_entered);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{0});
+  CHECK(open[0].culprits[0].reason == "its GPU did not begin replay 9 of Send 1 to rank 1");
+  CHECK(open[0].replay == 9);
+  CHECK(open[0].victim_count == 2);
+}
+
+TEST_CASE("Of a peer whose replays were not all heard of nothing is said") {
+  Pipeline p(2);
+  for (uint32_t replay = 1; replay <= 7; ++replay) p.end_call(0, Direction::send, 1, 1, 4096, replay);
+  p.batch_seq[0] += 2;  // and one or two more
+  for (uint32_t replay = 1; replay <= 8; ++replay) p.end_call(1, Direction::recv, 0, 1, 4096, replay);
+  p.replayed_kernel(1, Direction::recv, 0, 1, 9, true);
+  p.run_s(400);
+  CHECK(p.reported.empty());
+}
+
+TEST_CASE("Two replayed kernels that run are judged by their steps, as calls are") {
+  Pipeline p(2);
+  for (uint32_t replay = 1; replay <= 8; ++replay) {
+    p.end_call(0, Direction::send, 1, 1, 4096, replay);
+    p.end_call(1, Direction::recv, 0, 1, 4096, replay);
+  }
+  p.replayed_kernel(0, Direction::send, 1, 1, 9, false);
+  p.replayed_kernel(1, Direction::recv, 0, 1, 9, true);
+  p.run_s(20);
+  const auto open = p.open();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h3_hardware);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{0});
+  CHECK(open[0].culprits[0].component == Component::gpu);
+}
+
+TEST_CASE("A replay that a peer has ended is lost between the two, not absent") {
+  Pipeline p(2, {}, true);
+  for (uint32_t replay = 1; replay <= 9; ++replay) {
+    p.end_call(0, Direction::send, 1, 1, 4096, replay);
+    if (replay < 9) p.end_call(1, Direction::recv, 0, 1, 4096, replay);
+  }
+  p.replayed_kernel(1, Direction::recv, 0, 1, 9, true);
+  p.run_s(20);
+  const auto open = p.open();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h3_hardware);
+  REQUIRE(open[0].culprits.size() == 1);
+  CHECK(open[0].culprits[0].component == Component::link);
+  CHECK(open[0].culprits[0].peer == Rank{1});
+}
+
+TEST_CASE("A step that has just been given is not overdue, however long the receiver had to wait for it") {
+  Pipeline p(2, {}, true);
+  p.kernel(1, Direction::recv, 0, 1, true);
+  p.lanes[1][0].wait_age_ms = 60'000;
+  p.run_s(30);
+  p.end_call(0, Direction::send, 1, 1);
+  p.run_s(8);
+  CHECK(p.reported.empty());
+  p.run_s(6);
+  const auto open = p.open();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].state == VerdictState::confirmed);
+  CHECK(open[0].culprits[0].component == Component::link);
+}
+
+TEST_CASE(
+    "A connection that has not been given anything yet is no hard evidence, and the slot is the sender's proxy's") {
+  Pipeline p(2, {}, true);
+  p.kernel(0, Direction::send, 1, 1, true);
+  p.kernel(1, Direction::recv, 0, 1, true);
+  for (int r : {0, 1}) {
+    p.lanes[r][0].current_step = 0;
+    p.lanes[r][0].want_step = 1;
+    p.lanes[r][0].wait_age_ms = 60'000;
+  }
+  p.lanes[0][0].wait = abi::WaitKind::credit;
+  p.run_s(50);
+  CHECK(p.reported.empty());
+  p.run_s(20);
+  const auto open = p.open();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].state == VerdictState::suspected);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{0});
+  CHECK(open[0].culprits[0].component == Component::proxy);
+}
+
+// Calls of one group share a kernel, which serves them in any order: whoever has not made its call is named, and a wait
+// that is over counts for nothing.
+TEST_CASE(
+    "Of several calls in one batch those that the kernel still waits for count, in whatever order they were made") {
+  Pipeline p(3);
+  const bool send_first = GENERATE(true, false);
+  if (send_first) p.kernel(1, Direction::send, 2, 9, true);
+  p.kernel(1, Direction::recv, 0, 9, true);
+  if (!send_first) p.kernel(1, Direction::send, 2, 9, true);
+  LaneState receives = p.lanes[1][0], sends = p.lanes[1][0];
+  receives.peer = 0, receives.direction = Direction::recv, receives.wait = abi::WaitKind::data;
+  sends.peer = 2, sends.direction = Direction::send, sends.wait = abi::WaitKind::none;
+  p.lanes[1] = send_first ? std::vector<LaneState>{sends, receives} : std::vector<LaneState>{receives, sends};
+  SECTION("both peers are absent, and it is through with one") {}
+  SECTION("the peer that it is through with has ended its call") { p.end_call(2, Direction::recv, 1, 9); }
+  p.run_s(20);
+  const auto open = p.open();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h1_not_entered);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{0});
+  CHECK(open[0].culprits[0].reason == "did not call Send 9 to rank 1");
+}
+
+TEST_CASE("Two ranks that exchange within one batch each wait for nobody else, whatever order they chose") {
+  Pipeline p(2);
+  p.kernel(0, Direction::send, 1, 9, true);
+  p.kernel(0, Direction::recv, 1, 9, true);
+  p.kernel(1, Direction::recv, 0, 9, true);
+  p.kernel(1, Direction::send, 0, 9, true);
+  p.run_s(2);
+  CHECK(p.reported.empty());
+  p.finish_all();
+  p.lanes.clear();
+  p.run_s(20);
+  CHECK(p.reported.empty());
 }
 
 }  // namespace ccld::decision

@@ -99,4 +99,84 @@ TEST_CASE("The first field that differs is named") {
   CHECK(difference(a, b) == SignatureField::function);
 }
 
+TEST_CASE("Signatures that are all different are remembered as long as their operations") {
+  Settings s;
+  RoundHistory h(s);
+  h.set_rank_count(2);
+  constexpr uint64_t operations = 1000;
+  const auto signature = [](uint64_t op) {
+    Signature sig = fake::all_reduce();
+    sig.count = 1000 + op;
+    return sig;
+  };
+  for (uint64_t op = 1; op <= operations; ++op) {
+    for (int r : {0, 1}) h.round(OpSeq{op}, Rank{r}, signature(op), cell(1, 2), 1);
+    if (h.has_many_complete()) h.take_complete();
+  }
+  h.take_complete();
+  REQUIRE(h.oldest().value < operations);
+  for (uint64_t op = h.oldest().value; op <= operations; ++op) {
+    REQUIRE(h.signature_at(OpSeq{op}) != nullptr);
+    CHECK(*h.signature_at(OpSeq{op}) == signature(op));
+    CHECK(*h.signature_of(OpSeq{op}, Rank{1}) == signature(op));
+  }
+  CHECK(h.mismatched().empty());
+}
+
+TEST_CASE("A signature that only later reports know whole is completed for its own operation alone") {
+  Settings s;
+  RoundHistory h(s);
+  h.set_rank_count(2);
+  Signature whole = fake::all_reduce(), early = whole;
+  early.algorithm = abi::Algorithm::unknown;
+  early.protocol = abi::Protocol::unknown;
+  early.channels = 0;
+  for (uint64_t op : {1, 2}) h.signature(OpSeq{op}, Rank{0}, early, 1);
+  h.round(OpSeq{2}, Rank{1}, whole, cell(1, 2), 1);
+  CHECK(*h.signature_at(OpSeq{1}) == early);
+  CHECK(*h.signature_at(OpSeq{2}) == whole);
+  CHECK(h.mismatched().empty());
+}
+
+TEST_CASE("What ranks reported before it was known how many there are is kept") {
+  Settings s;
+  RoundHistory h(s);
+  const Signature sig = fake::all_reduce();
+  const uint64_t far = 1 + 3 * RoundCells::block_rounds;
+  for (int r : {0, 1, 2})
+    for (uint64_t op : {uint64_t{1}, far}) h.round(OpSeq{op}, Rank{r}, sig, cell(100 * op + r, 200 * op + r), 1);
+  CHECK(h.take_complete().empty());
+  h.set_rank_count(3);
+  const auto done = h.take_complete();
+  REQUIRE(done.size() == 2);
+  for (const RoundEntry& e : done) {
+    REQUIRE(e.cells.size() == 3);
+    for (uint64_t r = 0; r < 3; ++r) {
+      CHECK(e.cells[r].begin_device_ns == 100 * e.op.value + r);
+      CHECK(e.cells[r].end_device_ns == 200 * e.op.value + r);
+    }
+  }
+}
+
+TEST_CASE("A round whose signatures differ stays until it was judged, however many rounds a backlog brings at once") {
+  Settings s;
+  RoundHistory h(s);
+  h.set_rank_count(2);
+  Signature other = fake::all_reduce();
+  other.reduction = abi::Reduction::max;
+  for (uint64_t op = 1; op <= 400; ++op) {
+    h.round(OpSeq{op}, Rank{0}, fake::all_reduce(), cell(1, 2), 1);
+    h.round(OpSeq{op}, Rank{1}, op == 20 ? other : fake::all_reduce(), cell(1, 2), 1);
+    if (op % 16 == 0) h.take_complete();
+  }
+  REQUIRE(h.mismatched() == std::vector<OpSeq>{OpSeq{20}});
+  REQUIRE(h.find(OpSeq{20}) != nullptr);
+  CHECK(h.find(OpSeq{20})->groups.size() == 2);
+  h.settle(OpSeq{20});
+  for (uint64_t op = 401; op <= 420; ++op)
+    for (int r : {0, 1}) h.round(OpSeq{op}, Rank{r}, fake::all_reduce(), cell(1, 2), 1);
+  h.take_complete();
+  CHECK(h.find(OpSeq{20}) == nullptr);
+}
+
 }  // namespace ccld::decision

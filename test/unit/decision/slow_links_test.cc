@@ -53,8 +53,10 @@ TEST_CASE("A sender's proxy is not blamed for steps that its receiver did not aw
   CHECK(waited_ms(links, back, Stage::sender_proxy) < 1);
 }
 
-TEST_CASE("A wire is not blamed if the sender gets rid of its steps at once: its receiver is starved from further away") {
-  const Links links = links_of({{slow, 0.1, 40, 40}, {next, 0.1, 0.1, 40}, {last, 0.1, 0.1, 0.1}, {back, 0.1, 0.1, 0.1}});
+TEST_CASE(
+    "A wire is not blamed if the sender gets rid of its steps at once: its receiver is starved from further away") {
+  const Links links =
+      links_of({{slow, 0.1, 40, 40}, {next, 0.1, 0.1, 40}, {last, 0.1, 0.1, 0.1}, {back, 0.1, 0.1, 0.1}});
   CHECK(waited_ms(links, slow, Stage::wire) > 15);
   CHECK(waited_ms(links, next, Stage::wire) < 1);
 }
@@ -66,6 +68,41 @@ TEST_CASE("What a sender's proxy has only because the receiver starts late is no
   CHECK(waited_ms(links, slow, Stage::sender_proxy, {0, 0, 320e6, 0}) > 30);
   // Not known when it started: nothing is discounted.
   CHECK(waited_ms(links, slow, Stage::sender_proxy, {0, NAN, 0, 0}) > 30);
+}
+
+TEST_CASE("Around a circle of machines clocks cancel: a wire has no more than all of them together") {
+  // Rank 0's proxy delays; who comes next is starved. No clock agrees with another.
+  Links ring = links_of({{slow, 40, 0.1, 40}, {next, 0.1, 0.1, 40}, {last, 0.1, 0.1, 0.1}, {back, 0.1, 0.1, 0.1}});
+  constexpr double clock_ns[] = {0, 7e9, -3e9, 2e9};
+  const auto set_wires_ms = [&](double of_slow) {
+    for (auto& [edge, i] : ring) {
+      i.sender_machine = edge.sender;
+      i.receiver_machine = edge.receiver;
+      i.ns[static_cast<size_t>(Interval::sent_to_arrived)] =
+          (edge == slow ? of_slow : 0.1) * 1e6 + clock_ns[edge.receiver] - clock_ns[edge.sender];
+    }
+  };
+  set_wires_ms(0.1);
+  CHECK(waited_ms(ring, slow, Stage::wire) < 1);
+  CHECK(waited_ms(ring, slow, Stage::sender_proxy) > 15);
+  set_wires_ms(60);
+  CHECK(waited_ms(ring, slow, Stage::wire) > 15);
+}
+
+TEST_CASE("What lay on a wire until its receiver started is set apart, unless the sender could not get rid of it") {
+  Links links = links_of({{slow, 0.1, 0.1, 40}, {next, 0.1, 0.1, 0.1}});
+  links[0].second.one_clock = links[1].second.one_clock = true;
+  links[0].second.ns[static_cast<size_t>(Interval::sent_to_arrived)] = 30e6;
+  links[1].second.ns[static_cast<size_t>(Interval::sent_to_arrived)] = 0.1e6;
+  const auto late_ms = [&](double later_ms) {
+    SlowWindow w;
+    add_waits(links, KindBaseline{}, 2, {0, later_ms * 1e6, later_ms * 1e6}, w);
+    return w.edges.at(slow).late_wire_ns / w.edges.at(slow).steps / 1e6;
+  };
+  CHECK(late_ms(0) == 0);
+  CHECK(late_ms(100) > 10);
+  links[0].second.ns[static_cast<size_t>(Interval::posted_to_handed)] = 60e6;
+  CHECK(late_ms(100) < 1);
 }
 
 }  // namespace ccld::decision

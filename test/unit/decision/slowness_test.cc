@@ -141,6 +141,27 @@ TEST_CASE("A proxy that delays in two communicators is one cause, and the ranks 
   CHECK(all[0].culprits[0].component == Component::proxy);
 }
 
+TEST_CASE("An end of a slow link that is late in its other group is kept by the link, not slow itself") {
+  Job job;
+  job.steps(400);
+  RoundShape over_link, behind;
+  over_link.comm_ns = 100 * ns_per_ms;
+  over_link.stage_ns[{Edge{0, 1, 0}, Stage::wire}] = 30 * ns_per_ms;
+  behind.gap_ns = [](int r, uint64_t) { return 10 * ns_per_ms + (r == 0 ? 100 * ns_per_ms + by : 0); };
+  behind.host_late = {0};
+  for (int i = 0; i < 400; ++i) {
+    job.tensor0.rounds(1, behind);
+    job.data0.rounds(1, over_link);
+  }
+  const auto all = job.cluster.incidents();
+  INFO(text(all));
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].fault == FaultClass::s2_communication_slow);
+  REQUIRE(all[0].culprits.size() == 1);
+  CHECK(all[0].culprits[0].pid == 100);
+  CHECK(all[0].culprits[0].component == Component::link);
+}
+
 TEST_CASE("A job of which all ranks compute longer is an incident of the job, although no round is slow") {
   Cluster cluster;
   Comm& comm = cluster.add_comm_of_all();

@@ -1,0 +1,98 @@
+#include "decision/ingest/payload_decoders.h"
+
+namespace ccld::decision::ingest {
+namespace {
+
+constexpr uint32_t net_kind_max = static_cast<uint32_t>(abi::NetKind::socket);
+constexpr uint32_t log_max = static_cast<uint32_t>(abi::LogVerbosity::trace);
+
+}  // namespace
+
+bool decode(Decoder& d, const wire::AgentHealth& in, AgentHealth& out) {
+  if (!d.vector("AgentHealth.siblings", in.siblings(), siblings_max)) return false;
+  out.samples = in.samples();
+  out.late_samples = in.late_samples();
+  out.lapped_rounds = in.lapped_rounds();
+  out.dropped_batches = in.dropped_batches();
+  out.dropped_rounds = in.dropped_rounds();
+  out.send_errors = in.send_errors();
+  out.sent_batches = in.sent_batches();
+  out.sent_bytes = in.sent_bytes();
+  out.cpu_ns = in.cpu_ns();
+  out.siblings.resize(length(in.siblings()));
+  for (size_t i = 0; i < out.siblings.size(); ++i) {
+    const wire::Sibling& from = *in.siblings()->Get(i);
+    Sibling& to = out.siblings[i];
+    to.pid = from.pid();
+    to.pid_start_ticks = from.pid_start_ticks();
+    to.state = std::isalpha(from.state()) ? static_cast<char>(from.state()) : '?';
+    to.state_age_ms = from.state_age_ms();
+  }
+  return true;
+}
+
+bool decode(Decoder& d, const wire::Metrics& in, Metrics& out) {
+  if (!d.vector("Metrics.metrics", in.metrics(), metrics_per_message_max)) return false;
+  out.metrics.resize(length(in.metrics()));
+  for (size_t i = 0; i < out.metrics.size(); ++i) {
+    const wire::Metric& from = *in.metrics()->Get(i);
+    Metric& to = out.metrics[i];
+    if (from.id() == 0) return d.fail("Metric.id", "is 0");
+    if (!d.text("Metric.instance", from.instance(), to.instance)) return false;
+    to.id = static_cast<abi::MetricId>(from.id());
+    to.value = from.value();
+  }
+  return true;
+}
+
+bool decode(Decoder& d, const wire::NetQueues& in, NetQueues& out) {
+  if (!d.vector("NetQueues.queues", in.queues(), net_queues_max) ||
+      !d.vector("NetQueues.device_names", in.device_names(), net_devices_max)) {
+    return false;
+  }
+  std::vector<std::string> names(length(in.device_names()));
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!d.text("NetQueues.device_names", in.device_names()->Get(i), names[i])) return false;
+  }
+  out.queues.resize(length(in.queues()));
+  for (size_t i = 0; i < out.queues.size(); ++i) {
+    const wire::NetProgress& from = *in.queues()->Get(i);
+    NetQueue& to = out.queues[i];
+    if (!d.net_device("NetProgress.device", from.device()) ||
+        !d.within<uint32_t>("NetProgress.kind", from.kind(), 0, net_kind_max)) {
+      return false;
+    }
+    to.queue = from.queue();
+    to.in_flight = from.in_flight();
+    to.send_posted = from.send_posted();
+    to.send_completed = from.send_completed();
+    to.window_bytes = from.window_bytes();
+    to.recv_in_flight = from.recv_in_flight();
+    to.errors = from.errors();
+    to.device = from.device();
+    to.number = from.number();
+    to.window_ms = from.window_ms();
+    to.post_age_ms = from.post_age_ms();
+    to.complete_age_ms = from.complete_age_ms();
+    to.kind = static_cast<abi::NetKind>(from.kind());
+    if (to.device >= 0 && static_cast<size_t>(to.device) < names.size())
+      to.device_name = names[static_cast<size_t>(to.device)];
+  }
+  return true;
+}
+
+bool decode(Decoder& d, const wire::ControlState& in, ControlState& out) {
+  out.sequence = in.sequence();
+  out.refused_fields = in.refused_fields();
+  out.running = in.running();
+  out.sample_us = in.sample_us();
+  out.log = in.log();
+  out.budget_ppm = in.budget_ppm();
+  out.period_us = in.period_us();
+  return d.within<uint32_t>("ControlState.sample_us", in.sample_us(), 0, rate_us_max) &&
+         d.within<uint32_t>("ControlState.log", in.log(), 0, log_max) &&
+         d.within<uint32_t>("ControlState.budget_ppm", in.budget_ppm(), 0, parts_per_million) &&
+         d.text("ControlState.endpoint", in.endpoint(), out.endpoint);
+}
+
+}  // namespace ccld::decision::ingest

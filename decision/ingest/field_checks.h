@@ -1,0 +1,95 @@
+// Range checks of the fields of one message, and of how much memory it may ask for.
+//
+// Contract: every field that is later used as an index, a size or a time goes through one of them. The status names the
+// first field that is wrong. Plain state; one object for each message.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "decision/ingest/batch_decoder.h"
+#include "decision/ingest/limits.h"
+#include "flatbuffers/flatbuffers.h"
+
+namespace ccld::decision::ingest {
+
+constexpr uint8_t direction_max = static_cast<uint8_t>(abi::Direction::send);
+
+template <class T>
+size_t length(const flatbuffers::Vector<T>* v) {
+  return v == nullptr ? 0 : v->size();
+}
+
+// A builder may store equal strings once; more sharing than this is not honest.
+constexpr size_t sharing_max = 4;
+
+// The message under decoding and the first thing found wrong with it. Checks after a failure are harmless, and a decode
+// function leaves as soon as it would have to rely on one.
+class Decoder {
+ public:
+  explicit Decoder(size_t message_bytes) : budget_bytes_(message_bytes * sharing_max) {}
+
+  const absl::Status& status() const { return status_; }
+  bool ok() const { return status_.ok(); }
+
+  bool fail(const char* field, const std::string& what) {
+    if (status_.ok()) status_ = rejection(RejectReason::field, field, absl::StrCat(field, " ", what));
+    return false;
+  }
+
+  template <class Value>
+  bool within(const char* field, Value value, Value low, Value high) {
+    if (value >= low && value <= high) return true;
+    return fail(field, absl::StrCat("is ", +value, ", outside ", +low, "..", +high));
+  }
+
+  // Every vector is charged at its size on the wire. An honest message has room for each; one that refers to the same
+  // vector again and again has not, and is stopped before it fills the memory.
+  template <class T>
+  bool vector(const char* field, const flatbuffers::Vector<T>* v, size_t length_max) {
+    const size_t n = length(v);
+    if (n > length_max) return fail(field, absl::StrCat("has ", n, " elements, more than ", length_max));
+    return charge(field, n * flatbuffers::IndirectHelper<T>::element_stride);
+  }
+
+  bool text(const char* field, const flatbuffers::String* s, std::string& out) {
+    const size_t n = s == nullptr ? 0 : s->size();
+    if (n > text_bytes_max) return fail(field, absl::StrCat("has ", n, " bytes, more than ", text_bytes_max));
+    if (!charge(field, n)) return false;
+    out.assign(n == 0 ? "" : s->c_str(), n);
+    for (char& c : out) {
+      if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
+    }
+    return true;
+  }
+
+  bool rank(const char* field, int32_t value) { return within<int32_t>(field, value, 0, rank_count_max - 1); }
+  bool optional_rank(const char* field, int32_t value) { return within<int32_t>(field, value, -1, rank_count_max - 1); }
+  bool channel(const char* field, uint16_t value) { return within<uint16_t>(field, value, 0, abi::channels_max - 1); }
+  bool net_device(const char* field, int32_t value) { return within<int32_t>(field, value, -1, net_devices_max - 1); }
+  bool direction(const char* field, uint8_t value) { return within<uint8_t>(field, value, 0, direction_max); }
+  bool group(const char* field, uint8_t value) { return within<uint8_t>(field, value, 0, abi::lane_groups - 1); }
+  bool time(const char* field, uint64_t value) { return within<uint64_t>(field, value, 0, time_ns_max); }
+  bool signed_time(const char* field, int64_t value) {
+    return within<int64_t>(field, value, -static_cast<int64_t>(time_ns_max), static_cast<int64_t>(time_ns_max));
+  }
+  bool op_seq(const char* field, uint64_t value) { return within<uint64_t>(field, value, 1, sequence_max); }
+  bool optional_op_seq(const char* field, uint64_t value) { return within<uint64_t>(field, value, 0, sequence_max); }
+  bool comm(const char* field, uint64_t value) { return value != 0 || fail(field, "is 0"); }
+
+ private:
+  bool charge(const char* field, size_t bytes) {
+    if (bytes > budget_bytes_) return fail(field, "refers to data that other fields refer to as well");
+    budget_bytes_ -= bytes;
+    return true;
+  }
+
+  absl::Status status_;
+  size_t budget_bytes_;
+};
+
+}  // namespace ccld::decision::ingest

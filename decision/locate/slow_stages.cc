@@ -1,0 +1,140 @@
+#include "decision/locate/slow_stages.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "decision/locate/links.h"
+
+namespace ccld::decision {
+namespace {
+
+// A stage explains a loss if, on average, at least half a step sat in it during the lost time.
+constexpr double waiting_steps_min = 0.5;
+// A network device that is slow takes what it is given; in front of a proxy that is slow the queue is so much longer.
+constexpr double proxy_factor = 1.1;
+// Buffers of the network take at least so many steps, as a part of those that wait in front of it, before a slow wire
+// makes any wait there. (Less on all wires of a circle together is what healthy ones add up to.)
+constexpr double proven_part_min = 0.5;
+// Behind the slow stage of an edge less waits than this part of the longest queue.
+constexpr double behind_part_max = 0.25;
+// The network explains the queues in front of GPUs if at least this part of the longest of them waits in it.
+constexpr double network_part_min = 0.5;
+// A stage is sure if late starts leave at least this part of its queue unexplained.
+constexpr double sure_part_min = 0.5;
+// Of several links, those in which at least this part of the longest queue waits: less is a consequence.
+constexpr double queue_part_min = 0.45;
+// A step that finds the window closed waits until acknowledgements have passed the slow wire the other way: on average
+// half of what a step waits there.
+constexpr double acknowledged_part_max = 0.5;
+// What waits in front of a rank because it cannot pass on is less than what waits behind it.
+constexpr double blocked_part_max = 0.8;
+
+std::optional<SlowStage> last_grown(const Edge& edge, const EdgeLoss& loss, double lost_ns, bool network_only) {
+  const auto steps_in = [&](Stage s) { return loss.waited_ns[static_cast<size_t>(s)] / lost_ns; };
+  SlowStage out;
+  out.edge = edge;
+  const auto at = [&](Stage s) {
+    out.stage = s;
+    out.waiting_steps = steps_in(s);
+    if (s == Stage::wire && steps_in(s) - loss.late_wire_ns / lost_ns < sure_part_min * steps_in(s)) out.sure = false;
+    out.step_ns = loss.steps > 0 ? loss.waited_ns[static_cast<size_t>(s)] / loss.steps : 0;
+    return out;
+  };
+  double most = 0;
+  for (Stage s : {Stage::sender_proxy, Stage::sender_nic, Stage::wire, Stage::receiver_proxy}) {
+    out.network_steps += steps_in(s);
+    most = std::max(most, steps_in(s));
+  }
+  for (Stage s : {Stage::gpu_to_gpu, Stage::receiver_gpu}) {
+    // Its slots are full, and fuller than the network before it, if a GPU does not take what it is given.
+    if (steps_in(s) < std::max(waiting_steps_min, out.network_steps)) continue;
+    if (!network_only) return at(s);
+    out.sure = false;  // a late rank keeps the GPU from taking more, and then the network too
+  }
+  for (Stage s : {Stage::receiver_proxy, Stage::wire, Stage::sender_nic, Stage::sender_proxy}) {
+    if (steps_in(s) < std::max(waiting_steps_min, behind_part_max * most)) continue;
+    // It is the proxy that hands over, says "sent" and so on, in bursts if it seldom runs: but most waits for it to
+    // hand on. What clocks prove to have been on the wire had left the proxy.
+    const bool proven = s == Stage::wire && out.sure && loss.sent_ns >= loss.waited_ns[static_cast<size_t>(s)] &&
+                        steps_in(s) >= proven_part_min * steps_in(Stage::sender_proxy);
+    if ((s == Stage::sender_nic || s == Stage::wire) && !proven &&
+        steps_in(Stage::sender_proxy) >= proxy_factor * steps_in(s))
+      return at(Stage::sender_proxy);
+    return at(s);
+  }
+  return std::nullopt;
+}
+
+// From a GPU that waits to what it waits for: it cannot pass on, or what it needs from another rank is late.
+SlowStage follow(const std::vector<SlowStage>& grown, SlowStage at) {
+  std::set<int32_t> visited;
+  while (in_receiving_gpu(at.stage) && visited.insert(at.edge.receiver).second) {
+    auto next = std::find_if(grown.begin(), grown.end(), [&](const SlowStage& s) {
+      if (s.edge.channel != at.edge.channel) return false;
+      if (s.edge.receiver == at.edge.receiver) return s.edge.sender != at.edge.sender && !in_receiving_gpu(s.stage);
+      return s.edge.sender == at.edge.receiver && s.edge.receiver != at.edge.sender;
+    });
+    if (next == grown.end()) break;
+    at = *next;
+  }
+  return at;
+}
+
+}  // namespace
+
+std::vector<SlowStage> grown_stages(const SlowWindow& w, bool network_only) {
+  std::vector<SlowStage> grown;
+  if (w.staged_ns <= 0) return grown;
+  for (const auto& [edge, loss] : w.edges)
+    if (std::optional<SlowStage> s = last_grown(edge, loss, w.staged_ns, network_only)) grown.push_back(*s);
+  std::sort(grown.begin(), grown.end(), [](const SlowStage& a, const SlowStage& b) {
+    return a.waiting_steps != b.waiting_steps ? a.waiting_steps > b.waiting_steps : a.edge < b.edge;
+  });
+  return grown;
+}
+
+std::vector<SlowStage> slow_stages(const Communicator& comm, const std::vector<SlowStage>& grown) {
+  std::vector<SlowStage> network, found;
+  double network_most = 0, sure_most = 0, gpu_most = 0;
+  for (const SlowStage& s : grown) {
+    if (in_receiving_gpu(s.stage)) {
+      gpu_most = std::max(gpu_most, s.waiting_steps);
+      continue;
+    }
+    network_most = std::max(network_most, s.network_steps);
+    if (s.sure) sure_most = std::max(sure_most, s.waiting_steps);
+    network.push_back(s);
+  }
+  if (sure_most > 0 && sure_most >= queue_part_min * network[0].waiting_steps)
+    std::erase_if(network, [](const SlowStage& s) { return !s.sure; });
+  const bool by_network = !network.empty() && network_most >= network_part_min * gpu_most;
+  const std::vector<SlowStage>& from = by_network ? network : grown;
+  for (const SlowStage& s : from) {
+    if (s.waiting_steps < queue_part_min * from[0].waiting_steps) break;
+    const SlowStage end = follow(grown, s);
+    // A sender that seems to wait for a rank which itself cannot get rid of more may wait for no more than that.
+    const auto blocks = [&](const SlowStage& f) {
+      return f.edge.sender == end.edge.receiver && in_sender(f.stage) &&
+             end.waiting_steps < blocked_part_max * f.waiting_steps;
+    };
+    if (in_sender(end.stage) && std::any_of(found.begin(), found.end(), blocks)) continue;
+    // The acknowledgements of a direction go the way of the other one. (What waits for a proxy was not sent:
+    // acknowledgements do not explain it.)
+    const auto acknowledges = [&](const SlowStage& f) {
+      return f.stage == Stage::wire && end.step_ns <= acknowledged_part_max * f.step_ns &&
+             same_node(comm, Rank{f.edge.sender}, Rank{end.edge.receiver}) &&
+             same_node(comm, Rank{f.edge.receiver}, Rank{end.edge.sender});
+    };
+    const bool under_way = end.stage == Stage::sender_nic || end.stage == Stage::wire;
+    if (under_way && std::any_of(found.begin(), found.end(), acknowledges)) continue;
+    // A queue in front of a GPU is the consequence of what is slow behind it, unless nothing else is.
+    if (!found.empty() && (in_receiving_gpu(end.stage) || end.waiting_steps < queue_part_min * found[0].waiting_steps))
+      continue;
+    if (std::none_of(found.begin(), found.end(), [&](const SlowStage& f) { return f.edge == end.edge; }))
+      found.push_back(end);
+  }
+  return found;
+}
+
+}  // namespace ccld::decision

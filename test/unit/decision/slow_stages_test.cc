@@ -1,0 +1,128 @@
+#include "decision/locate/slow_stages.h"
+
+#include <catch2/catch.hpp>
+
+#include "test/unit/decision/verdicts.h"
+
+namespace ccld::decision {
+namespace {
+
+constexpr double lost_ns = 1e9;
+constexpr Edge slow{3, 4, 0};
+
+struct Window {
+  SlowWindow w;
+  Window() { w.staged_ns = lost_ns; }
+  // So many steps sit in the stage on average.
+  Window& queue(const Edge& e, Stage s, double steps) {
+    EdgeLoss& loss = w.edges[e];
+    loss.steps = 1000;
+    loss.waited_ns[static_cast<size_t>(s)] = steps * lost_ns;
+    return *this;
+  }
+  Window& sent(const Edge& e, double steps) { return w.edges[e].sent_ns = steps * lost_ns, *this; }
+  Window& by_late_start(const Edge& e, double steps) { return w.edges[e].late_wire_ns = steps * lost_ns, *this; }
+};
+
+std::vector<SlowStage> causes(const Window& of, bool network_only = false) {
+  const Settings settings;
+  const Communicator nobody(CommUid{1}, settings);
+  return slow_stages(nobody, grown_stages(of.w, network_only));
+}
+
+void check_only(const std::vector<SlowStage>& found, const Edge& edge, Stage stage) {
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].edge == edge);
+  CHECK(found[0].stage == stage);
+}
+
+}  // namespace
+
+TEST_CASE("Up a tree, the other child's steps wait for the GPU that waits for a slow link: the link is the cause") {
+  // Rank 4 reduces what ranks 3 and 5 send; rank 3 is behind the slow wire, and so is all below rank 5.
+  Window w;
+  w.queue(slow, Stage::sender_proxy, 3.1).queue(slow, Stage::wire, 3.8);
+  w.queue({5, 4, 0}, Stage::receiver_gpu, 7.6).queue({6, 5, 0}, Stage::gpu_to_gpu, 7.6);
+  check_only(causes(w), slow, Stage::wire);
+}
+
+TEST_CASE("Other channels share the GPUs that wait, not the link: it is found from any of them") {
+  Window w;
+  w.queue(slow, Stage::wire, 4.3).queue(slow, Stage::receiver_gpu, 2.9);
+  w.queue({1, 6, 2}, Stage::receiver_gpu, 3.8).queue({7, 4, 2}, Stage::gpu_to_gpu, 1.3);
+  check_only(causes(w), slow, Stage::wire);
+}
+
+TEST_CASE("A GPU that does not take its steps is the cause if nothing waits in the network") {
+  Window w;
+  w.queue(slow, Stage::receiver_gpu, 7).queue({2, 3, 0}, Stage::gpu_to_gpu, 5);
+  check_only(causes(w), slow, Stage::receiver_gpu);
+}
+
+TEST_CASE("Steps that a late receiver explains count only where nothing else does") {
+  const Edge late{0, 1, 0};
+  Window w;
+  w.queue(late, Stage::wire, 4).by_late_start(late, 4);
+  check_only(causes(w, true), late, Stage::wire);
+  w.queue(slow, Stage::wire, 5);
+  check_only(causes(w, true), slow, Stage::wire);
+  // In front of a GPU that a late rank keeps, the network fills up too.
+  const Edge kept{2, 5, 0};
+  w.queue(kept, Stage::receiver_gpu, 7).queue(kept, Stage::sender_proxy, 4.7);
+  check_only(causes(w, true), slow, Stage::wire);
+}
+
+TEST_CASE("Steps that were on the wire for certain had left the proxy behind which others wait") {
+  Window w;
+  w.queue(slow, Stage::sender_proxy, 5.5).queue(slow, Stage::wire, 3.9);
+  check_only(causes(w), slow, Stage::sender_proxy);  // nobody knows the clocks
+  w.sent(slow, 3.9);
+  check_only(causes(w), slow, Stage::wire);
+}
+
+TEST_CASE("The opposite direction of a throttled wire waits for acknowledgements and is no second cause") {
+  using fake::Cluster;
+  using fake::Comm;
+  using fake::RoundShape;
+  Settings quick;
+  quick.slow_window_s = 5;
+  Cluster cluster(quick);
+  Comm& pair = cluster.add_comm({0, 4});  // on two nodes, one connection in each direction
+  pair.rounds(200);
+  RoundShape shape;
+  shape.comm_ns = 60 * ns_per_ms;
+  shape.stage_ns[{Edge{0, 1, 0}, Stage::wire}] = 20 * ns_per_ms;
+  shape.stage_ns[{Edge{1, 0, 0}, Stage::wire}] = 9 * ns_per_ms;
+  pair.rounds(600, shape);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  REQUIRE(open[0].culprits.size() == 1);
+  CHECK(open[0].culprits[0].rank == Rank{0});
+  CHECK(open[0].culprits[0].peer == Rank{1});
+}
+
+TEST_CASE("A proxy that delays what its rank sends and what it receives is named once, as one proxy") {
+  using fake::Cluster;
+  using fake::Comm;
+  using fake::RoundShape;
+  Settings quick;
+  quick.slow_window_s = 5;
+  Cluster cluster(quick);
+  Comm& ring = cluster.add_comm({0, 4, 1, 5, 2, 6, 3, 7});  // neighbours on different nodes
+  ring.rounds(200);
+  RoundShape shape;
+  shape.comm_ns = 60 * ns_per_ms;
+  shape.stage_ns[{Edge{3, 4, 0}, Stage::sender_proxy}] = 20 * ns_per_ms;
+  shape.stage_ns[{Edge{2, 3, 0}, Stage::receiver_proxy}] = 18 * ns_per_ms;
+  ring.rounds(600, shape);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  REQUIRE(open[0].culprits.size() == 1);
+  CHECK(open[0].culprits[0].rank == Rank{3});
+  CHECK(open[0].culprits[0].component == Component::proxy);
+  CHECK_FALSE(open[0].culprits[0].peer.has_value());
+}
+
+}  // namespace ccld::decision
