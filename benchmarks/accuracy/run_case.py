@@ -13,7 +13,7 @@ from run.verdicts import is_confirmed, is_located
 
 import scoring
 from store import write_json
-from truth import class_of_stop
+from truth import classes_of_stop
 
 HANG_WITHIN_S = 8.0    # after hang_confirm_s: how long the service may take; the bars ask for much less
 START_WITHIN_S = 180.0  # 16 ranks with five communicators each, on a machine that does something else, too
@@ -57,8 +57,8 @@ def _run_fault(build, case, plan, settings, folder, recording, progress):
         expect = plan.expect
         if case.truth_from_board:
             time.sleep(STOPPED_LOOK_S)
-            fault_class = class_of_stop(plan.faults[0].rank, job.board.slots())
-            expect = expect._replace(fault_class=fault_class, classes=(fault_class,))
+            classes = classes_of_stop(plan.faults[0].rank, job.board.slots())
+            expect = expect._replace(fault_class=classes[0], classes=classes)
         verdicts = job.service.verdicts
 
         def decided():

@@ -1,13 +1,17 @@
-"""Which class a stopped process is, by where it stood. Pure.
+"""Which classes say the truth of a stopped process, by where it stood. Pure.
 
 A rank that was stopped inside an operation which the others never finished is a hang inside the operation (H3). If the others could finish
-without it, they hang in the next one, which it never entered (H1).
+without it, they hang in the next one, which it never entered (H1). In a tree, and where the last steps need no answer, some finish and some do
+not: then both are true, the one of the operation that it is in, the other of the next one.
 """
 
 
-def class_of_stop(stopped_rank, slots):
-    """`slots`: the status board some time after the stop (run/board.py)."""
+def classes_of_stop(stopped_rank, slots):
+    """`slots`: the status board some time after the stop (run/board.py). The class that the case counts for comes first."""
     own = slots[stopped_rank]
-    others = max(slot.entered_round for rank, slot in enumerate(slots) if rank != stopped_rank)
-    inside = own.entered_round > own.completed_round
-    return "H3" if inside and others <= own.entered_round else "H1"
+    others = [slot for rank, slot in enumerate(slots) if rank != stopped_rank]
+    if own.entered_round <= own.completed_round:
+        return ("H1",)
+    held = any(slot.completed_round < own.entered_round for slot in others)
+    went_on = any(slot.entered_round > own.entered_round for slot in others)
+    return ("H3", "H1") if held and went_on else ("H3",) if held else ("H1",)

@@ -2,20 +2,23 @@ import unittest
 from collections import namedtuple
 
 import paths  # noqa: F401
-from truth import class_of_stop
+from truth import classes_of_stop
 
 Slot = namedtuple("Slot", "entered_round completed_round")
 
 
 class TruthTest(unittest.TestCase):
     def test_stopped_inside_an_operation_that_nobody_can_finish_is_a_hang_inside(self):
-        self.assertEqual(class_of_stop(1, [Slot(8, 7), Slot(8, 7), Slot(8, 7)]), "H3")
+        self.assertEqual(classes_of_stop(1, [Slot(8, 7), Slot(8, 7), Slot(8, 7)]), ("H3",))
 
     def test_stopped_after_it_gave_what_the_others_needed_is_missing_in_the_next_one(self):
-        self.assertEqual(class_of_stop(1, [Slot(9, 8), Slot(8, 7), Slot(9, 8)]), "H1")
+        self.assertEqual(classes_of_stop(1, [Slot(9, 8), Slot(8, 7), Slot(9, 8)]), ("H1",))
+
+    def test_when_some_can_finish_without_it_and_some_cannot_both_are_true(self):
+        self.assertEqual(classes_of_stop(1, [Slot(8, 7), Slot(8, 7), Slot(9, 8)]), ("H3", "H1"))
 
     def test_stopped_between_two_operations_is_missing_in_the_next_one(self):
-        self.assertEqual(class_of_stop(1, [Slot(8, 7), Slot(7, 7), Slot(8, 7)]), "H1")
+        self.assertEqual(classes_of_stop(1, [Slot(8, 7), Slot(7, 7), Slot(8, 7)]), ("H1",))
 
 
 if __name__ == "__main__":
