@@ -1,0 +1,142 @@
+"""The manifests of scripts/deploy/kubernetes pass scripts/deploy/check-manifests, and typical mistakes in them do not."""
+import copy
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import tempfile
+import unittest
+
+try:
+    import jsonschema  # noqa: F401
+    import yaml
+except ImportError as error:
+    print("skipped: %s is missing; apt-get install python3-yaml python3-jsonschema" % error.name)
+    sys.exit(77)
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", ".."))
+DEPLOY = os.path.join(ROOT, "scripts", "deploy")
+
+
+def load_checker():
+    loader = importlib.machinery.SourceFileLoader("check_manifests", os.path.join(DEPLOY, "check-manifests"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_manifests", loader))
+    loader.exec_module(module)
+    return module
+
+
+CHECKER = load_checker()
+
+
+def load(name):
+    with open(os.path.join(DEPLOY, "kubernetes", name)) as file:
+        return list(yaml.safe_load_all(file))
+
+
+class ManifestsTest(unittest.TestCase):
+    def setUp(self):
+        self.deployment, self.service, self.policy = load("service.yaml")
+        self.pod, = load("training-pod.yaml")
+        self.template = self.deployment["spec"]["template"]
+        self.container = self.template["spec"]["containers"][0]
+        self.installer = self.pod["spec"]["initContainers"][0]
+        self.training = self.pod["spec"]["containers"][0]
+
+    def mistakes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "all.yaml")
+            with open(path, "w") as file:
+                # A deep copy, so that YAML has no anchors.
+                yaml.safe_dump_all(copy.deepcopy([self.deployment, self.service, self.policy, self.pod]), file)
+            return CHECKER.mistakes([path])
+
+    def assert_refused(self, *words):
+        found = self.mistakes()
+        self.assertTrue(any(all(word in line for word in words) for line in found), "%s is not in %s" % (words, found))
+
+    def test_the_manifests_as_they_are_are_accepted(self):
+        self.assertEqual(self.mistakes(), [])
+
+    def test_an_unknown_field_is_refused_and_named_with_its_place(self):
+        self.container["readynessProbe"] = self.container.pop("readinessProbe")
+        self.assert_refused("spec.template.spec.containers[0]", "readynessProbe")
+
+    def test_a_field_at_the_wrong_level_is_refused(self):
+        self.deployment["spec"]["containers"] = self.template["spec"]["containers"]
+        self.assert_refused("spec", "containers")
+
+    def test_a_wrong_type_is_refused(self):
+        self.deployment["spec"]["replicas"] = "1"
+        self.assert_refused("spec.replicas", "'1'")
+
+    def test_a_port_that_is_text_is_refused(self):
+        self.service["spec"]["ports"][0]["port"] = "5566"
+        self.assert_refused("spec.ports[0].port")
+
+    def test_an_environment_value_that_is_no_text_is_refused(self):
+        self.training["env"].append({"name": "NCCL_PROBE_SAMPLE_US", "value": 500})
+        self.assert_refused("spec.containers[0].env", "500")
+
+    def test_a_missing_selector_is_refused(self):
+        del self.deployment["spec"]["selector"]
+        self.assert_refused("selector")
+
+    def test_a_selector_that_does_not_match_its_template_is_refused(self):
+        self.deployment["spec"]["selector"]["matchLabels"]["app.kubernetes.io/name"] = "other"
+        self.assert_refused("Deployment ccld", "selector")
+
+    def test_a_service_that_reaches_no_pod_is_refused(self):
+        self.service["spec"]["selector"]["app.kubernetes.io/name"] = "other"
+        self.assert_refused("Service ccld", "no pod")
+
+    def test_a_target_port_that_nobody_has_is_refused(self):
+        self.service["spec"]["ports"][0]["targetPort"] = "telemetrie"
+        self.assert_refused("targetPort telemetrie")
+
+    def test_a_probe_of_a_port_that_does_not_exist_is_refused(self):
+        self.container["livenessProbe"]["httpGet"]["port"] = "https"
+        self.assert_refused("livenessProbe", "https")
+
+    def test_a_mount_of_no_volume_is_refused(self):
+        self.pod["spec"]["volumes"] = [each for each in self.pod["spec"]["volumes"] if each["name"] != "shm"]
+        self.assert_refused("train", "shm")
+
+    def test_an_endpoint_that_is_not_the_service_is_refused(self):
+        for variable in self.training["env"]:
+            if variable["name"] == "NCCL_PROBE_ENDPOINT":
+                variable["value"] = "tcp://ccld:5556"
+        self.assert_refused("NCCL_PROBE_ENDPOINT")
+
+    def test_a_container_that_may_write_to_its_root_is_refused(self):
+        self.container["securityContext"]["readOnlyRootFilesystem"] = False
+        self.assert_refused("readOnlyRootFilesystem")
+
+    def test_a_container_that_keeps_capabilities_is_refused(self):
+        del self.installer["securityContext"]["capabilities"]
+        self.assert_refused("initContainers[0].securityContext", "capabilities")
+
+    def test_a_container_without_requests_is_refused(self):
+        self.container["resources"].pop("requests")
+        self.assert_refused("resources", "requests")
+
+    def test_another_kind_is_refused(self):
+        self.pod["kind"] = "CronJob"
+        self.assert_refused("CronJob")
+
+    def test_what_is_no_yaml_is_refused(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write("kind: [Pod\n")
+            file.flush()
+            self.assertIn(file.name, CHECKER.mistakes([file.name])[0])
+
+    def test_the_service_runs_as_the_user_and_on_the_ports_of_the_image(self):
+        with open(os.path.join(ROOT, "scripts", "image", "Dockerfile")) as file:
+            words = dict(line.rstrip("\n").split(" ", 1) for line in file if " " in line)
+        security = self.template["spec"]["securityContext"]
+        self.assertEqual(words["USER"], "%d:%d" % (security["runAsUser"], security["runAsGroup"]))
+        self.assertEqual(words["EXPOSE"], " ".join("%d/tcp" % port["containerPort"] for port in self.container["ports"]))
+        self.assertEqual(yaml.safe_load(words["CMD"]), self.container["args"])
+
+
+if __name__ == "__main__":
+    unittest.main()
