@@ -10,7 +10,7 @@ BUILD := build/dev
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help bootstrap configure build nccl demo test unit integration sim check asan tsan accuracy bench-overhead bench-scale check-ptxas format tidy clean
+.PHONY: help bootstrap configure build nccl nccl-small check-abi demo test unit integration sim check asan tsan accuracy bench-overhead bench-scale check-ptxas image image-test format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -26,8 +26,21 @@ configure: bootstrap
 build: configure ## Build everything into build/dev
 	@cmake --build --preset dev --parallel $(JOBS)
 
-nccl: configure ## Build only libnccl.so.2 for the CPU device
-	@cmake --build --preset dev --parallel $(JOBS) --target nccl
+# FULL=1: every function, for all architectures of the toolkit.
+CUDA_PRESET := $(if $(FULL),cuda-full,cuda)
+nccl: bootstrap ## Build libnccl.so.2 for GPUs, with nvcc (8 minutes; FULL=1: what one ships; NVCC_GENCODE="-gencode=arch=compute_90,code=sm_90 ...")
+	@scripts/configure $(CUDA_PRESET) $(if $(NVCC_GENCODE),"-DCCLD_NVCC_GENCODE=$(NVCC_GENCODE)")
+	@cmake --build --preset $(CUDA_PRESET) --parallel $(JOBS) --target nccl
+	@echo "build/$(CUDA_PRESET)/nccl/lib/libnccl.so.2"
+
+# A few functions, so that the device patches always compile with nvcc.
+nccl-small: bootstrap
+	@if ! PATH=$$PATH:$${CUDA_HOME:-/usr/local/cuda}/bin command -v nvcc >/dev/null; then echo "no nvcc: the build for GPUs is not checked"; else \
+	  scripts/configure cuda-small && cmake --build --preset cuda-small --parallel $(JOBS) --target nccl && \
+	  scripts/check-abi build/cuda-small/nccl/lib/libnccl.so.2; fi
+
+check-abi: $(if $(LIBRARY),bootstrap,nccl) ## Can it stand in for the toolkit's own libnccl.so.2? (LIBRARY=path: another than that of make nccl)
+	@scripts/check-abi $(or $(LIBRARY),build/$(CUDA_PRESET)/nccl/lib/libnccl.so.2)
 
 demo: configure ## Plant a fault of each class and see it found (one of them: FAULT=h3)
 	@cmake --build --preset dev --parallel $(JOBS) --target demo_parts
@@ -36,7 +49,7 @@ demo: configure ## Plant a fault of each class and see it found (one of them: FA
 check: ## Check the direction of dependencies between the folders
 	@scripts/check-includes
 
-test: check build ## Every test: unit and integration
+test: check build nccl-small ## Every test: unit and integration
 	@ctest --preset dev --parallel $(JOBS) --no-label-summary
 
 unit: build ## Unit tests only
@@ -81,6 +94,14 @@ bench-scale: configure ## What the service needs for 1,024 to 131,072 ranks (15 
 check-ptxas: ## Registers, stack and spills of the GPU kernels, against upstream's own (needs nvcc, no GPU)
 	@scripts/bootstrap
 	@python3 benchmarks/ptxas/check_ptxas.py --jobs $(JOBS) --out benchmarks/results/ptxas-sm90.json
+
+image: configure ## Container image build/image/ccld.oci.tar (LIBNCCL=path/to/libnccl.so.2; ENGINE=docker: with the Dockerfile)
+	@cmake --build --preset dev --parallel $(JOBS) --target ccld nccl
+	@scripts/image/build --build $(BUILD) $(if $(LIBNCCL),--nccl '$(LIBNCCL)') $(if $(ENGINE),--engine '$(ENGINE)')
+
+image-test: image ## Check the image, and find a fault with its service and its library (root; runc, umoci)
+	@cmake --build --preset dev --parallel $(JOBS) --target demo_parts
+	@python3 -B test/integration/image/image_test.py $(BUILD) build/image
 
 format: ## Format all sources with clang-format
 	@scripts/format

@@ -1,4 +1,4 @@
-# Finds the CUDA toolkit's headers. Only headers are used: no nvcc, no library. Included by nccl/CMakeLists.txt.
+# Finds the CUDA toolkit's headers; the CPU device uses nothing else of it. Included by nccl/CMakeLists.txt.
 #
 # The toolkit's include folder may hold another release's nccl*.h, which would win over ours in some files. So the build
 # sees a folder of links to everything in it but those.
@@ -57,7 +57,8 @@ function(ccld_shadow_cuda_headers include folder)
   file(WRITE "${stamp}" "${include}")
 endfunction()
 
-# The target ccld_cuda_headers, and CCLD_CUDA_MAJOR, CCLD_CUDA_MINOR and CCLD_CUDA_INCLUDE_DIR (the folder of links).
+# The target ccld_cuda_headers, and CCLD_CUDA_MAJOR, CCLD_CUDA_MINOR, CCLD_CUDA_INCLUDE_DIR (the folder of links) and
+# CCLD_CUDA_TOOLKIT_INCLUDE_DIR (where they lead).
 function(ccld_add_cuda_headers folder)
   ccld_find_cuda_headers(include)
   file(STRINGS "${include}/cuda.h" line REGEX "^#define CUDA_VERSION +[0-9]+")
@@ -74,6 +75,7 @@ function(ccld_add_cuda_headers folder)
     target_include_directories(ccld_cuda_headers SYSTEM INTERFACE "${folder}/cccl")
   endif()
   set(CCLD_CUDA_INCLUDE_DIR "${folder}" PARENT_SCOPE)
+  set(CCLD_CUDA_TOOLKIT_INCLUDE_DIR "${include}" PARENT_SCOPE)
   set(CCLD_CUDA_MAJOR ${major} PARENT_SCOPE)
   set(CCLD_CUDA_MINOR ${minor} PARENT_SCOPE)
 endfunction()

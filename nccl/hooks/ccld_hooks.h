@@ -2,7 +2,7 @@
 // declaration and includes nothing of the probe.
 //
 // Contract
-//   No hook fails, blocks on a peer or changes what NCCL does. All accept a communicator that has no frame. Hooks are
+//   No hook fails, blocks on a peer or changes what NCCL does, but for those of functions that the build leaves out. All accept a communicator that has no frame. Hooks are
 //   named after what happened, in the order of a communicator's life.
 //
 // Threads: those of NCCL at that place. Init and end: the job thread, device set. Operations and plans: the thread in
@@ -61,6 +61,13 @@ void ccld_plan_begins(struct ncclComm* comm, struct ncclKernelPlan* plan);
 void ccld_launch_begins(struct ncclComm* comm, struct ncclKernelPlan* plan);
 // CUDA took the kernel or the copies, or refused them.
 void ccld_plan_launched(struct ncclComm* comm, struct ncclKernelPlan* plan, ncclResult_t result);
+
+// ---- what this build leaves out (missing_functions.cc) -------------------------------------------------------------
+
+// NCCL chose a device function. ncclInvalidUsage, and a warning that names it, if the build has none of that kind.
+ncclResult_t ccld_function_chosen(int function_id);
+// Without them NCCL takes its ordinary kernels.
+bool ccld_symmetric_kernels_are_built();
 
 // ---- proxies and the network (proxies.cc) -------------------------------------------------------------------------
 

@@ -61,12 +61,8 @@ __device__ __forceinline__ void ccld_batch_loaded() {
   if (ncclShmem.nextBatchIx == -1 && ccld_watched_channel() != nullptr) ncclShmem.nextBatchIx = ccld_last_batch;
 }
 
-// Thread 0, once the block knows its arguments and its channel; a barrier of the block follows.
-__device__ __forceinline__ void ccld_kernel_begins() {
-  ncclDevChannel* channel = ccld_watched_channel();
-  auto* frame = channel != nullptr ? static_cast<ccld::abi::DeviceChannel*>(channel->ccld) : nullptr;
-  ncclShmem.ccld_frame = frame;
-  if (frame == nullptr) return;
+// Out of line as the lanes' functions are: inlined, it changed how g++ shares registers out in the whole kernel.
+CCLD_WATCHED void ccld_watched_kernel_begins(ncclDevChannel* channel, ccld::abi::DeviceChannel* frame) {
   const uint32_t run = channel->ccld_run + 1;
   channel->ccld_run = run;
   ncclShmem.ccld_run = run;
@@ -80,6 +76,14 @@ __device__ __forceinline__ void ccld_kernel_begins() {
     ccld::device::round_replays(frame, run, ++replays[slot - 1]);
   }
   ccld::device::round_begins(frame, run, ncclShmem.args.ccld_token, globaltimer());
+}
+
+// Thread 0, once the block knows its arguments and its channel; a barrier of the block follows.
+__device__ __forceinline__ void ccld_kernel_begins() {
+  ncclDevChannel* channel = ccld_watched_channel();
+  auto* frame = channel != nullptr ? static_cast<ccld::abi::DeviceChannel*>(channel->ccld) : nullptr;
+  ncclShmem.ccld_frame = frame;
+  if (frame != nullptr) ccld_watched_kernel_begins(channel, frame);
 }
 
 // Not inlined: their registers would count against the kernel's.

@@ -6,56 +6,25 @@ Usage: transform.py --tree PATCHED_TREE --out FOLDER --only-funcs PATTERN [--roo
 FOLDER gets
   device/...       upstream's src/device with its inline PTX and the places of rewrite_rules.py rewritten
   functions/...    the sources that upstream generates for the functions that PATTERN selects (its ONLY_FUNCS grammar)
-  symmetric/...    symmetric kernels: upstream's table, and bodies that trap
+  symmetric/...    upstream's table of symmetric kernels, with null for each: the CPU device has none
   ours/...         our own device headers, PATH being relative to REPOSITORY, with their inline PTX rewritten
 Only files whose text changes are written, and files that are no longer made are removed: a build that uses the folder
 compiles just what a change affects. An error is one line.
 """
 import argparse
 import os
-import shutil
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "functions"))
 import function_tables
 import ptx_calls
 import rewrite_rules
+from function_tables import FunctionsError
+from output_folder import OutputFolder
 from ptx_calls import TransformError
 
 DEVICE_SUFFIXES = (".h", ".cu", ".cuh")
-
-
-class OutputFolder:
-    """Collects files and brings a folder up to date with them."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.files = {}
-
-    def add(self, path, text):
-        self.files[path] = text
-
-    def update(self):
-        written = 0
-        for path, text in sorted(self.files.items()):
-            full = os.path.join(self.folder, path)
-            data = text.encode("utf-8", "surrogateescape")
-            if os.path.isfile(full):
-                with open(full, "rb") as f:
-                    if f.read() == data:
-                        continue
-            os.makedirs(os.path.dirname(full), exist_ok=True)
-            with open(full + ".new", "wb") as f:
-                f.write(data)
-            os.replace(full + ".new", full)
-            written += 1
-        for folder, _, names in os.walk(self.folder):
-            for name in names:
-                full = os.path.join(folder, name)
-                if os.path.relpath(full, self.folder) not in self.files:
-                    os.remove(full)
-        return written
 
 
 def read(path):
@@ -86,25 +55,10 @@ def add_device_code(source, output):
 
 
 def add_functions(source, only_funcs, output):
-    work = tempfile.mkdtemp(prefix="ccld-functions.")
-    try:
-        restricted, everything, symmetric = (os.path.join(work, name) for name in ("some", "all", "symmetric"))
-        generator = os.path.join(source, "generate.py")
-        function_tables.run_generator(generator, restricted, only_funcs)
-        function_tables.run_generator(generator, everything)
-        function_tables.run_generator(os.path.join(source, "symmetric", "generate.py"), symmetric)
-        generated = function_tables.read_folder(restricted)
-        missing = function_tables.name_missing_functions(generated, function_tables.read_folder(everything))
-        symmetric_table = read(os.path.join(symmetric, "sym_kernels_host.cc"))
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    for name, text in generated.items():
-        # upstream also writes a file per operation for its dependency scan; it defines nothing
-        if "DEFINE_" in text or name in ("host_table.cc", "device_table.cu"):
-            output.add("functions/" + name, text)
-    output.add("functions/missing_functions.cc", missing)
-    output.add("symmetric/sym_kernels_host.cc", symmetric_table)
-    output.add("symmetric/stubs.cu", function_tables.symmetric_stubs(symmetric_table))
+    functions, symmetric = function_tables.generate(source, only_funcs, with_symmetric=False)
+    for folder, files in (("functions", functions), ("symmetric", symmetric)):
+        for name, text in files.items():
+            output.add("%s/%s" % (folder, name), text)
 
 
 def add_own_headers(root, headers, output):
@@ -136,7 +90,7 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except TransformError as error:
+    except (TransformError, FunctionsError) as error:
         sys.exit("transform: %s" % error)
     except OSError as error:
         sys.exit("transform: %s: %s" % (error.filename, error.strerror))

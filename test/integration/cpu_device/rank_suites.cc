@@ -314,6 +314,28 @@ int one_process_suite(const RankIdentity& identity) {
   return good ? 0 : 1;
 }
 
+// A function that this build leaves out is refused by the call, by name, and no kernel runs in its place.
+int left_out_suite(const RankIdentity& identity) {
+  Communicator communicator = connect(identity);
+  bool good = run_case(reduction_case(Collective::all_reduce, ncclFloat64, ncclSum, 301, 0), communicator);
+  double number = 2;
+  double* buffer = nullptr;
+  REQUIRE_OK(cudaMalloc(&buffer, sizeof number));
+  REQUIRE_OK(cudaMemcpy(buffer, &number, sizeof number, cudaMemcpyDefault));
+  const ncclResult_t result =
+      ncclAllReduce(buffer, buffer, 1, ncclFloat64, ncclProd, communicator.handle, communicator.stream);
+  const std::string reason = ncclGetLastError(communicator.handle);
+  REQUIRE_OK(cudaStreamSynchronize(communicator.stream));
+  REQUIRE_OK(cudaMemcpy(&number, buffer, sizeof number, cudaMemcpyDefault));
+  if (result != ncclInvalidUsage || reason.find("leaves 'AllReduce Prod f64") == std::string::npos || number != 2) {
+    fprintf(stderr, "rank %d: %s, '%s', %g\n", identity.rank, ncclGetErrorString(result), reason.c_str(), number);
+    good = false;
+  }
+  REQUIRE_OK(cudaFree(buffer));
+  REQUIRE_OK(ncclCommAbort(communicator.handle));
+  return good ? 0 : 1;
+}
+
 }  // namespace
 
 int run_rank(const std::string& suite, const RankIdentity& identity) {
@@ -327,6 +349,7 @@ int run_rank(const std::string& suite, const RankIdentity& identity) {
       {"graph", graph_suite},
       {"one_process", one_process_suite},
       {"default_stream", default_stream_suite},
+      {"left_out", left_out_suite},
   };
   const auto found = suites.find(suite);
   if (found == suites.end()) {

@@ -128,6 +128,7 @@ bool graph_test() {
   return good;
 }
 
+bool left_out_test() { return simple_job("a function that is not built", "left_out", 2, {}); }
 bool one_process_test() { return simple_job("four GPUs in one process", "one_process", 1, {}); }
 
 bool abort_test() {
@@ -209,6 +210,7 @@ int run_test(const std::string& name) {
       {"frozen_channel", frozen_channel_test},
       {"frozen_device", frozen_device_test},
       {"one_process", one_process_test},
+      {"left_out", left_out_test},
   };
   const auto found = tests.find(name);
   if (found == tests.end()) return -1;

@@ -4,7 +4,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import function_tables
-from ptx_calls import TransformError
+from function_tables import FunctionsError
 
 
 def host_table(count, rows):
@@ -49,24 +49,31 @@ class NameMissingFunctionsTest(unittest.TestCase):
 
     def test_a_generator_that_numbers_rows_differently_is_an_error(self):
         longer = {"host_table.cc": host_table(3, ["2, // SendRecv", "-1,", "0, // W", "1, // X", "2, // Y"])}
-        with self.assertRaisesRegex(TransformError, "numbers functions differently"):
+        with self.assertRaisesRegex(FunctionsError, "numbers functions differently"):
             function_tables.name_missing_functions(restricted(), longer)
 
     def test_a_table_that_is_not_there_is_an_error_that_names_it(self):
         files = restricted()
         files["device_table.cu"] = ""
-        with self.assertRaisesRegex(TransformError, "ncclDevFuncTable was found 0 times"):
+        with self.assertRaisesRegex(FunctionsError, "ncclDevFuncTable was found 0 times"):
             function_tables.name_missing_functions(files, FULL)
 
 
-class SymmetricStubsTest(unittest.TestCase):
-    def test_each_kernel_gets_a_body_that_traps_with_its_name(self):
-        stubs = function_tables.symmetric_stubs("  __global__ void ncclSymkDevKernel_A(ncclSymkDevWorkArgs4K const);\n")
-        self.assertIn('trap("symmetric-memory kernel ncclSymkDevKernel_A is not supported', stubs)
+TABLE = ("#if CUDART_VERSION >= 11000\n  __global__ void ncclSymkDevKernel_A(ncclSymkDevWorkArgs4K const);\n#else\n"
+         "  constexpr void* ncclSymkDevKernel_A = nullptr;\n#endif\nvoid* ncclSymkKernelList[] = {\n"
+         "(void*)ncclSymkDevKernel_A,\nnullptr};\n")
 
+
+class SymmetricKernelsTest(unittest.TestCase):
     def test_a_table_without_kernels_is_an_error(self):
-        with self.assertRaises(TransformError):
-            function_tables.symmetric_stubs("")
+        with self.assertRaises(FunctionsError):
+            function_tables.without_symmetric_kernels("")
+
+    def test_left_out_kernels_are_null_and_stay_in_the_list(self):
+        table = function_tables.without_symmetric_kernels(TABLE)
+        self.assertNotIn("__global__", table)
+        self.assertIn("static void* const ncclSymkDevKernel_A = nullptr;", table)
+        self.assertIn("(void*)ncclSymkDevKernel_A,", table)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,2 @@
+class AbiError(Exception):
+    """The check cannot run: one line that says why."""
