@@ -13,7 +13,7 @@ HEADER = """
 #define NCCL_H_
 #include <stddef.h>
 #define NCCL_VERSION_CODE %(version)d
-typedef enum { ncclSuccess = 0, ncclSystemError = %(system_error)d, ncclInternalError = 3, ncclInvalidArgument = 4, ncclInvalidUsage = 5, ncclNumResults = %(results)d } ncclResult_t;
+typedef enum { ncclSuccess = 0, ncclUnhandledCudaError = 1, ncclSystemError = %(system_error)d, ncclInternalError = 3, ncclInvalidArgument = 4, ncclInvalidUsage = 5, ncclNumResults = %(results)d } ncclResult_t;
 typedef struct { char internal[%(id_bytes)d]; } ncclUniqueId;
 typedef struct ncclConfig { /* has its size */ size_t size; %(first_field)s int blocking; %(new_field)s } ncclConfig_t;
 typedef struct ncclComm* ncclComm_t;
