@@ -171,7 +171,9 @@ def _median(values):
 
 
 def has_hard_evidence(row):
-    """Every hang leaves some, but for a rank that is well and does not call: that could be a long computation."""
+    """Every hang leaves some, but for a rank that is well and does not call, and a GPU that has not begun: that could be a long computation."""
+    if row["variant"] == "frozen_device" and row["rules"]["default"]["class"] == "H1":
+        return False
     return row["fault_class"].startswith("H") and not row["variant"].startswith(("skip", "sleep")) or row["variant"] == "skipped_once"
 
 

@@ -151,6 +151,12 @@ class SummaryTest(unittest.TestCase):
         missed = scoring.missed_bars({"cases": 0, "false_alarms": 0}, [self.row("H1", verdicts, RANK_5, variant="killed")])
         self.assertIn("confirmed after 8.0 s", missed[0])
 
+    def test_a_gpu_that_has_not_begun_could_be_busy_so_there_is_no_hard_evidence(self):
+        wanted = expect("H3", ranks=[5], rank_components=["gpu"])._replace(classes=("H3", "H1"))
+        for said, missed in (("H1", 0), ("H3", 1)):
+            row = self.row("H3", [line(said, culprits=[culprit(5, "gpu")], at=1008.0)], wanted, variant="frozen_device")
+            self.assertEqual(len(scoring.missed_bars({"cases": 0, "false_alarms": 0}, [row])), missed, said)
+
     def test_all_met_is_said_by_nothing(self):
         rows = [self.row("H1", [line(culprits=[culprit(5, "application")])], RANK_5)]
         self.assertEqual(scoring.missed_bars(scoring.summarize(rows, "default"), rows), [])
