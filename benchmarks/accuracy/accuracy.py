@@ -177,9 +177,11 @@ def run_all(arguments):
         name = "%3d/%d %s" % (index + 1, len(wanted), case.id)
         if arguments.replay:
             row = from_recording(build, case, settings, arguments)
-            if row is not None:
-                rows.append(row)
-                show("%s: %s" % (name, table.line(row)))
+            if row is None:
+                not_run.append({"id": case.id, "reason": "not recorded"})
+                continue
+            rows.append(row)
+            show("%s: %s" % (name, table.line(row)))
             continue
         reason = why_not(case)
         row = None if reason or arguments.again else store.get(case, settings)
