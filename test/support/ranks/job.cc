@@ -40,14 +40,30 @@ std::set<std::string> shared_memory_files() {
   return files;
 }
 
-// Paths under /dev/shm that some process has mapped.
-std::set<std::string> mapped_files() {
+void add_open_files(const std::string& process, std::set<std::string>* files) {
+  const std::string path = process + "/fd";
+  DIR* folder = opendir(path.c_str());
+  if (folder == nullptr) return;
+  while (const dirent* entry = readdir(folder)) {
+    char target[256];
+    const ssize_t length = readlink((path + "/" + entry->d_name).c_str(), target, sizeof target);
+    if (length > 0 && strncmp(target, "/dev/shm/nccl-", 14) == 0) files->insert({target, static_cast<size_t>(length)});
+  }
+  closedir(folder);
+}
+
+// NCCL's paths under /dev/shm that some process has open or mapped. Jobs of other tests run beside this one: their NCCL
+// opens a segment when it makes it, and closes it once it is mapped, so what is open is looked at before what is
+// mapped.
+std::set<std::string> files_in_use() {
   std::set<std::string> files;
   DIR* processes = opendir("/proc");
   if (processes == nullptr) return files;
   while (const dirent* entry = readdir(processes)) {
     if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
-    std::ifstream maps(std::string("/proc/") + entry->d_name + "/maps");
+    const std::string process = std::string("/proc/") + entry->d_name;
+    add_open_files(process, &files);
+    std::ifstream maps(process + "/maps");
     for (std::string line; std::getline(maps, line);) {
       const size_t begin = line.find("/dev/shm/nccl-");
       if (begin != std::string::npos) files.insert(line.substr(begin, line.find(' ', begin) - begin));
@@ -63,7 +79,7 @@ void remove_leftovers(const std::set<std::string>& before) {
     if (before.count(file) == 0) candidates.insert(file);
   }
   if (candidates.empty()) return;
-  const std::set<std::string> in_use = mapped_files();
+  const std::set<std::string> in_use = files_in_use();
   for (const std::string& file : candidates) {
     if (in_use.count(file) == 0) unlink(file.c_str());
   }
