@@ -53,9 +53,7 @@ void IncidentWriter::fill(Incident& i, const Communicator& comm, const Finding& 
   i.culprits = f.culprits;
   i.candidates = f.candidates;
   i.victim_count = static_cast<uint32_t>(f.victims.size()) + f.victims_elsewhere;
-  i.victim_sample.clear();
-  for (size_t v = 0; v < f.victims.size() && i.victim_sample.size() < victims_sampled; ++v)
-    if (f.victims[v].value >= 0) i.victim_sample.push_back(f.victims[v]);  // others have no number here
+  i.victim_sample.assign(f.victims.begin(), f.victims.begin() + std::min<size_t>(f.victims.size(), victims_sampled));
   i.victim_comm_count = static_cast<uint32_t>(f.victim_comms.size());
   i.victim_comms.assign(f.victim_comms.begin(),
                         f.victim_comms.begin() + std::min(f.victim_comms.size(), victim_comms_max));

@@ -22,7 +22,7 @@ bool is_open(IncidentWriter& writer, uint64_t id) {
 void add_waiting(Finding& f, const std::vector<VictimComm>& waiting) {
   f.victim_comms = waiting;
   for (size_t i = 0; i < waiting.size(); ++i) {
-    f.victims.insert(f.victims.end(), waiting[i].rank_count, Rank{-1});
+    f.victims_elsewhere += static_cast<uint32_t>(waiting[i].rank_count);
     const std::string name =
         waiting[i].name.empty() ? absl::StrCat(absl::Hex(waiting[i].comm.value, absl::kZeroPad16)) : waiting[i].name;
     if (i < waiting_rows_max)
@@ -48,6 +48,7 @@ void look_at_inits(InitBook& inits, const MakingLinks& links, const Watches& wat
                    IncidentWriter& writer, const Settings& settings, Nanoseconds now_ns) {
   for (uint64_t id : inits.tidy(processes, now_ns)) writer.book().resolve(id, now_ns);
   if (settings.rules == RuleSet::paper) return;
+  std::optional<std::vector<KnownMaking>> known;  // looked for once, and only if anything is found
   for (auto& [key, making] : inits.all()) {
     if (making.incident != 0 && now_ns - making.looked_ns < look_every_ns) continue;
     making.looked_ns = now_ns;
@@ -59,8 +60,9 @@ void look_at_inits(InitBook& inits, const MakingLinks& links, const Watches& wat
       continue;
     }
     if (const auto waiting = links.waiting.find(key); waiting != links.waiting.end()) add_waiting(*f, waiting->second);
-    for (const KnownMaking& known : makings_that_wait(inits, processes, watches, 0, now_ns))
-      if (known.key == key) name_missing(*f, known);
+    if (!known) known = makings_that_wait(inits, processes, watches, 0, now_ns);
+    for (const KnownMaking& k : *known)
+      if (k.key == key) name_missing(*f, k);
     Incident* i = writer.book().find(making.incident);
     const bool news = !i || !same_culprits(i->culprits, f->culprits) || i->candidates != f->candidates;
     if (!i) {

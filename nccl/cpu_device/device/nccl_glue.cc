@@ -3,7 +3,6 @@
 #include <cstdio>
 
 #include "common.h"
-#include "sym_kernels.h"
 
 extern __shared__ ncclShmemData ncclShmem;  // defined by upstream's common.cu
 __shared__ ulong2 ncclShmemPerWarp[];       // the macro makes this the definition of a pointer
@@ -28,10 +27,6 @@ __attribute__((constructor)) void register_nccl_kernels() {
     if (ncclDevKernelList[i] == nullptr) continue;
     kernel(reinterpret_cast<void (*)(ncclDevKernelArgs4K)>(ncclDevKernelList[i]), sizeof(ncclShmemData),
            "ncclDevKernel");
-  }
-  for (int i = 0; i < ncclSymkKernelCount; i++) {
-    if (ncclSymkKernelList[i] == nullptr) continue;
-    kernel(reinterpret_cast<void (*)(ncclSymkDevWorkArgs4K)>(ncclSymkKernelList[i]), 0, "ncclSymkDevKernel");
   }
 }
 
