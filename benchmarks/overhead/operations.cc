@@ -132,6 +132,8 @@ void obey(Ranks& ranks, const std::string& line, bool turns) {
   if (!(words >> operation >> bytes >> count)) throw std::runtime_error("not understood: " + line);
   for (int i = 0; i < warm_up_operations; ++i) ranks.run(operation, bytes, false);
   if (turns) {
+    // A root may be done with a broadcast before the others begin: only where all wait for all has every rank a thread of its own.
+    ranks.run("allreduce", bytes, false);
     turns_await_idle();
     turns_begin(ranks.count());
     ranks.run(operation, bytes, true);  // one more warm-up, in turns

@@ -8,7 +8,8 @@
 // Contract
 //   The program is linked with its symbols exported, so that the CPU device finds these functions first. All ranks are
 //   in this process. Between turns_begin() and the end of the operation exactly `blocks` blocks are launched; the caller
-//   calls turns_await_launch() after each and turns_await_idle() at the end.
+//   calls turns_await_launch() after each and turns_await_idle() at the end. Before turns_begin() as many blocks have run at the
+//   same time: a thread whose first block comes later takes no turns.
 //
 // Threads: begin and await from the one thread that launches. Errors: none.
 #pragma once
