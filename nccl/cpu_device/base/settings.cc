@@ -18,6 +18,7 @@ enum SettingIndex {
   setting_watchdog,
   setting_poll_sleep,
   setting_poll_sleep_max,
+  setting_foreign_kernels,
   settings_total,
 };
 
@@ -32,6 +33,8 @@ constexpr SettingInfo table[settings_total] = {
      "processor seconds after which a block that polls without yielding is reported; 0: never"},
     {"CCLD_CPU_DEVICE_POLL_SLEEP_US", "50", "first sleep of a block in which every thread polls, 1 to 100000"},
     {"CCLD_CPU_DEVICE_POLL_SLEEP_MAX_US", "1000", "longest such sleep, reached as the wait goes on, 1 to 100000"},
+    {"CCLD_CPU_DEVICE_FOREIGN_KERNELS", "refuse",
+     "launches of kernels that are GPU code, which is what nvcc makes of a program's own: `refuse` or `skip`"},
 };
 
 std::optional<uint64_t> read_number(SettingIndex index, uint64_t least, uint64_t most) {
@@ -49,6 +52,15 @@ std::optional<uint64_t> read_number(SettingIndex index, uint64_t least, uint64_t
   return value;
 }
 
+ForeignKernels read_foreign_kernels() {
+  const SettingInfo& setting = table[setting_foreign_kernels];
+  const char* text = getenv(setting.variable);
+  const std::string value = text == nullptr || *text == '\0' ? setting.default_text : text;
+  if (value == "refuse") return ForeignKernels::refuse;
+  if (value != "skip") fatal_configuration("%s=%s: expected refuse or skip", setting.variable, value.c_str());
+  return ForeignKernels::skip;
+}
+
 Settings read_settings() {
   constexpr uint64_t kib = 1024;
   Settings result{};
@@ -62,6 +74,7 @@ Settings read_settings() {
   result.poll_sleep_ns_min = *read_number(setting_poll_sleep, 1, 100000) * 1000;
   result.poll_sleep_ns_max = *read_number(setting_poll_sleep_max, 1, 100000) * 1000;
   if (result.poll_sleep_ns_max < result.poll_sleep_ns_min) result.poll_sleep_ns_max = result.poll_sleep_ns_min;
+  result.foreign_kernels = read_foreign_kernels();
   return result;
 }
 

@@ -11,6 +11,12 @@
 
 namespace ccld::cpu_device {
 
+// What becomes of a launch of GPU code, which the CPU device cannot run.
+enum class ForeignKernels {
+  refuse,  // an error
+  skip,    // a success that does nothing
+};
+
 struct Settings {
   unsigned device_count;
   uint64_t memory_bytes;               // of each device
@@ -21,6 +27,7 @@ struct Settings {
   unsigned watchdog_s;  // 0: off
   uint64_t poll_sleep_ns_min;
   uint64_t poll_sleep_ns_max;
+  ForeignKernels foreign_kernels;
 };
 
 const Settings& settings();

@@ -1,5 +1,6 @@
 #include "nccl/cpu_device/control/fault_plan.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
@@ -26,8 +27,8 @@ bool parse_unsigned(const std::string& text, unsigned long* value) {
 }
 
 // Returns what is wrong with the line, or an empty string after it was applied.
-std::string apply_line(const std::vector<std::string>& words, FaultPlan* plan) {
-  const std::string& command = words[0];
+std::string apply_command(const std::vector<std::string>& words, DeviceFaults* plan) {
+  const std::string command = words.empty() ? "" : words[0];
   if (command == "clock_slowdown") {
     double factor = 0;
     if (words.size() != 2 || !parse_double(words[1], &factor) || !(factor >= 1.0 && factor <= clock_slowdown_max)) {
@@ -49,10 +50,33 @@ std::string apply_line(const std::vector<std::string>& words, FaultPlan* plan) {
     plan->freeze_device = true;
     return "";
   }
-  return "unknown command (clock_slowdown, freeze_block, freeze_device)";
+  return "unknown command (clock_slowdown, freeze_block, freeze_device, gpu)";
+}
+
+std::string apply_line(const std::vector<std::string>& words, FaultPlan* plan) {
+  if (words[0] != "gpu") return apply_command(words, plan);
+  unsigned long gpu = 0;
+  if (words.size() < 2 || !parse_unsigned(words[1], &gpu) || gpu >= faulty_gpus_max) {
+    return "gpu takes an index from 0 to 63 and a command";
+  }
+  const auto before = plan->of_gpu.find(static_cast<unsigned>(gpu));
+  DeviceFaults faults = before != plan->of_gpu.end() ? before->second : DeviceFaults{};
+  const std::string complaint = apply_command({words.begin() + 2, words.end()}, &faults);
+  if (complaint.empty()) plan->of_gpu[static_cast<unsigned>(gpu)] = faults;
+  return complaint;
 }
 
 }  // namespace
+
+DeviceFaults FaultPlan::on_gpu(unsigned gpu) const {
+  DeviceFaults result = *this;
+  const auto own = of_gpu.find(gpu);
+  if (own == of_gpu.end()) return result;
+  result.clock_slowdown = std::max(result.clock_slowdown, own->second.clock_slowdown);
+  result.freeze_device |= own->second.freeze_device;
+  result.frozen_blocks |= own->second.frozen_blocks;
+  return result;
+}
 
 ParsedFaultPlan parse_fault_plan(std::string_view text) {
   ParsedFaultPlan result;

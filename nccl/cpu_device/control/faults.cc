@@ -1,5 +1,6 @@
 #include "nccl/cpu_device/control/faults.h"
 
+#include <array>
 #include <condition_variable>
 #include <mutex>
 
@@ -16,8 +17,12 @@ constexpr uint64_t sleep_slice_ns = 2'000'000;
 struct FaultState {
   std::mutex mutex;
   std::condition_variable changed;
-  FaultPlan plan;  // guarded by mutex
-  std::atomic<double> clock_slowdown{1.0};
+  std::array<DeviceFaults, faulty_gpus_max> of_gpu;  // guarded by mutex
+  std::array<std::atomic<double>, faulty_gpus_max> clock_slowdown;
+
+  FaultState() {
+    for (auto& slowdown : clock_slowdown) slowdown = 1.0;
+  }
 };
 
 // Leaked: device threads may still run while the process exits.
@@ -25,6 +30,8 @@ FaultState& state() {
   static FaultState* const instance = new FaultState;
   return *instance;
 }
+
+thread_local unsigned worked_for = 0;
 
 }  // namespace
 
@@ -34,23 +41,29 @@ void set_faults(const FaultPlan& plan) {
   FaultState& faults = state();
   {
     std::lock_guard<std::mutex> lock(faults.mutex);
-    faults.plan = plan;
-    faults.clock_slowdown.store(plan.clock_slowdown, std::memory_order_relaxed);
-    faults_planted.store(plan.clock_slowdown > 1.0 || plan.freeze_device || plan.frozen_blocks.any(),
-                         std::memory_order_relaxed);
+    bool any = false;
+    for (unsigned gpu = 0; gpu < faulty_gpus_max; ++gpu) {
+      faults.of_gpu[gpu] = plan.on_gpu(gpu);
+      faults.clock_slowdown[gpu].store(faults.of_gpu[gpu].clock_slowdown, std::memory_order_relaxed);
+      any |= faults.of_gpu[gpu].any();
+    }
+    faults_planted.store(any, std::memory_order_relaxed);
   }
   faults.changed.notify_all();
 }
 
-double clock_slowdown() { return state().clock_slowdown.load(std::memory_order_relaxed); }
+void work_for_gpu(unsigned gpu) { worked_for = gpu < faulty_gpus_max ? gpu : 0; }
+
+unsigned gpu_worked_for() { return worked_for; }
+
+double clock_slowdown() { return state().clock_slowdown[worked_for].load(std::memory_order_relaxed); }
 
 void wait_while_block_frozen(unsigned block_index) {
   FaultState& faults = state();
   std::unique_lock<std::mutex> lock(faults.mutex);
   faults.changed.wait(lock, [&] {
-    const bool frozen = faults.plan.freeze_device ||
-                        (block_index < freezable_blocks_max && faults.plan.frozen_blocks.test(block_index));
-    return !frozen;
+    const DeviceFaults& here = faults.of_gpu[worked_for];
+    return !here.freeze_device && !(block_index < freezable_blocks_max && here.frozen_blocks.test(block_index));
   });
 }
 
@@ -58,7 +71,7 @@ void wait_while_device_frozen() {
   if (!faults_planted.load(std::memory_order_relaxed)) return;
   FaultState& faults = state();
   std::unique_lock<std::mutex> lock(faults.mutex);
-  faults.changed.wait(lock, [&] { return !faults.plan.freeze_device; });
+  faults.changed.wait(lock, [&] { return !faults.of_gpu[worked_for].freeze_device; });
 }
 
 void spend_device_time(uint64_t device_ns) {

@@ -1,6 +1,7 @@
 // The device faults in force in this process, and what device work does about them.
 //
 // Contract
+//   A thread that does device work says first for which GPU; everything below is about that one.
 //   Device work calls these functions at its scheduling points; without a fault they cost one relaxed load.
 //   %globaltimer is never slowed: a slow device is slow, its clock is right.
 //
@@ -19,6 +20,10 @@ void set_faults(const FaultPlan&);
 
 // True while any fault is planted.
 extern std::atomic<bool> faults_planted;
+
+// The calling thread works for this GPU of the machine from now on (GPU 0 until it says so).
+void work_for_gpu(unsigned gpu);
+unsigned gpu_worked_for();
 
 double clock_slowdown();
 

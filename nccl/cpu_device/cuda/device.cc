@@ -249,6 +249,16 @@ CCLD_CUDA_API cudaError_t cudaDeviceSynchronize() {
   return cudaSuccess;
 }
 
+// What the process allocated stays until it ends: other threads (NCCL's, the probe's) may still look at it.
+CCLD_CUDA_API cudaError_t cudaDeviceReset() {
+  const cudaError_t error = check_unsafe_call();
+  if (error != cudaSuccess) return remember(error);
+  if (visible_device_count() == 0) return remember(cudaErrorNoDevice);
+  synchronize_device(current_device());
+  for (auto& enabled : peer_access[current_device()]) enabled = false;
+  return cudaSuccess;
+}
+
 CCLD_CUDA_API cudaError_t cudaDriverGetVersion(int* version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
@@ -314,6 +324,14 @@ CCLD_CUDA_API cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuc
 CCLD_CUDA_API cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
   if (limit != cudaLimitStackSize) return remember(cudaErrorUnsupportedLimit);
   *value = settings().stack_bytes;
+  return cudaSuccess;
+}
+
+// There is no cache to be divided.
+CCLD_CUDA_API cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
+
+CCLD_CUDA_API cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
+  *config = cudaFuncCachePreferNone;
   return cudaSuccess;
 }
 

@@ -1,35 +1,21 @@
 #include "nccl/cpu_device/cuda/launch.h"
 
 #include <cuda.h>
-#include <dlfcn.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 
 #include "nccl/cpu_device/base/diagnostics.h"
-#include "nccl/cpu_device/cuda/device.h"
 #include "nccl/cpu_device/cuda/errors.h"
 #include "nccl/cpu_device/cuda/events.h"
+#include "nccl/cpu_device/cuda/foreign_kernels.h"
 #include "nccl/cpu_device/engine/engine.h"
 
 namespace ccld::cpu_device {
 namespace {
 
 constexpr size_t argument_alignment = 64;
-
-void report_unknown_kernel(const void* function) {
-  const char* name = gpu_kernel_name(function);
-  if (name != nullptr) {
-    report("kernel %s is GPU code; the CPU device runs only kernels that were built for it", name);
-    return;
-  }
-  Dl_info info{};
-  const bool known = dladdr(function, &info) != 0;
-  report("launch of %p (%s in %s), which is not registered as a kernel", function,
-         known && info.dli_sname != nullptr ? info.dli_sname : "no symbol",
-         known && info.dli_fname != nullptr ? info.dli_fname : "no library");
-}
 
 // Missing bytes at the end are zero: NCCL passes fewer argument bytes than its kernels declare.
 bool copy_extra(void** extra, char* target, size_t bytes) {
@@ -96,12 +82,17 @@ cudaError_t make_launch(const void* function, dim3 grid, dim3 block, size_t dyna
                         LaunchArguments arguments, Operation* operation) {
   const KernelInfo* kernel = find_kernel(function);
   if (kernel == nullptr) {
-    report_unknown_kernel(function);
-    return cudaErrorInvalidDeviceFunction;
+    const cudaError_t answer = answer_foreign_kernel(function);
+    if (answer != cudaSuccess) return answer;
   }
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
   if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0) {
     return cudaErrorInvalidConfiguration;
+  }
+  operation->type = cudaGraphNodeTypeKernel;
+  if (kernel == nullptr) {
+    operation->work = [] {};  // skipped, in its turn
+    return cudaSuccess;
   }
   const size_t bytes = (kernel->argument_bytes + argument_alignment) & ~(argument_alignment - 1);
   std::shared_ptr<char> copy(static_cast<char*>(aligned_alloc(argument_alignment, bytes)), free);
@@ -114,7 +105,6 @@ cudaError_t make_launch(const void* function, dim3 grid, dim3 block, size_t dyna
     }
   }
   const LaunchShape shape{{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}};
-  operation->type = cudaGraphNodeTypeKernel;
   operation->work = [=] { run_grid(function, *kernel, copy.get(), shape, dynamic_shared_bytes); };
   return cudaSuccess;
 }
@@ -142,34 +132,6 @@ CCLD_CUDA_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, 
   if (error != cudaSuccess) return remember(error);
   return cudaLaunchKernel(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes,
                           config->stream);
-}
-
-CCLD_CUDA_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
-  const KernelInfo* kernel = find_kernel(function);
-  if (kernel == nullptr) {
-    report_unknown_kernel(function);
-    return remember(cudaErrorInvalidDeviceFunction);
-  }
-  memset(attributes, 0, sizeof *attributes);
-  attributes->sharedSizeBytes = kernel->static_shared_bytes;
-  attributes->maxThreadsPerBlock = 1024;
-  attributes->numRegs = 32;
-  attributes->binaryVersion = attributes->ptxVersion = compute_capability_major * 10 + compute_capability_minor;
-  return cudaSuccess;
-}
-
-CCLD_CUDA_API cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute, int) {
-  return remember(find_kernel(function) != nullptr ? cudaSuccess : cudaErrorInvalidDeviceFunction);
-}
-
-// A driver function handle is the host function's address.
-CCLD_CUDA_API cudaError_t cudaGetFuncBySymbol(cudaFunction_t* handle, const void* function) {
-  if (find_kernel(function) == nullptr) {
-    report_unknown_kernel(function);
-    return remember(cudaErrorInvalidDeviceFunction);
-  }
-  *handle = reinterpret_cast<cudaFunction_t>(const_cast<void*>(function));
-  return cudaSuccess;
 }
 
 CCLD_CUDA_API CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,

@@ -17,7 +17,4 @@ struct LaunchArguments {
 cudaError_t make_launch(const void* function, dim3 grid, dim3 block, size_t dynamic_shared_bytes, LaunchArguments,
                         Operation* operation);
 
-// The name under which a program registered a kernel that is GPU code (registration.cc); nullptr if it did not.
-const char* gpu_kernel_name(const void* function);
-
 }  // namespace ccld::cpu_device

@@ -1,24 +1,12 @@
 // What programs compiled with nvcc call before main() to hand over their GPU code. The CPU device cannot run it, but
 // such programs (PyTorch, nccl-tests) must load, and a launch of their kernels must be able to name the kernel.
-#include <mutex>
-#include <string>
-#include <unordered_map>
+#include <vector>
 
 #include "nccl/cpu_device/cuda/errors.h"
-#include "nccl/cpu_device/cuda/launch.h"
+#include "nccl/cpu_device/cuda/foreign_kernels.h"
 
 namespace ccld::cpu_device {
 namespace {
-
-struct GpuKernels {
-  std::mutex mutex;
-  std::unordered_map<const void*, std::string> names;
-};
-
-GpuKernels& gpu_kernels() {
-  static auto* const instance = new GpuKernels;
-  return *instance;
-}
 
 // The argument of a <<<...>>> launch, between its two halves.
 struct CallConfiguration {
@@ -27,17 +15,11 @@ struct CallConfiguration {
   void* stream;
 };
 
-thread_local CallConfiguration pushed{};
+// A stack, because the arguments of a launch may launch kernels themselves.
+thread_local std::vector<CallConfiguration> pushed;
 void* fat_binary_handle = nullptr;
 
 }  // namespace
-
-const char* gpu_kernel_name(const void* function) {
-  std::lock_guard<std::mutex> lock(gpu_kernels().mutex);
-  const auto found = gpu_kernels().names.find(function);
-  return found == gpu_kernels().names.end() ? nullptr : found->second.c_str();
-}
-
 }  // namespace ccld::cpu_device
 
 using namespace ccld::cpu_device;
@@ -50,24 +32,24 @@ CCLD_CUDA_API void __cudaUnregisterFatBinary(void**) {}
 
 CCLD_CUDA_API void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, void*, void*,
                                           void*, void*, int*) {
-  std::lock_guard<std::mutex> lock(gpu_kernels().mutex);
-  gpu_kernels().names[host_function] = name;
+  add_foreign_kernel(host_function, name);
 }
-
-CCLD_CUDA_API void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int) {}
 
 CCLD_CUDA_API char __cudaInitModule(void**) { return 1; }
 
 CCLD_CUDA_API unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, void* stream) {
-  pushed = {grid, block, shared_bytes, stream};
+  pushed.push_back({grid, block, shared_bytes, stream});
   return 0;
 }
 
 CCLD_CUDA_API cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_bytes, void* stream) {
-  *grid = pushed.grid;
-  *block = pushed.block;
-  *shared_bytes = pushed.shared_bytes;
-  *static_cast<void**>(stream) = pushed.stream;
+  if (pushed.empty()) return remember(cudaErrorMissingConfiguration);
+  const CallConfiguration top = pushed.back();
+  pushed.pop_back();
+  *grid = top.grid;
+  *block = top.block;
+  *shared_bytes = top.shared_bytes;
+  *static_cast<void**>(stream) = top.stream;
   return cudaSuccess;
 }
 

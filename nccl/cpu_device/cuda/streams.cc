@@ -132,6 +132,11 @@ void Stream::wait(uint64_t sequence) {
   completed_some_.wait(lock, [&] { return completed_count_ >= sequence; });
 }
 
+void Stream::wait_for_room() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  completed_some_.wait(lock, [&] { return submitted_count_ - completed_count_ < stream_backlog_max; });
+}
+
 void Stream::close() {
   bool has_thread;
   {
@@ -147,6 +152,7 @@ void Stream::run() {
   pthread_setname_np(pthread_self(), "ccld-stream");
   prctl(PR_SET_TIMERSLACK, 1000);  // ns; device-busy time should end on time
   set_current_device(device_);
+  work_for_gpu(static_cast<unsigned>(physical_index(device_)));
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     submitted_.wait(lock, [&] { return closed_ || !queue_.empty(); });
@@ -209,6 +215,7 @@ cudaError_t submit(const StreamPtr& stream, Operation operation, StreamPosition*
   bool captured = false;
   const cudaError_t error = capture_operation(stream, operation, &captured);
   if (error != cudaSuccess || captured) return error;
+  stream->wait_for_room();
   StreamPosition submitted = submit_now(stream, std::move(operation.work));
   if (position != nullptr) *position = std::move(submitted);
   return cudaSuccess;

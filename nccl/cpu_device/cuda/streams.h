@@ -6,6 +6,9 @@
 //   Default stream semantics are CUDA's legacy ones: work of the default stream waits for all earlier work of the
 //   device's blocking streams, and their later work waits for it.
 //
+//   As with a GPU's driver, who submits to a stream far behind waits until it has caught up a little: a program that
+//   queues without end (nccl-tests with many iterations) is held, not given memory without end.
+//
 // Threads: safe from any thread.
 #pragma once
 
@@ -23,6 +26,9 @@
 namespace ccld::cpu_device {
 
 using Work = std::function<void()>;
+
+// Unfinished pieces of work in a stream beyond which submit() waits.
+constexpr uint64_t stream_backlog_max = 1024;
 
 class Stream;
 struct EventState;
@@ -55,6 +61,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   StreamPosition last();
   bool reached(uint64_t sequence);
   void wait(uint64_t sequence);
+  // Until fewer than stream_backlog_max pieces of work are unfinished.
+  void wait_for_room();
   // No more work will come: the thread ends once the queue is empty.
   void close();
 

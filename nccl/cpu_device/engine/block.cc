@@ -292,6 +292,7 @@ void run_block(Block& block, const BlockLaunch& launch) {
   current_block_index = unfold(launch.block_index, launch.shape.grid);
   block.threads = launch.shape.block.x * launch.shape.block.y * launch.shape.block.z;
   prepare(block, launch);
+  work_for_gpu(launch.gpu);
   block.slow_clock.start();
   block.scheduling_points.store(1, std::memory_order_relaxed);
   if (faults_planted.load(std::memory_order_relaxed)) obey_faults(block);

@@ -54,6 +54,7 @@ struct BlockLaunch {
   LaunchShape shape;
   unsigned block_index;  // linear
   uint64_t launch;       // counts the grids of the process
+  unsigned gpu;          // whose faults the block suffers
 };
 
 struct Block {

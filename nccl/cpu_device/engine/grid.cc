@@ -148,7 +148,8 @@ void run_grid(const void* function, const KernelInfo& kernel, const void* argume
   const unsigned blocks = shape.grid.x * shape.grid.y * shape.grid.z;
   Completion completion;
   completion.left = blocks;
-  BlockLaunch launch{function, &kernel, arguments, shape, 0, launches.fetch_add(1, std::memory_order_relaxed)};
+  BlockLaunch launch{function,        &kernel, arguments, shape, 0, launches.fetch_add(1, std::memory_order_relaxed),
+                     gpu_worked_for()};
   for (unsigned i = 0; i < blocks; ++i) {
     launch.block_index = i;
     pool().take()->assign(launch, &completion);

@@ -183,6 +183,40 @@ TEST_CASE("A frozen device stops device time and stream work until it thaws", "[
   cudaStreamDestroy(stream);
 }
 
+TEST_CASE("A fault of one GPU leaves the others of the process alone", "[control]") {
+  FaultPlan plan;
+  plan.of_gpu[1].freeze_device = true;
+  cudaStream_t streams[2];
+  for (int device : {0, 1}) {
+    REQUIRE(cudaSetDevice(device) == cudaSuccess);
+    REQUIRE(cudaStreamCreate(&streams[device]) == cudaSuccess);
+  }
+  {
+    PlantedFaults planted(plan);
+    for (cudaStream_t stream : streams) {
+      cudaLaunchHostFunc(
+          stream, [](void*) {}, nullptr);
+    }
+    REQUIRE(cudaStreamSynchronize(streams[0]) == cudaSuccess);
+    sleep_ns(30'000'000);
+    REQUIRE(cudaStreamQuery(streams[1]) == cudaErrorNotReady);
+  }
+  REQUIRE(cudaStreamSynchronize(streams[1]) == cudaSuccess);
+  for (cudaStream_t stream : streams) cudaStreamDestroy(stream);
+  cudaSetDevice(0);
+}
+
+TEST_CASE("A kernel suffers the faults of the GPU it runs on", "[control]") {
+  FaultPlan plan;
+  plan.of_gpu[1].clock_slowdown = 8.0;
+  PlantedFaults planted(plan);
+  REQUIRE(run_computing_kernel().sleeps == 0);
+  work_for_gpu(1);
+  const KernelRun slow = run_computing_kernel();
+  work_for_gpu(0);
+  REQUIRE(slow.sleeps > 0);
+}
+
 TEST_CASE("The global timer is not slowed", "[control]") {
   PlantedFaults planted(slowdown(10.0));
   const uint64_t wall_ns = monotonic_ns();

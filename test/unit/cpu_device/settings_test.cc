@@ -29,6 +29,12 @@ TEST_CASE("A bad setting ends the program with a line that names it", "[settings
   }
 }
 
+TEST_CASE("A choice takes its words only", "[settings]") {
+  const ScenarioResult result = run_scenario("print_device_count", {{"CCLD_CPU_DEVICE_FOREIGN_KERNELS", "run"}});
+  REQUIRE(result.exit_code == 2);
+  REQUIRE(result.says("CCLD_CPU_DEVICE_FOREIGN_KERNELS=run: expected refuse or skip"));
+}
+
 TEST_CASE("The README lists every setting with its default and meaning", "[settings]") {
   std::ifstream file(CCLD_CPU_DEVICE_README);
   const std::string readme{std::istreambuf_iterator<char>(file), {}};

@@ -199,6 +199,29 @@ TEST_CASE("A busy device takes the time it was asked to", "[streams]") {
   cudaGetLastError();
 }
 
+TEST_CASE("Who submits far ahead of a stream is held until it catches up", "[streams]") {
+  Streams streams;
+  Gate gate;
+  gate.close_stream(streams.non_blocking);
+  std::atomic<uint64_t> submitted{1};
+  std::atomic<uint64_t> done{0};
+  std::thread submitter([&] {
+    for (uint64_t i = 0; i < stream_backlog_max + 10; ++i) {
+      cudaLaunchHostFunc(
+          streams.non_blocking, [](void* count) { ++*static_cast<std::atomic<uint64_t>*>(count); }, &done);
+      ++submitted;
+    }
+  });
+  while (submitted < stream_backlog_max) std::this_thread::yield();
+  sleep_ns(20'000'000);
+  const uint64_t submitted_while_held = submitted;
+  gate.open();
+  submitter.join();
+  REQUIRE(submitted_while_held == stream_backlog_max);
+  REQUIRE(cudaStreamSynchronize(streams.non_blocking) == cudaSuccess);
+  REQUIRE(done == stream_backlog_max + 10);
+}
+
 TEST_CASE("Kernels run in the order of their streams and see what copies before them wrote", "[streams]") {
   Streams streams;
   int* value;
