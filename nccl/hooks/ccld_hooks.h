@@ -28,6 +28,8 @@ struct ncclTaskP2p;
 // The members of `parent` begin to exchange what a split needs. Returns a number for the next hook.
 uint64_t ccld_split_entered(struct ncclComm* parent, int child_count);
 void ccld_split_exchanged(uint64_t split);
+// `child` got a copy of `parent`'s configuration. Its name is the user's memory, which may be gone.
+void ccld_config_inherited(struct ncclComm* child, struct ncclComm* parent);
 // The making begins: nothing is known but its hash, and no other rank was talked to.
 void ccld_init_entered(struct ncclComm* comm, int rank, int rank_count, int cuda_device);
 // All ranks have found each other.
@@ -40,6 +42,15 @@ void ccld_comm_created(struct ncclComm* comm, struct ncclKernelCommAndChannels* 
 void ccld_comm_ready(struct ncclComm* comm, struct ncclComm* parent);
 // It is about to be freed and no kernel of it runs any more.
 void ccld_comm_ends(struct ncclComm* comm);
+
+// ---- several ranks on one GPU (shared_gpus.cc) ---------------------------------------------------------------------
+
+// The user asked for it (CCLD_SHARE_GPUS).
+bool ccld_ranks_may_share_gpus();
+// This process knows which machine it runs on; returns the hash that it goes by from now on.
+uint64_t ccld_host_identified(uint64_t host_hash);
+// NCCL is about to refuse `comm` because of its rank and another one.
+void ccld_duplicate_gpu_found(struct ncclComm* comm, int other_rank);
 
 // ---- operations and the kernels that carry them (operations.cc) ---------------------------------------------------
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "probe/probe.h"
 
@@ -12,6 +13,7 @@ struct ccld_comm {
   uint32_t number = 0;               // of the process, from 1
   uint32_t watch = 0;                // names it to progress threads (WatchedComms); 0: its proxies are not seen
   uint64_t uid = 0;                  // CommUid, once it is ready
+  std::string name;                  // that the user gave it; NCCL keeps no copy
   unsigned channel_count = 0;        // channels that the frame has room for
   void* registered = nullptr;        // the frame, as registered with CUDA
   char* stream_line = nullptr;       // abi::StreamLine of the frame, as the GPU addresses it

@@ -180,6 +180,11 @@ uint64_t ccld_split_entered(struct ncclComm* parent, int child_count) {
 
 void ccld_split_exchanged(uint64_t split) { probe::init_reached(split, abi::InitStage::ready, ncclSuccess, 0); }
 
+void ccld_config_inherited(struct ncclComm* child, struct ncclComm* parent) {
+  if (parent->ccld != nullptr && parent->config.commName != nullptr)
+    child->config.commName = parent->ccld->name.c_str();
+}
+
 void ccld_init_entered(struct ncclComm* comm, int rank, int rank_count, int cuda_device) {
   probe::set_log(&hooks::log_through_nccl);
   comm->ccld_making = probe::init_entered(comm->commHash, rank, rank_count, cuda_device);
@@ -250,7 +255,8 @@ void ccld_comm_ready(struct ncclComm* comm, struct ncclComm* parent) {
   identity.local_rank = comm->localRank;
   identity.gpu_bus_id = hooks::bus_id_text(comm->busId);
   identity.host = hooks::host_name();
-  identity.comm_name = comm->config.commName != nullptr ? comm->config.commName : "";
+  if (comm->config.commName != nullptr) hooked->name = comm->config.commName;
+  identity.comm_name = hooked->name;
   identity.channels = hooks::topology_of(comm);
   identity.current_state = &hooks::current_state;
   identity.state_context = comm;

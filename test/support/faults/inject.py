@@ -1,7 +1,7 @@
 """Plants the faults of a plan in a running job, from outside the product.
 
-`job` is what it acts on: job.board, job.fault_file, job.control_files[rank], job.children[rank], job.network, job.folder, job.keep(),
-job.remember_shared_memory(), job.check_alive().
+`job` is what it acts on: job.board, job.fault_file, job.control_files[rank], job.control_prefix(rank), job.children[rank], job.network, job.folder,
+job.keep(), job.remember_shared_memory(), job.check_alive().
 """
 import json
 import os
@@ -61,7 +61,7 @@ def _plant_outside(fault, job):
     elif fault.kind in DEVICE_KINDS:
         line = {"freeze_channel": "freeze_block %d" % fault.arguments.get("channel", 0), "freeze_device": "freeze_device",
                 "slow_clock": "clock_slowdown %g" % fault.arguments.get("factor", 1)}[fault.kind]
-        _replace(job.control_files[fault.rank], line + "\n", append=True)
+        _replace(job.control_files[fault.rank], job.control_prefix(fault.rank) + line + "\n", append=True)
     elif fault.kind == "throttle_link":
         job.network.throttle(fault.node, fault.arguments["rate"])
     elif fault.kind == "cut_link":

@@ -135,6 +135,11 @@ class Job:
             if status is not None and status not in self._fine_statuses and rank not in self._may_end:
                 raise RunError("rank %d ended with status %d: %s" % (rank, status, " ".join(child.last_lines(2))))
 
+    def control_prefix(self, rank):
+        """What goes before a command in the rank's control file: nothing, since each process has one GPU and a file of its own."""
+        del rank
+        return ""
+
     def keep(self, thing):
         """Something that a fault needs while it lasts; its end() is called before the ranks end."""
         self._kept.callback(thing.end)

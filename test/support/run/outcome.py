@@ -41,10 +41,10 @@ class HealthyOutcome:
         return {"seconds": round(self.seconds, 1), "rounds": self.rounds, "false_alarms": len(self.alarms)}
 
 
-def run_fault(build, plan, folder, progress=lambda text: None):
+def run_fault(build, plan, folder, progress=lambda text: None, make_job=Job):
     """Plants the plan's faults in a fresh job and waits for the verdict."""
     outcome = FaultOutcome(plan)
-    with Job(build, plan, folder) as job:
+    with make_job(build, plan, folder) as job:
         progress("starting %d ranks" % plan.rank_count)
         job.wait_ready()
         progress("healthy traffic")
@@ -88,9 +88,9 @@ def _take_over(outcome, verdicts, planted_realtime):
     outcome.located_ms = after_planting("located_time")
 
 
-def run_healthy(build, plan, folder, progress=lambda text: None):
+def run_healthy(build, plan, folder, progress=lambda text: None, make_job=Job):
     """Runs a plan without faults to its end; the service must have nothing to say."""
-    with Job(build, plan, folder) as job:
+    with make_job(build, plan, folder) as job:
         progress("starting %d ranks" % plan.rank_count)
         job.wait_ready()
         ready = time.monotonic()

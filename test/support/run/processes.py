@@ -26,13 +26,13 @@ def _tied_to(parent):
 
 
 class Child:
-    """One process in its own group, with its output in a log file."""
+    """One process in its own group, with its output in a log file; what it writes to stderr goes to another one if that is named."""
 
-    def __init__(self, name, command, log_path, environment=None):
+    def __init__(self, name, command, log_path, environment=None, error_path=None):
         self.name = name
         self.log_path = log_path
-        with open(log_path, "wb") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+        with open(log_path, "wb") as log, open(error_path or os.devnull, "wb") as errors:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=errors if error_path else subprocess.STDOUT,
                                              env=environment, preexec_fn=_tied_to(os.getpid()))
         self.pid = self._process.pid
 

@@ -1,7 +1,7 @@
 """The verdicts of the decision service, as they come in, and whether they are right.
 
 Right means: there is exactly one incident, also counting those that resolved themselves, it was reported after the fault was planted, it is
-open and confirmed, its class is the planted one, and it names whom it should name:
+open and confirmed, its class is the planted one (or one of them), its communicator has the expected name if the plan has one, and it names whom it should name:
   - ranks at fault: the ranks of the culprits are exactly these;
   - a link at fault (sender, receiver): every culprit's rank is an end of the link, and at least one culprit names the edge, that
     is, its peer is the other end; where a cut between two nodes takes several edges, naming one of them is enough;
@@ -80,8 +80,11 @@ def why_wrong(verdicts, expect, planted_realtime):
     verdict = incidents[0]
     if verdict["state"] == "resolved":
         return "no verdict that lasts: %s" % describe(verdict)
-    if verdict["class"] != expect.fault_class:
-        return "class %s instead of %s" % (verdict["class"], expect.fault_class)
+    classes = expect.classes or (expect.fault_class,)
+    if verdict["class"] not in classes:
+        return "class %s instead of %s" % (verdict["class"], " or ".join(classes))
+    if expect.comm_name and verdict.get("comm_name") != expect.comm_name:
+        return "on communicator %s instead of %s" % (verdict.get("comm_name"), expect.comm_name)
     if not names_whom_it_should(verdict, expect):
         return "names %s" % describe(verdict)
     if not is_confirmed(verdict):

@@ -45,6 +45,18 @@ class JudgeTest(unittest.TestCase):
         self.wrong(RANK, "rank 2", verdict(culprits=[{"rank": 3}, {"rank": 2}]))
         self.wrong(RANK, "nobody", verdict(culprits=[]))
 
+    def test_any_of_several_expected_classes_is_right(self):
+        either = RANK._replace(classes=("H1", "H3"))
+        self.right(either, verdict())
+        self.right(either, verdict(fault_class="H3"))
+        self.wrong(either, "class S1 instead of H1 or H3", verdict(fault_class="S1"))
+
+    def test_an_expected_communicator_has_to_be_named(self):
+        named = RANK._replace(comm_name="DP")
+        self.right(named, dict(verdict(), comm_name="DP"))
+        self.wrong(named, "communicator PP0 instead of DP", dict(verdict(), comm_name="PP0"))
+        self.wrong(named, "communicator None", verdict())
+
     def test_silence_suspicion_and_alarms_before_planting_are_wrong(self):
         self.wrong(RANK, "no verdict")
         self.wrong(RANK, "never confirmed", verdict(state="suspected"))

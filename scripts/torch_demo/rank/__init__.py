@@ -1,0 +1,1 @@
+"""What runs inside of the ranks of a demo job."""

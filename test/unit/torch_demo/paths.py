@@ -1,0 +1,6 @@
+"""Makes scripts/torch_demo and the harness importable."""
+import os
+import sys
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", ".."))
+sys.path[:0] = [os.path.join(ROOT, "scripts"), os.path.join(ROOT, "test", "support")]
