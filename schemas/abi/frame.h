@@ -23,7 +23,7 @@
 //   RoundRow, Lane,    GPU threads (one writer per word)   16-byte vector stores that carry their own run, or single
 //   poll ticks                                             4-byte stores; a row counts only if its run is the wanted one
 //
-//        OpRecord:  free --enter--> entered --plan launched--> launched        (then overwritten 256 operations later)
+//        OpRecord:  free --enter--> entered --plan launched--> launched        (then overwritten ops_max operations later)
 //        RoundRow:  other run --kernel begins--> begin.run = run, token --last thread ends--> counts.run, end.run = run
 //        Lane:      other run --primitive built--> run, base = current --each post--> current   (--waits--> want, seen, tick)
 //
@@ -44,11 +44,13 @@
 namespace ccld::abi {
 
 constexpr uint32_t frame_magic = 0x444c4343;  // "CCLD"
-constexpr uint16_t frame_abi_major = 2;
+constexpr uint16_t frame_abi_major = 3;
 constexpr uint16_t frame_abi_minor = 0;
 
-constexpr unsigned ops_max = 256;           // operations whose signature is remembered
-constexpr unsigned p2ps_max = 1024;          // Send and Recv calls whose record is remembered
+// A host may hand CUDA 1024 kernels more than have run, in less time than passes between two looks. The kernel that hangs must
+// still have its record then, so twice as many operations are remembered, and of Send and Recv, which come in groups, more.
+constexpr unsigned ops_max = 2048;
+constexpr unsigned p2ps_max = 4096;
 constexpr unsigned replay_slots_max = 4096; // kernels recorded into graphs whose replays are numbered
 constexpr unsigned proxies_max = 256;       // connections with a proxy; more are counted in ProxyLine::dropped
 constexpr unsigned channels_max = 64;       // NCCL's MAXCHANNELS

@@ -184,14 +184,15 @@ TEST_CASE("kernels whose rows were overwritten are reported as lapped and counte
 
 TEST_CASE("operations whose records were overwritten are counted and do not block") {
   Scene s(1);
-  for (uint32_t token = 1; token <= 1000; ++token) {
+  constexpr uint32_t operations = abi::ops_max + 700;
+  for (uint32_t token = 1; token <= operations; ++token) {
     s.frame.launch_operation(token, 1);
     s.frame.run_kernel(1, token, token * 10, token * 10 + 1);
   }
   s.sample();
   s.settle();
-  CHECK(s.tracker.completed_op_seq() == 1000);
-  CHECK(s.tracker.lapped_rounds() == 1000 - abi::rounds_max);
+  CHECK(s.tracker.completed_op_seq() == operations);
+  CHECK(s.tracker.lapped_rounds() == operations - abi::rounds_max);
   CHECK(s.rounds().rounds.size() == abi::ops_max);
 }
 
@@ -207,6 +208,26 @@ TEST_CASE("a kernel that hangs is followed however many operations are issued be
   CHECK(m.operations.at(0).op_seq == 1);
   CHECK(m.operations.at(0).begun);
   CHECK(m.entered_op_seq == 1000);
+}
+
+TEST_CASE("the kernel that hangs is known though the host has filled CUDA's queue since the last look") {
+  Scene s(1);
+  constexpr uint32_t hung = 41, newest = hung + 1024;
+  for (uint32_t token = 1; token < hung; ++token) {
+    s.frame.launch_operation(token, 1);
+    s.frame.run_kernel(1, token, token * 10, token * 10 + 1);
+  }
+  s.frame.launch_operation(hung, 1);
+  s.frame.begin(0, hung, hung, 1000);
+  for (uint32_t token = hung + 1; token <= newest; ++token) s.frame.launch_operation(token, 1);
+  s.sample();
+  s.sample(5000);
+  CHECK(s.tracker.completed_op_seq() == hung - 1);
+  CHECK(s.tracker.lapped_rounds() == 0);
+  const InFlightMessage m = s.in_flight();
+  CHECK(m.operations.at(0).op_seq == hung);
+  CHECK(m.operations.at(0).begun);
+  CHECK(m.entered_op_seq == newest);
 }
 
 TEST_CASE("a long queue of operations is worked off in order, each with its own times") {
