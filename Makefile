@@ -10,7 +10,7 @@ BUILD := build/dev
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help bootstrap configure build nccl nccl-small check-abi demo test unit integration sim check asan tsan accuracy bench-overhead bench-scale check-ptxas image image-test format tidy clean
+.PHONY: gpu-verify help bootstrap configure build nccl nccl-small check-abi demo test unit integration sim check asan tsan accuracy bench-overhead bench-scale check-ptxas image image-test format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -94,6 +94,12 @@ bench-scale: configure ## What the service needs for 1,024 to 131,072 ranks (15 
 check-ptxas: ## Registers, stack and spills of the GPU kernels, against upstream's own (needs nvcc, no GPU)
 	@scripts/bootstrap
 	@python3 benchmarks/ptxas/check_ptxas.py --jobs $(JOBS) --out benchmarks/results/ptxas-sm90.json
+
+gpu-verify: configure ## All checks that want a GPU, ten minutes (BUNDLE=file.tar.xz: pack them for a machine that has one; QUICK=1)
+	@cmake --build --preset dev --parallel $(JOBS) --target ccld
+	@for preset in cuda cuda-pristine; do \
+	  scripts/configure $$preset && cmake --build --preset $$preset --parallel $(JOBS) --target gpu_verify_parts || exit 1; done
+	@scripts/gpu-verify $(if $(QUICK),--quick) $(if $(BUNDLE),--bundle '$(BUNDLE)')
 
 image: configure ## Container image build/image/ccld.oci.tar (LIBNCCL=path/to/libnccl.so.2; ENGINE=docker: with the Dockerfile)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld nccl

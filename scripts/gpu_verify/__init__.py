@@ -1,0 +1,1 @@
+"""All checks that want a GPU, in one run: what scripts/gpu-verify consists of. Standard library only."""

@@ -1,0 +1,6 @@
+class VerifyError(Exception):
+    """One line that says what is wrong; it ends the part (or, before any part, the run)."""
+
+
+class OutOfTime(VerifyError):
+    """The part's share of the run is used up."""
