@@ -61,6 +61,7 @@ add_executable(ccld
   cli/frames_json.cc
   cli/frames_report.cc
   cli/frames_text.cc
+  cli/kernel_runs.cc
   cli/main.cc
   cli/record_command.cc
   cli/replay_command.cc

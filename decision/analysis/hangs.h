@@ -46,9 +46,6 @@ class HangAnalysis {
   // Alarmed, but all their waits lead to what is not known: they are reported for themselves.
   void add_unexplained(const std::vector<Standing>&, const std::vector<Watch*>&, std::vector<Cause>&) const;
   bool suspicious(const Cause&, const Finding&, const std::vector<Standing>&, const std::vector<Watch*>&) const;
-  Finding describe(const Cause&, const std::vector<Standing>&, Nanoseconds now_ns) const;
-  void describe_absent(Finding&, const Cause&, const Standing&, Nanoseconds now_ns) const;
-  void add_last_seen(Finding&, const Communicator&, Nanoseconds now_ns) const;
   void report(const Cause&, Finding&, const std::vector<Watch*>&, Nanoseconds now_ns);
   // Processes that a making may miss stand still because of this cause.
   bool may_wait_for(const KnownMaking&, const Cause&, const std::vector<Standing>&) const;

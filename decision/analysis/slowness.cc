@@ -205,9 +205,28 @@ void SlownessAnalysis::attach(Watch& w, Watch& cause, bool victim, Nanoseconds n
   joined_.insert(cause.slow_incident);
 }
 
-// Stages of links tell a proxy or a device from a wire; durations of transfers do not.
+// Stages of links tell a proxy or a device from a wire; durations of transfers do not. And who blames all that the
+// owner blames, and others besides, knows of two causes.
 bool SlownessAnalysis::sees_more(const Watch& w, const Watch& owner) const {
-  return owner.slow_by_p2p && !w.slow_by_p2p && w.slow_report.event == SlowEvent::confirm;
+  if (w.slow_report.event != SlowEvent::confirm) return false;
+  const auto &all = w.slow_report.finding.culprits, &some = owner.slow_report.finding.culprits;
+  const auto blamed_too = [&](const Culprit& known) {
+    return std::any_of(all.begin(), all.end(), [&](const Culprit& c) {
+      return is_late(c) == is_late(known) && process_of(w.comm, c.rank) == process_of(owner.comm, known.rank);
+    });
+  };
+  const bool mixed = w.slow_report.finding.fault == FaultClass::s3_mixed_slow &&
+                     owner.slow_report.finding.fault != FaultClass::s3_mixed_slow &&
+                     std::all_of(some.begin(), some.end(), blamed_too);
+  return mixed || (owner.slow_by_p2p && !w.slow_by_p2p && !all.empty());
+}
+
+Watch* SlownessAnalysis::owner_of(uint64_t incident) const {
+  const auto it = holders_.find(incident);
+  if (it == holders_.end()) return nullptr;
+  for (Watch* w : it->second)
+    if (w->slow_role == SlowRole::owner) return w;
+  return nullptr;
 }
 
 // The incident goes on in the terms of `w`.
@@ -259,6 +278,10 @@ void SlownessAnalysis::report(Watch& w, Nanoseconds now_ns) {
     if (Watch* other = same_cause_as(w)) {
       if (!sees_more(w, *other)) return attach(w, *other, false, now_ns);
       take_over(w, *other, now_ns);
+    } else if (w.slow_role == SlowRole::same) {
+      Watch* owner = owner_of(w.slow_incident);
+      const bool shared = owner && same_culprit(w.comm, finding, owner->comm, owner->slow_report.finding);
+      if (shared && sees_more(w, *owner)) take_over(w, *owner, now_ns);
     }
   }
   if (w.slow_incident != 0 && w.slow_role != SlowRole::owner) {

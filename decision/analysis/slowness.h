@@ -34,6 +34,7 @@ class SlownessAnalysis {
 
  private:
   Watch* cause_of(Watch&) const;       // the communicator whose loss makes this one late; itself: none
+  Watch* owner_of(uint64_t incident) const;  // nullptr: none
   Watch* same_cause_as(Watch&) const;  // another communicator with an incident of the same cause; nullptr: none
   bool sees_more(const Watch&, const Watch& owner) const;
   void take_over(Watch&, Watch& owner, Nanoseconds now_ns);

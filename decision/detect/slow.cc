@@ -75,6 +75,18 @@ Nanoseconds SlowDetector::slice_ns() const {
   return settings_.rules == RuleSet::paper ? window : std::max<Nanoseconds>(1, window / 2);
 }
 
+std::vector<RankBegin> SlowDetector::begins(const KindBaseline& b, const RoundEntry& e, const Parts& p) {
+  std::vector<RankBegin> out(e.cells.size());
+  const bool past = b.ranks.size() == out.size() && b.queued_samples > 0;
+  for (size_t r = 0; r < out.size(); ++r) {
+    const RoundCell& c = e.cells[r];
+    if (!c.timed) continue;
+    out[r].at_ns = p.gap_ns(c);
+    if (c.has_queued && past) out[r].queued_ns = static_cast<double>(c.queued_ns) - b.ranks[r].queued_ns;
+  }
+  return out;
+}
+
 void SlowDetector::learn(const Communicator& comm, KindBaseline& b, const RoundEntry& e, const Parts& p) {
   std::vector<float> gaps;
   for (const RoundCell& c : e.cells)
@@ -97,10 +109,11 @@ void SlowDetector::learn(const Communicator& comm, KindBaseline& b, const RoundE
       if (c.has_queued) own.queued_ns += (static_cast<double>(c.queued_ns) - own.queued_ns) / (q + 1);
     }
   }
-  for (const auto& [edge, intervals] : match_links(comm, e))
-    if (EdgeBaseline* base = baselines_.edge(b, edge, e.cells.size()))
-      for (size_t i = 0; i < interval_count; ++i)
-        if (intervals.known[i]) base->add(static_cast<Interval>(i), intervals.ns[i]);
+  const Links links = match_links(comm, e);
+  if (links.empty()) return;
+  const std::vector<RankBegin> begun = begins(b, e, p);
+  for (const auto& [edge, intervals] : links)
+    if (EdgeBaseline* base = baselines_.edge(b, edge, e.cells.size())) learn_waits(edge, intervals, begun, *base);
 }
 
 void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const RoundEntry& e, const Parts& p) {
@@ -109,41 +122,55 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
   w.ranks.resize(n);
   const double factor = settings_.slow_spread_factor;
 
-  // Computation: gaps without the kernels of other communicators.
-  std::vector<float> computing(n);
-  std::vector<float> timed;
+  // Computation: gaps without the kernels of other communicators; not known where reports of these were lost. A launch
+  // says how long a GPU was busy only back to the end of the kernel before, of whatever communicator.
+  std::vector<float> computing(n, NAN), idle(n, NAN);
+  std::vector<float> timed, idle_timed;
   double least = INFINITY, most = -INFINITY;
+  bool torn = false;
   for (size_t r = 0; r < n; ++r) {
     const RoundCell& c = e.cells[r];
     if (!c.timed) {
       ++w.ranks[r].untimed;
       continue;
     }
-    double gap = p.gap_ns(c);
     const RankModel* m = comm.rank(Rank{static_cast<int32_t>(r)});
-    if (p.gaps_known && m && m->process && m->process->memberships.size() > 1)
-      gap -= static_cast<double>(m->process->kernels.busy_in_others_ns(
-          comm.uid(), m->cuda_device, c.begin_device_ns - static_cast<uint64_t>(c.gap_ns), c.begin_device_ns));
+    const bool shares_gpu = m && m->process && m->process->memberships.size() > 1;
+    if (c.gap_torn || (shares_gpu && !p.gaps_known)) {
+      torn = true;
+      continue;
+    }
+    double gap = p.gap_ns(c), last = gap;
+    if (shares_gpu) {
+      const KernelLog& kernels = m->process->kernels;
+      const uint64_t from_ns = c.begin_device_ns - static_cast<uint64_t>(c.gap_ns);
+      gap -= static_cast<double>(kernels.busy_in_others_ns(comm.uid(), m->cuda_device, from_ns, c.begin_device_ns));
+      last = static_cast<double>(c.begin_device_ns -
+                                 kernels.ended_in_others_ns(comm.uid(), m->cuda_device, from_ns, c.begin_device_ns));
+    }
     computing[r] = static_cast<float>(gap);
     timed.push_back(computing[r]);
+    idle[r] = static_cast<float>(last);
+    idle_timed.push_back(idle[r]);
     least = std::min(least, gap);
     most = std::max(most, gap);
   }
-  const double middle = median(timed);
+  if (timed.empty()) most = least = 0;
+  const double middle = median(timed), idle_middle = median(idle_timed);
   const double skew_lost = std::max(0.0, p.skew_ns - b.skew_ns.mean());
   double computation = std::min(skew_lost, std::max(0.0, most - least - b.skew_ns.mean()));
   if (computation < factor * b.skew_ns.deviation()) computation = 0;
   double communication = std::max(0.0, p.comm_ns - b.comm_ns.mean());
   if (communication < factor * b.comm_ns.deviation()) communication = 0;
   w.computation_ns += computation;
-  w.elsewhere_ns += std::max(0.0, p.skew_ns - (most - least));
+  if (!torn) w.elsewhere_ns += std::max(0.0, p.skew_ns - (most - least));
   w.communication_ns += communication;
 
   if (computation > 0) {
     const bool past = b.ranks.size() == n && b.rank_samples > 0;
     double excess_max = 0;
     for (size_t r = 0; r < n; ++r) {
-      if (!e.cells[r].timed) continue;
+      if (!std::isfinite(computing[r])) continue;
       double excess = computing[r] - middle;
       if (past) excess -= b.ranks[r].excess_ns;
       if (past && excess < factor * b.ranks[r].excess_deviation_ns) excess = 0;
@@ -153,7 +180,7 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
     const bool largest = computation > w.largest_ns;
     if (largest) w.largest_ns = computation, w.largest_late.clear();
     for (size_t r = 0; r < n; ++r) {
-      if (!e.cells[r].timed || computing[r] <= 0) continue;
+      if (!(computing[r] > 0)) continue;
       RankLoss& own = w.ranks[r];
       own.late_ns += computing[r];
       if (computing[r] < excess_max / 2) continue;
@@ -162,16 +189,14 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
       if (largest && w.largest_late.size() < culprits_max) w.largest_late.push_back(static_cast<int32_t>(r));
       if (e.cells[r].has_queued && past)
         own.queued_ns += static_cast<float>(std::max(0.0, static_cast<double>(e.cells[r].queued_ns) - b.ranks[r].queued_ns));
+      own.idle_ns += static_cast<float>(std::clamp<double>(idle[r] - idle_middle, 0, computing[r]));
     }
   }
   if (e.links.empty()) return;
   const Links links = match_links(comm, e);
   if (links.empty()) return;
   w.staged_ns += communication;
-  std::vector<double> starts_ns(n, NAN);
-  for (size_t r = 0; r < n; ++r)
-    if (e.cells[r].timed) starts_ns[r] = p.gap_ns(e.cells[r]);
-  add_waits(links, b, factor, starts_ns, w);
+  add_waits(links, b, factor, begins(b, e, p), w);
 }
 
 void SlowDetector::add_paper(const Communicator& comm, KindBaseline& b, const RoundEntry& e, const Signature& s,

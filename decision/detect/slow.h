@@ -56,6 +56,7 @@ class SlowDetector {
   Nanoseconds slice_ns() const;
   void add_paper(const Communicator&, KindBaseline&, const RoundEntry&, const Signature&, Nanoseconds now_ns);
   void add_measured(const Communicator&, KindBaseline&, const RoundEntry&, const Signature&, Parts&, Nanoseconds now_ns);
+  static std::vector<RankBegin> begins(const KindBaseline&, const RoundEntry&, const Parts&);
   void learn(const Communicator&, KindBaseline&, const RoundEntry&, const Parts&);
   void blame(const Communicator&, const KindBaseline&, const RoundEntry&, const Parts&);
   bool loses(const SlowWindow&) const;

@@ -32,29 +32,51 @@ constexpr StageIntervals stage_intervals[stage_count] = {
     {Stage::gpu_to_gpu, Interval::posted_to_consumed, Interval::posted_to_consumed},
 };
 
+bool from_awaited(Interval i) {
+  return i == Interval::awaited_to_handed || i == Interval::awaited_to_sent || i == Interval::awaited_to_arrived;
+}
+
 bool two_clocks(Interval i) {
   return i == Interval::awaited_to_handed || i == Interval::awaited_to_sent || i == Interval::sent_to_arrived;
 }
 
-constexpr uint8_t past_min = 3;  // samples
-constexpr double slots = 8;      // steps that an end may be ahead of the other
+constexpr uint8_t past_min = 3;        // samples
+constexpr double slots = 8;            // steps that an end may be ahead of the other
+constexpr double full_part_min = 0.9;  // of the slots
 
-// Until the other end starts, at most all slots wait: of the mean over all steps so much. Returns by how much the
-// receiver starts later; 0: it does not.
-double discount_late_end(const Edge& edge, const std::vector<double>& starts_ns, EdgeIntervals& i) {
-  const auto ranks = static_cast<int32_t>(starts_ns.size());
-  if (edge.sender < 0 || edge.receiver < 0 || edge.sender >= ranks || edge.receiver >= ranks || i.steps <= 0) return 0;
-  const double later_ns = starts_ns[edge.receiver] - starts_ns[edge.sender];  // the receiver; negative: the sender
-  if (!std::isfinite(later_ns)) return 0;
-  const double mean_ns = std::min(1.0, slots / i.steps) * std::abs(later_ns);
-  const auto discount = [&](Interval which) { i.ns[static_cast<size_t>(which)] -= mean_ns; };
-  if (later_ns > 0)
-    for (Interval which : {Interval::posted_to_handed, Interval::given_to_consumed, Interval::posted_to_consumed})
-      discount(which);
-  else
-    for (Interval which : {Interval::awaited_to_handed, Interval::awaited_to_sent, Interval::awaited_to_arrived})
-      discount(which);
-  return std::max(0.0, later_ns);
+// How the begins and launches of its two ends change what steps of a connection wait, network or not.
+struct EndsApart {
+  double later_ns = 0;    // by how much the receiver begins later; negative: the sender
+  double waited_ns = 0;   // by how much the network had to wait for the receiver
+  double awaited_ns = 0;  // by how much longer than usual the mean step was awaited before it could come
+};
+
+// Until the other end begins, at most all slots wait: of the mean over all steps so much.
+double of_mean_ns(const EdgeIntervals& i, double ns) { return std::min(1.0, slots / i.steps) * ns; }
+
+// A receiver whose kernel begins long after its launch has posted its receives: then it keeps nothing waiting in the
+// network as long as slots in front of its GPU are free.
+EndsApart ends_apart(const Edge& edge, const std::vector<RankBegin>& begins, const EdgeIntervals& i) {
+  const auto ranks = static_cast<int32_t>(begins.size());
+  if (edge.sender < 0 || edge.receiver < 0 || edge.sender >= ranks || edge.receiver >= ranks || i.steps <= 0) return {};
+  const RankBegin& receiver = begins[edge.receiver];
+  EndsApart apart;
+  apart.later_ns = receiver.at_ns - begins[edge.sender].at_ns;
+  if (!std::isfinite(apart.later_ns)) return {};
+  const bool launch_known = std::isfinite(receiver.queued_ns);
+  const double later_ns = std::max(0.0, apart.later_ns);
+  apart.awaited_ns = of_mean_ns(i, (launch_known ? receiver.queued_ns : later_ns) - apart.later_ns);
+  const auto in_front = static_cast<size_t>(Interval::given_to_consumed);
+  const bool full = !launch_known || !i.known[in_front] || i.ns[in_front] >= full_part_min * of_mean_ns(i, later_ns);
+  apart.waited_ns = full ? later_ns : std::clamp(later_ns - receiver.queued_ns, 0.0, later_ns);
+  return apart;
+}
+
+void discount_late_end(const EndsApart& apart, EdgeIntervals& i) {
+  if (apart.later_ns <= 0) return;
+  for (Interval which : {Interval::given_to_consumed, Interval::posted_to_consumed})
+    i.ns[static_cast<size_t>(which)] -= of_mean_ns(i, apart.later_ns);
+  i.ns[static_cast<size_t>(Interval::posted_to_handed)] -= of_mean_ns(i, apart.waited_ns);
 }
 
 // A receiver that starts late leaves what was sent before on the wire, nobody knows how many steps. But none for longer
@@ -65,6 +87,18 @@ double late_receiver_bound(const EdgeIntervals& i, double growth_ns, double late
     return i.known[n] ? std::max(0.0, i.ns[n]) : INFINITY;
   };
   return std::max(growth_ns - later_ns, ns(Interval::posted_to_handed) + ns(Interval::handed_to_sent));
+}
+
+// Receives that are posted before anything can come are awaited from then on: how long before changes with the
+// launches, and is no wait. This is the interval as it would be at the usual ones. (It cannot become less than none;
+// the difference of two clocks is what healthy steps seem to spend on the wire.)
+double at_usual_launch_ns(Interval which, const EdgeIntervals& i, const EdgeBaseline& healthy, double awaited_ns) {
+  const auto n = static_cast<size_t>(which), sent = static_cast<size_t>(Interval::sent_to_arrived);
+  if (!from_awaited(which) || healthy.samples[n] < past_min) return i.ns[n];
+  const bool apart = two_clocks(which) && !i.one_clock;
+  if (apart && healthy.samples[sent] < past_min) return i.ns[n] - awaited_ns;
+  const double usual_ns = healthy.mean_ns[n] + (apart ? healthy.mean_ns[sent] : 0);
+  return i.ns[n] - std::max(awaited_ns, -std::max(0.0, usual_ns));
 }
 
 // Where two clocks cannot be compared for want of a healthy past, each end still bounds what it did not cause: the
@@ -85,7 +119,8 @@ double one_clock_bound(Stage stage, const EdgeIntervals& i, const EdgeBaseline* 
 }
 
 // Around a circle of machines the differences of their clocks cancel: what steps spent on all its wires together is
-// known without a healthy past. Rings are circles; in trees the two directions of a connection are.
+// known without a healthy past, and however far clocks have drifted since then. Rings are circles; in trees the two
+// directions of a connection are.
 class WireCircles {
  public:
   explicit WireCircles(const Links& links) {
@@ -191,11 +226,24 @@ Links match_links(const Communicator& comm, const RoundEntry& e) {
   return out;
 }
 
-void add_waits(const Links& all, const KindBaseline& b, double spread_factor, const std::vector<double>& starts_ns,
+void learn_waits(const Edge& edge, const EdgeIntervals& i, const std::vector<RankBegin>& begins,
+                 EdgeBaseline& healthy) {
+  const double awaited_ns = ends_apart(edge, begins, i).awaited_ns;
+  double ns[interval_count];
+  for (size_t n = 0; n < interval_count; ++n)
+    if (i.known[n]) ns[n] = at_usual_launch_ns(static_cast<Interval>(n), i, healthy, awaited_ns);
+  for (size_t n = 0; n < interval_count; ++n)
+    if (i.known[n]) healthy.add(static_cast<Interval>(n), ns[n]);
+}
+
+void add_waits(const Links& all, const KindBaseline& b, double spread_factor, const std::vector<RankBegin>& begins,
                SlowWindow& w) {
   Links links = all;
-  std::vector<double> later_ns;
-  for (auto& [edge, intervals] : links) later_ns.push_back(discount_late_end(edge, starts_ns, intervals));
+  std::vector<EndsApart> apart;
+  for (auto& [edge, intervals] : links) {
+    apart.push_back(ends_apart(edge, begins, intervals));
+    discount_late_end(apart.back(), intervals);
+  }
   WireCircles circles(all);
   double typical[interval_count];
   for (size_t i = 0; i < interval_count; ++i) {
@@ -213,10 +261,9 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
     const auto sent = static_cast<size_t>(Interval::sent_to_arrived);
     double sent_ns = INFINITY;
     if (intervals.known[sent]) {
+      if (!intervals.one_clock) sent_ns = circles.around_ns(intervals);
       if (healthy != b.edges.end() && healthy->second.samples[sent] >= past_min)
-        sent_ns = std::max(0.0, intervals.ns[sent] - healthy->second.mean_ns[sent]);
-      else if (!intervals.one_clock)
-        sent_ns = circles.around_ns(intervals);
+        sent_ns = std::min(sent_ns, std::max(0.0, intervals.ns[sent] - healthy->second.mean_ns[sent]));
       if (std::isfinite(sent_ns)) loss.sent_ns += intervals.steps * sent_ns;
     }
     for (const StageIntervals& s : stage_intervals) {
@@ -225,7 +272,8 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
         const auto i = static_cast<size_t>(which);
         if (!intervals.known[i]) continue;
         if (healthy != b.edges.end() && healthy->second.samples[i] >= past_min) {
-          const double growth = intervals.ns[i] - healthy->second.mean_ns[i];
+          const double growth =
+              at_usual_launch_ns(which, intervals, healthy->second, apart[n].awaited_ns) - healthy->second.mean_ns[i];
           least = std::min(least, growth < spread_factor * healthy->second.deviation_ns[i] ? 0 : growth);
         } else if (!two_clocks(which) || intervals.one_clock) {
           least = std::min(least, intervals.ns[i] - typical[i]);
@@ -234,9 +282,9 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
       least =
           std::min(least, one_clock_bound(s.stage, intervals, healthy == b.edges.end() ? nullptr : &healthy->second));
       if (s.stage == Stage::wire) least = std::min(least, sent_ns);
-      if (s.stage == Stage::wire && later_ns[n] > 0 && std::isfinite(least))
+      if (s.stage == Stage::wire && apart[n].waited_ns > 0 && std::isfinite(least))
         loss.late_wire_ns +=
-            intervals.steps * std::max(0.0, least - late_receiver_bound(intervals, least, later_ns[n]));
+            intervals.steps * std::max(0.0, least - late_receiver_bound(intervals, least, apart[n].waited_ns));
       if (std::isfinite(least)) loss.waited_ns[static_cast<size_t>(s.stage)] += intervals.steps * std::max(0.0, least);
     }
   }

@@ -4,6 +4,7 @@
 // Contract: pure. Times in nanoseconds; an interval over two hosts contains the difference of their clocks.
 #pragma once
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -24,10 +25,19 @@ using Links = std::vector<std::pair<Edge, EdgeIntervals>>;
 
 Links match_links(const Communicator&, const RoundEntry&);
 
+// When a rank's kernel began.
+struct RankBegin {
+  double at_ns = NAN;      // only differences between ranks mean something; NaN: not known
+  double queued_ns = NAN;  // by how much longer than usual it had been launched by then
+};
+
+// A healthy round. (At the usual launches: see add_waits().)
+void learn_waits(const Edge&, const EdgeIntervals&, const std::vector<RankBegin>& begins, EdgeBaseline& healthy);
+
 // How long steps waited in each stage beyond what is healthy, into `window`. What has no healthy past is compared with
-// the other edges of the round. `starts_ns`: when each rank started, differences mean something; NaN: not known. What
-// an end waited only because the other one had not started is no wait of the network's.
-void add_waits(const Links&, const KindBaseline&, double spread_factor, const std::vector<double>& starts_ns,
+// the other edges of the round. What an end waited only because the other one had not begun is no wait of the
+// network's.
+void add_waits(const Links&, const KindBaseline&, double spread_factor, const std::vector<RankBegin>& begins,
                SlowWindow& window);
 
 }  // namespace ccld::decision

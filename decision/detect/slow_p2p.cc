@@ -68,7 +68,9 @@ void SlowPairsDetector::add(const Communicator& comm, const P2pRounds& m, const 
     if (round.replay == 0)
       transferred(sends ? Pair{m.rank.value, round.peer.value} : Pair{round.peer.value, m.rank.value}, sends, round.pair_seq, busy_ns);
     if (round.begin_device_ns <= own.last_begin_ns) continue;  // the same kernel, or an old report
-    if (own.last_end_ns != 0 && round.begin_device_ns >= own.last_end_ns) {
+    // What else ran on the GPU in between may have been lost with a batch.
+    const bool torn = process.memberships.size() > 1 && process.lost_batches() > own.lost;
+    if (own.last_end_ns != 0 && round.begin_device_ns >= own.last_end_ns && !torn) {
       const double idle_ns =
           static_cast<double>(round.begin_device_ns - own.last_end_ns) -
           (process.memberships.size() > 1
@@ -94,6 +96,7 @@ void SlowPairsDetector::add(const Communicator& comm, const P2pRounds& m, const 
     }
     own.last_begin_ns = round.begin_device_ns;
     own.last_end_ns = round.end_device_ns;
+    own.lost = process.lost_batches();
   }
 }
 

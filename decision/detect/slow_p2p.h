@@ -35,6 +35,7 @@ class SlowPairsDetector {
   struct RankTimes {
     uint64_t last_end_ns = 0;  // device clock
     uint64_t last_begin_ns = 0;
+    uint64_t lost = 0;  // batches that were missing then
     float gap_ns = 0, busy_ns = 0;  // sums of the window
     uint32_t kernels = 0;
     uint32_t seen = 0;

@@ -29,6 +29,7 @@ SlowWindow merge(const std::deque<SlowWindow>& windows) {
     for (size_t r = 0; r < w.ranks.size(); ++r) {
       sum.ranks[r].late_ns += w.ranks[r].late_ns;
       sum.ranks[r].queued_ns += w.ranks[r].queued_ns;
+      sum.ranks[r].idle_ns += w.ranks[r].idle_ns;
       sum.ranks[r].present_ns += w.ranks[r].present_ns;
       sum.ranks[r].late += w.ranks[r].late;
       sum.ranks[r].untimed += w.ranks[r].untimed;

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "decision/locate/places.h"
 
 namespace ccld::decision {
 namespace {
@@ -17,33 +18,6 @@ using Kind = WaitNode::Kind;
 constexpr size_t causes_each_max = 4;
 // So long after a process was heard last, what waits for it has come to rest.
 constexpr Nanoseconds comes_to_rest_ns = 5 * ns_per_s;
-
-// When the first of those that wait there began to: of so many ranks, spread over all.
-constexpr size_t waiting_looked_max = 4096;
-Nanoseconds waiting_since_ns(const Standing& s) {
-  Nanoseconds since = INT64_MAX;
-  const auto& ranks = s.comm->ranks();
-  const size_t stride = ranks.size() / waiting_looked_max + 1;
-  if (s.view.replay == 0)
-    for (size_t i = 0; i < ranks.size(); i += stride)
-      if (const InFlightOp* o = find_op(ranks[i], s.view.key()))
-        since = std::min(since, ranks[i].sampled_ns - static_cast<Nanoseconds>(o->enter_age_ms) * ns_per_ms);
-  return since == INT64_MAX ? s.comm->moved_ns() : since;
-}
-
-// One of the places where an absent actor is waited for.
-struct Place {
-  size_t standing;
-  bool calls;
-  bool left_inside;  // it had begun it, or at least called it
-  bool usual;        // where it would usually have gone on
-  Nanoseconds since_ns;
-  Rank rank;
-  bool better_than(const Place& o) const {
-    return std::make_tuple(!left_inside, !usual, calls, since_ns, standing) <
-           std::make_tuple(!o.left_inside, !o.usual, o.calls, o.since_ns, o.standing);
-  }
-};
 
 // Causes inside that are the same thing seen from two communicators: the same GPUs, or links between the same hosts.
 std::string identity(const Standing& s) {
@@ -72,7 +46,6 @@ class Causes {
 
   std::vector<Cause> run() {
     summarize();
-    find_places();
     ends();
     merge();
     attach();
@@ -112,78 +85,14 @@ class Causes {
     }
   }
 
-  bool is_end(int n) const { return groups_[nodes_[n].group].end && groups_[nodes_[n].group].known; }
-
-  void find_places() {
-    best_place_.resize(nodes_.size());
-    std::vector<Nanoseconds> since(standings_.size(), -1);
-    // Only where there is a choice, and not for whole clusters: it is a tie-break.
-    constexpr int usual_max = 256;
-    int usual_looked = 0;
-    std::vector<int> wanted_at(nodes_.size());
-    std::vector<CommUid> usual(nodes_.size());
-    std::vector<bool> usual_known(nodes_.size());
-    for (const WaitNode& site : nodes_)
-      if (site.kind == Kind::operation || site.kind == Kind::calls)
-        for (int a : site.out) ++wanted_at[a];
-    for (const WaitNode& site : nodes_) {
-      if (site.kind != Kind::operation && site.kind != Kind::calls) continue;
-      const auto i = static_cast<size_t>(site.standing);
-      const Standing& s = standings_[i];
-      for (int a : site.out) {
-        const WaitNode& actor = nodes_[a];
-        if (actor.kind != Kind::actor || !is_end(a) || groups_[actor.group].members.size() > 1) continue;
-        if (!usual_known[a] && wanted_at[a] > 1 && usual_looked < usual_max) {
-          ++usual_looked;
-          usual_known[a] = true;
-          if (actor.process) usual[a] = usual_next(actor.process->kernels, actor.device);
-        }
-        Place p{i, site.kind == Kind::calls, false, usual[a] == s.comm->uid(), 0, graph_.rank_of(actor, site.standing)};
-        if (p.calls) {
-          const P2pWait* w = graph_.wait_for(site, actor);
-          if (!w) continue;
-          p.since_ns = w->since_ns;
-          p.rank = w->peer;
-        } else {
-          if (since[i] < 0) since[i] = waiting_since_ns(s);
-          p.since_ns = since[i];
-          if (p.rank.value < 0) p.rank = never_heard(s, actor);
-          if (p.rank.value < 0) continue;
-          const Progress progress = s.view.ranks[p.rank.value].progress;
-          p.left_inside = progress == Progress::begun || progress == Progress::called;
-        }
-        if (s.comm->is_barrier(s.view.signature, false) && !p.calls)
-          if (const auto [it, added] = barrier_since_.try_emplace(a, p.since_ns); !added)
-            it->second = std::min(it->second, p.since_ns);
-        std::optional<Place>& best = best_place_[a];
-        if (!best || p.better_than(*best)) best = p;
-      }
+  // Actors that wait for nobody, as far as is known, and are in no circle.
+  std::vector<bool> lone_ends() const {
+    std::vector<bool> ends(nodes_.size());
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      const Group& group = groups_[nodes_[n].group];
+      ends[n] = nodes_[n].kind == Kind::actor && group.end && group.known && group.members.size() == 1;
     }
-    find_open_calls();
-  }
-
-  // An end that is inside a call which it does not launch, perhaps on a communicator where nobody waits for it yet.
-  void find_open_calls() {
-    for (size_t a = 0; a < nodes_.size(); ++a) {
-      std::optional<Place>& best = best_place_[a];
-      if (!best || best->left_inside || !nodes_[a].process) continue;
-      for (const ProcessModel::Membership& m : nodes_[a].process->memberships) {
-        const int i = graph_.index_of(m.comm);
-        if (i < 0 || graph_.rank_of(nodes_[a], i) != m.rank) continue;
-        const Standing& s = standings_[i];
-        const bool collective = s.located && !s.view.p2p && s.view.ranks[m.rank.value].progress == Progress::called;
-        if (!collective && !open_call(*s.comm->rank(m.rank))) continue;
-        best = Place{static_cast<size_t>(i), !collective, true, false, waiting_since_ns(s), m.rank};
-        break;
-      }
-    }
-  }
-
-  Rank never_heard(const Standing& s, const WaitNode& actor) const {
-    if (actor.process) return Rank{-1};
-    for (Rank r : s.finding.wanted)
-      if (const RankModel* m = s.comm->rank(r); m && !m->process) return r;
-    return Rank{-1};
+    return ends;
   }
 
   size_t add(Cause c, const Group& g) {
@@ -194,6 +103,7 @@ class Causes {
   }
 
   void ends() {
+    const Places places(graph_, standings_, lone_ends());
     std::map<std::pair<size_t, bool>, size_t> absent;  // by place
     for (size_t g = 0; g < groups_.size(); ++g) {
       Group& group = groups_[g];
@@ -209,7 +119,7 @@ class Causes {
       } else if (first.kind == Kind::operation) {
         c.home = static_cast<size_t>(first.standing);
         group.causes.push_back(add(std::move(c), group));
-      } else if (const std::optional<Place>& p = best_place_[group.members[0]]; first.kind == Kind::actor && p) {
+      } else if (const std::optional<Place>& p = places.best(group.members[0]); first.kind == Kind::actor && p) {
         const auto [it, added] = absent.try_emplace({p->standing, p->calls}, causes_.size());
         if (added) {
           c.kind = CauseKind::absent;
@@ -220,11 +130,10 @@ class Causes {
         }
         Cause& cause = causes_[it->second];
         cause.ranks.push_back(p->rank);
-        const auto barrier = barrier_since_.find(group.members[0]);
-        const bool there_first = barrier != barrier_since_.end() && !p->left_inside && barrier->second <= p->since_ns;
-        cause.barrier = (added || cause.barrier) && there_first;
+        cause.barrier = (added || cause.barrier) && places.behind_barrier(group.members[0]);
         cause.moved_ns = std::max(cause.moved_ns, group.moved_ns);
         cause.complete &= group.complete;
+        cause.outdated |= first.outdated;
         lives_[it->second].push_back(&first);
         group.causes.push_back(it->second);
       } else if (const int making = making_without(group.members[0]); making >= 0) {
@@ -422,9 +331,7 @@ class Causes {
   const std::vector<WaitNode>& nodes_;
   const std::vector<Standing>& standings_;
   std::vector<Group> groups_;
-  std::vector<int> makings_;                             // nodes
-  std::vector<std::optional<Place>> best_place_;         // by node
-  absl::flat_hash_map<int, Nanoseconds> barrier_since_;  // by node: since when it is missed in a barrier
+  std::vector<int> makings_;  // nodes
   std::vector<Cause> causes_;
   std::vector<std::vector<const WaitNode*>> lives_;  // by cause: the actors of an absent one
   std::vector<size_t> merged_;
@@ -434,20 +341,6 @@ class Causes {
 
 std::vector<Cause> find_causes(const WaitGraph& graph, const std::vector<Standing>& standings) {
   return Causes(graph, standings).run();
-}
-
-CommUid usual_next(const KernelLog& log, int device) {
-  const std::vector<CommUid> order = log.order(device);
-  if (order.size() < 4) return {};
-  const size_t last = order.size() - 1;
-  size_t best = 0, best_length = 0;
-  for (size_t end = last; end-- > 0;) {  // the newest of equals wins
-    size_t length = 0;
-    while (length <= end && order[end - length] == order[last - length]) ++length;
-    if (length > best_length) best = end, best_length = length;
-  }
-  // A step or two alike mean nothing.
-  return best_length >= 3 ? order[best + 1] : CommUid{};
 }
 
 }  // namespace ccld::decision

@@ -33,14 +33,14 @@ struct Cause {
   bool complete = true;          // all processes that are waited for have spoken for themselves just now
   // absent: all of them are lost, and the others stood still from then on: they do not speak, but that tells enough.
   bool fell_silent = false;
+  // absent: some of them are blamed for what they said before the time of silence was over; soon they speak, or are
+  // known to be silent.
+  bool outdated = false;
   // absent: all of them are missed in a barrier too, and there first: they may do what the barrier waits for.
   bool barrier = false;
 };
 
 // Ends of which nothing is known (a probe that an operator stopped, a list of calls that is cut off) are no causes.
 std::vector<Cause> find_causes(const WaitGraph&, const std::vector<Standing>&);
-
-// On which communicator the GPU usually goes on after what it has done last; uid 0: not known.
-CommUid usual_next(const KernelLog&, int device);
 
 }  // namespace ccld::decision

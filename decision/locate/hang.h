@@ -69,7 +69,8 @@ std::string life_text(Life);
 // looked newer than it was.
 Nanoseconds sampled_at(const RankModel&);
 
-// How the rank's process is doing.
+// How a process is doing; of a rank, also what its communicator says: it may have aborted, or not be watched.
+Life life_of(const ProcessModel&, const ProcessTable&);
 Life life_of(const RankModel&, const ProcessTable&);
 
 // Whether a wait or a poll of this age goes on at the time of the snapshot.

@@ -6,19 +6,24 @@
 
 namespace ccld::decision {
 
+Life life_of(const ProcessModel& p, const ProcessTable& processes) {
+  if (p.gone()) return Life::gone;
+  if (p.stopped()) return Life::stopped;
+  // What its siblings say of the process stays a fact; its own silence does not.
+  if (p.probe_stopped) return Life::not_watched;
+  if (!processes.silent(p)) return Life::well;
+  if (p.may_have_left) return Life::not_watched;
+  if (processes.host_silent(p)) return Life::host_silent;
+  // A host falls silent process by process: as long as none of them has spoken since, nobody knows which it is.
+  const Nanoseconds spoke_since_ns = std::min(2 * ns_per_s, processes.silent_limit_ns() / 2);
+  return p.host->heard_ns - p.heard_ns >= spoke_since_ns ? Life::silent : Life::well;
+}
+
 Life life_of(const RankModel& r, const ProcessTable& processes) {
   if (!r.process) return Life::unknown;
   if (r.state == abi::CommState::aborted) return Life::aborted;
-  if (r.process->gone()) return Life::gone;
-  if (r.process->stopped()) return Life::stopped;
-  // What its siblings say of the process stays a fact; its own silence does not.
-  if (r.not_watched || r.process->probe_stopped) return Life::not_watched;
-  if (processes.silent(*r.process) && r.process->may_have_left) return Life::not_watched;
-  if (!processes.silent(*r.process)) return Life::well;
-  if (processes.host_silent(*r.process)) return Life::host_silent;
-  // A host falls silent process by process: as long as none of them has spoken since, nobody knows which it is.
-  const Nanoseconds spoke_since_ns = std::min(2 * ns_per_s, processes.silent_limit_ns() / 2);
-  return r.process->host->heard_ns - r.process->heard_ns >= spoke_since_ns ? Life::silent : Life::well;
+  const Life life = life_of(*r.process, processes);
+  return r.not_watched && !cannot_return(life) ? Life::not_watched : life;
 }
 
 Nanoseconds sampled_at(const RankModel& r) {
@@ -184,6 +189,10 @@ std::optional<HangView> view_operation(const Communicator& comm, const ProcessTa
     RankProgress& p = view.ranks[r.rank.value];
     if (p.life == Life::unknown || p.life == Life::not_watched) return;
     p.progress = own_progress(r, view.op);
+    // Somebody finished it, which needs everybody: a snapshot that says otherwise is older than that.
+    const bool waits_to_begin =
+        p.progress == Progress::not_called || p.progress == Progress::called || p.progress == Progress::launched;
+    if (waits_to_begin && p.reports() && comm.begun_by_all() >= view.op) p.progress = Progress::begun;
     if (const InFlightOp* o = find_op(r, view.key()); o && o->launched) {
       launched = true;
       measured |= o->measures(abi::signal_steps);

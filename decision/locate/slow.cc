@@ -190,8 +190,9 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   const LateRanks late = find_late_ranks(w);
   const bool computation = !late.ranks.empty() && w.computation_ns >= settings.slow_component_share_min * total;
   const bool communication = w.communication_ns >= settings.slow_component_share_min * total;
-  // Late because another communicator was slow: that one has the finding.
-  if (!computation && w.elsewhere_ns > w.communication_ns) return std::nullopt;
+  // Late because another communicator was slow: that one has the finding, unless what is lost here makes it slow too.
+  const bool kept = !computation && w.elsewhere_ns > w.communication_ns;
+  if (kept && w.communication_ns < settings.slow_lost_share_min * w.comm_time_ns) return std::nullopt;
   if (!computation && !communication) return std::nullopt;
   // Lateness that moves from rank to rank is no fault, however much it takes.
   if (!computation && w.computation_ns > w.communication_ns &&
@@ -199,7 +200,9 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
     return std::nullopt;
 
   std::vector<SlowEdge> edges;
-  if (communication) edges = find_slow_edges(comm, w, computation, f);
+  if (communication) edges = find_slow_edges(comm, w, computation || kept, f);
+  // Ranks that are kept make many edges wait: only one that stands out is a cause of its own.
+  if (kept && edges.size() != 1 && !common_proxy(comm, edges)) return std::nullopt;
   // A moderate loss without a cause is the weather of the machine.
   if (!computation && edges.empty() && w.lost_ns <= settings.slow_theta * w.base_ns) return std::nullopt;
 
@@ -207,7 +210,9 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
     for (Rank r : late.ranks) {
       const RankLoss& own = w.ranks[r.value];
       const double lost_ns = own.late_ns, rounds = static_cast<double>(std::max(own.late, 1u));
-      const bool queued = own.queued_ns >= queued_part_min * lost_ns;
+      // What lies after the last other kernel on its GPU tells these two, if it is enough to be called a cause.
+      const double told_ns = own.idle_ns >= settings.slow_component_share_min * lost_ns ? own.idle_ns : lost_ns;
+      const bool queued = own.queued_ns >= queued_part_min * told_ns;
       Culprit c = make_culprit(
           comm, r, queued ? Component::gpu : Component::process,
           absl::StrFormat("%.1f ms later than its peers in %.0f of %u slow rounds: %s", lost_ns / rounds / 1e6, rounds,

@@ -70,13 +70,11 @@ int WaitGraph::actor(int standing, Rank rank) {
 int WaitGraph::actor(const MakingWait::Member& member) {
   const auto [it, added] = actors_.try_emplace({member.process, member.device}, static_cast<int>(nodes_.size()));
   if (!added) return it->second;
-  RankModel alone;  // whether it lives does not depend on a communicator
-  alone.process = const_cast<ProcessModel*>(member.process);
   WaitNode& n = nodes_.emplace_back();
   n.kind = Kind::actor;
   n.process = member.process;
   n.device = member.device;
-  n.life = life_of(alone, processes_);
+  n.life = life_of(*member.process, processes_);
   n.complete = n.life == Life::well;
   return it->second;
 }
@@ -145,14 +143,17 @@ void WaitGraph::expand(int index) {
     const ProcessModel& process = *nodes_[index].process;
     const int device = nodes_[index].device;
     Life life = nodes_[index].life;
-    bool complete = nodes_[index].complete;
+    bool complete = nodes_[index].complete, outdated = false;
     for (const ProcessModel::Membership& m : process.memberships) {
       const auto it = by_comm_.find(m.comm);
       if (it == by_comm_.end()) continue;
       const RankModel* r = standings_[it->second].comm->rank(m.rank);
       if (!r || r->process != &process || r->cuda_device != device) continue;
       if (lost(life_of(*r, processes_))) life = life_of(*r, processes_);
-      if (processes_.newest_ns() - sampled_at(*r) > processes_.silent_limit_ns()) complete = false;
+      if (processes_.newest_ns() - sampled_at(*r) > processes_.silent_limit_ns()) {
+        complete = false;
+        outdated |= r->has_last;
+      }
       if (r->last.p2p_total > r->last.p2p.size()) complete = false;
       if (waits_in_operation(it->second, m.rank)) out.push_back(node(Kind::operation, it->second, Rank{-1}));
       const auto [from, to] = calls_of(it->second, m.rank);
@@ -164,6 +165,7 @@ void WaitGraph::expand(int index) {
     nodes_[index].life = life;
     nodes_[index].moved_ns = std::max(nodes_[index].moved_ns, moved_anywhere_(process, device));
     nodes_[index].complete = complete && !lost(life);
+    nodes_[index].outdated = outdated && !lost(life);
   }
   nodes_[index].out = std::move(out);
 }

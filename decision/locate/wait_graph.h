@@ -52,6 +52,7 @@ struct WaitNode {
   int device = -1;                        // of an actor
   Life life = Life::well;                 // of an actor
   bool complete = true;                   // of an actor: its own words are recent and whole
+  bool outdated = false;                  // of an actor that is not lost, or not yet known to be: they are not recent
   Nanoseconds moved_ns = 0;               // of an actor: anywhere
   std::vector<int> out;
   int group = -1;

@@ -3,20 +3,11 @@
 #include <algorithm>
 
 #include "decision/model/names.h"
+#include "decision/model/signature.h"
+#include "decision/model/snapshot.h"
 
 namespace ccld::decision {
 namespace {
-
-// A rank can finish these only after every rank has begun: each gives data that all need.
-bool needs_everybody(abi::Function f) {
-  switch (f) {
-    case abi::Function::all_reduce:
-    case abi::Function::all_gather:
-    case abi::Function::reduce_scatter:
-    case abi::Function::all_to_all: return true;
-    default: return false;
-  }
-}
 
 // Calls of distinct peers that one rank is remembered to have ended; a pipeline has a handful, an all-to-all one per
 // rank.
@@ -31,73 +22,6 @@ size_t kernel_rows(const std::vector<Round>& rounds, size_t first) {
          rounds[end].begin_device_ns == a.begin_device_ns && rounds[end].end_device_ns == a.end_device_ns)
     ++end;
   return end - first;
-}
-
-bool shows_replay(const InFlight& m) {
-  return std::any_of(m.operations.begin(), m.operations.end(),
-                     [](const InFlightOp& o) { return o.replay != 0 && o.begun; });
-}
-
-bool shows_p2p(const InFlight& m) {
-  return std::any_of(m.p2p.begin(), m.p2p.end(),
-                     [](const P2pCall& c) { return (c.launched || c.begun) && !c.only_captured(); });
-}
-
-struct ByChannel {
-  bool operator()(const LaneState& a, int channel) const { return a.channel < channel; }
-  bool operator()(int channel, const LaneState& b) const { return channel < b.channel; }
-  bool operator()(const LaneState& a, const LaneState& b) const { return a.channel < b.channel; }
-};
-
-uint64_t waiting_channels(const InFlight& m) {
-  uint64_t channels = 0;
-  for (const LaneState& l : m.lanes)
-    if (l.wait != abi::WaitKind::none) channels |= uint64_t{1} << l.channel % abi::channels_max;
-  return channels;
-}
-
-// Without the details, unless they tell of a standstill.
-void keep(InFlight& last, const InFlight& m) {
-  const bool details = m.late || m.moved_age_ms >= details_after_ms;
-  static const InFlight nothing;
-  InFlight next = details ? m : nothing;
-  if (!details) {
-    next.comm = m.comm;
-    next.rank = m.rank;
-    next.sample_monotonic_ns = m.sample_monotonic_ns;
-    next.entered = m.entered;
-    next.launched = m.launched;
-    next.completed = m.completed;
-    next.moved_age_ms = m.moved_age_ms;
-    next.movement = m.movement;
-    next.operations_total = m.operations_total;
-    next.proxy_tick_age_ms = m.proxy_tick_age_ms;
-    next.late = m.late;
-    next.state = m.state;
-    next.p2p = m.p2p;
-    next.p2p_total = m.p2p_total;
-    next.entered_p2p = m.entered_p2p;
-    next.launched_p2p = m.launched_p2p;
-    next.kernel_plan = m.kernel_plan;
-    next.kernel_replay = m.kernel_replay;
-    next.stopped = m.stopped;
-    next.operations.reserve(m.operations.size());
-    for (const InFlightOp& o : m.operations) {
-      InFlightOp& own = next.operations.emplace_back();
-      own.op = o.op;
-      own.signature = o.signature;
-      own.plan = o.plan;
-      own.enter_age_ms = o.enter_age_ms;
-      own.launch_age_ms = o.launch_age_ms;
-      own.launched = o.launched;
-      own.begun = o.begun;
-      own.replay = o.replay;
-      own.signals = o.signals;
-    }
-  }
-  if (!std::is_sorted(next.lanes.begin(), next.lanes.end(), ByChannel()))
-    std::stable_sort(next.lanes.begin(), next.lanes.end(), ByChannel());
-  last = std::move(next);
 }
 
 }  // namespace
@@ -165,6 +89,12 @@ void Communicator::recount(RankModel& r, Busy was) {
 void Communicator::moved(RankModel& r, Nanoseconds at_ns) {
   r.moved_ns = std::max(r.moved_ns, at_ns);
   moved_ns_ = std::max(moved_ns_, at_ns);
+}
+
+// What the newest snapshot shows in flight and has ended now ended after it. (How long a kernel was queued behind
+// others on its GPU, the host's launch and its duration do not say.)
+Nanoseconds Communicator::shown_in_flight_ns(const RankModel& r, Nanoseconds now_ns) {
+  return r.has_last && r.process ? r.process->clock.to_local(r.last.sample_monotonic_ns, now_ns) : 0;
 }
 
 void Communicator::finished(OpSeq op, const Signature& s) {
@@ -246,8 +176,10 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
       cell.begin_device_ns = round.begin_device_ns;
       cell.end_device_ns = round.end_device_ns;
       if (round.replay == 0 && r->last_round_end_ns != 0 && r->last_round.value + 1 == round.op.value &&
-          round.begin_device_ns >= r->last_round_end_ns)
+          round.begin_device_ns >= r->last_round_end_ns) {
+        cell.gap_torn = shares_gpu && process.lost_batches() > r->last_round_lost;
         cell.gap_ns = static_cast<Nanoseconds>(round.begin_device_ns - r->last_round_end_ns);
+      }
       if (round.launch_monotonic_ns != 0 && round.replay == 0) {
         cell.queued_ns = static_cast<Nanoseconds>(round.begin_device_ns - round.launch_monotonic_ns);
         cell.has_queued = true;
@@ -263,6 +195,7 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
     }
     if (round.op > r->last_round) {
       r->last_round = round.op;
+      r->last_round_lost = process.lost_batches();
       r->last_round_end_ns = cell.timed || i != kernel_first ? round.end_device_ns : 0;
       if (shares_gpu && cell.timed)
         process.kernels.add(uid_, r->cuda_device, round.begin_device_ns, round.end_device_ns);
@@ -272,12 +205,13 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
       r->completed = round.op;
       const Nanoseconds began =
           process.clock.to_local(std::max(round.enter_monotonic_ns, round.launch_monotonic_ns), now_ns);
-      moved(*r, std::min(now_ns, began + (cell.timed ? cell.duration_ns() : 0)));
+      const Nanoseconds ended = began + (cell.timed ? cell.duration_ns() : 0);
+      moved(*r, std::min(now_ns, std::max(ended, shown_in_flight_ns(*r, now_ns))));
     }
     r->entered = std::max(r->entered, round.op);
     r->launched = std::max(r->launched, round.op);
-    // What was not measured may be reported before it ran.
-    if ((round.flags & round_not_measured) == 0) finished(round.op, round.signature);
+    // What was not measured may be reported before it ran, and what was aborted ended without the others.
+    if ((round.flags & (round_not_measured | round_aborted)) == 0) finished(round.op, round.signature);
   }
   for (const LinkStages& l : m.links) {
     const auto known = called.find(l.op.value);
@@ -346,7 +280,8 @@ void Communicator::p2p_rounds(const P2pRounds& m, ProcessModel& process, Nanosec
     const Nanoseconds began =
         process.clock.to_local(std::max(round.enter_monotonic_ns, round.launch_monotonic_ns), now_ns);
     const Nanoseconds lasted = timed ? static_cast<Nanoseconds>(round.end_device_ns - round.begin_device_ns) : 0;
-    moved(*r, std::min(now_ns, began + lasted));
+    const Nanoseconds shown_ns = erased > 0 ? shown_in_flight_ns(*r, now_ns) : 0;
+    moved(*r, std::min(now_ns, std::max(began + lasted, shown_ns)));
   }
   recount(*r, was);
 }

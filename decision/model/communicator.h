@@ -34,6 +34,7 @@ struct RankModel {
   Nanoseconds moved_ns = 0;            // last movement of this communicator on this rank
   OpSeq last_round;                    // newest finished round reported
   uint64_t last_round_end_ns = 0;      // device clock
+  uint64_t last_round_lost = 0;        // batches of its process that were missing then
   Rank rank;
   int cuda_device = -1;
   bool up = false, down = false;
@@ -173,6 +174,7 @@ class Communicator {
   };
   static Busy busy(const RankModel& r) { return {r.in_flight(), r.in_replay(), r.in_p2p()}; }
   void moved(RankModel&, Nanoseconds at_ns);
+  static Nanoseconds shown_in_flight_ns(const RankModel&, Nanoseconds now_ns);
   void finished(OpSeq, const Signature&);
   void recount(RankModel&, Busy was);
   void replayed(RankModel&, const Round&, const RoundCell&, Nanoseconds now_ns);

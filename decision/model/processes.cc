@@ -95,6 +95,16 @@ Nanoseconds KernelLog::busy_in_others_ns(CommUid comm, int device, uint64_t from
   return static_cast<Nanoseconds>(busy);
 }
 
+uint64_t KernelLog::ended_in_others_ns(CommUid comm, int device, uint64_t from_ns, uint64_t to_ns) const {
+  uint64_t ended_ns = from_ns;
+  for (const Kernel& k : kernels_) {
+    const uint64_t begin = begin_ns(k);
+    if (places_[k.place].comm != comm && places_[k.place].device == device && begin >= from_ns && begin < to_ns)
+      ended_ns = std::max(ended_ns, std::min(begin + lengthened(k.duration), to_ns));
+  }
+  return ended_ns;
+}
+
 void NetQueueList::assign(const std::vector<NetQueue>& queues) {
   bytes_.clear();
   names_.clear();

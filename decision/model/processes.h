@@ -46,6 +46,8 @@ class KernelLog {
   }
   // How long between `from_ns` and `to_ns` (device clock) at least one kernel of another communicator ran.
   Nanoseconds busy_in_others_ns(CommUid comm, int device, uint64_t from_ns, uint64_t to_ns) const;
+  // When the last kernel of another communicator that began between the two ended; `from_ns`: there was none.
+  uint64_t ended_in_others_ns(CommUid comm, int device, uint64_t from_ns, uint64_t to_ns) const;
   // The communicators whose kernels ran on the device, in the order in which they began.
   std::vector<CommUid> order(int device) const;
 

@@ -62,7 +62,8 @@ void RoundCells::pack(const RoundCell& c, size_t rank, Cell& p) {
   p.send_changes = bounded(c.send_changes);
   p.recv_changes = bounded(c.recv_changes);
   p.kernel_operations = bounded(c.kernel_operations);
-  p.flags = static_cast<uint8_t>(reported_flag | (c.timed ? timed_flag : 0) | (c.has_queued ? has_queued_flag : 0));
+  p.flags = static_cast<uint8_t>(reported_flag | (c.timed ? timed_flag : 0) | (c.has_queued ? has_queued_flag : 0) |
+                                 (c.gap_torn ? gap_torn_flag : 0));
 }
 
 void RoundCells::unpack(const Cell& p, size_t rank, RoundCell& c) const {
@@ -77,6 +78,7 @@ void RoundCells::unpack(const Cell& p, size_t rank, RoundCell& c) const {
   c.group = p.group == 0 ? RoundCell::no_group : static_cast<uint8_t>(p.group - 1);
   c.reported = p.reported();
   c.timed = (p.flags & timed_flag) != 0;
+  c.gap_torn = (p.flags & gap_torn_flag) != 0;
 }
 
 void RoundCells::prefetch(OpSeq op, size_t rank) const {

@@ -42,7 +42,7 @@ class RoundCells {
   void prefetch(OpSeq, size_t rank) const;
 
  private:
-  static constexpr uint8_t reported_flag = 1, timed_flag = 2, has_queued_flag = 4;
+  static constexpr uint8_t reported_flag = 1, timed_flag = 2, has_queued_flag = 4, gap_torn_flag = 8;
   // Of all ranks, for block_rounds consecutive operations; by rank, then by operation.
   struct Block {
     uint64_t number;

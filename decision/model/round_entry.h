@@ -22,6 +22,7 @@ struct RoundCell {
   uint32_t kernel_operations = 1;  // operations that share the kernel; only the first of them is timed
   uint8_t group = no_group;        // of RoundEntry::groups
   bool reported = false, timed = false, has_queued = false;
+  bool gap_torn = false;  // what else ran on the GPU in the gap may have been lost
   Nanoseconds duration_ns() const { return static_cast<Nanoseconds>(end_device_ns - begin_device_ns); }
 };
 

@@ -56,6 +56,16 @@ std::string field_text(const Signature& s, SignatureField f) {
   return "";
 }
 
+bool needs_everybody(abi::Function f) {
+  switch (f) {
+    case abi::Function::all_reduce:
+    case abi::Function::all_gather:
+    case abi::Function::reduce_scatter:
+    case abi::Function::all_to_all: return true;
+    default: return false;
+  }
+}
+
 Signature completed(Signature known, const Signature& other) {
   if (known.algorithm == abi::Algorithm::unknown) known.algorithm = other.algorithm;
   if (known.protocol == abi::Protocol::unknown) known.protocol = other.protocol;

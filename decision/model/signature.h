@@ -17,6 +17,9 @@ const char* name(SignatureField);
 SignatureField difference(const Signature&, const Signature&);
 std::string field_text(const Signature&, SignatureField);
 
+// A rank can finish it only after every rank has begun: each gives data that all need.
+bool needs_everybody(abi::Function);
+
 // `known`, with what only `other` knows of NCCL's choices.
 Signature completed(Signature known, const Signature& other);
 

@@ -88,5 +88,38 @@ TEST_CASE("a process that never comes back stops the whole job") {
   CHECK(job.last_event(sc.planted.at + 100 * ns_per_s) < sc.planted.at + 60 * ns_per_s);
 }
 
+TEST_CASE("who goes on after an operation that was shorter for it stands where its own steps have brought it") {
+  Wishes wishes;
+  wishes.fault = FaultKind::other_count;
+  int seen = 0;
+  for (uint64_t seed = 1; seed < 400 && seen < 3; ++seed) {
+    const Scenario sc = draw(seed, wishes);
+    const Layout layout(sc.sizes);
+    if (layout.processes() > 16) continue;
+    Job job(layout, sc.traffic, sc.conditions, seed, sc.start);
+    const int culprit = sc.planted.processes[0], comm = sc.planted.comm, rank = layout.rank_in(comm, culprit);
+    for (Instant t = sc.start; t < sc.start + 60 * ns_per_s && job.edited_op(culprit) == 0; t += ns_per_s)
+      job.run_until(t);
+    const uint64_t edited = job.edited_op(culprit);
+    if (edited == 0) continue;
+    job.run_until(job.last_event(sc.start + 60 * ns_per_s) + 20 * ns_per_s);
+    const auto of = [&](int r, uint64_t op) -> const OpRecord* {
+      for (const OpRecord& o : job.timeline(comm, r).ops)
+        if (o.op == op) return &o;
+      return nullptr;
+    };
+    const OpRecord *last = of(rank, edited), *next = of(rank, edited + 1);
+    if (!last || last->end >= never || !next || next->begin >= never) continue;
+    const int other = rank == 0 ? 1 : 0;
+    const OpRecord* hangs = of(other, edited);
+    if (!hangs || hangs->end < never) continue;
+    const auto own = static_cast<uint32_t>(job.steps_of(*last->round).steps_of(rank) * last->shape->step_size);
+    CHECK(job.first_step(comm, rank, *next) == job.first_step(comm, rank, *last) + own);
+    CHECK(job.first_step(comm, other, *hangs) == job.first_step(comm, rank, *last));
+    ++seen;
+  }
+  CHECK(seen > 0);
+}
+
 }  // namespace
 }  // namespace ccld::sim

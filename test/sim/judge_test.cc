@@ -36,6 +36,7 @@ struct Court {
     truth.job = &job;
     truth.suspect_by = 20 * ns_per_s;
     truth.untold = untold;
+    truth.tied = tied;
     return judge(truth, {said, said}).mistake;
   }
   Traffic traffic;
@@ -44,7 +45,7 @@ struct Court {
   Job job;
   Planted planted;
   Incident incident;
-  bool untold = false;
+  bool untold = false, tied = false;
 };
 
 TEST_CASE("the planted process, class and component are right") {
@@ -77,6 +78,19 @@ TEST_CASE("both ends of a call whose byte counts differ may be candidates") {
   court.incident.fault = FaultClass::h2_inconsistent;
   court.incident.culprits.clear();
   court.incident.candidates = {Rank{2}, Rank{3}};
+  CHECK(court.verdict({court.incident}) == Mistake::none);
+  court.incident.candidates = {Rank{2}, Rank{4}};
+  CHECK(court.verdict({court.incident}) == Mistake::wrong_rank);
+}
+
+TEST_CASE("where the culprit and one other have told, both may be candidates, and nobody else") {
+  Court court;
+  court.planted.kind = FaultKind::other_root;
+  court.incident.fault = FaultClass::h2_inconsistent;
+  court.incident.culprits.clear();
+  court.incident.candidates = {Rank{2}, Rank{3}};
+  CHECK(court.verdict({court.incident}) == Mistake::wrong_rank);
+  court.tied = true;
   CHECK(court.verdict({court.incident}) == Mistake::none);
   court.incident.candidates = {Rank{2}, Rank{4}};
   CHECK(court.verdict({court.incident}) == Mistake::wrong_rank);

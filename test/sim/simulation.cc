@@ -270,6 +270,7 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
   if (is_h2(planted.kind) && job.edited_op(planted.processes[0]) != 0) {
     const bool by_culprit = told.contains(job.layout().rank_in(planted.comm, planted.processes[0]));
     result.truth.untold = !by_culprit || told.size() < 2;
+    result.truth.tied = by_culprit && told.size() == 2;
   }
   result.status = analyzer.status(now);
   result.said.last = analyzer.incidents();

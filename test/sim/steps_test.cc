@@ -133,5 +133,17 @@ TEST_CASE("a rank with fewer steps of its own leaves the others waiting") {
   CHECK(run.end(3) == never);
 }
 
+TEST_CASE("of steps that only one rank has, nothing happens on the others' connections") {
+  Ring ring(4, 2);
+  ring.starts[2].steps = ring.plan->steps + 16;
+  const StepRun run = ring.run();
+  CHECK(run.end(2) == never);
+  for (int c = 0; c < static_cast<int>(ring.plan->connections.size()); ++c) {
+    if (ring.plan->connections[c].sender == 2 || ring.plan->connections[c].receiver == 2) continue;
+    for (At stage : {At::posted, At::receive_posted, At::handed, At::sent, At::arrived, At::given, At::consumed})
+      CHECK(run.count(c, stage, late) <= ring.plan->steps);
+  }
+}
+
 }  // namespace
 }  // namespace ccld::sim

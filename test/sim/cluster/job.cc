@@ -51,6 +51,7 @@ Job::Job(const Layout& layout, const Traffic& traffic, const Conditions& conditi
       processes_(layout.processes()),
       rounds_(layout.comms().size()),
       next_step_(layout.comms().size()),
+      mismatches_(layout.comms().size()),
       queued_(layout.processes(), false),
       topologies_(layout.comms().size()),
       plans_(layout.comms().size()) {
@@ -203,7 +204,10 @@ void Job::enter_collective(int index, const Action& a) {
     RankStart& start = r.round->starts[rank];
     start.launch = r.launch;
     // Of another operation than the one that was called first: then as many steps as its own takes.
-    if (r.round->shape != &shape) start.steps = steps_taken(shape, layout_.comms()[comm].ranks());
+    if (r.round->shape != &shape) {
+      start.steps = steps_taken(shape, layout_.comms()[comm].ranks());
+      note_mismatch(r.round, rank, shape);
+    }
     ++r.round->version;
   }
   r.first_step = r.round->first_step;
@@ -211,6 +215,25 @@ void Job::enter_collective(int index, const Action& a) {
   if (p.stuck) return;
   Item item{Item::Kind::collective, line.ops.back().launch, 0, &line.ops.back(), {}, rank, false};
   p.queue.push_back(std::move(item));
+}
+
+void Job::note_mismatch(const std::shared_ptr<Round>& round, int rank, const OpShape& shape) {
+  std::vector<Mismatch>& known = mismatches_[round->comm];
+  if (known.empty() || known.back().round != round)
+    known.push_back({round, std::vector<uint32_t>(round->members.size())});
+  const auto steps = [&](const OpShape& s) {
+    return static_cast<uint32_t>(steps_taken(s, static_cast<int>(round->members.size())) * s.step_size);
+  };
+  known.back().beyond[rank] = steps(shape) - steps(*round->shape);
+}
+
+uint32_t Job::first_step(int comm, int rank, const OpRecord& op) const {
+  uint32_t step = op.first_step;
+  for (const Mismatch& m : mismatches_[comm])
+    if (m.round->op < op.op &&
+        std::any_of(m.round->ends.begin(), m.round->ends.end(), [](Instant end) { return end >= never; }))
+      step += m.beyond[rank];
+  return step;
 }
 
 void Job::enter_calls(int index, const Action& a) {

@@ -80,6 +80,9 @@ class Job {
   uint64_t iteration_of_process(int process) const;
   // The newest event by `now`: a call, a launch, a begin, an end or a step, anywhere.
   Instant last_event(Instant now) const;
+  // Where a rank's connections stand when it begins the operation. Behind an operation that hangs because it had more
+  // steps on some ranks than on others, each rank's connections stand where its own steps have brought them.
+  uint32_t first_step(int comm, int rank, const OpRecord&) const;
   // It has posted steps that the network has not sent.
   bool sends_pending(const OpRecord&, int rank, Instant now) const;
   // Its kernel has begun (and may have ended).
@@ -98,6 +101,7 @@ class Job {
   void next_iteration(int process);
   void enter_collective(int process, const Action&);
   void enter_calls(int process, const Action&);
+  void note_mismatch(const std::shared_ptr<Round>&, int rank, const OpShape&);
   void resolve(const std::shared_ptr<Round>&);
   void resolve_pair(const std::shared_ptr<Round>&);
   std::shared_ptr<const StepPlan> plan_of(const Round&) const;
@@ -113,6 +117,11 @@ class Job {
   std::vector<std::vector<Timeline>> timelines_;
   std::vector<std::map<uint64_t, std::shared_ptr<Round>>> rounds_;  // by communicator: those not resolved
   std::vector<uint32_t> next_step_;                                 // by communicator
+  struct Mismatch {
+    std::shared_ptr<const Round> round;
+    std::vector<uint32_t> beyond;  // by rank: steps that it takes more (modulo 2^32) than are counted for the round
+  };
+  std::vector<std::vector<Mismatch>> mismatches_;  // by communicator
   std::map<std::tuple<int, int, int, uint64_t>, std::shared_ptr<Round>> pairs_;
   std::vector<int> work_;
   std::vector<bool> queued_;

@@ -23,9 +23,8 @@ StepRun::StepRun(std::shared_ptr<const StepPlan> plan, const StepTimes& cost, co
                iterations = plan_->groups.size() * static_cast<size_t>(stride_);
   times_ = std::make_unique_for_overwrite<Instant[]>(times);
   iterations_ = std::make_unique_for_overwrite<Instant[]>(iterations);
-  const bool equal = std::all_of(starts_.begin(), starts_.end(), [&](const RankStart& s) {
-    return s.steps < 0 || s.steps == steps_;
-  });
+  bool equal = true;
+  for (size_t r = 0; r < starts_.size(); ++r) equal &= steps_of(static_cast<int>(r)) == steps_;
   if (!equal) {  // otherwise everything is written below
     std::fill_n(times_.get(), times, never);
     std::fill_n(iterations_.get(), iterations, never);

@@ -1,11 +1,11 @@
 #include "test/sim/faults/plan.h"
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "test/sim/cluster/job.h"
+#include "test/sim/faults/losses.h"
 
 namespace ccld::sim {
 namespace {
@@ -93,45 +93,27 @@ class Planner {
   }
 
   // A fault that nobody could notice at the settings' bound is none: operations must take noticeably more than four
-  // times as long as usual. Of two faults each must have a noticeable part in it.
+  // times as long as usual. Of two faults each must have a noticeable part in what they cost together: one that is
+  // hidden behind the other, or below what counts as a cause, is none either. And a window of ten seconds, half of which
+  // is looked at, must see several operations: otherwise windows are prolonged, and it takes as much longer.
   bool takes_effect() {
-    constexpr double least = 5.5, part_min = 0.3;
-    const double both = slowdown(sc_.conditions);
-    if (both < least || !is_s3(kind_)) return both >= least;
-    Conditions computation = sc_.conditions, communication = sc_.conditions;
-    computation.links.clear();
-    computation.slow_proxies.clear();
-    communication.processes = healthy_.processes;
-    const double a = slowdown(computation) - 1, b = slowdown(communication) - 1;
-    return std::min(a, b) >= part_min * (a + b);
+    constexpr double least = 5.5, part_min = 0.25, operations_per_s_min = 0.6;
+    const Losses l = losses();
+    if (l.slowdown < least || l.operations_per_s < operations_per_s_min) return false;
+    return !is_s3(kind_) || std::min(l.computation_ns, l.communication_ns) >= part_min * (l.computation_ns + l.communication_ns);
   }
 
-  // How many times as long an operation of the communicator takes.
-  double slowdown(Conditions& conditions) {
+  Losses losses() {
     constexpr int before = 4, during = 4;
     const int warm = sc_.traffic.slow_iterations + 2;
     const Instant from = begin_of(warm), onset = begin_of(warm + before);
-    set_slow(conditions, onset);
-    Job job(layout_, sc_.traffic, conditions, sc_.seed, sc_.start);
+    set_slow(sc_.conditions, onset);
+    Job job(layout_, sc_.traffic, sc_.conditions, sc_.seed, sc_.start);
     Instant t = onset;
     const Instant usual = (onset - from) / before;
     for (; job.iteration_of_process(0) < static_cast<uint64_t>(warm + before + during) && t < onset + 400 * usual;)
       job.run_until(t += usual / 2 + ns_per_ms);
-    std::map<int, std::pair<double, int>> healthy, slow;
-    const auto mean_of = [](std::map<int, std::pair<double, int>>& into) {
-      return [&into](const OpShape& shape, Nanoseconds ns) {
-        into[shape.index].first += static_cast<double>(ns);
-        ++into[shape.index].second;
-      };
-    };
-    job.ended_between(sc_.planted.comm, from, onset, mean_of(healthy));
-    job.ended_between(sc_.planted.comm, onset, t, mean_of(slow));
-    double most = 0;
-    for (const auto& [shape, h] : healthy) {
-      const auto found = slow.find(shape);
-      if (found != slow.end()) most = std::max(most, found->second.first / found->second.second / (h.first / h.second));
-    }
-    return most;
+    return losses_of(job, sc_.planted.comm, from, onset, t);
   }
 
   static void set_slow(Conditions& conditions, Instant at) {

@@ -81,8 +81,10 @@ bool names_link(const Planted& p, const Layout& layout, const Incident& i, const
 }
 
 // Candidates instead of a culprit are right only where nobody could know.
-bool may_be_open(const Planted& p, const Layout& layout, const Incident& i) {
+bool may_be_open(const Truth& t, const Layout& layout, const Incident& i) {
+  const Planted& p = *t.planted;
   if (p.kind == FaultKind::other_order || p.kind == FaultKind::other_bytes) return true;
+  if (is_h2(p.kind) && (t.untold || t.tied)) return true;
   const int comm = layout.comm_with(i.comm.value);
   return is_h2(p.kind) && comm >= 0 && layout.comms()[comm].ranks() == 2;
 }
@@ -96,7 +98,9 @@ bool host_waits_for_gpu(const Planted& p, const Job& job, const Incident& i) {
                                    [&](const Culprit& c) { return job.called(comm, c.rank.value, i.op.value); });
 }
 
-Mistake who(const Planted& p, const Job& job, const Incident& i) {
+Mistake who(const Truth& t, const Incident& i) {
+  const Planted& p = *t.planted;
+  const Job& job = *t.job;
   const Layout& layout = job.layout();
   std::set<int> named, planted(p.processes.begin(), p.processes.end());
   bool link_named = false;
@@ -109,7 +113,7 @@ Mistake who(const Planted& p, const Job& job, const Incident& i) {
   if (named.empty()) {
     const bool among = std::any_of(i.candidates.begin(), i.candidates.end(),
                                    [&](Rank r) { return planted.contains(process_of(layout, i, r)); });
-    return among && may_be_open(p, layout, i) ? Mistake::none : Mistake::wrong_rank;
+    return among && may_be_open(t, layout, i) ? Mistake::none : Mistake::wrong_rank;
   }
   // Of a host that is down a communicator knows only its own ranks.
   const bool some_do = p.kind == FaultKind::host_down;
@@ -182,7 +186,7 @@ Judgement judge(const Truth& t, const Said& said) {
   // The content first: what several incidents say matters less than whether one of them is right.
   Mistake best = Mistake::several;
   for (const Incident* i : open) {
-    const Mistake m = !class_right(*t.planted, *t.job, *i) ? Mistake::wrong_class : who(*t.planted, *t.job, *i);
+    const Mistake m = !class_right(*t.planted, *t.job, *i) ? Mistake::wrong_class : who(t, *i);
     if (m == Mistake::none || i == open.front()) best = m;
     if (m == Mistake::none) break;
   }

@@ -25,6 +25,7 @@ struct Truth {
   Instant confirm_by = never;  // and a confirmation; never: not asked for
   // Of an operation that differs and does not hang: the service was never told by the culprit, or by nobody else.
   bool untold = false;
+  bool tied = false;  // or by the culprit and one other: then nobody can tell which of them is right
 };
 
 enum class Mistake { none, false_alarm, missed, late, unconfirmed, several, wrong_class, wrong_rank, wrong_component };

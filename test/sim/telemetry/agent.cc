@@ -323,9 +323,10 @@ InFlight Agent::snapshot(Membership& m, Instant now) const {
   if (kernel) {
     s.kernel_plan = kernel->token;
     const StepRun& run = job_.steps_of(*kernel->round);
+    const uint32_t first_step = job_.first_step(m.comm, m.rank, *kernel);
     if (kernel->begin <= now)
-      add_lanes(run, m.rank, kernel->shape, kernel->token, kernel->begin, kernel->first_step, -1, now, s);
-    add_proxies(run, m.rank, kernel->shape->step_size, kernel->first_step, -1, now, s);
+      add_lanes(run, m.rank, kernel->shape, kernel->token, kernel->begin, first_step, -1, now, s);
+    add_proxies(run, m.rank, kernel->shape->step_size, first_step, -1, now, s);
   } else if (call_kernel) {
     s.kernel_plan = call_kernel->token;
     for (const CallRecord& call : line.calls) {
@@ -339,7 +340,8 @@ InFlight Agent::snapshot(Membership& m, Instant now) const {
   // A kernel ends when it has posted its steps: its proxies may still have them in hand.
   for (const OpRecord& op : line.ops)
     if (op.end <= now && job_.sends_pending(op, m.rank, now))
-      add_proxies(job_.steps_of(*op.round), m.rank, op.shape->step_size, op.first_step, -1, now, s);
+      add_proxies(job_.steps_of(*op.round), m.rank, op.shape->step_size, job_.first_step(m.comm, m.rank, op), -1, now,
+                  s);
   return s;
 }
 

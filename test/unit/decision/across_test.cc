@@ -283,6 +283,37 @@ TEST_CASE("A host that falls silent is one cause, on however many communicators 
   CHECK(open[0].victim_comms.size() == 3);
 }
 
+TEST_CASE("While a host falls silent process by process, nobody is accused for what was said before") {
+  Cluster cluster;
+  Comm& world = cluster.add_comm_of_all();
+  Comm& first = cluster.add_comm({1, 5});
+  Comm& second = cluster.add_comm({2, 6});
+  for (Comm* comm : {&world, &first, &second}) comm->rounds(20);
+  cluster.run_s(1);
+  HangPlan some_absent, second_behind;
+  some_absent.not_called = {4, 7};
+  second_behind.launched_only = {1};  // its GPU is in the world's operation, as it says for a while
+  world.hang(some_absent);
+  first.hang(second_behind);
+  second.hang(second_behind);
+  for (int p : {4, 7}) cluster.silence_process(p);
+  cluster.run_s(0.2);
+  cluster.silence_process(5);
+  cluster.run_s(0.4);
+  cluster.silence_process(6);
+  cluster.run_s(15);
+  const auto open = cluster.open_incidents();
+  INFO(text(cluster.incidents()));
+  REQUIRE(open.size() == 1);
+  CHECK(cluster.incidents().size() == 1);
+  for (const Culprit& c : open[0].culprits) {
+    CHECK(c.component == Component::host);
+    CHECK(c.host == "node1");
+  }
+  for (const Incident& i : cluster.reported())
+    for (const Culprit& c : i.culprits) CHECK(c.component != Component::gpu);
+}
+
 TEST_CASE("A process that was lost is one cause, reported where it was inside") {
   Cluster cluster;
   Comm& tensor = cluster.add_comm({0, 1, 2, 3});

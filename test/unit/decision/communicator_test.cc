@@ -112,6 +112,71 @@ TEST_CASE("One rank that finished an operation that needs everybody proves that 
   CHECK(f.comm.begun_by_all() == OpSeq{9});
 }
 
+TEST_CASE("What was aborted proves nothing of the others") {
+  Fixture f;
+  f.up(0, 2);
+  Rounds m;
+  m.comm = CommUid{1};
+  m.rank = Rank{0};
+  m.rounds.resize(1);
+  m.rounds[0].op = OpSeq{9};
+  m.rounds[0].signature = fake::all_reduce();
+  m.rounds[0].flags = round_aborted;
+  f.comm.rounds(m, f.process(1), ns_per_s);
+  CHECK(f.comm.begun_by_all() == OpSeq{});
+}
+
+TEST_CASE(
+    "What a snapshot shows in flight and has ended since has ended after it, however long its GPU was busy before") {
+  Fixture f;
+  f.up(0, 2);
+  f.snapshot(0, 5, 4, 10 * ns_per_s, 8000, 7);
+  CHECK(f.comm.moved_ns() == 2 * ns_per_s);
+  Rounds m;
+  m.comm = CommUid{1};
+  m.rank = Rank{0};
+  m.rounds.resize(1);
+  m.rounds[0].op = OpSeq{5};
+  m.rounds[0].signature = fake::all_reduce();
+  m.rounds[0].launch_monotonic_ns = 2 * ns_per_s;
+  m.rounds[0].begin_device_ns = 77;
+  m.rounds[0].end_device_ns = 77 + ns_per_ms;
+  f.comm.rounds(m, f.process(1, 10'100 * ns_per_ms), 10'100 * ns_per_ms);
+  CHECK(f.comm.moved_ns() >= 10 * ns_per_s);
+  CHECK(f.comm.moved_ns() <= 10'100 * ns_per_ms);
+}
+
+TEST_CASE("So has a Send or Recv, and one that the snapshot did not show says nothing new") {
+  Fixture f;
+  f.up(0, 2);
+  InFlight s;
+  s.comm = CommUid{1};
+  s.rank = Rank{0};
+  s.sample_monotonic_ns = 10 * ns_per_s;
+  s.moved_age_ms = 8000;
+  s.movement = 1;
+  P2pCall c;
+  c.peer = Rank{1};
+  c.pair_seq = 4;
+  c.launched = true;
+  s.p2p = {c};
+  s.p2p_total = 1;
+  f.comm.in_flight(s, f.process(1, 10 * ns_per_s), 10 * ns_per_s);
+  CHECK(f.comm.moved_ns() == 2 * ns_per_s);
+  P2pRounds m;
+  m.comm = CommUid{1};
+  m.rank = Rank{0};
+  m.rounds.resize(1);
+  m.rounds[0].peer = Rank{1};
+  m.rounds[0].launch_monotonic_ns = ns_per_s;
+  m.rounds[0].pair_seq = 3;
+  f.comm.p2p_rounds(m, f.process(1, 10'100 * ns_per_ms), 10'100 * ns_per_ms);
+  CHECK(f.comm.moved_ns() == 2 * ns_per_s);
+  m.rounds[0].pair_seq = 4;
+  f.comm.p2p_rounds(m, f.process(1, 10'200 * ns_per_ms), 10'200 * ns_per_ms);
+  CHECK(f.comm.moved_ns() >= 10 * ns_per_s);
+}
+
 TEST_CASE("A rank that left in good order is not in flight, and does not come back") {
   Fixture f;
   f.up(0, 2);

@@ -229,6 +229,65 @@ struct Replays {
 
 }  // namespace
 
+TEST_CASE("A rank whose snapshot is older than another's end of the operation has begun it, and is not accused") {
+  Settings settings;
+  ProcessTable processes(settings);
+  Communicator comm(CommUid{7}, settings);
+  Nanoseconds now_ns = 1000 * ns_per_s;
+  const auto heard = [&](uint32_t rank) -> ProcessModel& {
+    Batch b;
+    b.process = {"host", "boot", 100 + rank, 1};
+    b.sent_monotonic_ns = static_cast<uint64_t>(now_ns);
+    return *processes.heard(b, now_ns);
+  };
+  const auto snapshot = [&](int rank, uint64_t completed) {
+    InFlight m;
+    m.comm = CommUid{7};
+    m.rank = Rank{rank};
+    m.sample_monotonic_ns = static_cast<uint64_t>(now_ns);
+    m.entered = m.launched = OpSeq{9};
+    m.completed = OpSeq{completed};
+    m.moved_age_ms = 60'000;
+    if (completed < 9) {
+      InFlightOp o;
+      o.op = OpSeq{9};
+      o.signature = fake::all_reduce();
+      o.launched = true;
+      o.signals = signals_default;
+      m.operations = {o};
+      m.operations_total = 1;
+    }
+    comm.in_flight(m, heard(static_cast<uint32_t>(rank)), now_ns);
+  };
+  for (int r = 0; r < 3; ++r) {
+    CommUp up;
+    up.comm = CommUid{7};
+    up.rank = Rank{r};
+    up.rank_count = 3;
+    comm.up(up, heard(static_cast<uint32_t>(r)), now_ns);
+  }
+  now_ns += 60 * ns_per_s;
+  for (int r = 0; r < 3; ++r) snapshot(r, 8);
+  now_ns += 50 * ns_per_ms;
+  Rounds ended;
+  ended.comm = CommUid{7};
+  ended.rank = Rank{1};
+  ended.rounds.resize(1);
+  ended.rounds[0].op = OpSeq{9};
+  ended.rounds[0].signature = fake::all_reduce();
+  ended.rounds[0].launch_monotonic_ns = 1000 * ns_per_s;
+  comm.rounds(ended, heard(1), now_ns);
+  const std::optional<HangView> view = view_hang(comm, processes, settings);
+  REQUIRE(view);
+  CHECK(view->op == OpSeq{9});
+  CHECK(view->ranks[0].progress == Progress::begun);
+  CHECK(view->ranks[2].progress == Progress::begun);
+  CHECK(view->stall_ns <= 100 * ns_per_ms);
+  const Finding f = locate_hang(comm, *view, settings, now_ns);
+  CHECK(f.culprits.empty());
+  CHECK(f.wanted.empty());
+}
+
 TEST_CASE("A rank whose GPU has run the replay before and not this one is absent from it") {
   Replays job;
   for (uint32_t replay = 1; replay <= 8; ++replay)

@@ -102,6 +102,55 @@ TEST_CASE("Processes without communicator are forgotten, and their number is bou
   CHECK(table.all().empty());
 }
 
+TEST_CASE("A process is forgotten when its own time is over, however often the table was swept before") {
+  Settings s;
+  ProcessTable table(s);
+  const Nanoseconds kept = seconds_to_ns(s.forget_s);
+  table.heard(from(1), ns_per_s);
+  table.heard(from(2), ns_per_s + kept / 2);
+  for (Nanoseconds at = ns_per_s; at <= ns_per_s + kept; at += kept / 8) table.forget(at);
+  CHECK(table.all().size() == 2);
+  table.forget(ns_per_s + kept + 1);
+  REQUIRE(table.all().size() == 1);
+  CHECK(table.all().begin()->first.pid == 2);
+  table.forget(ns_per_s + kept / 2 + kept);
+  CHECK(table.all().size() == 1);
+  table.forget(ns_per_s + kept / 2 + kept + 1);
+  CHECK(table.all().empty());
+}
+
+TEST_CASE("A process with a communicator stays, and goes at the next sweep after it has left") {
+  Settings s;
+  ProcessTable table(s);
+  const Nanoseconds kept = seconds_to_ns(s.forget_s);
+  ProcessModel& member = *table.heard(from(1), ns_per_s);
+  member.memberships.push_back({CommUid{7}, Rank{0}});
+  table.heard(from(2), ns_per_s);
+  table.forget(ns_per_s + 2 * kept);
+  REQUIRE(table.all().size() == 1);
+  CHECK(table.all().begin()->second.get() == &member);
+  member.memberships.clear();
+  table.forget(ns_per_s + 2 * kept + 1);
+  CHECK(table.all().empty());
+}
+
+TEST_CASE("A process that was forgotten comes back as a new one, and its host with it") {
+  Settings s;
+  ProcessTable table(s);
+  const Nanoseconds later = ns_per_s + seconds_to_ns(s.forget_s) + 1;
+  ProcessModel& other = *table.heard(from(1), ns_per_s);
+  table.heard(from(2, 40), ns_per_s);
+  table.heard(from(1, 2), later);
+  table.forget(later);
+  REQUIRE(table.all().size() == 1);
+  table.health(other, says(2, 'X'), later);  // speaks of nobody
+  const ProcessModel& again = *table.heard(from(2, 41), later);
+  CHECK_FALSE(again.gone());
+  CHECK(again.lost_batches() == 40);  // nothing is left of what was known
+  CHECK(again.host == other.host);
+  CHECK(again.host->processes == 2);
+}
+
 TEST_CASE("A process that speaks before it knows the name of its host stays one process") {
   Settings settings;
   ProcessTable table(settings);

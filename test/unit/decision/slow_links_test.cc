@@ -1,7 +1,9 @@
 #include "decision/detect/slow_links.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <iterator>
 
 namespace ccld::decision {
 namespace {
@@ -35,9 +37,17 @@ Links links_of(const std::vector<Between>& all) {
   return links;
 }
 
-double waited_ms(const Links& links, const Edge& edge, Stage stage, std::vector<double> starts_ns = {}) {
+// Begins of ranks whose launches nobody knows.
+std::vector<RankBegin> begun(const std::vector<double>& at_ns) {
+  std::vector<RankBegin> out;
+  for (double ns : at_ns) out.push_back({ns, NAN});
+  return out;
+}
+
+double waited_ms(const Links& links, const Edge& edge, Stage stage, const std::vector<RankBegin>& begins = {},
+                 const KindBaseline& healthy = {}) {
   SlowWindow w;
-  add_waits(links, KindBaseline{}, 2, starts_ns, w);
+  add_waits(links, healthy, 2, begins, w);
   const EdgeLoss& loss = w.edges.at(edge);
   return loss.waited_ns[static_cast<size_t>(stage)] / loss.steps / 1e6;
 }
@@ -64,10 +74,48 @@ TEST_CASE(
 TEST_CASE("What a sender's proxy has only because the receiver starts late is not its own doing") {
   // 8 of 64 steps wait for 320 ms until rank 1 starts: 40 ms for each step.
   const Links links = links_of({{slow, 40, 0.1, 40}, {next, 0.1, 0.1, 40}, {last, 0.1, 0.1, 40}, {back, 0.1, 0.1, 40}});
-  CHECK(waited_ms(links, slow, Stage::sender_proxy, {0, 320e6, 0, 0}) < 1);
-  CHECK(waited_ms(links, slow, Stage::sender_proxy, {0, 0, 320e6, 0}) > 30);
+  CHECK(waited_ms(links, slow, Stage::sender_proxy, begun({0, 320e6, 0, 0})) < 1);
+  CHECK(waited_ms(links, slow, Stage::sender_proxy, begun({0, 0, 320e6, 0})) > 30);
   // Not known when it started: nothing is discounted.
-  CHECK(waited_ms(links, slow, Stage::sender_proxy, {0, NAN, 0, 0}) > 30);
+  CHECK(waited_ms(links, slow, Stage::sender_proxy, begun({0, NAN, 0, 0})) > 30);
+}
+
+TEST_CASE("A late GPU that was launched in time keeps nothing waiting in the network before the slots of it are full") {
+  Links links = links_of({{slow, 40, 0.1, 40}, {next, 0.1, 0.1, 40}, {last, 0.1, 0.1, 40}, {back, 0.1, 0.1, 40}});
+  const auto proxy_ms = [&](double in_front_of_gpu_ms, double queued_ms) {
+    EdgeIntervals& i = links[0].second;
+    i.ns[static_cast<size_t>(Interval::given_to_consumed)] = in_front_of_gpu_ms * 1e6;
+    i.known[static_cast<size_t>(Interval::given_to_consumed)] = true;
+    return waited_ms(links, slow, Stage::sender_proxy, {{0, 0}, {320e6, queued_ms * 1e6}, {0, 0}, {0, 0}});
+  };
+  CHECK(proxy_ms(10, 320) > 30);  // two of eight slots: the proxy is slow
+  CHECK(proxy_ms(40, 320) < 1);   // eight
+  CHECK(proxy_ms(10, 0) < 1);     // launched late, so its receives were not posted either
+}
+
+TEST_CASE("Receives are posted at the launch: how long before anything can come is no wait, and may change") {
+  // Usually rank 1 launches 400 ms ahead: 8 of 64 steps are awaited for so long, 50 ms for each step.
+  EdgeIntervals usual;
+  usual.one_clock = true;
+  usual.steps = 64;
+  usual.net_device = 0;
+  const auto set = [](EdgeIntervals& i, Interval which, double ms) {
+    i.ns[static_cast<size_t>(which)] = ms * 1e6;
+    i.known[static_cast<size_t>(which)] = true;
+  };
+  set(usual, Interval::posted_to_handed, 0.1);
+  set(usual, Interval::awaited_to_handed, 50);
+  KindBaseline healthy;
+  for (int n = 0; n < 5; ++n) learn_waits(slow, usual, {{0, 0}, {0, 0}}, healthy.edges[slow]);
+  const auto proxy_ms = [&](double posted_ms, double awaited_ms, double queued_ms) {
+    EdgeIntervals now = usual;
+    set(now, Interval::posted_to_handed, posted_ms);
+    set(now, Interval::awaited_to_handed, awaited_ms);
+    return waited_ms({{slow, now}}, slow, Stage::sender_proxy, {{0, 0}, {0, queued_ms * 1e6}}, healthy);
+  };
+  CHECK(proxy_ms(40, 90, 0) > 35);     // as before, and the proxy delays
+  CHECK(proxy_ms(40, 40, -400) > 35);  // it launches at the last moment, and the proxy delays
+  CHECK(proxy_ms(40, 100, 400) < 1);   // it launches even earlier, and what the proxy has is not awaited
 }
 
 TEST_CASE("Around a circle of machines clocks cancel: a wire has no more than all of them together") {
@@ -87,6 +135,21 @@ TEST_CASE("Around a circle of machines clocks cancel: a wire has no more than al
   CHECK(waited_ms(ring, slow, Stage::sender_proxy) > 15);
   set_wires_ms(60);
   CHECK(waited_ms(ring, slow, Stage::wire) > 15);
+
+  // Clocks that have drifted apart since all was well look like slow wires; not around the circle.
+  set_wires_ms(0.1);
+  KindBaseline healthy;
+  for (int n = 0; n < 5; ++n)
+    for (const auto& [edge, i] : ring) {
+      EdgeIntervals earlier = i;
+      std::fill(std::begin(earlier.ns), std::end(earlier.ns), 0.1e6);
+      earlier.ns[static_cast<size_t>(Interval::sent_to_arrived)] =
+          i.ns[static_cast<size_t>(Interval::sent_to_arrived)] + (edge == next   ? -20e6
+                                                                  : edge == last ? 20e6
+                                                                                 : 0);
+      learn_waits(edge, earlier, {}, healthy.edges[edge]);
+    }
+  CHECK(waited_ms(ring, next, Stage::wire, {}, healthy) < 1);
 }
 
 TEST_CASE("What lay on a wire until its receiver started is set apart, unless the sender could not get rid of it") {
@@ -96,7 +159,7 @@ TEST_CASE("What lay on a wire until its receiver started is set apart, unless th
   links[1].second.ns[static_cast<size_t>(Interval::sent_to_arrived)] = 0.1e6;
   const auto late_ms = [&](double later_ms) {
     SlowWindow w;
-    add_waits(links, KindBaseline{}, 2, {0, later_ms * 1e6, later_ms * 1e6}, w);
+    add_waits(links, KindBaseline{}, 2, begun({0, later_ms * 1e6, later_ms * 1e6}), w);
     return w.edges.at(slow).late_wire_ns / w.edges.at(slow).steps / 1e6;
   };
   CHECK(late_ms(0) == 0);

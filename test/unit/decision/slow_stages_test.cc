@@ -1,6 +1,9 @@
 #include "decision/locate/slow_stages.h"
 
 #include <catch2/catch.hpp>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "test/unit/decision/verdicts.h"
 
@@ -28,6 +31,24 @@ std::vector<SlowStage> causes(const Window& of, bool network_only = false) {
   const Settings settings;
   const Communicator nobody(CommUid{1}, settings);
   return slow_stages(nobody, grown_stages(of.w, network_only));
+}
+
+// Of the one incident of a ring that has become slow like this.
+Culprit only_culprit(std::vector<int> processes, std::map<std::pair<Edge, Stage>, Nanoseconds> stage_ns) {
+  Settings quick;
+  quick.slow_window_s = 5;
+  fake::Cluster cluster(quick);
+  fake::Comm& ring = cluster.add_comm(std::move(processes));
+  ring.rounds(200);
+  fake::RoundShape shape;
+  shape.comm_ns = 60 * ns_per_ms;
+  shape.stage_ns = std::move(stage_ns);
+  ring.rounds(600, shape);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  REQUIRE(open[0].culprits.size() == 1);
+  return open[0].culprits[0];
 }
 
 void check_only(const std::vector<SlowStage>& found, const Edge& edge, Stage stage) {
@@ -81,48 +102,20 @@ TEST_CASE("Steps that were on the wire for certain had left the proxy behind whi
 }
 
 TEST_CASE("The opposite direction of a throttled wire waits for acknowledgements and is no second cause") {
-  using fake::Cluster;
-  using fake::Comm;
-  using fake::RoundShape;
-  Settings quick;
-  quick.slow_window_s = 5;
-  Cluster cluster(quick);
-  Comm& pair = cluster.add_comm({0, 4});  // on two nodes, one connection in each direction
-  pair.rounds(200);
-  RoundShape shape;
-  shape.comm_ns = 60 * ns_per_ms;
-  shape.stage_ns[{Edge{0, 1, 0}, Stage::wire}] = 20 * ns_per_ms;
-  shape.stage_ns[{Edge{1, 0, 0}, Stage::wire}] = 9 * ns_per_ms;
-  pair.rounds(600, shape);
-  const auto open = cluster.open_incidents();
-  INFO(text(open));
-  REQUIRE(open.size() == 1);
-  REQUIRE(open[0].culprits.size() == 1);
-  CHECK(open[0].culprits[0].rank == Rank{0});
-  CHECK(open[0].culprits[0].peer == Rank{1});
+  // On two nodes, one connection in each direction.
+  const Culprit c = only_culprit(
+      {0, 4}, {{{Edge{0, 1, 0}, Stage::wire}, 20 * ns_per_ms}, {{Edge{1, 0, 0}, Stage::wire}, 9 * ns_per_ms}});
+  CHECK(c.rank == Rank{0});
+  CHECK(c.peer == Rank{1});
 }
 
 TEST_CASE("A proxy that delays what its rank sends and what it receives is named once, as one proxy") {
-  using fake::Cluster;
-  using fake::Comm;
-  using fake::RoundShape;
-  Settings quick;
-  quick.slow_window_s = 5;
-  Cluster cluster(quick);
-  Comm& ring = cluster.add_comm({0, 4, 1, 5, 2, 6, 3, 7});  // neighbours on different nodes
-  ring.rounds(200);
-  RoundShape shape;
-  shape.comm_ns = 60 * ns_per_ms;
-  shape.stage_ns[{Edge{3, 4, 0}, Stage::sender_proxy}] = 20 * ns_per_ms;
-  shape.stage_ns[{Edge{2, 3, 0}, Stage::receiver_proxy}] = 18 * ns_per_ms;
-  ring.rounds(600, shape);
-  const auto open = cluster.open_incidents();
-  INFO(text(open));
-  REQUIRE(open.size() == 1);
-  REQUIRE(open[0].culprits.size() == 1);
-  CHECK(open[0].culprits[0].rank == Rank{3});
-  CHECK(open[0].culprits[0].component == Component::proxy);
-  CHECK_FALSE(open[0].culprits[0].peer.has_value());
+  // Neighbours on different nodes.
+  const Culprit c = only_culprit({0, 4, 1, 5, 2, 6, 3, 7}, {{{Edge{3, 4, 0}, Stage::sender_proxy}, 20 * ns_per_ms},
+                                                            {{Edge{2, 3, 0}, Stage::receiver_proxy}, 18 * ns_per_ms}});
+  CHECK(c.rank == Rank{3});
+  CHECK(c.component == Component::proxy);
+  CHECK_FALSE(c.peer.has_value());
 }
 
 }  // namespace ccld::decision

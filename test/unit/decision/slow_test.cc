@@ -487,4 +487,52 @@ TEST_CASE("Job-wide evaluation phases, checkpoints, barriers and jitter with def
   CHECK(cluster.reported().empty());
 }
 
+TEST_CASE("Whether a GPU was busy or a host late shows after the last kernel on that GPU, whoever's it was") {
+  const Settings settings;
+  const Communicator comm(CommUid{1}, settings);
+  const bool gpu = GENERATE(true, false);
+  // Ten rounds, 40 ms late in each: 8 ms of it after a kernel of another communicator, the rest before that.
+  SlowWindow w;
+  w.rounds = w.slow_rounds = 10;
+  w.total_ns = w.comm_time_ns = 600e6;
+  w.lost_ns = w.computation_ns = 400e6;
+  w.base_ns = 40e6;
+  w.largest_ns = 40e6;
+  w.ranks.resize(2);
+  w.ranks[1] = {400e6f, gpu ? 80e6f : 0.0f, 80e6f, 400e6f, 10, 0};
+  const std::optional<Finding> f = locate_slow(comm, w, settings);
+  REQUIRE(f);
+  REQUIRE(f->culprits.size() == 1);
+  CHECK(f->culprits[0].rank == Rank{1});
+  CHECK(f->culprits[0].component == (gpu ? Component::gpu : Component::process));
+}
+
+TEST_CASE("A group whose ranks are kept elsewhere still names what is slow in its own network, if that is enough") {
+  const Settings settings;
+  const Communicator comm(CommUid{1}, settings);
+  SlowWindow w;
+  w.rounds = w.slow_rounds = 40;
+  w.total_ns = 2000e6;
+  w.comm_time_ns = 600e6;
+  w.base_ns = 60e6;
+  w.lost_ns = 540e6;
+  w.elsewhere_ns = 320e6;
+  w.communication_ns = w.staged_ns = 220e6;
+  w.ranks.resize(8);
+  EdgeLoss& loss = w.edges[Edge{3, 4, 0}];
+  loss.steps = 1000;
+  loss.waited_ns[static_cast<size_t>(Stage::sender_proxy)] = 7 * w.staged_ns;
+  const std::optional<Finding> f = locate_slow(comm, w, settings);
+  REQUIRE(f);
+  CHECK(f->fault == FaultClass::s2_communication_slow);
+  REQUIRE(f->culprits.size() == 1);
+  CHECK(f->culprits[0].rank == Rank{3});
+  CHECK(f->culprits[0].component == Component::proxy);
+  SlowWindow little = w;
+  little.communication_ns = little.staged_ns = 40e6;
+  CHECK_FALSE(locate_slow(comm, little, settings));
+  w.edges.clear();
+  CHECK_FALSE(locate_slow(comm, w, settings));  // it has nobody to name: the other group has
+}
+
 }  // namespace ccld::decision

@@ -15,7 +15,8 @@ namespace {
 // Four processes: tensor groups {0, 1} and {2, 3}, data groups {0, 2} and {1, 3}. In each step a tensor round of each
 // group and then a data round of each.
 struct Job {
-  Cluster cluster{Settings{}, fake::ClusterOptions{4, 2}};
+  explicit Job(double loss = 0) : cluster(Settings{}, fake::ClusterOptions{4, 2, 1, loss}) {}
+  Cluster cluster;
   Comm& tensor0 = cluster.add_comm({0, 1});
   Comm& tensor1 = cluster.add_comm({2, 3});
   Comm& data0 = cluster.add_comm({0, 2});
@@ -209,6 +210,42 @@ TEST_CASE("A rank that makes the job slow is one incident, with what it does to 
   CHECK(ranks_of(all[0].culprits) == std::set<int>{3});
   CHECK(all[0].title.empty());
   CHECK(all[0].stage.effect == StageEffect::critical);
+}
+
+TEST_CASE("A group that knows of two causes tells the incident, not one that sees the late rank only and loses more") {
+  Cluster cluster;
+  Comm& data = cluster.add_comm_of_all();
+  Comm& world = cluster.add_comm_of_all();
+  const auto steps = [&](int n, const RoundShape& of_data, const RoundShape& of_world) {
+    for (int i = 0; i < n; ++i) {
+      data.rounds(1, of_data);
+      world.rounds(1, of_world);
+    }
+  };
+  steps(200, {}, {});
+  RoundShape late;
+  late.gap_ns = [](int r, uint64_t) { return (10 + (r == 1 ? 120 : 0)) * ns_per_ms; };
+  RoundShape mixed;
+  mixed.gap_ns = [](int r, uint64_t) { return (10 + (r == 1 ? 40 : 0)) * ns_per_ms; };
+  mixed.comm_ns = 44 * ns_per_ms;
+  mixed.stage_ns[{Edge{3, 4, 0}, Stage::wire}] = 20 * ns_per_ms;
+  steps(300, mixed, late);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::s3_mixed_slow);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{1, 3});
+}
+
+TEST_CASE("Lost reports of kernels in which a rank was kept make it late in no other group") {
+  Job job(0.05);
+  job.steps(300);
+  job.steps(700, slow_link(), by);
+  const auto all = job.cluster.incidents();
+  INFO(text(all));
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].comm == job.tensor0.uid());
+  CHECK(all[0].fault == FaultClass::s2_communication_slow);
 }
 
 }  // namespace ccld::decision

@@ -1,5 +1,8 @@
 #include "decision/locate/walk.h"
 
+#include <optional>
+#include <string>
+
 #include <catch2/catch.hpp>
 
 #include "test/unit/decision/verdicts.h"
@@ -208,6 +211,123 @@ TEST_CASE("A host that falls silent as a whole is named as a host") {
   REQUIRE_FALSE(open[0].culprits.empty());
   CHECK(open[0].culprits[0].component == Component::host);
   for (int r : ranks_of(open[0].culprits)) CHECK(r >= 4);
+}
+
+namespace {
+
+// A ring of three machines in operation 5, of which each snapshot is written down. Everybody's operation began at step
+// 100.
+struct Ring {
+  Ring() {
+    for (int r = 0; r < 3; ++r) {
+      CommUp up;
+      up.comm = CommUid{7};
+      up.rank = Rank{r};
+      up.rank_count = 3;
+      up.node = r;
+      comm.up(up, heard(r), now_ns);
+    }
+    now_ns += 20 * ns_per_s;
+  }
+  ProcessModel& heard(int rank) {
+    Batch b;
+    b.process = {"node" + std::to_string(rank), "boot" + std::to_string(rank), 100u + static_cast<uint32_t>(rank), 1};
+    b.sent_monotonic_ns = static_cast<uint64_t>(now_ns);
+    return *processes.heard(b, now_ns);
+  }
+  // It is in the operation, has posted up to `posted`, and waits for the step behind `received` of its predecessor.
+  void snapshot(int rank, uint64_t op, uint32_t base, uint32_t posted, uint32_t received) {
+    InFlight m;
+    m.comm = CommUid{7};
+    m.rank = Rank{rank};
+    m.sample_monotonic_ns = static_cast<uint64_t>(now_ns);
+    m.entered = m.launched = OpSeq{op};
+    m.completed = OpSeq{op - 1};
+    m.moved_age_ms = 10'000;
+    m.late = true;
+    m.kernel_plan = static_cast<uint32_t>(op);
+    InFlightOp o;
+    o.op = OpSeq{op};
+    o.plan = static_cast<uint32_t>(op);
+    o.signature = fake::all_reduce();
+    o.launched = o.begun = true;
+    o.signals = signals_default;
+    ChannelState c;
+    c.token = o.plan;
+    c.begun = true;
+    c.running_age_ms = 10'000;
+    o.channels = {c};
+    m.operations = {o};
+    m.operations_total = 1;
+    LaneState l;
+    l.token = o.plan;
+    l.base_step = base;
+    l.moved_age_ms = 10'000;
+    l.peer = (rank + 1) % 3;
+    l.direction = abi::Direction::send;
+    l.current_step = posted;
+    l.poll_age_ms = 10'000;
+    m.lanes.push_back(l);
+    l.peer = (rank + 2) % 3;
+    l.direction = abi::Direction::recv;
+    l.current_step = received;
+    l.want_step = received + 1;
+    l.wait = abi::WaitKind::data;
+    l.wait_certain = true;
+    l.wait_age_ms = 10'000;
+    l.poll_age_ms = 1;
+    m.lanes.push_back(l);
+    comm.in_flight(m, heard(rank), now_ns);
+  }
+  Finding locate() {
+    const std::optional<HangView> view = view_hang(comm, processes, settings);
+    REQUIRE(view);
+    CHECK(view->op == OpSeq{5});
+    return locate_hang(comm, *view, settings, now_ns);
+  }
+  Settings settings;
+  ProcessTable processes{settings};
+  Communicator comm{CommUid{7}, settings};
+  Nanoseconds now_ns = 1000 * ns_per_s;
+};
+
+}  // namespace
+
+TEST_CASE("A step that its sender posted in a later operation was not sent in this one: the sender had fewer steps") {
+  Ring ring;
+  ring.snapshot(0, 6, 112, 120, 112);  // had twelve steps, and has gone on
+  ring.snapshot(1, 5, 100, 113, 112);
+  ring.snapshot(2, 5, 100, 113, 113);
+  const Finding f = ring.locate();
+  CHECK(f.fault == FaultClass::h2_inconsistent);
+  REQUIRE(f.culprits.size() == 1);
+  CHECK(f.culprits[0].rank == Rank{0});
+  CHECK(f.culprits[0].component == Component::application);
+  CHECK(f.culprits[0].reason == "ended operation 5, of which all others expect more steps");
+  CHECK(f.candidates.empty());
+}
+
+TEST_CASE("One that is alone in an operation that all others have ended had more steps") {
+  Ring ring;
+  ring.snapshot(0, 5, 100, 112, 112);
+  ring.snapshot(1, 6, 112, 112, 112);
+  ring.snapshot(2, 6, 112, 120, 112);
+  const Finding f = ring.locate();
+  CHECK(f.fault == FaultClass::h2_inconsistent);
+  CHECK(ranks_of(f.culprits) == std::set<int>{0});
+}
+
+TEST_CASE("A step that was sent in the operation and has not arrived is the link's, even if its sender has gone on") {
+  Ring ring;
+  ring.snapshot(0, 6, 120, 128, 120);
+  ring.snapshot(1, 5, 100, 113, 112);
+  ring.snapshot(2, 5, 100, 113, 113);
+  const Finding f = ring.locate();
+  CHECK(f.fault == FaultClass::h3_hardware);
+  REQUIRE(f.culprits.size() == 1);
+  CHECK(f.culprits[0].component == Component::link);
+  CHECK(f.culprits[0].rank == Rank{0});
+  CHECK(f.culprits[0].peer == Rank{1});
 }
 
 }  // namespace ccld::decision

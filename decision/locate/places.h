@@ -1,0 +1,78 @@
+// Where an absent process is best reported: of all places where it is waited for, the one that it would have come to
+// first.
+//
+// Contract: pure; O(what is waited for + memberships).
+#pragma once
+
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "decision/locate/wait_graph.h"
+
+namespace ccld::decision {
+
+// One of the places where an absent actor is waited for.
+struct Place {
+  size_t standing;
+  bool calls;
+  bool left_inside;  // it had begun it, or at least called it
+  bool usual;        // where it would usually have gone on
+  Nanoseconds since_ns;
+  Rank rank;
+  bool better_than(const Place& o) const {
+    return std::make_tuple(!left_inside, !usual, calls, since_ns, standing) <
+           std::make_tuple(!o.left_inside, !o.usual, o.calls, o.since_ns, o.standing);
+  }
+};
+
+class Places {
+ public:
+  // `ends`: by node, those to find places for. All must outlive it.
+  Places(const WaitGraph&, const std::vector<Standing>&, std::vector<bool> ends);
+
+  const std::optional<Place>& best(int node) const { return best_[node]; }
+  // It is missed in a barrier that comes before its best place: it may do what the barrier waits for.
+  bool behind_barrier(int node) const;
+
+ private:
+  void find();
+  void find_open_calls();
+  Rank never_heard(const Standing&, const WaitNode& actor) const;
+  void find_calls_behind_barriers();
+
+  // A call, whoever makes it, that somebody misses of those who wait in a barrier.
+  struct Call {
+    int barrier;  // standing
+    uint64_t pair_seq;
+    uint32_t replay;
+    bool sends;
+    friend bool operator==(const Call&, const Call&) = default;
+    template <class H>
+    friend H AbslHashValue(H h, const Call& c) {
+      return H::combine(std::move(h), c.barrier, c.pair_seq, c.replay, c.sends);
+    }
+  };
+  static Call call_of(int barrier, const P2pWait&);
+
+  const WaitGraph& graph_;
+  const std::vector<WaitNode>& nodes_;
+  const std::vector<Standing>& standings_;
+  const std::vector<bool> ends_;
+  std::vector<std::optional<Place>> best_;  // by node
+  struct Barrier {
+    size_t standing;
+    Nanoseconds since_ns;
+  };
+  absl::flat_hash_map<std::pair<int, size_t>, const P2pWait*> missed_;  // by node and standing: the oldest wait for it
+  static constexpr int several = -1;
+  absl::flat_hash_map<Call, int> behind_;       // standing of those who miss it
+  absl::flat_hash_map<int, Barrier> barriers_;  // by node: where it is missed in a barrier, and since when
+};
+
+// On which communicator the GPU usually goes on after what it has done last; uid 0: not known.
+CommUid usual_next(const KernelLog&, int device);
+
+}  // namespace ccld::decision

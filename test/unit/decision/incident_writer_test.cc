@@ -1,0 +1,59 @@
+#include "decision/analysis/incident_writer.h"
+
+#include <catch2/catch.hpp>
+
+namespace ccld::decision {
+
+namespace {
+
+Finding hang_of(int victims_here, uint32_t victims_elsewhere, size_t comms) {
+  Finding f;
+  f.op = OpSeq{9};
+  for (int r = 0; r < victims_here; ++r) f.victims.push_back(Rank{r});
+  f.victims_elsewhere = victims_elsewhere;
+  for (size_t i = 0; i < comms; ++i) f.victim_comms.push_back({CommUid{100 + i}, "data", 8, OpSeq{3}});
+  return f;
+}
+
+struct Fixture {
+  Settings settings;
+  Communicator comm{CommUid{1}, settings};
+  IncidentWriter writer{settings};
+};
+
+}  // namespace
+
+TEST_CASE("Victims are those of the communicator and those elsewhere, of which only a sample is listed") {
+  Fixture f;
+  const uint64_t id = f.writer.open(f.comm, hang_of(40, 8 * 70, 70), 1, 2);
+  const Incident& i = *f.writer.book().find(id);
+  CHECK(i.victim_count == 40 + 8 * 70);
+  CHECK(i.victim_sample.size() == victims_sampled);
+  CHECK(i.victim_comm_count == 70);
+  CHECK(i.victim_comms.size() == victim_comms_max);
+}
+
+TEST_CASE("More victims elsewhere are counted, and are no reason to hand the incident out again") {
+  Fixture f;
+  const uint64_t id = f.writer.open(f.comm, hang_of(3, 0, 0), 1, 2);
+  f.writer.book().take_changed();
+  f.writer.update(id, f.comm, hang_of(3, 16, 2), 3);
+  CHECK(f.writer.book().take_changed().empty());
+  CHECK(f.writer.book().find(id)->victim_count == 3 + 16);
+  f.writer.update(id, f.comm, hang_of(3, 8, 1), 4);
+  CHECK(f.writer.book().find(id)->victim_count == 3 + 8);
+  CHECK(f.writer.book().find(id)->victim_comm_count == 1);
+}
+
+TEST_CASE("Another culprit is handed out") {
+  Fixture f;
+  const uint64_t id = f.writer.open(f.comm, hang_of(3, 0, 0), 1, 2);
+  f.writer.book().take_changed();
+  Finding named = hang_of(3, 0, 0);
+  named.culprits.push_back(make_culprit(f.comm, Rank{2}, Component::gpu, "it stands still"));
+  f.writer.update(id, f.comm, named, 3);
+  REQUIRE(f.writer.book().take_changed().size() == 1);
+  CHECK(f.writer.book().find(id)->located_ns == 3);
+}
+
+}  // namespace ccld::decision
