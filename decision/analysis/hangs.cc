@@ -102,9 +102,7 @@ std::vector<Standing> HangAnalysis::standing(std::vector<Watch*>& watches, Nanos
       view = std::move(seen->second);
     else
       view = view_hang(comm, processes_, settings_);
-    // That it stands still need not be confirmed by all its ranks yet: its own cause has to be, and who waits there for
-    // now is no end of others' waits.
-    if (!view) continue;
+    if (!view || (!w->stuck && view->stall_ns < least_ns)) continue;
     Standing& s = out.emplace_back();
     watches.push_back(w.get());
     s.comm = &comm;

@@ -87,10 +87,6 @@ def arguments(plan, shape, check):
         options["iterations"] = ITERATIONS_WITH_FAULT
     options.setdefault("bytes_max", options["bytes_min"])
     result = ["-t", str(shape.threads), "-g", str(shape.gpus), "-c", "1" if check else "0"]
-    if plan.faults:
-        # Every operation is waited for, as the harness's own workload does: hosts that queue hundreds of operations at once get further ahead
-        # than the probe remembers.
-        result += ["-z", "1"]
     for name in sorted(options):
         result += [OPTIONS[name], str(options[name])]
     return result

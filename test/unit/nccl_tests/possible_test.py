@@ -83,7 +83,7 @@ class PossibleTest(unittest.TestCase):
         options = dict(zip(arguments[::2], arguments[1::2]))
         self.assertEqual((options["-b"], options["-e"]), ("64K", "64K"))
         self.assertGreater(int(options["-n"]), 1e8)
-        self.assertEqual(options["-z"], "1")
+        self.assertNotIn("-z", options)  # hosts run ahead of their GPUs, as in training
 
 
     def test_a_slow_gpu_may_be_slow_in_its_transfers(self):
