@@ -1,5 +1,4 @@
 // `ccld` as its users meet it: the executable itself, real sockets, real telemetry.
-#define CATCH_CONFIG_MAIN
 #include "test/integration/serve/service.h"
 
 namespace ccld::test {

@@ -52,7 +52,7 @@ TEST_CASE("frames that cannot be read are refused with a reason") {
   SECTION("another major version") {
     id.abi_major = 1;
     id.abi_minor = 7;
-    CHECK(refusal(frame) == "frame version 1.7, this program reads 2.x");
+    CHECK(refusal(frame) == "frame version 1.7, this program reads 3.x");
   }
   SECTION("no end marker") {
     id.end_marker = 1;
