@@ -45,7 +45,8 @@ const Entry entries[] = {
     {CCLD_FIELD(barrier_hang_suspect_s), 0.05, 86400, "takes the place of hang_suspect_s for barriers",
      "barriers wait on purpose; the paper drops them, which would hide real hangs"},
     {CCLD_FIELD(p2p_hang_suspect_s), 0.05, 86400,
-     "takes the place of hang_suspect_s where a process that is waited for moves on other communicators, or did not speak "
+     "takes the place of hang_suspect_s where a process that is waited for moves on other communicators, or did not "
+     "speak "
      "for itself just now (Send and Recv, or waits that lead to what cannot be seen)",
      "whoever is busy elsewhere may come late; the bubbles of a pipeline last as long as its steps"},
     {CCLD_FIELD(barrier_bytes_max), 0, 1e6, "an AllReduce of at most so many bytes is a barrier (paper mode: of fewer)",
@@ -73,7 +74,8 @@ const Entry entries[] = {
      "culprit otherwise)",
      "the paper finds the threshold usually close to 3; a loss with one cause deserves attention long before"},
     {CCLD_FIELD(slow_window_s), 0.1, 86400,
-     "length of a detection window; a window is prolonged until it holds slow_rounds_min rounds; windows overlap by half "
+     "length of a detection window; a window is prolonged until it holds slow_rounds_min rounds; windows overlap by "
+     "half "
      "(paper mode: not)",
      "the paper takes 60; several slow rounds with one cause instead of one round make do with less"},
     {CCLD_FIELD(slow_round_min), 0, 1e6,
@@ -100,7 +102,8 @@ const Entry entries[] = {
      "computation or communication counts as a cause if it lost at least this share of the lost time",
      "mixed faults measured 0.11 to 0.15 where pure ones stayed below 0.05"},
     {CCLD_FIELD(slow_spread_factor), 0, 1000, "and at least so many times its own healthy spread",
-     "twice the mean deviation: a healthy rank or link exceeds it in a tenth of the rounds, and no other in most of them"},
+     "twice the mean deviation: a healthy rank or link exceeds it in a tenth of the rounds, and no other in most of "
+     "them"},
     {CCLD_FIELD(baseline_rounds_max), 1, 1e6,
      "T_base is the mean of the maxima of the first m rounds of a signature; m is at most this", "the paper's 100"},
     {CCLD_FIELD(baseline_s), 0.1, 86400, "and at most the rounds of so many seconds", "the paper's two minutes"},
@@ -120,11 +123,14 @@ const Entry entries[] = {
      "communicators of a job whose rounds are watched for the iteration time; 0: none",
      "every rank goes through every iteration, so a few witnesses speak for all"},
 
-    {CCLD_FIELD(layout_tp), 0, 1e7, "processes of a tensor group; 0: the layout of the job is not known, and is guessed",
+    {CCLD_FIELD(layout_tp), 0, 1e7,
+     "processes of a tensor group; 0: the layout of the job is not known, and is guessed",
      "only who started the job knows"},
     {CCLD_FIELD(layout_pp), 0, 1e7, "stages of the pipeline", "likewise"},
-    {CCLD_FIELD(layout_dp), 0, 1e7, "replicas of the model; tensor x pipeline x data is the number of processes", "likewise"},
-    {CCLD_FIELD(layout_ep), 0, 1e7, "processes of an expert group, a consecutive part of a data group; 0: none", "likewise"},
+    {CCLD_FIELD(layout_dp), 0, 1e7, "replicas of the model; tensor x pipeline x data is the number of processes",
+     "likewise"},
+    {CCLD_FIELD(layout_ep), 0, 1e7, "processes of an expert group, a consecutive part of a data group; 0: none",
+     "likewise"},
     {CCLD_FIELD(layout_order), 0, 0,
      "the order in which processes are numbered, neighbours first: tp, dp and pp once each", "that of Megatron"},
 
@@ -132,6 +138,9 @@ const Entry entries[] = {
      "days of history in a few megabytes"},
     {CCLD_FIELD(rounds_kept_max), 8, 1e6, "rounds of one communicator that may wait for the reports of further ranks",
      "ranks report every second or earlier; more are late only by loss"},
+    {CCLD_FIELD(rounds_overdue_s), 0, 3600,
+     "a round that at least half of the ranks have reported is judged without the others after so long; 0: never",
+     "as mismatch_settle_s; where telemetry is lost, hardly any round of a large communicator is whole"},
     {CCLD_FIELD(round_cells_max), 1024, 1e9, "and their product with the ranks of the communicator",
      "28 bytes each: 120 MB for a communicator of 131,072 ranks, with 32 rounds"},
     {CCLD_FIELD(signatures_max), 1, 1e5, "signatures of one communicator that have a baseline; later ones have none",
@@ -236,7 +245,8 @@ absl::Status validate(const Settings& s) {
   const bool some = s.layout_tp + s.layout_pp + s.layout_dp + s.layout_ep > 0;
   for (int i = 0; i < 3; ++i)
     if (some && sizes[i] == 0)
-      return absl::InvalidArgumentError(absl::StrCat("setting ", names[i], "=0 must be at least 1 if any size of the layout is given"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("setting ", names[i], "=0 must be at least 1 if any size of the layout is given"));
   if (s.layout_ep > 0 && s.layout_dp % s.layout_ep != 0)
     return absl::InvalidArgumentError(
         absl::StrCat("setting layout_ep=", s.layout_ep, " must divide layout_dp=", s.layout_dp));

@@ -71,6 +71,7 @@ struct Settings {
   // Bounds of memory.
   uint64_t incidents_max = 1000;
   uint64_t rounds_kept_max = 1024;
+  double rounds_overdue_s = 3;
   uint64_t round_cells_max = 1u << 22;
   uint64_t signatures_max = 64;
   uint64_t ranks_max = 1u << 18;

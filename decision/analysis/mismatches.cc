@@ -9,14 +9,14 @@
 namespace ccld::decision {
 namespace {
 
-// Only new mismatches by ranks that are known already.
+// Only new mismatches by ranks that are known already: whoever was inconsistent before explains a tie, too.
 bool is_follow_up(const Incident& known, const Finding& f) {
   const auto listed = [&](Rank r) {
     return std::any_of(known.culprits.begin(), known.culprits.end(), [&](const Culprit& c) { return c.rank == r; }) ||
            std::find(known.candidates.begin(), known.candidates.end(), r) != known.candidates.end();
   };
-  return std::all_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return listed(c.rank); }) &&
-         std::all_of(f.candidates.begin(), f.candidates.end(), listed);
+  if (f.culprits.empty()) return std::any_of(f.candidates.begin(), f.candidates.end(), listed);
+  return std::all_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return listed(c.rank); });
 }
 
 // What was known of it before.

@@ -50,12 +50,18 @@ bool of_whole_transfer(const Finding& f, const Culprit& c) {
   return f.signature.function == abi::Function::send && c.component == Component::link && c.peer.has_value();
 }
 
-// A process has one proxy for all that it sends and receives, so its transfers take longer by it.
-bool carried_by(const Communicator& a, const Finding& f, const Culprit& transfer, const Communicator& b,
+bool is_end(const Communicator& comm, const Culprit& connection, const ProcessModel* process) {
+  return process && connection.peer &&
+         (process_of(comm, connection.rank) == process || process_of(comm, *connection.peer) == process);
+}
+
+// A process has one proxy for all that it sends and receives: what is slow on any of its connections may be it. A
+// network device is one of several; that a transfer takes longer is all that is known of Send and Recv.
+bool carried_by(const Communicator& a, const Finding& f, const Culprit& slow, const Communicator& b,
                 const Culprit& device) {
-  const ProcessModel* owner = process_of(b, device.rank);
-  return of_device(device) && of_whole_transfer(f, transfer) && owner &&
-         (process_of(a, transfer.rank) == owner || process_of(a, *transfer.peer) == owner);
+  const bool may_be =
+      device.component == Component::proxy ? !is_late(slow) : of_device(device) && of_whole_transfer(f, slow);
+  return may_be && is_end(a, slow, process_of(b, device.rank));
 }
 
 // They blame the same process, or the same connection or device, in whatever communicator.
@@ -92,6 +98,8 @@ void SlownessAnalysis::take(Watch& w, Nanoseconds now_ns) {
 
 void SlownessAnalysis::look(Watch& w, Nanoseconds now_ns) {
   take(w, now_ns);
+  // Iterations need their operations in order and learn nothing from these.
+  w.comm.history().visit_overdue(now_ns, [&](const RoundEntry& e) { w.slow.add(w.comm, e, now_ns); });
   const bool open = w.slow_incident != 0;
   SlowReport report = w.slow.advance(w.comm, open, !holders_.empty(), now_ns);
   if (report.event == SlowEvent::none && !w.slow_p2p.used()) return;
@@ -218,7 +226,15 @@ bool SlownessAnalysis::sees_more(const Watch& w, const Watch& owner) const {
   const bool mixed = w.slow_report.finding.fault == FaultClass::s3_mixed_slow &&
                      owner.slow_report.finding.fault != FaultClass::s3_mixed_slow &&
                      std::all_of(some.begin(), some.end(), blamed_too);
-  return mixed || (owner.slow_by_p2p && !w.slow_by_p2p && !all.empty());
+  // A proxy explains several connections of its process, and none of them explains another one.
+  const bool proxy_of_another = std::any_of(all.begin(), all.end(), [&](const Culprit& c) {
+    const ProcessModel* process = process_of(w.comm, c.rank);
+    return c.component == Component::proxy && std::all_of(some.begin(), some.end(), [&](const Culprit& known) {
+             if (known.component == Component::proxy || !is_end(owner.comm, known, process)) return false;
+             return !c.peer || !is_end(owner.comm, known, process_of(w.comm, *c.peer));
+           });
+  });
+  return mixed || proxy_of_another || (owner.slow_by_p2p && !w.slow_by_p2p && !all.empty());
 }
 
 Watch* SlownessAnalysis::owner_of(uint64_t incident) const {

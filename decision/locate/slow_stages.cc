@@ -24,6 +24,10 @@ constexpr double network_part_min = 0.5;
 constexpr double sure_part_min = 0.5;
 // Of several links, those in which at least this part of the longest queue waits: less is a consequence.
 constexpr double queue_part_min = 0.45;
+// Around a ring in which all GPUs wait alike no queue is so many times the next.
+constexpr double step_down_min = 2;
+// A step down is the end of queues if it is so many times any other.
+constexpr double step_down_clear = 1.5;
 // A step that finds the window closed waits until acknowledgements have passed the slow wire the other way: on average
 // half of what a step waits there.
 constexpr double acknowledged_part_max = 0.5;
@@ -66,19 +70,38 @@ std::optional<SlowStage> last_grown(const Edge& edge, const EdgeLoss& loss, doub
   return std::nullopt;
 }
 
-// From a GPU that waits to what it waits for: it cannot pass on, or what it needs from another rank is late.
-SlowStage follow(const std::vector<SlowStage>& grown, SlowStage at) {
+// What a GPU in front of which steps wait waits for itself: it cannot pass on, or what it needs from another rank is
+// late.
+const SlowStage* awaited_by(const std::vector<SlowStage>& grown, const SlowStage& at) {
+  const auto next = std::find_if(grown.begin(), grown.end(), [&](const SlowStage& s) {
+    if (s.edge.channel != at.edge.channel) return false;
+    if (s.edge.receiver == at.edge.receiver) return s.edge.sender != at.edge.sender && !in_receiving_gpu(s.stage);
+    return s.edge.sender == at.edge.receiver && s.edge.receiver != at.edge.sender;
+  });
+  return next == grown.end() ? nullptr : &*next;
+}
+
+// From a GPU that waits to what it waits for. Behind a GPU that cannot pass on the queue is as full as in front of it,
+// so of queues in front of GPUs only, the cause is where they end: at the greatest step down. (A little is left behind
+// it, and that goes around a ring.) None: the queues are alike all around, or end in two places.
+std::optional<SlowStage> follow(const std::vector<SlowStage>& grown, SlowStage at) {
   std::set<int32_t> visited;
-  while (in_receiving_gpu(at.stage) && visited.insert(at.edge.receiver).second) {
-    auto next = std::find_if(grown.begin(), grown.end(), [&](const SlowStage& s) {
-      if (s.edge.channel != at.edge.channel) return false;
-      if (s.edge.receiver == at.edge.receiver) return s.edge.sender != at.edge.sender && !in_receiving_gpu(s.stage);
-      return s.edge.sender == at.edge.receiver && s.edge.receiver != at.edge.sender;
-    });
-    if (next == grown.end()) break;
+  std::optional<SlowStage> end;
+  double most = 0, second = 0;
+  while (in_receiving_gpu(at.stage)) {
+    if (!visited.insert(at.edge.receiver).second) {
+      if (most < step_down_min) return std::nullopt;
+      break;
+    }
+    const SlowStage* next = awaited_by(grown, at);
+    const double down = at.waiting_steps / (next ? next->waiting_steps : waiting_steps_min);
+    second = std::max(second, std::min(most, down));
+    if (down > most) most = down, end = at;
+    if (!next) break;
     at = *next;
   }
-  return at;
+  if (!in_receiving_gpu(at.stage)) return at;
+  return most >= step_down_clear * second ? end : std::nullopt;
 }
 
 }  // namespace
@@ -112,7 +135,9 @@ std::vector<SlowStage> slow_stages(const Communicator& comm, const std::vector<S
   const std::vector<SlowStage>& from = by_network ? network : grown;
   for (const SlowStage& s : from) {
     if (s.waiting_steps < queue_part_min * from[0].waiting_steps) break;
-    const SlowStage end = follow(grown, s);
+    const std::optional<SlowStage> followed = follow(grown, s);
+    if (!followed) continue;
+    const SlowStage& end = *followed;
     // A sender that seems to wait for a rank which itself cannot get rid of more may wait for no more than that.
     const auto blocks = [&](const SlowStage& f) {
       return f.edge.sender == end.edge.receiver && in_sender(f.stage) &&

@@ -1,6 +1,8 @@
 #include "decision/model/round_history.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace ccld::decision {
 namespace {
@@ -200,18 +202,22 @@ void RoundHistory::check_complete(Row& row) {
   complete_.push_back(row.op);
 }
 
-void RoundHistory::visit_complete(absl::FunctionRef<void(const RoundEntry&)> visit) {
-  if (complete_.empty()) return;
+void RoundHistory::visit(Row& row, absl::FunctionRef<void(const RoundEntry&)> visit) {
   // As large as the largest communicator: one for all of them.
   static thread_local RoundEntry entry;
+  fill(row, true, entry);
+  if (row.extra) entry.links = std::exchange(row.extra->links, {});
+  visit(entry);
+  entry.links = {};
+}
+
+void RoundHistory::visit_complete(absl::FunctionRef<void(const RoundEntry&)> to) {
+  if (complete_.empty()) return;
   std::sort(complete_.begin(), complete_.end());
   for (OpSeq op : complete_) {
     Row* row = row_at(op);
     if (!row || row->taken) continue;
-    fill(*row, true, entry);
-    if (row->extra) entry.links = std::move(row->extra->links);
-    visit(entry);
-    entry.links = {};
+    if (!row->visited) visit(*row, to);
     row->taken = true;
     ++taken_rows_;
     ++rounds_;
@@ -219,6 +225,26 @@ void RoundHistory::visit_complete(absl::FunctionRef<void(const RoundEntry&)> vis
   complete_.clear();
   settle_taken();
   trim();
+}
+
+void RoundHistory::visit_overdue(Nanoseconds now_ns, absl::FunctionRef<void(const RoundEntry&)> to) {
+  constexpr Nanoseconds marks_per_wait = 4;
+  const Nanoseconds wait_ns = seconds_to_ns(settings_.rounds_overdue_s);
+  if (wait_ns == 0 || rank_count_ == 0 || rows_.empty()) return;
+  if (marks_.empty() || now_ns - marks_.back().at_ns >= wait_ns / marks_per_wait)
+    marks_.push_back({now_ns, rows_.back().op});
+  auto due = marks_.begin();
+  while (due != marks_.end() && now_ns - due->at_ns >= wait_ns) ++due;
+  if (due == marks_.begin()) return;
+  const OpSeq until = std::prev(due)->newest;
+  marks_.erase(marks_.begin(), due);
+  for (size_t i = row_index(OpSeq{overdue_.value + 1}); i < rows_.size() && rows_[i].op <= until; ++i) {
+    Row& row = rows_[i];
+    if (row.complete || 2 * row.reported < static_cast<uint32_t>(rank_count_)) continue;
+    row.visited = true;
+    visit(row, to);
+  }
+  overdue_ = std::max(overdue_, until);
 }
 
 // Where all agree, the signature is all that stays.

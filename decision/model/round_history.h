@@ -33,6 +33,10 @@ class RoundHistory {
 
   // Rounds that all ranks have reported since the last call, in order. An entry lives as long as the call of `visit`.
   void visit_complete(absl::FunctionRef<void(const RoundEntry&)> visit);
+  // Rounds for whose reports there has been time enough (`rounds_overdue_s`) and that at least half of the ranks have
+  // reported, in order, once; what comes later still counts for signatures. An entry lives as long as the call of
+  // `visit`.
+  void visit_overdue(Nanoseconds now_ns, absl::FunctionRef<void(const RoundEntry&)> visit);
   std::vector<RoundEntry> take_complete();
   bool has_complete() const { return !complete_.empty(); }
   // So many that their memory is worth having back before the next look.
@@ -68,13 +72,18 @@ class RoundHistory {
     uint32_t signature = SignatureTable::none;  // of the only group, if there is one
     uint32_t ranks = 0;                         // in it
     uint32_t reported = 0;
-    bool complete = false, taken = false;
+    bool complete = false, taken = false, visited = false;
     bool has_groups() const { return extra && !extra->groups.empty(); }
   };
   static_assert(sizeof(Row) == 40);
   struct Settled {
     OpSeq op;
     uint32_t signature;
+  };
+  // The newest operation that was known then.
+  struct Mark {
+    Nanoseconds at_ns;
+    OpSeq newest;
   };
 
   size_t row_index(OpSeq) const;  // of the first row that is not before it
@@ -90,6 +99,7 @@ class RoundHistory {
   void assign(Row&, Cell&, const Signature&, Nanoseconds now_ns);
   void assign_slowly(Row&, Cell&, const Signature&, Nanoseconds now_ns);
   void fill(const Row&, bool with_cells, RoundEntry&) const;
+  void visit(Row&, absl::FunctionRef<void(const RoundEntry&)> visit);
   void check_complete(Row&);
   void settle_taken();
   void drop_oldest_row();
@@ -107,6 +117,8 @@ class RoundHistory {
   SignatureTable signatures_;
   std::vector<OpSeq> complete_;
   std::vector<OpSeq> mismatched_;
+  std::vector<Mark> marks_;  // by time
+  OpSeq overdue_;            // up to here, rounds were visited
   mutable RoundEntry found_;
 };
 

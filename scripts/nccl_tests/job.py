@@ -18,7 +18,7 @@ from run.service import Service
 from .progress import ServiceBoard
 
 START_RANK = os.path.join(os.path.dirname(os.path.realpath(__file__)), "start_rank.py")
-OUTPUT, ERRORS = "output.txt", "errors.txt"
+OUTPUT, ERRORS, RECORDING = "output.txt", "errors.txt", "telemetry.ccld"
 # A job on GPUs keeps the user's own settings of NCCL and of the network.
 SETTINGS_ON_GPUS = {"NCCL_PROBE_ENABLE": "1", "NCCL_SET_THREAD_NAME": "1"}
 
@@ -56,7 +56,7 @@ class BinaryJob(Job):
         os.makedirs(self.folder)
         scratch = tempfile.mkdtemp(prefix="ccld-run-")
         self._stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-        self.service = Service(self.build, self.folder, self.plan.settings)
+        self.service = Service(self.build, self.folder, self.plan.settings, recording=os.path.join(self.folder, RECORDING))
         self._stack.callback(self.service.end)
         self.service.wait_ready()
         self.board = ServiceBoard(self.service.http, self.plan.rank_count)

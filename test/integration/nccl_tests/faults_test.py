@@ -21,6 +21,12 @@ class FaultsTest(unittest.TestCase):
         run = Tool("--threads", "4", plan=FROZEN)
         self.assertEqual(run.status, 0, run)
 
+    def test_a_slow_gpu_is_found_with_the_demo_s_plan(self):
+        run = Tool("--plan", "s1")
+        self.assertEqual(run.status, 0, run)
+        self.assertIn("nccl-tests has no compute_ms, seconds: left out", run.output)
+        self.assertEqual([culprit["rank"] for culprit in run.runs[0]["fault"]["verdict"]["culprits"]], [6])
+
     def test_a_verdict_that_is_not_the_expected_one_is_wrong(self):
         run = Tool(plan=dict(FROZEN, expect={"class": "H3", "ranks": [1]}))
         self.assertEqual(run.status, 1, run)

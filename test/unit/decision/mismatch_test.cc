@@ -77,6 +77,24 @@ TEST_CASE("Further mismatches of the same rank are the same incident, and so is 
   CHECK(cluster.incidents().size() == 1);
 }
 
+TEST_CASE("A tie between a rank that was inconsistent before and another one is the same incident") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(40);
+  comm.rounds(1, one_differs(2, [](Signature& s) { s.count /= 2; }));
+  HangPlan plan;  // only two ranks get so far
+  plan.not_called = {0, 1, 3, 4, 6, 7};
+  plan.signature_of = [](int r) {
+    Signature s = fake::all_reduce();
+    if (r == 2) s.count = 7;
+    return s;
+  };
+  comm.hang(plan);
+  cluster.run_s(60);
+  CHECK(ranks_of(only(cluster).culprits) == std::set<int>{2});
+  CHECK(cluster.incidents().size() == 1);
+}
+
 TEST_CASE("A mismatch is found in operations that hang and never become rounds") {
   Cluster cluster;
   Comm& comm = cluster.add_comm_of_all();

@@ -48,6 +48,39 @@ TEST_CASE("Rounds that never complete give way to newer ones") {
   CHECK(h.find(OpSeq{3}) == nullptr);
 }
 
+TEST_CASE("A round of which some ranks' reports are lost is judged without them, late and once") {
+  Settings s;
+  s.rounds_overdue_s = 3;
+  RoundHistory h(s);
+  h.set_rank_count(4);
+  const auto report = [&](uint64_t op, std::vector<int> ranks) {
+    for (int r : ranks) h.round(OpSeq{op}, Rank{r}, fake::all_reduce(), cell(1, 2), 1);
+  };
+  const auto overdue_at = [&](double s) {
+    std::vector<std::pair<uint64_t, uint32_t>> ops;
+    h.visit_overdue(seconds_to_ns(s), [&](const RoundEntry& e) { ops.emplace_back(e.op.value, e.reported); });
+    return ops;
+  };
+  using Ops = std::vector<std::pair<uint64_t, uint32_t>>;
+  report(1, {0, 1, 2});
+  report(2, {3});
+  CHECK(overdue_at(10).empty());
+  report(3, {0, 1, 2, 3});
+  report(4, {0, 1});
+  CHECK(overdue_at(12).empty());
+  // Of operation 2 too little is known, 3 is complete, 4 is not old enough.
+  CHECK(overdue_at(13.1) == Ops{{1, 3}});
+  CHECK(overdue_at(13.9).empty());
+  CHECK(overdue_at(15.1) == Ops{{4, 2}});
+  // What comes later is too late for that, but not for signatures.
+  report(1, {3});
+  const auto done = h.take_complete();
+  REQUIRE(done.size() == 1);
+  CHECK(done[0].op == OpSeq{3});
+  CHECK(overdue_at(30).empty());
+  CHECK(h.signature_of(OpSeq{1}, Rank{3}) != nullptr);
+}
+
 TEST_CASE("The bound on cells limits large communicators") {
   Settings s;
   s.round_cells_max = 10'000;

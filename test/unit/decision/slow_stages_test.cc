@@ -80,6 +80,23 @@ TEST_CASE("A GPU that does not take its steps is the cause if nothing waits in t
   check_only(causes(w), slow, Stage::receiver_gpu);
 }
 
+TEST_CASE("Around a ring of GPUs the slow one is where the queues end, however little waits everywhere") {
+  // GPU 4 takes its steps late; the slots in front of it are full, and so are those in front of the two before it.
+  const std::vector<double> queues{1.3, 0.8, 5.4, 7.9, 5.1, 1.2, 0.6, 1.3};  // in front of ranks 0 to 7
+  Window w;
+  const auto fill = [&](const std::vector<double>& steps) {
+    for (int32_t r = 0; r < 8; ++r) w.queue({(r + 7) % 8, r, 0}, Stage::gpu_to_gpu, steps[static_cast<size_t>(r)]);
+  };
+  fill(queues);
+  check_only(causes(w), slow, Stage::gpu_to_gpu);
+  // All GPUs wait alike, as on a machine that is busy: it is none of them.
+  fill({5.3, 4.8, 5.4, 7.9, 5.1, 5.2, 4.6, 5.3});
+  CHECK(causes(w).empty());
+  // The queues end at one of two neighbours: nobody is named by chance.
+  fill({0.6, 0.6, 5.4, 8, 2.7, 0.8, 0.7, 0.6});
+  CHECK(causes(w).empty());
+}
+
 TEST_CASE("Steps that a late receiver explains count only where nothing else does") {
   const Edge late{0, 1, 0};
   Window w;

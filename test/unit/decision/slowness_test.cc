@@ -142,6 +142,38 @@ TEST_CASE("A proxy that delays in two communicators is one cause, and the ranks 
   CHECK(all[0].culprits[0].component == Component::proxy);
 }
 
+TEST_CASE("A proxy explains what is slow on another connection of its process, whoever notices first") {
+  const bool link_first = GENERATE(true, false);
+  CAPTURE(link_first);
+  Cluster cluster(Settings{}, fake::ClusterOptions{8, 1});
+  Comm& tensor = cluster.add_comm({2, 3});
+  Comm& expert = cluster.add_comm({1, 3, 5, 7});
+  const auto steps = [&](int n, bool by_proxy, bool by_link) {
+    RoundShape of_tensor, of_expert;
+    if (by_proxy) {
+      of_tensor.comm_ns = 60 * ns_per_ms;
+      of_tensor.stage_ns[{Edge{1, 0, 0}, Stage::sender_proxy}] = 20 * ns_per_ms;
+    }
+    if (by_link) {
+      of_expert.comm_ns = 80 * ns_per_ms;
+      of_expert.stage_ns[{Edge{1, 2, 0}, Stage::wire}] = 20 * ns_per_ms;
+    }
+    for (int i = 0; i < n; ++i) {
+      expert.rounds(1, of_expert);
+      tensor.rounds(1, of_tensor);
+    }
+  };
+  steps(400, false, false);
+  steps(300, !link_first, link_first);
+  steps(400, true, true);
+  const auto all = cluster.incidents();
+  INFO(text(all));
+  REQUIRE(all.size() == 1);
+  REQUIRE(all[0].culprits.size() == 1);
+  CHECK(all[0].culprits[0].pid == 103);
+  CHECK(all[0].culprits[0].component == Component::proxy);
+}
+
 TEST_CASE("An end of a slow link that is late in its other group is kept by the link, not slow itself") {
   Job job;
   job.steps(400);
