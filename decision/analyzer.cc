@@ -51,6 +51,17 @@ struct Analyzer::State {
     for (size_t i = 0; i < n; ++i) found[i].first->comm.prefetch(found[i].second);
   }
 
+  void last_operations(const ProcessModel& reporter, const AgentHealth& health) {
+    for (const Sibling& s : health.siblings) {
+      if (s.last_operations.empty()) continue;
+      const ProcessModel* process = processes.lost_sibling(reporter, s);
+      if (!process) continue;
+      for (const LastOperations& last : s.last_operations)
+        if (const auto it = watch_of.find(last.comm); it != watch_of.end())
+          it->second->comm.last_operations(last, *process);
+    }
+  }
+
   Watch* watch(CommUid uid) {
     if (const auto it = watch_of.find(uid); it != watch_of.end()) return it->second;
     if (uid.value == 0) return nullptr;
@@ -103,6 +114,7 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
           using T = std::decay_t<decltype(m)>;
           if constexpr (std::is_same_v<T, AgentHealth>) {
             state_->processes.health(*process, m, now_ns);
+            state_->last_operations(*process, m);
           } else if constexpr (std::is_same_v<T, CommInit>) {
             state_->inits.heard(m, *process, now_ns);
           } else if constexpr (std::is_same_v<T, Metrics>) {

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cctype>
+
 #include "decision/ingest/payload_decoders.h"
 
 namespace ccld::decision::ingest {
@@ -5,6 +8,21 @@ namespace {
 
 constexpr uint32_t net_kind_max = static_cast<uint32_t>(abi::NetKind::socket);
 constexpr uint32_t log_max = static_cast<uint32_t>(abi::LogVerbosity::trace);
+
+bool decode_last(Decoder& d, const flatbuffers::Vector<flatbuffers::Offset<wire::LastOperations>>* in,
+                 std::vector<LastOperations>& out) {
+  if (!d.vector("Sibling.last_operations", in, last_operations_max)) return false;
+  out.resize(length(in));
+  for (size_t i = 0; i < out.size(); ++i) {
+    const wire::LastOperations& from = *in->Get(i);
+    if (from.rank() < 0) return d.fail("LastOperations.rank", "is negative");
+    if (std::max(from.launched_op_seq(), from.begun_op_seq()) > from.entered_op_seq())
+      return d.fail("LastOperations.entered_op_seq", "is less than what was launched or begun");
+    out[i] = {CommUid{from.comm_uid()}, Rank{from.rank()}, OpSeq{from.entered_op_seq()}, OpSeq{from.launched_op_seq()},
+              OpSeq{from.begun_op_seq()}};
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -27,6 +45,7 @@ bool decode(Decoder& d, const wire::AgentHealth& in, AgentHealth& out) {
     to.pid_start_ticks = from.pid_start_ticks();
     to.state = std::isalpha(from.state()) ? static_cast<char>(from.state()) : '?';
     to.state_age_ms = from.state_age_ms();
+    if (!decode_last(d, from.last_operations(), to.last_operations)) return false;
   }
   return true;
 }

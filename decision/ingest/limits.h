@@ -31,6 +31,7 @@ constexpr size_t links_per_message_max = 65536;
 constexpr size_t operations_in_flight_max = 16;    // as the schema says
 constexpr size_t lanes_max = size_t{abi::channels_max} * abi::directions * abi::lanes_per_direction;
 constexpr size_t siblings_max = 4096;
+constexpr size_t last_operations_max = 4096;       // the probe sends 64
 constexpr size_t p2p_in_flight_max = 64;           // as the schema says
 constexpr size_t metrics_per_message_max = 8192;   // some hundred ids, times the GPUs and ports of one machine
 constexpr size_t net_queues_max = 4096;            // the process file has room for 256

@@ -6,13 +6,19 @@
 namespace ccld::decision {
 namespace {
 
-constexpr double hazard = 1.0 / 250;     // a change every so many values is expected
-constexpr double sure = 0.9;             // probability of a recent change that is believed
-constexpr double forget_below = 1e-6;    // runs that are less likely are dropped
-constexpr size_t run_before_min = 8;     // a change is one only after a level was known
-constexpr double memory = 200;           // values: a level may drift
+constexpr double hazard = 1.0 / 250;   // a change every so many values is expected
+constexpr double sure = 0.9;           // probability of a recent change that is believed
+constexpr double forget_below = 1e-6;  // runs that are less likely are dropped
+constexpr size_t run_before_min = 8;   // a change is one only after a level was known
+constexpr double memory = 200;         // values: a level may drift
 // Weight of what was believed before, in values.
 constexpr double prior_count = 0.1, prior_shape = 1;
+
+// std::lgamma tells the sign through a variable that all threads share.
+double log_gamma(double x) {
+  int sign = 0;
+  return lgamma_r(x, &sign);
+}
 
 }  // namespace
 
@@ -25,7 +31,7 @@ double ChangePoints::predictive(const Run& r, double x) const {
   const double variance = scale * (count + 1) / (shape * count);
   const double freedom = 2 * shape;
   const double t2 = (x - center) * (x - center) / variance;
-  return std::exp(std::lgamma((freedom + 1) / 2) - std::lgamma(freedom / 2)) / std::sqrt(freedom * M_PI * variance) *
+  return std::exp(log_gamma((freedom + 1) / 2) - log_gamma(freedom / 2)) / std::sqrt(freedom * M_PI * variance) *
          std::pow(1 + t2 / freedom, -(freedom + 1) / 2);
 }
 
@@ -60,8 +66,8 @@ std::optional<size_t> ChangePoints::add(double x) {
   while (runs_.size() > runs_max)
     runs_.erase(std::min_element(runs_.begin() + 1, runs_.end(),
                                  [](const Run& a, const Run& b) { return a.probability < b.probability; }));
-  const auto likeliest =
-      std::max_element(runs_.begin(), runs_.end(), [](const Run& a, const Run& b) { return a.probability < b.probability; });
+  const auto likeliest = std::max_element(runs_.begin(), runs_.end(),
+                                          [](const Run& a, const Run& b) { return a.probability < b.probability; });
   double recent = 0;
   for (const Run& r : runs_)
     if (r.length < settled_) recent += r.probability;

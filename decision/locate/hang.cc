@@ -19,7 +19,10 @@ std::string absent_reason(const RankProgress& p, RoundKey key) {
                           " but its kernel never started: GPU busy with or stuck in earlier work");
       break;
     case Progress::left: what = absl::StrCat("left the communicator before operation ", op.value); break;
-    default: what = absl::StrCat("did not call operation ", op.value); break;
+    default:
+      // One that fell silent before may have come so far unseen.
+      what = absl::StrCat(p.own_word ? "did not call operation " : "was not seen to call operation ", op.value);
+      break;
   }
   if (key.replay != 0) what = absl::StrCat("its GPU did not begin replay ", key.replay, " of operation ", op.value);
   const std::string life = life_text(p.life);
@@ -131,7 +134,11 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
       f.culprits.push_back(absent_culprit(comm, view, r));
     else
       f.candidates.push_back(r);
-    add_evidence(f, r.value, "operations called", m ? static_cast<double>(m->entered.value) : 0, "operations");
+    const uint64_t called = m ? std::max(m->entered, m->frame_entered).value : 0;
+    add_evidence(f, r.value, "operations called", static_cast<double>(called), "operations");
+    if (m && m->frame_entered.value > 0)
+      add_evidence(f, r.value, "operations that its GPU had begun, as its frame says",
+                   static_cast<double>(m->frame_begun.value), "operations");
     if (m && m->process)
       add_evidence(f, r.value, "since the last telemetry of its process", (now_ns - m->process->heard_ns) / 1e6, "ms");
   }

@@ -22,7 +22,7 @@ enum class Life { well, stopped, gone, silent, host_silent, aborted, unknown, no
 struct RankProgress {
   Progress progress = Progress::unknown;
   Life life = Life::well;
-  // Its own snapshot shows this operation; otherwise its neighbours' lanes are the witnesses.
+  // Its own snapshot or frame says so; otherwise its neighbours' lanes are the witnesses, or nobody is.
   bool own_word = false;
   // Of Send and Recv: it waits for a call that its peer is not in, which is reason enough not to move.
   bool waits_outside = false;

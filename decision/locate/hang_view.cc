@@ -73,6 +73,14 @@ Progress own_progress(const RankModel& r, OpSeq op) {
   return Progress::called;
 }
 
+// By the frame of a process that cannot speak, as a sibling read it.
+Progress progress_by_frame(const RankModel& r, OpSeq op) {
+  return r.frame_begun >= op      ? Progress::begun
+         : r.frame_launched >= op ? Progress::launched
+         : r.frame_entered >= op  ? Progress::called
+                                  : Progress::not_called;
+}
+
 // A rank that cannot speak is seen in its neighbours' lanes: what they received from it in this operation it has sent
 // in it; and within a node it has taken what they have sent beyond the slots (on a network, buffers give slots back).
 std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& view) {
@@ -193,11 +201,13 @@ std::optional<HangView> view_operation(const Communicator& comm, const ProcessTa
     const bool waits_to_begin =
         p.progress == Progress::not_called || p.progress == Progress::called || p.progress == Progress::launched;
     if (waits_to_begin && p.reports() && comm.begun_by_all() >= view.op) p.progress = Progress::begun;
+    const bool by_frame = lost(p.life) && r.frame_entered.value > 0;
+    if (by_frame && waits_to_begin) p.progress = std::max(p.progress, progress_by_frame(r, view.op));
     if (const InFlightOp* o = find_op(r, view.key()); o && o->launched) {
       launched = true;
       measured |= o->measures(abi::signal_steps);
     }
-    p.own_word = p.reports() || p.progress == Progress::begun || p.progress == Progress::done;
+    p.own_word = p.reports() || by_frame || p.progress == Progress::begun || p.progress == Progress::done;
   });
   const std::vector<bool> seen = seen_by_neighbours(comm, view);
   for (size_t r = 0; r < view.ranks.size(); ++r) {

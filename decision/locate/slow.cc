@@ -324,11 +324,21 @@ std::optional<Finding> locate_slow_paper(const Communicator& comm, const SlowWin
   return f;
 }
 
+namespace {
+
+// A proxy that is known by one of its connections now and by all of them then.
+bool is_proxy_of(const Culprit& proxy, const Culprit& connection) {
+  return proxy.component == Component::proxy && (connection.peer || connection.component == Component::proxy) &&
+         (connection.rank == proxy.rank || connection.peer == proxy.rank);
+}
+
+}  // namespace
+
 bool same_cause(const std::vector<Culprit>& a, const std::vector<Culprit>& b) {
   if (a.empty() || b.empty()) return a.empty() && b.empty();
   for (const Culprit& x : a)
     for (const Culprit& y : b)
-      if (x.rank == y.rank && x.peer == y.peer) return true;
+      if ((x.rank == y.rank && x.peer == y.peer) || is_proxy_of(x, y) || is_proxy_of(y, x)) return true;
   return false;
 }
 

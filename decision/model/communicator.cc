@@ -134,6 +134,15 @@ void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns
   r->up = true;
 }
 
+void Communicator::last_operations(const LastOperations& m, const ProcessModel& process) {
+  if (static_cast<size_t>(m.rank.value) >= ranks_.size()) return;
+  RankModel& r = ranks_[m.rank.value];
+  if (r.process != &process) return;
+  r.frame_entered = std::max(r.frame_entered, m.entered);
+  r.frame_launched = std::max(r.frame_launched, m.launched);
+  r.frame_begun = std::max(r.frame_begun, m.begun);
+}
+
 void Communicator::down(const CommDown& m, ProcessModel& process, Nanoseconds now_ns) {
   RankModel* r = member(m.rank, process, now_ns);
   if (!r) return;

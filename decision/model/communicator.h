@@ -57,6 +57,9 @@ struct RankModel {
   ConnectionList connections;
   Nanoseconds up_ns = 0;  // when CommUp was heard
 
+  // What siblings read in the frame of its process once that could not speak any more; 0: nothing.
+  OpSeq frame_entered, frame_launched, frame_begun;
+
   RoundKey last_replay;  // as last_round, of graphs
   uint64_t last_replay_end_ns = 0;
 
@@ -106,6 +109,8 @@ class Communicator {
   void rounds(const Rounds&, ProcessModel&, Nanoseconds now_ns);
   void p2p_rounds(const P2pRounds&, ProcessModel&, Nanoseconds now_ns);
   void in_flight(const InFlight&, ProcessModel&, Nanoseconds now_ns);
+  // Read by a sibling of `process`, which is not heard of by this, and has not moved.
+  void last_operations(const LastOperations&, const ProcessModel& process);
 
   CommUid uid() const { return uid_; }
   CommUid parent() const { return parent_; }

@@ -241,11 +241,20 @@ struct InFlight {
   bool stopped = false;                         // the probe was stopped by an operator
 };
 
+// What the frame of a process that cannot speak says of one communicator.
+struct LastOperations {
+  CommUid comm;
+  Rank rank;
+  OpSeq entered, launched;
+  OpSeq begun;  // 0: not known
+};
+
 struct Sibling {
   uint32_t pid = 0;
   uint64_t pid_start_ticks = 0;
   char state = '?';             // letter of /proc/<pid>/stat, 'X': gone
   uint32_t state_age_ms = 0;
+  std::vector<LastOperations> last_operations;  // if it is stopped or gone
 };
 
 struct AgentHealth {

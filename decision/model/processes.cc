@@ -229,6 +229,12 @@ void ProcessTable::health(ProcessModel& reporter, const AgentHealth& health, Nan
   }
 }
 
+const ProcessModel* ProcessTable::lost_sibling(const ProcessModel& reporter, const Sibling& s) const {
+  const auto it = by_pid_.find(Pid(reporter.id.boot_id, s.pid, s.pid_start_ticks));
+  if (it == by_pid_.end() || *it == &reporter) return nullptr;
+  return (*it)->stopped() || (*it)->gone() ? *it : nullptr;
+}
+
 void ProcessTable::metrics(ProcessModel& reporter, const Metrics& m, Nanoseconds now_ns) {
   reporter.metrics = std::make_shared<const MetricTable>(merged(reporter.metrics.get(), m, now_ns));
 }

@@ -133,6 +133,8 @@ class ProcessTable {
   // nullptr: the table is full.
   ProcessModel* heard(const Batch&, Nanoseconds now_ns);
   void health(ProcessModel& reporter, const AgentHealth&, Nanoseconds now_ns);
+  // The process that the reporter speaks of, if it is known, another one, and stopped or gone; otherwise nullptr.
+  const ProcessModel* lost_sibling(const ProcessModel& reporter, const Sibling&) const;
   static void metrics(ProcessModel& reporter, const Metrics&, Nanoseconds now_ns);
   static void net_queues(ProcessModel& reporter, const NetQueues&, Nanoseconds now_ns);
   static void control(ProcessModel& reporter, const ControlState&);

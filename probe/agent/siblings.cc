@@ -4,11 +4,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "probe/agent/last_operations.h"
 #include "probe/frames/frame_file.h"
 #include "schemas/abi/frame_reader.h"
 
@@ -28,6 +30,8 @@ size_t read_file(const std::string& path, void* buffer, size_t size) {
   close(fd);
   return total;
 }
+
+bool cannot_speak(char state) { return state == 'T' || state == 't' || state == 'X' || state == 'Z'; }
 
 constexpr unsigned stat_field_state = 3, stat_field_start_ticks = 22;
 
@@ -102,10 +106,25 @@ void Siblings::poll(Instant now) {
     const char state = process.state == 'X' ? 'X' : read_state(it->first);
     if (state != process.state) {
       process.state = state;
-      process.state_since_ns = now.monotonic_ns;
+      process.state_since_ns = process.next_read_ns = now.monotonic_ns;
+      process.read_pause_ns = last_reread_ns_min;
+      process.last_operations.clear();
     }
+    if (cannot_speak(state) && now.monotonic_ns >= process.next_read_ns) read_last(it->first, process, now);
     const bool forget = state == 'X' && now.monotonic_ns - process.state_since_ns > gone_reported_ns;
     it = forget ? processes_.erase(it) : std::next(it);
+  }
+}
+
+void Siblings::read_last(const Key& key, Process& process, Instant now) {
+  process.next_read_ns = now.monotonic_ns + process.read_pause_ns;
+  process.read_pause_ns *= 2;
+  process.last_operations.clear();
+  for (const auto& [name, file] : files_) {
+    if (!file.of_sibling || file.process != key) continue;
+    if (process.last_operations.size() == last_frames_max) break;
+    if (const auto last = read_last_operations(options_.frames_dir + "/" + name))
+      process.last_operations.push_back(*last);
   }
 }
 
@@ -117,7 +136,8 @@ std::vector<SiblingState> Siblings::states(Instant now) const {
     s.pid_start_ticks = key.second;
     s.state = process.state;
     s.state_age_ms = static_cast<uint32_t>((now.monotonic_ns - process.state_since_ns) / ns_per_ms);
-    result.push_back(s);
+    s.last_operations = process.last_operations;
+    result.push_back(std::move(s));
   }
   return result;
 }

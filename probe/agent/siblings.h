@@ -7,6 +7,7 @@
 //   there any more has state 'X', reported for `gone_reported_ns`. A process that was never seen in /proc may live in
 //   another pid namespace: it is not reported. Frames of processes of this machine that are gone for longer than
 //   `keep_ns` are removed, whatever their host text. Nothing here fails: what cannot be read is skipped.
+//   Of one that is stopped or gone the frames are read, again at ever longer intervals: its GPU may still run.
 //
 // Threads: the diagnostic thread. Makes system calls (opendir, open, read, unlink).
 #pragma once
@@ -33,13 +34,17 @@ struct SiblingOptions {
 
 constexpr uint64_t gone_reported_ns = 60 * ns_per_s;
 constexpr uint64_t file_reread_ns = 30 * ns_per_s;
+// Frames of a process that cannot speak are read again after so long, then after twice that, and so on.
+constexpr uint64_t last_reread_ns_min = ns_per_s;
+// So many of its frames are read, by the names of their files.
+constexpr size_t last_frames_max = 64;
 
 class Siblings {
  public:
   explicit Siblings(const SiblingOptions&);
 
-  // Looks for frames: new siblings, and stale files to remove. Costs a directory listing, and one small read of each file
-  // that is new or was read long ago (`file_reread_ns`).
+  // Looks for frames: new siblings, and stale files to remove. Costs a directory listing, and one small read of each
+  // file that is new or was read long ago (`file_reread_ns`).
   void scan(Instant now);
   // Reads the state of every known sibling.
   void poll(Instant now);
@@ -51,6 +56,9 @@ class Siblings {
     bool seen_alive = false;
     bool has_frame = false;
     uint64_t state_since_ns = 0;
+    uint64_t next_read_ns = 0;  // of its frames, if it cannot speak
+    uint64_t read_pause_ns = last_reread_ns_min;
+    std::vector<LastOperations> last_operations;
   };
   using Key = std::pair<uint32_t, uint64_t>;  // pid, start ticks
 
@@ -63,6 +71,8 @@ class Siblings {
   };
   // Nothing if it tells nothing now. Removes it if it is stale.
   File read_frame(const std::string& path, uint32_t pid, Instant now);
+
+  void read_last(const Key&, Process&, Instant now);
 
   // Letter of the process, 'X' if there is no such process (any more).
   char read_state(const Key&) const;

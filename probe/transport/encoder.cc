@@ -153,9 +153,15 @@ Offset<void> encode(FlatBufferBuilder& builder, const InFlightMessage& m) {
 
 Offset<void> encode(FlatBufferBuilder& builder, const HealthMessage& m) {
   std::vector<Offset<wire::Sibling>> siblings;
-  for (const SiblingState& s : m.siblings)
-    siblings.push_back(
-        wire::CreateSibling(builder, s.pid, s.pid_start_ticks, static_cast<uint8_t>(s.state), s.state_age_ms));
+  for (const SiblingState& s : m.siblings) {
+    std::vector<Offset<wire::LastOperations>> last;
+    for (const LastOperations& o : s.last_operations)
+      last.push_back(wire::CreateLastOperations(builder, o.comm_uid, o.rank, o.entered_op_seq, o.launched_op_seq,
+                                                o.begun_op_seq));
+    const auto last_offset = last.empty() ? 0 : builder.CreateVector(last);
+    siblings.push_back(wire::CreateSibling(builder, s.pid, s.pid_start_ticks, static_cast<uint8_t>(s.state),
+                                           s.state_age_ms, last_offset));
+  }
   const auto siblings_offset = builder.CreateVector(siblings);
   const Health& h = m.health;
   return wire::CreateAgentHealth(builder, h.samples, h.late_samples, h.lapped_rounds, h.dropped_batches,

@@ -119,11 +119,21 @@ struct InFlightMessage {
   bool stopped = false;
 };
 
+// Of a process that cannot speak any more: what its frame says of one communicator.
+struct LastOperations {
+  uint64_t comm_uid = 0;
+  int rank = 0;
+  uint64_t entered_op_seq = 0;
+  uint64_t launched_op_seq = 0;
+  uint64_t begun_op_seq = 0;  // whose kernel its GPU has begun; 0: not known
+};
+
 struct SiblingState {
   uint32_t pid = 0;
   uint64_t pid_start_ticks = 0;
   char state = '?';
   uint32_t state_age_ms = 0;
+  std::vector<LastOperations> last_operations;  // only if it is stopped or gone
 };
 
 struct HealthMessage {

@@ -210,6 +210,11 @@ void Comm::leave(int rank, abi::CommState state) {
   cluster_.processes_[processes_[rank]].outbox.push_back(down);
 }
 
+LastOperations Comm::last_operations(int rank) const {
+  const RankState& s = ranks_[rank];
+  return {CommUid{uid_}, Rank{rank}, OpSeq{s.entered}, OpSeq{s.launched}, OpSeq{s.begun ? op_ : s.completed}};
+}
+
 InFlight Comm::snapshot(int rank) const {
   const RankState& s = ranks_[rank];
   const Cluster::Process& process = cluster_.processes_[processes_[rank]];
@@ -416,7 +421,12 @@ void Cluster::collect(int index) {
     AgentHealth health;
     for (const Process& o : processes_) {
       if (&o == &p || o.id.boot_id != p.id.boot_id) continue;
-      health.siblings.push_back({o.id.pid, o.id.pid_start_ticks, o.state, ms(now_ns_ - o.state_ns)});
+      health.siblings.push_back({o.id.pid, o.id.pid_start_ticks, o.state, ms(now_ns_ - o.state_ns), {}});
+      if (!options_.reads_frames || o.state == 'S') continue;
+      for (const auto& comm : comms_)
+        for (int r = 0; r < comm->ranks(); ++r)
+          if (&processes_[comm->processes_[r]] == &o)
+            health.siblings.back().last_operations.push_back(comm->last_operations(r));
     }
     out.push_back(std::move(health));
     for (const auto& [hash, makers] : makings_)

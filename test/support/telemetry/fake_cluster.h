@@ -35,6 +35,7 @@ struct ClusterOptions {
   uint64_t seed = 1;
   double loss = 0, duplicates = 0;  // probability for each batch
   Nanoseconds delay_max_ns = 0;     // extra delay of a batch, uniform; batches overtake each other
+  bool reads_frames = false;        // siblings say what the frames of stopped and lost processes say
 };
 
 Signature all_reduce(uint64_t count = 1 << 16, abi::Algorithm algorithm = abi::Algorithm::ring);
@@ -98,6 +99,7 @@ class Comm {
     std::vector<LinkStages> links;
   };
   InFlight snapshot(int rank) const;
+  LastOperations last_operations(int rank) const;
   void add_links(uint64_t op, const RoundShape&, Nanoseconds duration_ns);
   Signature signature_at(int rank) const {
     return plan_ && plan_->signature_of ? plan_->signature_of(rank) : plan_ ? plan_->signature : Signature{};

@@ -93,6 +93,47 @@ TEST_CASE("A process that is stopped before the operation is confirmed at once")
   CHECK(i.culprits[0].reason.find("stopped") != std::string::npos);
 }
 
+TEST_CASE("How far a process had come that cannot speak is read in its frame") {
+  fake::ClusterOptions options;
+  const bool killed = GENERATE(true, false);
+  options.reads_frames = GENERATE(true, false);
+  CAPTURE(killed, options.reads_frames);
+  Cluster cluster({}, options);
+  Comm& comm = healthy_job(cluster);
+  HangPlan plan;
+  for (int c = 0; c < 2; ++c) plan.channels[c].stop_after[2] = 0;  // it has sent nothing that others could have seen
+  FaultClass fault = FaultClass::h1_not_entered;
+  std::string reason;
+  SECTION("not to the call") {
+    plan.not_called = {2};
+    reason = "did not call";
+  }
+  SECTION("to the call") {
+    plan.called_only = {2};
+    reason = "did not launch";
+  }
+  SECTION("to the launch") {
+    plan.launched_only = {2};
+    reason = "never started";
+  }
+  SECTION("into the operation") { fault = FaultClass::h3_hardware; }
+  killed ? cluster.kill_process(2) : cluster.stop_process(2);
+  comm.hang(plan);
+  cluster.run_s(8);
+  const Incident i = only_open(cluster);
+  INFO(text({i}));
+  CHECK(i.state == VerdictState::confirmed);
+  REQUIRE(ranks_of(i.culprits) == std::set<int>{2});
+  CHECK(i.culprits[0].component == Component::process);
+  if (!options.reads_frames) {
+    // Nobody knows: what was not seen is not said to be so.
+    fault = FaultClass::h1_not_entered;
+    reason = "was not seen to call";
+  }
+  CHECK(i.fault == fault);
+  CHECK(i.culprits[0].reason.find(reason) != std::string::npos);
+}
+
 TEST_CASE("A dead process is the cause of ranks that merely wait for it elsewhere") {
   Cluster cluster;
   Comm& comm = healthy_job(cluster);

@@ -394,6 +394,25 @@ TEST_CASE("What waits in front of a rank that cannot pass on is not the doing of
   CHECK(i.culprits[0].component == Component::proxy);
 }
 
+TEST_CASE("A proxy stays one cause, whether one of its connections shows it or several do") {
+  const auto blame = [](int rank, Component component, std::optional<Rank> peer = {}) {
+    Culprit c;
+    c.rank = Rank{rank};
+    c.component = component;
+    c.peer = peer;
+    return std::vector<Culprit>{c};
+  };
+  const auto all = blame(4, Component::proxy), one = blame(4, Component::proxy, Rank{0});
+  CHECK(same_cause(all, one));
+  CHECK(same_cause(one, all));
+  CHECK(same_cause(all, blame(4, Component::link, Rank{5})));
+  CHECK(same_cause(blame(0, Component::nic, Rank{4}), all));
+  CHECK_FALSE(same_cause(all, blame(5, Component::proxy)));
+  CHECK_FALSE(same_cause(all, blame(0, Component::link, Rank{5})));
+  CHECK_FALSE(same_cause(all, blame(5, Component::gpu)));
+  CHECK_FALSE(same_cause(blame(4, Component::link, Rank{0}), blame(4, Component::link, Rank{5})));
+}
+
 TEST_CASE("A proxy that hands on late is blamed for what it says late too") {
   Cluster cluster(quick());
   Comm& comm = cluster.add_comm_of_all();

@@ -90,7 +90,7 @@ std::vector<Message> one_of_each() {
   health.health.samples = 1;
   health.health.dropped_batches = 2;
   health.health.cpu_ns = 3;
-  health.siblings = {{99, 98, 'T', 1234}};
+  health.siblings = {{99, 98, 'T', 1234, {{11, 7, 106, 105, 104}}}, {100, 98, 'S', 1, {}}};
 
   CommDownMessage down;
   down.comm_uid = 11;
@@ -293,6 +293,15 @@ TEST_CASE("the agent's health comes out again") {
   CHECK(health->dropped_batches() == 2);
   CHECK(health->siblings()->Get(0)->state() == 'T');
   CHECK(health->siblings()->Get(0)->state_age_ms() == 1234);
+  const auto* last = health->siblings()->Get(0)->last_operations();
+  REQUIRE(last != nullptr);
+  REQUIRE(last->size() == 1);
+  CHECK(last->Get(0)->comm_uid() == 11);
+  CHECK(last->Get(0)->rank() == 7);
+  CHECK(last->Get(0)->entered_op_seq() == 106);
+  CHECK(last->Get(0)->launched_op_seq() == 105);
+  CHECK(last->Get(0)->begun_op_seq() == 104);
+  CHECK(health->siblings()->Get(1)->last_operations() == nullptr);
 }
 
 TEST_CASE("a communicator's end comes out again") {

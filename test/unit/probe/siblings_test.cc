@@ -100,6 +100,77 @@ TEST_CASE("a state has the age since which it was seen") {
   CHECK(states[0].state_age_ms == 1500);
 }
 
+TEST_CASE("of a process that cannot speak its frame says how far it had come") {
+  Machine m;
+  m.process(101, 'S', 2);
+  test::SyntheticFrame f(2);
+  abi::FrameIdentity& id = f.header().identity;
+  id.pid = 101;
+  id.pid_start_ticks = 2;
+  std::strcpy(id.host, "node0");
+  std::strcpy(id.boot_id, "boot");
+  f.header().agent.heartbeat_monotonic_ns = 9999 * ns_per_s;
+  const auto write = [&] {
+    std::ofstream(m.root / "frames" / frame_file_name(101, 1), std::ios::binary)
+        .write(static_cast<const char*>(f.memory()), static_cast<long>(f.bytes()));
+  };
+  f.launch_operation(1);
+  f.begin_kernel(1, 1, 10);
+  f.end_kernel(1, 20);
+  f.launch_operation(2);
+  f.enter();
+  write();
+  Siblings siblings(m.options());
+  siblings.scan(m.clock.at);
+  siblings.poll(m.clock.at);
+  REQUIRE(siblings.states(m.clock.at).size() == 1);
+  CHECK(siblings.states(m.clock.at)[0].last_operations.empty());  // it speaks for itself
+
+  bool gone = false;
+  SECTION("stopped") { m.process(101, 'T', 2); }
+  SECTION("gone") {
+    m.gone(101);
+    gone = true;
+  }
+  m.clock.advance_ms(500);
+  siblings.poll(m.clock.at);
+  const auto last = siblings.states(m.clock.at)[0].last_operations;
+  REQUIRE(last.size() == 1);
+  CHECK(last[0].comm_uid == id.comm_uid);
+  CHECK(last[0].rank == id.rank);
+  CHECK(last[0].entered_op_seq == 3);
+  CHECK(last[0].launched_op_seq == 2);
+  CHECK(last[0].begun_op_seq == 1);
+
+  // Its GPU goes on.
+  f.begin_kernel(2, 2, 30);
+  write();
+  m.clock.advance_ms(999);
+  siblings.poll(m.clock.at);
+  CHECK(siblings.states(m.clock.at)[0].last_operations[0].begun_op_seq == 1);
+  m.clock.advance_ms(1);
+  siblings.poll(m.clock.at);
+  CHECK(siblings.states(m.clock.at)[0].last_operations[0].begun_op_seq == 2);
+
+  if (gone) return;
+  m.process(101, 'S', 2);
+  siblings.poll(m.clock.at);
+  CHECK(siblings.states(m.clock.at)[0].last_operations.empty());
+}
+
+TEST_CASE("a damaged frame of a process that cannot speak says nothing") {
+  Machine m;
+  m.process(101, 'S', 2);
+  const fs::path path = m.frame(101, 2);
+  Siblings siblings(m.options());
+  siblings.scan(m.clock.at);
+  fs::resize_file(path, fs::file_size(path) / 2);
+  m.process(101, 'T', 2);
+  siblings.poll(m.clock.at);
+  CHECK(siblings.states(m.clock.at)[0].state == 'T');
+  CHECK(siblings.states(m.clock.at)[0].last_operations.empty());
+}
+
 TEST_CASE("a process that disappears is gone for a minute, even if its pid is used again") {
   Machine m;
   m.process(101, 'S', 2);

@@ -108,6 +108,11 @@ TEST_CASE("A batch with one of every payload is decoded field by field") {
   REQUIRE(health.siblings.size() == 2);
   CHECK(health.siblings[0].state == 'T');
   CHECK(health.siblings[1].state == '?');  // not a letter
+  REQUIRE(health.siblings[0].last_operations.size() == 1);
+  const LastOperations& last = health.siblings[0].last_operations[0];
+  CHECK((last.comm == CommUid(77) && last.rank == Rank(3)));
+  CHECK((last.entered == OpSeq(12) && last.launched == OpSeq(11) && last.begun == OpSeq(10)));
+  CHECK(health.siblings[1].last_operations.empty());
 
   const auto& down = std::get<CommDown>(batch->payloads[4]);
   CHECK(down.state == abi::CommState::destroyed);
@@ -220,6 +225,9 @@ TEST_CASE("What is said of a making, of metrics, queues and requests is checked"
           "Metrics.metrics");
   refused([](WireBatch& b) { add_net_queues(b, -2); }, "NetProgress.device");
   refused([](WireBatch& b) { add_net_queues(b, 0, 2); }, "NetProgress.kind");
+  refused([](WireBatch& b) { add_agent_health(b, {.rank = -1}); }, "LastOperations.rank");
+  refused([](WireBatch& b) { add_agent_health(b, {.launched = 13}); }, "LastOperations.entered_op_seq");
+  refused([](WireBatch& b) { add_agent_health(b, {.begun = 13}); }, "LastOperations.entered_op_seq");
   refused([](WireBatch& b) { add_control_state(b, {.log = 3}); }, "ControlState.log");
   refused([](WireBatch& b) { add_control_state(b, {.budget_ppm = 1'000'001}); }, "ControlState.budget_ppm");
 }

@@ -130,9 +130,16 @@ inline void add_comm_down(WireBatch& b, int32_t rank = 0, uint32_t state = 4) {
   b.add(wire::Payload::CommDown, wire::CreateCommDown(b.fbb, 0xabc, rank, state, 9));
 }
 
-inline void add_agent_health(WireBatch& b) {
-  const std::vector<flatbuffers::Offset<wire::Sibling>> siblings = {wire::CreateSibling(b.fbb, 4712, 100, 'T', 1500),
-                                                                    wire::CreateSibling(b.fbb, 4713, 101, 0x1b, 1)};
+struct WireLastOperations {
+  int32_t rank = 3;
+  uint64_t entered = 12, launched = 11, begun = 10;
+};
+
+inline void add_agent_health(WireBatch& b, const WireLastOperations& last = {}) {
+  const auto of_sibling = b.fbb.CreateVector(std::vector<flatbuffers::Offset<wire::LastOperations>>{
+      wire::CreateLastOperations(b.fbb, 77, last.rank, last.entered, last.launched, last.begun)});
+  const std::vector<flatbuffers::Offset<wire::Sibling>> siblings = {
+      wire::CreateSibling(b.fbb, 4712, 100, 'T', 1500, of_sibling), wire::CreateSibling(b.fbb, 4713, 101, 0x1b, 1)};
   b.add(wire::Payload::AgentHealth, wire::CreateAgentHealth(b.fbb, 1, 2, 3, 4, 5, 6, 7, 8, 9, b.fbb.CreateVector(siblings)));
 }
 
