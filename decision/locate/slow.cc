@@ -18,6 +18,9 @@ constexpr double late_part_min = 0.6;
 constexpr double late_part_sure = 0.4;
 // A GPU that is slow lets the kernel wait after its launch; a host that is late launches late.
 constexpr double queued_part_min = 0.25;
+// On a machine that is busy everything takes somewhat longer, and somewhat more waits everywhere: a moderate loss has
+// no cause on which less than a step waits.
+constexpr double queued_steps_min = 1;
 
 struct LateRanks {
   std::vector<Rank> ranks;
@@ -204,7 +207,9 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   // Ranks that are kept make many edges wait: only one that stands out is a cause of its own.
   if (kept && edges.size() != 1 && !common_proxy(comm, edges)) return std::nullopt;
   // A moderate loss without a cause is the weather of the machine.
-  if (!computation && edges.empty() && w.lost_ns <= settings.slow_theta * w.base_ns) return std::nullopt;
+  const bool clear =
+      std::any_of(edges.begin(), edges.end(), [](const SlowEdge& e) { return e.queued >= queued_steps_min; });
+  if (!computation && !clear && w.lost_ns <= settings.slow_theta * w.base_ns) return std::nullopt;
 
   if (computation) {
     for (Rank r : late.ranks) {
