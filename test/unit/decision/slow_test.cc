@@ -187,6 +187,19 @@ TEST_CASE("Communication that is slow everywhere is a suspicion without culprit"
   CHECK(i.state == VerdictState::suspected);
 }
 
+TEST_CASE("A busy machine, on which a little more waits on some links, names none of them") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(1000);
+  RoundShape shape;
+  shape.comm_ns = 8 * ns_per_ms;  // twice as long; instead of 0.1 ms steps wait a little longer: 0.8 and 0.6 of them
+  shape.stage_ns[{Edge{3, 4, 0}, Stage::sender_nic}] = 215'000;
+  shape.stage_ns[{Edge{7, 0, 0}, Stage::sender_proxy}] = 185'000;
+  comm.rounds(2500, shape);
+  INFO(text(cluster.incidents()));
+  for (const Incident& i : cluster.incidents()) CHECK(i.culprits.empty());  // that iterations take longer is said
+}
+
 TEST_CASE("Data imbalance that moves from rank to rank does not alarm") {
   const int ranks = GENERATE(2, 8);
   fake::ClusterOptions options;
