@@ -106,7 +106,10 @@ void SlowDetector::learn(const Communicator& comm, KindBaseline& b, const RoundE
       const double off = x - own.excess_ns;
       own.excess_ns += static_cast<float>(weight * off);
       if (n > 0) own.excess_deviation_ns += static_cast<float>((n == 1 ? 1.0 : weight) * (std::abs(off) - own.excess_deviation_ns));
-      if (c.has_queued) own.queued_ns += (static_cast<double>(c.queued_ns) - own.queued_ns) / (q + 1);
+      if (!c.has_queued) continue;
+      // Not all ranks have reported every round.
+      const auto queued_ns = static_cast<double>(c.queued_ns);
+      own.queued_ns = std::isnan(own.queued_ns) ? queued_ns : own.queued_ns + (queued_ns - own.queued_ns) / (q + 1);
     }
   }
   const Links links = match_links(comm, e);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -106,7 +107,8 @@ struct EdgeBaseline {
 // Of one rank in one kind of round.
 struct RankBaseline {
   float excess_ns = 0, excess_deviation_ns = 0;  // its gap minus the median gap
-  double queued_ns = 0;                          // begin on the device minus launch on the host: two clocks
+  // Begin on the device minus launch on the host: two clocks, so the first value counts whole. NaN: not known.
+  double queued_ns = std::numeric_limits<double>::quiet_NaN();
 };
 
 // Rounds of the first time that lasted much longer than the others are a habit of the job (pauses, checkpoints), if they
