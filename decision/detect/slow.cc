@@ -190,6 +190,7 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
       ++own.late;
       own.present_ns += static_cast<float>(computation);
       if (largest && w.largest_late.size() < culprits_max) w.largest_late.push_back(static_cast<int32_t>(r));
+      // (max() makes nothing of NaN: no usual time is known.)
       if (e.cells[r].has_queued && past)
         own.queued_ns += static_cast<float>(std::max(0.0, static_cast<double>(e.cells[r].queued_ns) - b.ranks[r].queued_ns));
       own.idle_ns += static_cast<float>(std::clamp<double>(idle[r] - idle_middle, 0, computing[r]));
