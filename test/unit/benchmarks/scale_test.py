@@ -29,9 +29,14 @@ class ScaleTest(unittest.TestCase):
             self.assertIn("4096 ranks", lines[0])
 
     def test_cost_must_not_grow_with_the_number_of_ranks(self):
-        lines = bench_scale.missed([row(1024, ns_per_record={"all": 100.0}), row(4096, ns_per_record={"all": 151.0})])
+        lines = bench_scale.missed([row(4096, ns_per_record={"all": 100.0}), row(131072, ns_per_record={"all": 151.0})])
         self.assertEqual(len(lines), 1)
         self.assertIn("1.51 times", lines[0])
+        lines = bench_scale.missed([row(1024, bytes_per_rank_communicator=1000), row(4096, bytes_per_rank_communicator=1510)])
+        self.assertEqual(len(lines), 1)
+
+    def test_what_a_cache_holds_is_no_measure_of_growth(self):
+        self.assertEqual(bench_scale.missed([row(1024, ns_per_record={"all": 100.0}), row(4096), row(131072)]), [])
 
     def test_the_bar_of_location_is_that_of_the_size(self):
         self.assertEqual(bench_scale.locate_bar_ms(1024), 10)
