@@ -23,7 +23,7 @@ struct EdgeLoss {
 // The slow rounds of a window, by rank.
 struct RankLoss {
   float late_ns = 0;     // its gaps beyond its peers' and its healthy ones
-  float queued_ns = 0;   // from launch to begin of the kernel, beyond the usual
+  float queued_ns = 0;   // from launch to begin of the kernel, beyond the usual and its peers'; may be negative
   float idle_ns = 0;     // from the end of the kernel before, of whatever communicator, beyond its peers'
   float present_ns = 0;  // computation lost in the rounds in which it was among the last
   uint32_t late = 0;     // those rounds

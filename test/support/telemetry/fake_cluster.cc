@@ -139,7 +139,7 @@ void Comm::rounds(int count, const RoundShape& shape) {
       round.begin_device_ns = s.device_offset_ns + start + gap[r];
       round.end_device_ns = s.device_offset_ns + start + last + comm;
       const uint64_t mono = cluster_.now_ns() + cluster_.processes_[processes_[r]].monotonic_offset_ns;
-      const Nanoseconds since_launch = last + comm - (shape.host_late.contains(r) ? gap[r] : 0);
+      const Nanoseconds since_launch = last + comm + shape.ahead_ns - (shape.host_late.contains(r) ? gap[r] : 0);
       round.enter_monotonic_ns = round.launch_monotonic_ns = mono - since_launch;
       round.flags = round_counts_valid;
       round.send_steps = round.recv_steps = 28;

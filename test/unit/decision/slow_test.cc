@@ -74,6 +74,20 @@ TEST_CASE("A rank whose host launches late is told from one whose GPU is busy") 
   CHECK(i.culprits[0].component == Component::process);
 }
 
+TEST_CASE("Kernels queue on the GPUs of all that are kept: a rank whose queue grows no more than its peers' is late") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all(abi::Algorithm::tree);
+  RoundShape shape;
+  shape.host_late = {4};
+  comm.rounds(200, shape);
+  shape.ahead_ns = 15 * ns_per_ms;
+  comm.rounds(600, late({4}, 40 * ns_per_ms, shape));
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(ranks_of(i.culprits) == std::set<int>{4});
+  CHECK(i.culprits[0].component == Component::process);
+}
+
 TEST_CASE("Two late ranks are both named with their shares") {
   Cluster cluster(quick());
   Comm& comm = cluster.add_comm_of_all();
