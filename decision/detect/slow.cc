@@ -60,17 +60,6 @@ void consider_worst(const Communicator& comm, const KindBaseline& b, const Round
   }
 }
 
-// Kernels of those who are kept waiting are behind on their GPUs as well; of two, the one that is less.
-double usually_behind_ns(const std::vector<RankBegin>& begun) {
-  std::vector<float> queued;
-  for (const RankBegin& r : begun)
-    if (std::isfinite(r.queued_ns)) queued.push_back(static_cast<float>(r.queued_ns));
-  if (queued.empty()) return 0;
-  const auto lower = queued.begin() + static_cast<std::ptrdiff_t>((queued.size() - 1) / 2);
-  std::nth_element(queued.begin(), lower, queued.end());
-  return std::max(0.0, static_cast<double>(*lower));
-}
-
 bool learns_first(const KindBaseline& b, double t_max_ns) {
   constexpr size_t past_min = 5;
   if (b.first.size() < past_min) return false;
@@ -177,13 +166,15 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
   double communication = std::max(0.0, p.comm_ns - b.comm_ns.mean());
   if (communication < factor * b.comm_ns.deviation()) communication = 0;
   w.computation_ns += computation;
-  if (!torn) w.elsewhere_ns += std::max(0.0, p.skew_ns - (most - least));
+  if (torn)
+    w.unknown_ns += skew_lost - computation;
+  else
+    w.elsewhere_ns += std::max(0.0, p.skew_ns - (most - least));
   w.communication_ns += communication;
 
   const std::vector<RankBegin> begun = begins(b, e, p);
   if (computation > 0) {
     const bool past = b.ranks.size() == n && b.rank_samples > 0;
-    const double behind = usually_behind_ns(begun);
     double excess_max = 0;
     for (size_t r = 0; r < n; ++r) {
       if (!std::isfinite(computing[r])) continue;
@@ -203,7 +194,8 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
       ++own.late;
       own.present_ns += static_cast<float>(computation);
       if (largest && w.largest_late.size() < culprits_max) w.largest_late.push_back(static_cast<int32_t>(r));
-      if (std::isfinite(begun[r].queued_ns)) own.queued_ns += static_cast<float>(begun[r].queued_ns - behind);
+      // Queues of one kind of round differ: what is more in one is less in another, unless the rank is behind in all.
+      if (std::isfinite(begun[r].queued_ns)) own.queued_ns += static_cast<float>(begun[r].queued_ns);
       own.idle_ns += static_cast<float>(std::clamp<double>(idle[r] - idle_middle, 0, computing[r]));
     }
   }

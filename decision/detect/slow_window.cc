@@ -23,6 +23,7 @@ SlowWindow merge(const std::deque<SlowWindow>& windows) {
     sum.computation_ns += w.computation_ns;
     sum.communication_ns += w.communication_ns;
     sum.elsewhere_ns += w.elsewhere_ns;
+    sum.unknown_ns += w.unknown_ns;
     sum.staged_ns += w.staged_ns;
     if (w.largest_ns > sum.largest_ns) sum.largest_ns = w.largest_ns, sum.largest_late = w.largest_late;
     sum.ranks.resize(std::max(sum.ranks.size(), w.ranks.size()));

@@ -23,7 +23,7 @@ struct EdgeLoss {
 // The slow rounds of a window, by rank.
 struct RankLoss {
   float late_ns = 0;     // its gaps beyond its peers' and its healthy ones
-  float queued_ns = 0;   // from launch to begin of the kernel, beyond the usual and its peers'; may be negative
+  float queued_ns = 0;   // from launch to begin of the kernel, beyond the usual; negative if the host is late
   float idle_ns = 0;     // from the end of the kernel before, of whatever communicator, beyond its peers'
   float present_ns = 0;  // computation lost in the rounds in which it was among the last
   uint32_t late = 0;     // those rounds
@@ -41,6 +41,7 @@ struct SlowWindow {
   double computation_ns = 0;          // of slow rounds: computation beyond its healthy skew
   double communication_ns = 0;        // of slow rounds: communication beyond its healthy time
   double elsewhere_ns = 0;            // of slow rounds: skew that other communicators caused
+  double unknown_ns = 0;              // of slow rounds: skew that other communicators may have caused: reports were lost
   double staged_ns = 0;               // communication_ns of the rounds that have stages of links
   double largest_ns = 0;              // the largest computation_ns of one round ...
   std::vector<int32_t> largest_late;  // ... and who was late in it

@@ -170,6 +170,7 @@ void describe_window(Finding& f, const SlowWindow& w) {
   add_evidence(f, -1, "of it between operations (computation)", w.computation_ns / rounds / 1e6, "ms");
   add_evidence(f, -1, "of it since the last start (communication)", w.communication_ns / rounds / 1e6, "ms");
   if (w.elsewhere_ns > 0) add_evidence(f, -1, "of it in other communicators", w.elsewhere_ns / rounds / 1e6, "ms");
+  if (w.unknown_ns > 0) add_evidence(f, -1, "of it with reports lost", w.unknown_ns / rounds / 1e6, "ms");
   add_evidence(f, -1, "R of the worst round", w.worst.ratio(), "");
   add_evidence(f, -1, "P of the worst round", w.worst.p(), "");
 }
@@ -192,7 +193,8 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   if (total <= 0) return std::nullopt;
   const LateRanks late = find_late_ranks(w);
   const bool computation = !late.ranks.empty() && w.computation_ns >= settings.slow_component_share_min * total;
-  const bool communication = w.communication_ns >= settings.slow_component_share_min * total;
+  // The time since the last start is always known, so what is not known is no communication.
+  const bool communication = w.communication_ns >= settings.slow_component_share_min * (total + w.unknown_ns);
   // Late because another communicator was slow: that one has the finding, unless what is lost here makes it slow too.
   const bool kept = !computation && w.elsewhere_ns > w.communication_ns;
   if (kept && w.communication_ns < settings.slow_lost_share_min * w.comm_time_ns) return std::nullopt;
