@@ -16,8 +16,9 @@ namespace {
 constexpr double late_part_min = 0.6;
 // And so much must be left of it after the uncertainty of a few rounds is taken off.
 constexpr double late_part_sure = 0.4;
-// A GPU that is slow lets the kernel wait after its launch; a host that is late launches late.
-constexpr double queued_part_min = 0.25;
+// A GPU that is slow lets the kernel wait after its launch, less so where the host waits for its GPU in between; kernels
+// of a host that is late wait for less than usual.
+constexpr double queued_part_min = 0.15;
 // On a machine that is busy everything takes somewhat longer, and somewhat more waits everywhere: a moderate loss has
 // no cause on which less than a step waits.
 constexpr double queued_steps_min = 1;
