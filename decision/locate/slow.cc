@@ -190,12 +190,11 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   f.replay = w.first_slow_replay;
   f.signature = w.signature;
   describe_window(f, w);
-  const double total = w.computation_ns + w.communication_ns + w.elsewhere_ns;
+  const double total = w.computation_ns + w.communication_ns + w.elsewhere_ns + w.unknown_ns;
   if (total <= 0) return std::nullopt;
   const LateRanks late = find_late_ranks(w);
   const bool computation = !late.ranks.empty() && w.computation_ns >= settings.slow_component_share_min * total;
-  // The time since the last start is always known, so what is not known is no communication.
-  const bool communication = w.communication_ns >= settings.slow_component_share_min * (total + w.unknown_ns);
+  const bool communication = w.communication_ns >= settings.slow_component_share_min * total;
   // Late because another communicator was slow: that one has the finding, unless what is lost here makes it slow too.
   const bool kept = !computation && w.elsewhere_ns > w.communication_ns;
   if (kept && w.communication_ns < settings.slow_lost_share_min * w.comm_time_ns) return std::nullopt;

@@ -557,7 +557,7 @@ TEST_CASE("Whether a GPU was busy or a host late shows after the last kernel on 
   CHECK(f->culprits[0].component == (gpu ? Component::gpu : Component::process));
 }
 
-TEST_CASE("Where most of the loss is not known a link is not to blame for the rest") {
+TEST_CASE("Where most of the loss is not known neither a link nor a rank is to blame for the rest") {
   const Settings settings;
   const Communicator comm(CommUid{1}, settings);
   const bool lost_reports = GENERATE(true, false);
@@ -572,6 +572,11 @@ TEST_CASE("Where most of the loss is not known a link is not to blame for the re
   w.ranks.resize(2);
   w.edges[Edge{0, 1, 0}].waited_ns[static_cast<size_t>(Stage::wire)] = 400e6;
   w.edges[Edge{0, 1, 0}].sent_ns = 400e6;
+  CHECK(locate_slow(comm, w, settings).has_value() == !lost_reports);
+  w.edges.clear();
+  w.computation_ns = std::exchange(w.communication_ns, 0);
+  w.largest_ns = 4e6;
+  w.ranks[1] = {40e6f, 0, 40e6f, 40e6f, 10, 0};
   CHECK(locate_slow(comm, w, settings).has_value() == !lost_reports);
 }
 
