@@ -128,16 +128,14 @@ int32_t proxy_of(const SlowStage& s) {
   return s.stage == Stage::sender_proxy || s.stage == Stage::sender_nic ? s.edge.sender : s.edge.receiver;
 }
 
-bool has_stopped_threads(const Communicator& comm, int32_t rank) {
+// Health is sampled once a second: threads that are stopped for most of the time are caught at it now and then.
+bool had_stopped_threads(const Communicator& comm, int32_t rank, Nanoseconds since_ns) {
   const RankModel* r = comm.rank(Rank{rank});
-  return r && r->process && r->process->metrics &&
-         std::any_of(r->process->metrics->begin(), r->process->metrics->end(), [](const MetricValue& v) {
-           return v.id == abi::MetricId::process_threads_stopped && v.value > 0;
-         });
+  return r && r->process && r->process->threads_stopped_ns > 0 && r->process->threads_stopped_ns >= since_ns;
 }
 
 // A proxy that seldom runs delays what its rank sends and what it receives; a link delays one direction.
-std::optional<int32_t> common_proxy(const Communicator& comm, const std::vector<SlowEdge>& edges) {
+std::optional<int32_t> common_proxy(const Communicator& comm, const SlowWindow& w, const std::vector<SlowEdge>& edges) {
   if (edges.empty() ||
       std::any_of(edges.begin(), edges.end(), [](const SlowEdge& e) { return in_receiving_gpu(e.stage.stage); }))
     return std::nullopt;
@@ -152,7 +150,7 @@ std::optional<int32_t> common_proxy(const Communicator& comm, const std::vector<
   // Or the process itself says that threads of it do not run.
   std::optional<int32_t> stopped;
   for (int32_t end : {edges[0].stage.edge.sender, edges[0].stage.edge.receiver}) {
-    if (!has_stopped_threads(comm, end)) continue;
+    if (!had_stopped_threads(comm, end, w.started_ns)) continue;
     if (stopped) return std::nullopt;
     stopped = end;
   }
@@ -207,7 +205,7 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   std::vector<SlowEdge> edges;
   if (communication) edges = find_slow_edges(comm, w, computation || kept, f);
   // Ranks that are kept make many edges wait: only one that stands out is a cause of its own.
-  if (kept && edges.size() != 1 && !common_proxy(comm, edges)) return std::nullopt;
+  if (kept && edges.size() != 1 && !common_proxy(comm, w, edges)) return std::nullopt;
   // A moderate loss without a cause is the weather of the machine.
   const bool clear =
       std::any_of(edges.begin(), edges.end(), [](const SlowEdge& e) { return e.queued >= queued_steps_min; });
@@ -232,7 +230,7 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   }
   double queued = 0;
   for (const SlowEdge& e : edges) queued += e.queued;
-  const std::optional<int32_t> proxy = common_proxy(comm, edges);
+  const std::optional<int32_t> proxy = common_proxy(comm, w, edges);
   if (proxy) {
     Culprit c = make_culprit(comm, Rank{*proxy}, Component::proxy,
                              absl::StrFormat("%.1f more steps on average wait for it to hand them on", queued));

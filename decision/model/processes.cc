@@ -237,6 +237,10 @@ const ProcessModel* ProcessTable::lost_sibling(const ProcessModel& reporter, con
 
 void ProcessTable::metrics(ProcessModel& reporter, const Metrics& m, Nanoseconds now_ns) {
   reporter.metrics = std::make_shared<const MetricTable>(merged(reporter.metrics.get(), m, now_ns));
+  const bool stopped = std::any_of(m.metrics.begin(), m.metrics.end(), [](const Metric& v) {
+    return v.id == abi::MetricId::process_threads_stopped && v.value > 0;
+  });
+  if (stopped) reporter.threads_stopped_ns = now_ns;
 }
 
 void ProcessTable::net_queues(ProcessModel& reporter, const NetQueues& m, Nanoseconds now_ns) {

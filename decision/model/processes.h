@@ -117,6 +117,7 @@ struct ProcessModel {
   std::vector<Membership> memberships;
 
   std::shared_ptr<const MetricTable> metrics;  // nullptr: none yet; replaced, never changed
+  Nanoseconds threads_stopped_ns = 0;          // the last report that some of its threads were stopped; 0: none
   NetQueueList net_queues;                     // of the newest report
   Nanoseconds net_queues_ns = 0;
   std::optional<ControlState> control;  // newest answer to a request

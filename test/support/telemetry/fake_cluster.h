@@ -142,6 +142,8 @@ class Cluster {
   }
   // Its telemetry breaks off while training goes on: batches are lost.
   void lose_telemetry(int process, bool lost) { processes_[process].lost = lost; }
+  // What it reports besides rounds and snapshots.
+  void send(int process, std::vector<Payload>);
 
   Analyzer& analyzer() { return analyzer_; }
   Nanoseconds now_ns() const { return now_ns_; }
@@ -170,7 +172,6 @@ class Cluster {
   void state_of(int process, char state);
   void tick();
   void collect(int process);
-  void send(int process, std::vector<Payload>);
   Nanoseconds jitter(Nanoseconds most) {
     return most <= 0 ? 0 : static_cast<Nanoseconds>(random_() % static_cast<uint64_t>(most));
   }
