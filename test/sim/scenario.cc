@@ -144,7 +144,8 @@ void draw_irregularities(Stream& s, Scenario& sc) {
     t.checkpoint_ns = static_cast<Nanoseconds>(s.log_real(0.3, 20) * 1e9);
     // Where no barrier waits for the first process, others wait for it in an operation that is none.
     const CommKind barrier = t.shapes[static_cast<size_t>(t.barrier)].comm;
-    const bool all_wait = barrier == CommKind::world || sc.sizes.processes() == (barrier == CommKind::data ? sc.sizes.data : sc.sizes.tensor);
+    const bool all_wait = barrier == CommKind::world ||
+                          sc.sizes.processes() == (barrier == CommKind::data ? sc.sizes.data : sc.sizes.tensor);
     t.checkpoint_by_first = s.chance(0.4) && all_wait;
     if (t.checkpoint_by_first) sc.longest_wait_ns = t.checkpoint_ns;
   }
