@@ -163,7 +163,7 @@ class WireCircles {
 
 Links match_links(const Communicator& comm, const RoundEntry& e) {
   struct End {
-    double gpu = 0, ready = 0, wire = 0, done = 0, steps = 0;
+    double gpu = 0, ready = 0, wire = 0, done = 0, unvisited = 0, steps = 0;
     int net_device = -1;
     void add(const LinkStages& l, int64_t origin) {
       const double total = steps + l.steps;
@@ -174,6 +174,7 @@ Links match_links(const Communicator& comm, const RoundEntry& e) {
       mix(ready, l.ready_mean_realtime_ns);
       mix(wire, l.wire_mean_realtime_ns);
       mix(done, l.done_mean_realtime_ns);
+      unvisited += (l.unvisited_mean_us * 1e3 - unvisited) * l.steps / total;
       missing_ready |= l.ready_mean_realtime_ns == 0;
       missing_wire |= l.wire_mean_realtime_ns == 0;
       missing_done |= l.done_mean_realtime_ns == 0;
@@ -212,13 +213,16 @@ Links match_links(const Communicator& comm, const RoundEntry& e) {
       i.known[static_cast<size_t>(which)] = known;
     };
     const bool net = s.net_device >= 0 && r.net_device >= 0;
-    set(Interval::posted_to_handed, s.wire - s.gpu, net && !s.missing_wire);
-    set(Interval::awaited_to_handed, s.wire - r.ready, net && !s.missing_wire && !r.missing_ready);
-    set(Interval::handed_to_sent, s.done - s.wire, net && !s.missing_done && !s.missing_wire);
-    set(Interval::awaited_to_sent, s.done - r.ready, net && !s.missing_done && !r.missing_ready);
-    set(Interval::sent_to_arrived, r.wire - s.done, net && !r.missing_wire && !s.missing_done);
-    set(Interval::awaited_to_arrived, r.wire - r.ready, net && !r.missing_wire && !r.missing_ready);
-    set(Interval::arrived_to_given, r.done - r.wire, net && !r.missing_done && !r.missing_wire);
+    // In the time before a proxy looked again the network may have done its part: that is the proxy's, like what waits in
+    // front of it.
+    if (net) i.sender_unvisited_ns = s.unvisited, i.receiver_unvisited_ns = r.unvisited;
+    set(Interval::posted_to_handed, s.wire - s.gpu + s.unvisited, net && !s.missing_wire);
+    set(Interval::awaited_to_handed, s.wire - r.ready + s.unvisited, net && !s.missing_wire && !r.missing_ready);
+    set(Interval::handed_to_sent, s.done - s.wire - s.unvisited, net && !s.missing_done && !s.missing_wire);
+    set(Interval::awaited_to_sent, s.done - r.ready - s.unvisited, net && !s.missing_done && !r.missing_ready);
+    set(Interval::sent_to_arrived, r.wire - s.done - r.unvisited, net && !r.missing_wire && !s.missing_done);
+    set(Interval::awaited_to_arrived, r.wire - r.ready - r.unvisited, net && !r.missing_wire && !r.missing_ready);
+    set(Interval::arrived_to_given, r.done - r.wire + r.unvisited, net && !r.missing_done && !r.missing_wire);
     set(Interval::given_to_consumed, r.gpu - r.done, net && !r.missing_done);
     set(Interval::posted_to_consumed, r.gpu - s.gpu, s.net_device < 0 && r.net_device < 0);
     out.emplace_back(edge, i);
@@ -258,6 +262,8 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
     EdgeLoss& loss = w.edges[edge];
     loss.steps += intervals.steps;
     loss.net_device = intervals.net_device;
+    loss.sender_unvisited_ns += intervals.steps * intervals.sender_unvisited_ns;
+    loss.receiver_unvisited_ns += intervals.steps * intervals.receiver_unvisited_ns;
     const auto sent = static_cast<size_t>(Interval::sent_to_arrived);
     double sent_ns = INFINITY;
     if (intervals.known[sent]) {

@@ -36,8 +36,8 @@ bool column(Decoder& d, const char* field, const flatbuffers::Vector<T>* v, size
 
 // One that may be absent.
 template <class T>
-bool optional_column(Decoder& d, const char* field, const flatbuffers::Vector<T>* v, size_t rows) {
-  return v == nullptr || column(d, field, v, rows);
+bool optional_column(Decoder& d, const char* field, const flatbuffers::Vector<T>* v, size_t rows, const char* first = "op_seq") {
+  return v == nullptr || column(d, field, v, rows, first);
 }
 
 // The elements of a column that has been checked to be there. (Little-endian machines only, as the schema's structs
@@ -141,7 +141,8 @@ bool decode(Decoder& d, const wire::Rounds& in, Rounds& out) {
       !column(d, "Rounds.send_changes", in.send_changes(), rows) ||
       !column(d, "Rounds.recv_changes", in.recv_changes(), rows) || !column(d, "Rounds.samples", in.samples(), rows) ||
       !column(d, "Rounds.flags", in.flags(), rows) || !optional_column(d, "Rounds.replay", in.replay(), rows) ||
-      !optional_column(d, "Rounds.signals", in.signals(), rows)) {
+      !optional_column(d, "Rounds.signals", in.signals(), rows) ||
+      !optional_column(d, "Rounds.link_unvisited_mean_us", in.link_unvisited_mean_us(), length(in.links()), "links")) {
     return false;
   }
   out.comm = CommUid(in.comm_uid());
@@ -150,6 +151,7 @@ bool decode(Decoder& d, const wire::Rounds& in, Rounds& out) {
   out.links.resize(length(in.links()));
   for (size_t i = 0; i < out.links.size(); ++i) {
     if (!decode(d, *in.links()->Get(i), out.links[i])) return false;
+    if (in.link_unvisited_mean_us() != nullptr) out.links[i].unvisited_mean_us = in.link_unvisited_mean_us()->Get(i);
   }
   return true;
 }

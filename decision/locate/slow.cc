@@ -119,6 +119,15 @@ std::vector<SlowEdge> find_slow_edges(const Communicator& comm, const SlowWindow
                      absl::StrCat("channel ", found.edge.channel, " to rank ", found.edge.receiver, ": steps ",
                                   name(static_cast<Stage>(stage)), " beyond the usual"),
                      loss.waited_ns[stage] / w.staged_ns, "steps");
+    const auto unvisited = [&](int32_t rank, const char* what, double ns) {
+      if (ns > 0 && loss.steps > 0)
+        add_evidence(f, rank,
+                     absl::StrCat("channel ", found.edge.channel, " of rank ", found.edge.sender, " to rank ",
+                                  found.edge.receiver, ": a step ", what, " before the proxy looked for it again"),
+                     ns / loss.steps / 1e6, "ms");
+    };
+    unvisited(found.edge.sender, "handed to the network waited", loss.sender_unvisited_ns);
+    unvisited(found.edge.receiver, "on the wire waited", loss.receiver_unvisited_ns);
   }
   return edges;
 }

@@ -155,7 +155,7 @@ class CommTracker {
   struct ProxyTrack {
     bool known = false;
     abi::ProxyRecord record{};
-    uint64_t tick_ns = 0;
+    ProxyVisits visits;
     uint64_t moved_ns = 0;
   };
   // A launch, or a replay, that has begun and not ended.
@@ -295,7 +295,7 @@ class CommTracker {
   std::vector<ChannelTrack> channels_;
   std::vector<ProxyTrack> proxies_;
   std::vector<std::vector<uint16_t>> proxies_of_;  // by channel and direction: indices of proxies_
-  uint64_t proxy_ticks_ = 0, proxy_tick_ns_ = 0;
+  uint64_t proxy_ticks_ = 0, proxy_tick_ns_ = 0, proxies_sampled_ns_ = 0;
   bool proxies_again_ = false;
   std::deque<PendingRound> pending_;
   std::deque<FinishedP2p> pending_p2p_;

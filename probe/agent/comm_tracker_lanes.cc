@@ -1,5 +1,6 @@
 // The part of CommTracker that looks into a running kernel: lanes, polls, waits, and the stages of links.
 #include <algorithm>
+#include <utility>
 
 #include "probe/agent/comm_tracker.h"
 
@@ -158,6 +159,7 @@ void CommTracker::observe(Kernel& kernel, bool slow_look) {
 void CommTracker::sample_proxies() {
   const uint64_t ticks = frame_.proxy_ticks();
   const bool visited = ticks != proxy_ticks_;
+  const uint64_t before_ns = std::exchange(proxies_sampled_ns_, now_.monotonic_ns);
   // The tick comes first: what it announces may only be there at the next look.
   if (!visited && !proxies_again_) return;
   proxies_again_ = visited;
@@ -172,7 +174,8 @@ void CommTracker::sample_proxies() {
     if (!track.known) {
       track.known = true;
       track.record = record;
-      track.tick_ns = track.moved_ns = now_.monotonic_ns;
+      track.moved_ns = now_.monotonic_ns;
+      track.visits.start(now_.monotonic_ns);
       if (record.channel >= 0 && static_cast<uint32_t>(record.channel) < channels_.size() &&
           record.direction < abi::directions)
         proxies_at(static_cast<uint32_t>(record.channel), static_cast<abi::Direction>(record.direction))
@@ -180,7 +183,7 @@ void CommTracker::sample_proxies() {
       continue;
     }
     const abi::ProxyRecord& old = track.record;
-    if (old.ticks != record.ticks) track.tick_ns = now_.monotonic_ns;
+    track.visits.sampled(old, record, before_ns, now_.monotonic_ns);
     if (old.base != record.base || old.posted != record.posted || old.received != record.received ||
         old.transmitted != record.transmitted || old.done != record.done) {
       track.moved_ns = now_.monotonic_ns;
@@ -192,7 +195,7 @@ void CommTracker::sample_proxies() {
 
 void CommTracker::update_links(std::vector<LinkTrack>& links, int64_t realtime_ns) const {
   for (LinkTrack& link : links) {
-    const ProxyTrack* best = nullptr;
+    int best = -1;
     int64_t best_gap = 0;
     // Two connections may join the same peers on a channel; the kernel's is the one that began nearest to the lane's
     // first step.
@@ -200,11 +203,11 @@ void CommTracker::update_links(std::vector<LinkTrack>& links, int64_t realtime_n
       const ProxyTrack& proxy = proxies_[i];
       if (proxy.record.peer != link.peer) continue;
       const int64_t gap = std::abs(int64_t{abi::distance(static_cast<uint32_t>(proxy.record.base), link.base_step)});
-      if (best != nullptr && gap >= best_gap) continue;
-      best = &proxy;
+      if (best >= 0 && gap >= best_gap) continue;
+      best = i;
       best_gap = gap;
     }
-    if (best != nullptr) link.proxy_reached(best->record, realtime_ns);
+    if (best >= 0) link.proxy_reached(best, proxies_[best].record, proxies_[best].visits, realtime_ns);
   }
 }
 

@@ -17,6 +17,8 @@ void Sampler::add(std::unique_ptr<HealthPart> part, bool host_wide, std::vector<
 
 bool Sampler::tick(bool speaks_for_host) {
   bool any = false;
+  const uint64_t early_ns = options_.period_ns / 8;  // at most; and as much late
+  const uint64_t shift_ns = std::uniform_int_distribution<uint64_t>(0, 2 * early_ns)(random_);
   for (Entry& entry : entries_) {
     const Instant now = clock_.now();
     if (entry.due_ns > now.monotonic_ns) continue;
@@ -31,7 +33,7 @@ bool Sampler::tick(bool speaks_for_host) {
     entry.part->read(now, &entry.values);
     const uint64_t cost_ns = clock_.thread_cpu_ns() - cpu_before_ns;
     const uint64_t affordable_ns = cost_ns * 1000000 / options_.part_share_ppm;
-    entry.due_ns = now.monotonic_ns + std::clamp(affordable_ns, options_.period_ns, options_.period_max_ns);
+    entry.due_ns = now.monotonic_ns + std::clamp(affordable_ns, options_.period_ns, options_.period_max_ns) - early_ns + shift_ns;
     any = true;
   }
   return any;

@@ -3,12 +3,15 @@
 // Contract
 //   A part is read every `period_ns`, but never takes more than `part_share_ppm` of a core on average: one that costs
 //   more processor time is read less often (a process of a thousand threads, ports whose counters ask the firmware).
+//   Up to an eighth of the period sooner or later, at random: what comes and goes in a rhythm is not met at the same
+//   point of it each time.
 //   Parts that are host-wide are read only while this process speaks for its host; otherwise they have no values.
 //
 // Threads: one.
 #pragma once
 
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -25,7 +28,8 @@ struct SamplerOptions {
 
 class Sampler {
  public:
-  Sampler(const SamplerOptions& options, const Clock& clock) : options_(options), clock_(clock) {}
+  Sampler(const SamplerOptions& options, const Clock& clock)
+      : options_(options), clock_(clock), random_(clock.now().monotonic_ns) {}
   // Opens the part; one that has nothing to read is dropped. Lines about what does not exist go to `absent`.
   void add(std::unique_ptr<HealthPart> part, bool host_wide, std::vector<std::string>* absent);
   // Reads what is due. Returns whether anything was read.
@@ -45,6 +49,7 @@ class Sampler {
   };
   const SamplerOptions options_;
   const Clock& clock_;
+  std::minstd_rand random_;
   std::vector<Entry> entries_;
 };
 
