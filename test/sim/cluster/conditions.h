@@ -24,7 +24,9 @@ struct BadLink {
 struct SlowProxy {
   int process;
   Instant at;
-  Nanoseconds delay_ns;  // for each step it sends
+  Nanoseconds delay_ns = 0;  // for each step it sends
+  // It runs for the first part of each period only; 0: all the time.
+  Nanoseconds period_ns = 0, running_ns = 0;
 };
 
 // The program of one process differs once from the others'.

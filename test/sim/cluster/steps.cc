@@ -49,22 +49,27 @@ void StepRun::run(const Conditions& conditions, int comm, const std::vector<int>
   for (const Connection& c : plan.connections) {
     const int s = members[c.sender], r = members[c.receiver];
     Ends e{conditions.processes[s].proxy_stops, conditions.processes[r].proxy_stops, conditions.processes[s].nic_dead,
-           never, never, never, 1, 0};
+           never, never, never, 1, 0, {}, {}};
     for (const BadLink& l : conditions.links) {
       if (l.sender != s || l.receiver != r) continue;
       e.cut_at = std::min(e.cut_at, l.cut_at);
       e.slow_at = l.slow_at;
       e.slow_factor = l.slow_factor;
     }
-    for (const SlowProxy& p : conditions.slow_proxies)
+    for (const SlowProxy& p : conditions.slow_proxies) {
       if (p.process == s) e.delay_at = p.at, e.delay_ns = p.delay_ns;
+      if (p.period_ns == 0) continue;
+      if (p.process == s) e.sender_visits = {p.at, p.period_ns, p.running_ns};
+      if (p.process == r) e.receiver_visits = {p.at, p.period_ns, p.running_ns};
+    }
     ends_.push_back(e);
     if (!c.network) continue;
     // Receives are posted as soon as the operation is launched.
     const int c_index = static_cast<int>(&c - plan.connections.data());
     for (int k = 0; k < std::min(plan.slots, steps_of(c.receiver)); ++k)
       set(c_index, At::receive_posted, k) =
-          unless_stopped(after(starts_[c.receiver].launch, cost_.proxy_ns), e.receiver_proxy_stops);
+          unless_stopped(e.receiver_visits.from(after(starts_[c.receiver].launch, cost_.proxy_ns)),
+                         e.receiver_proxy_stops);
   }
   for (int i = 0; i < stride_; ++i) {
     for (size_t g_index = 0; g_index < plan.groups.size(); ++g_index) {
@@ -83,7 +88,8 @@ void StepRun::run(const Conditions& conditions, int comm, const std::vector<int>
         for (int c : g.receives) {
           const int k = i - g.lag + plan.slots;
           if (k < mine && plan.connections[c].network)
-            set(c, At::receive_posted, k) = unless_stopped(after(t, cost_.proxy_ns), ends_[c].receiver_proxy_stops);
+            set(c, At::receive_posted, k) =
+                unless_stopped(ends_[c].receiver_visits.from(after(t, cost_.proxy_ns)), ends_[c].receiver_proxy_stops);
         }
       if (i < mine)
         for (int c : g.sends)
@@ -100,7 +106,7 @@ void StepRun::move_over_network(int c, int k) {
   Instant handed = std::max(at(c, At::posted, k), before(At::handed));
   if (!cost_.buffered) handed = std::max(handed, after(receive, cost_.latency_ns));
   else if (k >= cost_.buffer_steps) handed = std::max(handed, at(c, At::arrived, k - cost_.buffer_steps));
-  handed = after(handed, cost_.proxy_ns + (handed >= e.delay_at ? e.delay_ns : 0));
+  handed = e.sender_visits.from(after(handed, cost_.proxy_ns + (handed >= e.delay_at ? e.delay_ns : 0)));
   handed = unless_stopped(unless_stopped(handed, e.sender_proxy_stops), e.nic_dead);
   set(c, At::handed, k) = handed;
 
@@ -109,12 +115,20 @@ void StepRun::move_over_network(int c, int k) {
   wire = unless_stopped(after(wire, static_cast<Nanoseconds>(static_cast<double>(cost_.wire_ns) * factor)), e.cut_at);
   e.wire_free = wire;
   const Instant delivered = after(wire, cost_.latency_ns);
-  const Instant arrived = unless_stopped(std::max({delivered, receive, before(At::arrived)}), e.receiver_proxy_stops);
+  const Instant arrived = unless_stopped(e.receiver_visits.from(std::max({delivered, receive, before(At::arrived)})),
+                                         e.receiver_proxy_stops);
   set(c, At::arrived, k) = arrived;
   const Instant sent = after(cost_.buffered ? handed : after(delivered, cost_.latency_ns), cost_.proxy_ns / 2);
-  set(c, At::sent, k) = unless_stopped(std::max(sent, before(At::sent)), e.sender_proxy_stops);
-  set(c, At::given, k) =
-      unless_stopped(after(std::max(arrived, before(At::given)), cost_.proxy_ns), e.receiver_proxy_stops);
+  set(c, At::sent, k) = unless_stopped(e.sender_visits.from(std::max(sent, before(At::sent))), e.sender_proxy_stops);
+  set(c, At::given, k) = unless_stopped(
+      e.receiver_visits.from(after(std::max(arrived, before(At::given)), cost_.proxy_ns)), e.receiver_proxy_stops);
+}
+
+Nanoseconds StepRun::unvisited_ns(int c, At stage, int k) const {
+  const bool sends = stage == At::sent;
+  const Instant found = stored(c, stage, k), begun = stored(c, sends ? At::handed : At::receive_posted, k);
+  const Nanoseconds pause_ns = (sends ? ends_[c].sender_visits : ends_[c].receiver_visits).pause_before_ns(found);
+  return found < never && begun < found - pause_ns ? pause_ns : 0;
 }
 
 Instant StepRun::freed(int c, int step) const {

@@ -46,6 +46,9 @@ class StepRun {
   Instant last(int connection, At stage, Instant t) const;  // when the newest of them did; -1: none
   Instant freed(int connection, int step) const;  // when the sender's GPU sees the slot of that step free
 
+  // How long its proxy had not looked before it found a step sent or arrived that had been on its way before.
+  Nanoseconds unvisited_ns(int connection, At stage, int step) const;
+
   int done(int group, Instant t) const;  // iterations
   Instant iteration(int group, int i) const { return iterations_[group * stride_ + i]; }
   int iterations(int group) const { return total_[group]; }
@@ -64,10 +67,24 @@ class StepRun {
   void run(const Conditions&, int comm, const std::vector<int>& members);
   void move_over_network(int connection, int step);
 
+  // When a proxy runs.
+  struct Visits {
+    Instant at = never;
+    Nanoseconds period_ns = 1, running_ns = 1;
+    Instant from(Instant t) const {  // the first visit
+      if (t < at || t >= never) return t;
+      const Nanoseconds phase_ns = (t - at) % period_ns;
+      return phase_ns < running_ns ? t : t + period_ns - phase_ns;
+    }
+    Nanoseconds pause_before_ns(Instant t) const {
+      return t > at && (t - at) % period_ns == 0 ? period_ns - running_ns : 0;
+    }
+  };
   struct Ends {  // of a connection
     Instant sender_proxy_stops, receiver_proxy_stops, nic_dead, cut_at, slow_at, delay_at;
     double slow_factor;
     Nanoseconds delay_ns;
+    Visits sender_visits, receiver_visits;
     Instant wire_free = 0;
   };
   std::shared_ptr<const StepPlan> plan_;

@@ -12,6 +12,7 @@ namespace {
 
 // A slow fault makes an operation take so many times its usual time; the detection's own bound is 4 (R > 3).
 constexpr double slow_low = 7, slow_high = 16;
+constexpr Nanoseconds shortest_pause_ns = 20 * ns_per_ms;  // of a proxy that seldom runs: below, it is a slow one
 // Rounds of one kind until its usual time is known, and how long they are waited for at most.
 constexpr int baseline_rounds = 112;
 constexpr double baseline_s_max = 130;
@@ -415,7 +416,7 @@ class Planner {
     sc_.planted.receiver = receiver;
     return true;
   }
-  bool delay(int* process) {
+  bool delay(int* process, bool seldom = false) {
     int receiver = -1, comm = -1;
     if (sc_.traffic.gradients.empty() || !choose_link(sc_.traffic.gradients, process, &receiver, &comm)) return false;
     double longest = 0;
@@ -424,8 +425,15 @@ class Planner {
       const int steps = s.way == Way::ring ? std::max(s.steps, 2 * (sc_.sizes.data - 1)) : s.steps;
       longest = std::max(longest, base_ns(s, 0.3 * static_cast<double>(sc_.traffic.compute_ns)) / steps);
     }
-    sc_.conditions.slow_proxies.push_back(
-        {*process, sc_.planted.at, static_cast<Nanoseconds>(longest * s_.log_real(slow_low, slow_high))});
+    SlowProxy p{*process, sc_.planted.at};
+    const auto slow_ns = static_cast<Nanoseconds>(longest * s_.log_real(slow_low, slow_high));
+    if (seldom) {
+      p.period_ns = std::max(shortest_pause_ns, static_cast<Nanoseconds>(static_cast<double>(slow_ns) * s_.log_real(2, 8)));
+      p.running_ns = static_cast<Nanoseconds>(static_cast<double>(p.period_ns) * s_.log_real(0.01, 0.1));
+    } else {
+      p.delay_ns = slow_ns;
+    }
+    sc_.conditions.slow_proxies.push_back(p);
     sc_.planted.comm = comm;
     return true;
   }
@@ -443,9 +451,10 @@ class Planner {
         if (!throttle()) return false;
         link(sc_.planted.sender, sc_.planted.receiver);
         return true;
-      case FaultKind::delaying_proxy: {
+      case FaultKind::delaying_proxy:
+      case FaultKind::seldom_proxy: {
         int q = -1;
-        if (!delay(&q)) return false;
+        if (!delay(&q, kind_ == FaultKind::seldom_proxy)) return false;
         culprit(q);
         return true;
       }

@@ -34,6 +34,7 @@ const char* name(FaultKind k) {
     case FaultKind::late_and_throttled: return "late-and-throttled";
     case FaultKind::slow_clock_and_delaying: return "slow-clock-and-delaying";
     case FaultKind::other_bytes: return "other-bytes";
+    case FaultKind::seldom_proxy: return "seldom-proxy";
     case FaultKind::count: break;
   }
   return "?";

@@ -46,6 +46,8 @@ enum class FaultKind {
   slow_clock_and_delaying,
   // H2 of Send and Recv; here so that what a seed stands for stays as it was
   other_bytes,
+  // S2, likewise
+  seldom_proxy,
   count
 };
 const char* name(FaultKind);
@@ -57,7 +59,9 @@ constexpr bool is_h2(FaultKind k) {
 constexpr bool is_h3(FaultKind k) { return k >= FaultKind::frozen_channel && k <= FaultKind::dead_nic; }
 constexpr bool is_hang(FaultKind k) { return is_h1(k) || is_h2(k) || is_h3(k); }
 constexpr bool is_s1(FaultKind k) { return k >= FaultKind::late_host && k <= FaultKind::pauses; }
-constexpr bool is_s2(FaultKind k) { return k == FaultKind::throttled_link || k == FaultKind::delaying_proxy; }
+constexpr bool is_s2(FaultKind k) {
+  return k == FaultKind::throttled_link || k == FaultKind::delaying_proxy || k == FaultKind::seldom_proxy;
+}
 constexpr bool is_s3(FaultKind k) {
   return k == FaultKind::late_and_throttled || k == FaultKind::slow_clock_and_delaying;
 }

@@ -63,6 +63,7 @@ std::set<Component> components(FaultKind k) {
     case FaultKind::pauses: return {Component::process};
     case FaultKind::host_down: return {Component::host};
     case FaultKind::stuck_proxy:
+    case FaultKind::seldom_proxy:
     case FaultKind::delaying_proxy: return {Component::proxy};
     case FaultKind::cut_link: return {Component::link};
     // With RDMA a send is done when it has arrived: what waits for a slow wire waits in the sender's device.
