@@ -31,6 +31,8 @@ constexpr size_t slices_max = 8;
 // So many slow windows in a row without a cause and without an incident are a workload that has changed.
 constexpr uint64_t unexplained_max = 12;
 constexpr double habit_factor = 1.5;
+// Clocks of GPUs drift apart by less than a noticeable wait in this time.
+constexpr Nanoseconds clocks_agree_ns = 60 * ns_per_s;
 constexpr double usual_part_min = 0.01;  // pauses of fewer rounds are checkpoints, however long
 
 double median(std::vector<float>& v) {
@@ -75,19 +77,25 @@ Nanoseconds SlowDetector::slice_ns() const {
   return settings_.rules == RuleSet::paper ? window : std::max<Nanoseconds>(1, window / 2);
 }
 
-std::vector<RankBegin> SlowDetector::begins(const KindBaseline& b, const RoundEntry& e, const Parts& p) {
+// Gaps do not tell who begins later where one rank left the operation before later than another.
+std::vector<RankBegin> SlowDetector::begins(const KindBaseline& b, const RoundEntry& e, const Parts& p,
+                                            Nanoseconds now_ns) const {
   std::vector<RankBegin> out(e.cells.size());
   const bool past = b.ranks.size() == out.size() && b.queued_samples > 0;
+  const bool common = ended_together_ns_.size() == out.size() && now_ns - ended_seen_ns_ < clocks_agree_ns;
   for (size_t r = 0; r < out.size(); ++r) {
     const RoundCell& c = e.cells[r];
     if (!c.timed) continue;
     out[r].at_ns = p.gap_ns(c);
+    if (common && ended_together_ns_[r] != 0)
+      out[r].begun_ns = static_cast<double>(static_cast<int64_t>(c.begin_device_ns - ended_together_ns_[r]));
     if (c.has_queued && past) out[r].queued_ns = static_cast<double>(c.queued_ns) - b.ranks[r].queued_ns;
   }
   return out;
 }
 
-void SlowDetector::learn(const Communicator& comm, KindBaseline& b, const RoundEntry& e, const Parts& p) {
+void SlowDetector::learn(const Communicator& comm, KindBaseline& b, const RoundEntry& e, const Parts& p,
+                         Nanoseconds now_ns) {
   std::vector<float> gaps;
   for (const RoundCell& c : e.cells)
     if (c.timed) gaps.push_back(static_cast<float>(p.gap_ns(c)));
@@ -112,14 +120,21 @@ void SlowDetector::learn(const Communicator& comm, KindBaseline& b, const RoundE
       own.queued_ns = std::isnan(own.queued_ns) ? queued_ns : own.queued_ns + (queued_ns - own.queued_ns) / (q + 1);
     }
   }
-  const Links links = match_links(comm, e);
-  if (links.empty()) return;
-  const std::vector<RankBegin> begun = begins(b, e, p);
-  for (const auto& [edge, intervals] : links)
-    if (EdgeBaseline* base = baselines_.edge(b, edge, e.cells.size())) learn_waits(edge, intervals, begun, *base);
+  if (const Links links = match_links(comm, e); !links.empty()) {
+    const std::vector<RankBegin> begun = begins(b, e, p, now_ns);
+    for (const auto& [edge, intervals] : links)
+      if (EdgeBaseline* base = baselines_.edge(b, edge, e.cells.size())) learn_waits(edge, intervals, begun, *base);
+  }
+  ended_together_ns_.resize(e.cells.size());
+  for (size_t r = 0; r < e.cells.size(); ++r) {
+    const RoundCell& c = e.cells[r];
+    ended_together_ns_[r] = c.timed ? c.begin_device_ns + static_cast<uint64_t>(c.duration_ns()) : 0;
+  }
+  ended_seen_ns_ = now_ns;
 }
 
-void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const RoundEntry& e, const Parts& p) {
+void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const RoundEntry& e, const Parts& p,
+                         Nanoseconds now_ns) {
   SlowWindow& w = slice_;
   const size_t n = e.cells.size();
   w.ranks.resize(n);
@@ -172,7 +187,7 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
     w.elsewhere_ns += std::max(0.0, p.skew_ns - (most - least));
   w.communication_ns += communication;
 
-  const std::vector<RankBegin> begun = begins(b, e, p);
+  const std::vector<RankBegin> begun = begins(b, e, p, now_ns);
   if (computation > 0) {
     const bool past = b.ranks.size() == n && b.rank_samples > 0;
     double excess_max = 0;
@@ -221,7 +236,7 @@ void SlowDetector::add_measured(const Communicator& comm, KindBaseline& b, const
                                 Parts& p, Nanoseconds now_ns) {
   const bool configured = !b.ready && settings_.baseline_init_ms > 0;
   if (!b.ready && !configured) {
-    if (learns_first(b, p.t_max_ns)) learn(comm, b, e, p);
+    if (learns_first(b, p.t_max_ns)) learn(comm, b, e, p, now_ns);
     baselines_.learn_first(b, p.t_max_ns, p.skew_ns, p.comm_ns, now_ns);
     return;
   }
@@ -245,11 +260,11 @@ void SlowDetector::add_measured(const Communicator& comm, KindBaseline& b, const
     }
     w.lost_ns += lost_ns;
     w.base_ns += usual_ns;
-    blame(comm, b, e, p);
+    blame(comm, b, e, p, now_ns);
     return;
   }
   if (configured) {
-    learn(comm, b, e, p);
+    learn(comm, b, e, p, now_ns);
     baselines_.learn_first(b, p.t_max_ns, p.skew_ns, p.comm_ns, now_ns);
     return;
   }
@@ -259,7 +274,7 @@ void SlowDetector::add_measured(const Communicator& comm, KindBaseline& b, const
   b.max_ns.add(p.t_max_ns);
   b.skew_ns.add(p.skew_ns);
   b.comm_ns.add(p.comm_ns);
-  learn(comm, b, e, p);
+  learn(comm, b, e, p, now_ns);
 }
 
 void SlowDetector::add(const Communicator& comm, const RoundEntry& e, Nanoseconds now_ns) {

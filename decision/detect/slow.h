@@ -56,9 +56,9 @@ class SlowDetector {
   Nanoseconds slice_ns() const;
   void add_paper(const Communicator&, KindBaseline&, const RoundEntry&, const Signature&, Nanoseconds now_ns);
   void add_measured(const Communicator&, KindBaseline&, const RoundEntry&, const Signature&, Parts&, Nanoseconds now_ns);
-  static std::vector<RankBegin> begins(const KindBaseline&, const RoundEntry&, const Parts&);
-  void learn(const Communicator&, KindBaseline&, const RoundEntry&, const Parts&);
-  void blame(const Communicator&, const KindBaseline&, const RoundEntry&, const Parts&);
+  std::vector<RankBegin> begins(const KindBaseline&, const RoundEntry&, const Parts&, Nanoseconds now_ns) const;
+  void learn(const Communicator&, KindBaseline&, const RoundEntry&, const Parts&, Nanoseconds now_ns);
+  void blame(const Communicator&, const KindBaseline&, const RoundEntry&, const Parts&, Nanoseconds now_ns);
   bool loses(const SlowWindow&) const;
   SlowReport judge(const Communicator&, bool open, bool elsewhere, Nanoseconds now_ns);
 
@@ -70,6 +70,10 @@ class SlowDetector {
   Finding cause_;                   // of the last slow window
   double lost_share_ = 0;
   Nanoseconds good_ns_ = 0;         // last window that was not slow, or the start
+  // When each rank ended a healthy round, which all end together, on its GPU's clock: begins of other rounds are compared
+  // by the time since then. 0: not measured.
+  std::vector<uint64_t> ended_together_ns_;
+  Nanoseconds ended_seen_ns_ = 0;
 };
 
 }  // namespace ccld::decision

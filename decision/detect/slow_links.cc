@@ -46,7 +46,8 @@ constexpr double full_part_min = 0.9;  // of the slots
 
 // How the begins and launches of its two ends change what steps of a connection wait, network or not.
 struct EndsApart {
-  double later_ns = 0;    // by how much the receiver begins later; negative: the sender
+  double later_ns = 0;    // by how much the receiver comes later to the operation; negative: the sender
+  double begun_ns = 0;    // by how much it begins later: it may have been kept in the operation before
   double waited_ns = 0;   // by how much the network had to wait for the receiver
   double awaited_ns = 0;  // by how much longer than usual the mean step was awaited before it could come
 };
@@ -63,9 +64,11 @@ EndsApart ends_apart(const Edge& edge, const std::vector<RankBegin>& begins, con
   EndsApart apart;
   apart.later_ns = receiver.at_ns - begins[edge.sender].at_ns;
   if (!std::isfinite(apart.later_ns)) return {};
+  apart.begun_ns = receiver.begun_ns - begins[edge.sender].begun_ns;
+  if (!std::isfinite(apart.begun_ns)) apart.begun_ns = apart.later_ns;
   const bool launch_known = std::isfinite(receiver.queued_ns);
   const double later_ns = std::max(0.0, apart.later_ns);
-  apart.awaited_ns = of_mean_ns(i, (launch_known ? receiver.queued_ns : later_ns) - apart.later_ns);
+  apart.awaited_ns = of_mean_ns(i, (launch_known ? receiver.queued_ns : later_ns) - apart.begun_ns);
   const auto in_front = static_cast<size_t>(Interval::given_to_consumed);
   const bool full = !launch_known || !i.known[in_front] || i.ns[in_front] >= full_part_min * of_mean_ns(i, later_ns);
   apart.waited_ns = full ? later_ns : std::clamp(later_ns - receiver.queued_ns, 0.0, later_ns);
@@ -73,10 +76,11 @@ EndsApart ends_apart(const Edge& edge, const std::vector<RankBegin>& begins, con
 }
 
 void discount_late_end(const EndsApart& apart, EdgeIntervals& i) {
-  if (apart.later_ns <= 0) return;
-  for (Interval which : {Interval::given_to_consumed, Interval::posted_to_consumed})
-    i.ns[static_cast<size_t>(which)] -= of_mean_ns(i, apart.later_ns);
-  i.ns[static_cast<size_t>(Interval::posted_to_handed)] -= of_mean_ns(i, apart.waited_ns);
+  if (apart.begun_ns > 0)
+    for (Interval which : {Interval::given_to_consumed, Interval::posted_to_consumed})
+      i.ns[static_cast<size_t>(which)] -= of_mean_ns(i, apart.begun_ns);
+  if (apart.later_ns > 0)
+    i.ns[static_cast<size_t>(Interval::posted_to_handed)] -= of_mean_ns(i, apart.waited_ns);
 }
 
 // A receiver that starts late leaves what was sent before on the wire, nobody knows how many steps. But none for longer

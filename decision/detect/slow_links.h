@@ -26,10 +26,11 @@ using Links = std::vector<std::pair<Edge, EdgeIntervals>>;
 
 Links match_links(const Communicator&, const RoundEntry&);
 
-// When a rank's kernel began.
+// When a rank's kernel began. NaN: not known.
 struct RankBegin {
-  double at_ns = NAN;      // only differences between ranks mean something; NaN: not known
+  double at_ns = NAN;      // after its previous operation; only differences between ranks mean something
   double queued_ns = NAN;  // by how much longer than usual it had been launched by then
+  double begun_ns = NAN;   // likewise, with what it was kept longer in the previous operation than others
 };
 
 // A healthy round. (At the usual launches: see add_waits().)

@@ -93,6 +93,20 @@ TEST_CASE("A late GPU that was launched in time keeps nothing waiting in the net
   CHECK(proxy_ms(10, 0) < 1);     // launched late, so its receives were not posted either
 }
 
+TEST_CASE("What waits for a kernel that was kept in the operation before waits for no GPU") {
+  // 8 of 64 steps wait for 320 ms until rank 1, which loses no time between operations, begins.
+  Links links = links_of({{slow, 0.1, 0.1, 0.1}, {next, 0.1, 0.1, 0.1}, {last, 0.1, 0.1, 0.1}, {back, 0.1, 0.1, 0.1}});
+  const auto set = [](EdgeIntervals& i, Interval which, double ns) {
+    i.ns[static_cast<size_t>(which)] = ns;
+    i.known[static_cast<size_t>(which)] = true;
+  };
+  for (auto& [edge, i] : links) set(i, Interval::given_to_consumed, edge == slow ? 40e6 : 0.1e6);
+  const std::vector<RankBegin> together{{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}};
+  CHECK(waited_ms(links, slow, Stage::receiver_gpu, together) > 30);
+  const std::vector<RankBegin> kept{{0, 0, 0}, {0, 0, 320e6}, {0, 0, 320e6}, {0, 0, 320e6}};
+  CHECK(waited_ms(links, slow, Stage::receiver_gpu, kept) < 1);
+}
+
 TEST_CASE("Receives are posted at the launch: how long before anything can come is no wait, and may change") {
   // Usually rank 1 launches 400 ms ahead: 8 of 64 steps are awaited for so long, 50 ms for each step.
   EdgeIntervals usual;
