@@ -167,7 +167,7 @@ class WireCircles {
 
 Links match_links(const Communicator& comm, const RoundEntry& e) {
   struct End {
-    double gpu = 0, ready = 0, wire = 0, done = 0, unvisited = 0, steps = 0;
+    double gpu = 0, ready = 0, wire = 0, done = 0, away_ns = 0, steps = 0;
     int net_device = -1;
     void add(const LinkStages& l, int64_t origin) {
       const double total = steps + l.steps;
@@ -178,7 +178,7 @@ Links match_links(const Communicator& comm, const RoundEntry& e) {
       mix(ready, l.ready_mean_realtime_ns);
       mix(wire, l.wire_mean_realtime_ns);
       mix(done, l.done_mean_realtime_ns);
-      unvisited += (l.unvisited_mean_us * 1e3 - unvisited) * l.steps / total;
+      away_ns = std::max(away_ns, l.proxy_away_us * 1e3);
       missing_ready |= l.ready_mean_realtime_ns == 0;
       missing_wire |= l.wire_mean_realtime_ns == 0;
       missing_done |= l.done_mean_realtime_ns == 0;
@@ -196,6 +196,9 @@ Links match_links(const Communicator& comm, const RoundEntry& e) {
     auto& pair = ends[Edge{sends ? rank.value : l.peer, sends ? l.peer : rank.value, l.channel}];
     (sends ? pair.first : pair.second).add(l, origin);
   }
+  double round_ns = 0;
+  for (const RoundCell& c : e.cells)
+    if (c.timed) round_ns = std::max(round_ns, static_cast<double>(c.duration_ns()));
   Links out;
   std::map<std::string_view, int> machines;
   const auto machine = [&](const RankModel* r) {
@@ -217,16 +220,18 @@ Links match_links(const Communicator& comm, const RoundEntry& e) {
       i.known[static_cast<size_t>(which)] = known;
     };
     const bool net = s.net_device >= 0 && r.net_device >= 0;
-    // In the time before a proxy looked again the network may have done its part: that is the proxy's, like what waits in
-    // front of it.
-    if (net) i.sender_unvisited_ns = s.unvisited, i.receiver_unvisited_ns = r.unvisited;
-    set(Interval::posted_to_handed, s.wire - s.gpu + s.unvisited, net && !s.missing_wire);
-    set(Interval::awaited_to_handed, s.wire - r.ready + s.unvisited, net && !s.missing_wire && !r.missing_ready);
-    set(Interval::handed_to_sent, s.done - s.wire - s.unvisited, net && !s.missing_done && !s.missing_wire);
-    set(Interval::awaited_to_sent, s.done - r.ready - s.unvisited, net && !s.missing_done && !r.missing_ready);
-    set(Interval::sent_to_arrived, r.wire - s.done - r.unvisited, net && !r.missing_wire && !s.missing_done);
-    set(Interval::awaited_to_arrived, r.wire - r.ready - r.unvisited, net && !r.missing_wire && !r.missing_ready);
-    set(Interval::arrived_to_given, r.done - r.wire + r.unvisited, net && !r.missing_done && !r.missing_wire);
+    i.round_ns = round_ns;
+    if (net && round_ns > 0) {
+      i.sender_away_part = std::min(1.0, s.away_ns / round_ns);
+      i.receiver_away_part = std::min(1.0, r.away_ns / round_ns);
+    }
+    set(Interval::posted_to_handed, s.wire - s.gpu, net && !s.missing_wire);
+    set(Interval::awaited_to_handed, s.wire - r.ready, net && !s.missing_wire && !r.missing_ready);
+    set(Interval::handed_to_sent, s.done - s.wire, net && !s.missing_done && !s.missing_wire);
+    set(Interval::awaited_to_sent, s.done - r.ready, net && !s.missing_done && !r.missing_ready);
+    set(Interval::sent_to_arrived, r.wire - s.done, net && !r.missing_wire && !s.missing_done);
+    set(Interval::awaited_to_arrived, r.wire - r.ready, net && !r.missing_wire && !r.missing_ready);
+    set(Interval::arrived_to_given, r.done - r.wire, net && !r.missing_done && !r.missing_wire);
     set(Interval::given_to_consumed, r.gpu - r.done, net && !r.missing_done);
     set(Interval::posted_to_consumed, r.gpu - s.gpu, s.net_device < 0 && r.net_device < 0);
     out.emplace_back(edge, i);
@@ -242,6 +247,7 @@ void learn_waits(const Edge& edge, const EdgeIntervals& i, const std::vector<Ran
     if (i.known[n]) ns[n] = at_usual_launch_ns(static_cast<Interval>(n), i, healthy, awaited_ns);
   for (size_t n = 0; n < interval_count; ++n)
     if (i.known[n]) healthy.add(static_cast<Interval>(n), ns[n]);
+  healthy.add_away(i.sender_away_part, i.receiver_away_part);
 }
 
 void add_waits(const Links& all, const KindBaseline& b, double spread_factor, const std::vector<RankBegin>& begins,
@@ -266,8 +272,11 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
     EdgeLoss& loss = w.edges[edge];
     loss.steps += intervals.steps;
     loss.net_device = intervals.net_device;
-    loss.sender_unvisited_ns += intervals.steps * intervals.sender_unvisited_ns;
-    loss.receiver_unvisited_ns += intervals.steps * intervals.receiver_unvisited_ns;
+    const bool past = healthy != b.edges.end();
+    const double sender_part = intervals.sender_away_part - (past ? healthy->second.sender_away_part : 0),
+                 receiver_part = intervals.receiver_away_part - (past ? healthy->second.receiver_away_part : 0);
+    loss.sender_away_ns += sender_part * intervals.round_ns;
+    loss.receiver_away_ns += receiver_part * intervals.round_ns;
     const auto sent = static_cast<size_t>(Interval::sent_to_arrived);
     double sent_ns = INFINITY;
     if (intervals.known[sent]) {

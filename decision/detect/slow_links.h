@@ -18,7 +18,8 @@ struct EdgeIntervals {
   bool known[interval_count] = {};
   bool one_clock = false;                          // both ends on one machine
   int sender_machine = -1, receiver_machine = -1;  // numbers of this round
-  double sender_unvisited_ns = 0, receiver_unvisited_ns = 0;  // by the proxies, before they found a step sent, arrived
+  double sender_away_part = 0, receiver_away_part = 0;  // of the round, in which the proxies did not look at their work
+  double round_ns = 0;
   double steps = 0;
   int net_device = -1;
 };

@@ -40,8 +40,8 @@ SlowWindow merge(const std::deque<SlowWindow>& windows) {
       for (size_t s = 0; s < stage_count; ++s) into.waited_ns[s] += loss.waited_ns[s];
       into.sent_ns += loss.sent_ns;
       into.late_wire_ns += loss.late_wire_ns;
-      into.sender_unvisited_ns += loss.sender_unvisited_ns;
-      into.receiver_unvisited_ns += loss.receiver_unvisited_ns;
+      into.sender_away_ns += loss.sender_away_ns;
+      into.receiver_away_ns += loss.receiver_away_ns;
       into.steps += loss.steps;
       into.net_device = loss.net_device;
     }

@@ -16,8 +16,7 @@ struct EdgeLoss {
   double waited_ns[stage_count] = {};  // steps x mean time beyond the healthy one
   double late_wire_ns = 0;             // of the wire: what a late start of the receiver may explain
   double sent_ns = 0;                  // from sent to arrived, awaited or not: at most so much, as far as clocks tell
-  // Of waited_ns: steps x time in which the proxies had certainly not looked.
-  double sender_unvisited_ns = 0, receiver_unvisited_ns = 0;
+  double sender_away_ns = 0, receiver_away_ns = 0;  // in which the proxies did not look at their work, beyond the usual
   double steps = 0;
   int net_device = -1;
 };

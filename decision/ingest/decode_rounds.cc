@@ -142,7 +142,7 @@ bool decode(Decoder& d, const wire::Rounds& in, Rounds& out) {
       !column(d, "Rounds.recv_changes", in.recv_changes(), rows) || !column(d, "Rounds.samples", in.samples(), rows) ||
       !column(d, "Rounds.flags", in.flags(), rows) || !optional_column(d, "Rounds.replay", in.replay(), rows) ||
       !optional_column(d, "Rounds.signals", in.signals(), rows) ||
-      !optional_column(d, "Rounds.link_unvisited_mean_us", in.link_unvisited_mean_us(), length(in.links()), "links")) {
+      !optional_column(d, "Rounds.link_proxy_away_us", in.link_proxy_away_us(), length(in.links()), "links")) {
     return false;
   }
   out.comm = CommUid(in.comm_uid());
@@ -151,7 +151,7 @@ bool decode(Decoder& d, const wire::Rounds& in, Rounds& out) {
   out.links.resize(length(in.links()));
   for (size_t i = 0; i < out.links.size(); ++i) {
     if (!decode(d, *in.links()->Get(i), out.links[i])) return false;
-    if (in.link_unvisited_mean_us() != nullptr) out.links[i].unvisited_mean_us = in.link_unvisited_mean_us()->Get(i);
+    if (in.link_proxy_away_us() != nullptr) out.links[i].proxy_away_us = in.link_proxy_away_us()->Get(i);
   }
   return true;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -22,6 +24,9 @@ constexpr double queued_part_min = 0.15;
 // On a machine that is busy everything takes somewhat longer, and somewhat more waits everywhere: a moderate loss has
 // no cause on which less than a step waits.
 constexpr double queued_steps_min = 1;
+// A proxy explains the loss on its connections if it did not look at them for this part of it. (Whether what waits was
+// sent, or has arrived, nobody knows meanwhile: the network and the other ends only seem slow.)
+constexpr double away_part_min = 0.5;
 
 struct LateRanks {
   std::vector<Rank> ranks;
@@ -119,22 +124,37 @@ std::vector<SlowEdge> find_slow_edges(const Communicator& comm, const SlowWindow
                      absl::StrCat("channel ", found.edge.channel, " to rank ", found.edge.receiver, ": steps ",
                                   name(static_cast<Stage>(stage)), " beyond the usual"),
                      loss.waited_ns[stage] / w.staged_ns, "steps");
-    const auto unvisited = [&](int32_t rank, const char* what, double ns) {
-      if (ns > 0 && loss.steps > 0)
-        add_evidence(f, rank,
-                     absl::StrCat("channel ", found.edge.channel, " of rank ", found.edge.sender, " to rank ",
-                                  found.edge.receiver, ": a step ", what, " before the proxy looked for it again"),
-                     ns / loss.steps / 1e6, "ms");
-    };
-    unvisited(found.edge.sender, "handed to the network waited", loss.sender_unvisited_ns);
-    unvisited(found.edge.receiver, "on the wire waited", loss.receiver_unvisited_ns);
   }
   return edges;
 }
 
+struct AwayProxy {
+  int32_t rank;
+  double away_ns;
+};
+
 // Whose proxy sees the stage end: it hands over and says "sent", or sees what arrives.
 int32_t proxy_of(const SlowStage& s) {
   return s.stage == Stage::sender_proxy || s.stage == Stage::sender_nic ? s.edge.sender : s.edge.receiver;
+}
+
+std::vector<AwayProxy> find_away_proxies(const SlowWindow& w, Finding& f) {
+  std::map<int32_t, double> away_ns;
+  for (const auto& [edge, loss] : w.edges) {
+    for (const auto& [rank, ns] : {std::pair(edge.sender, loss.sender_away_ns), {edge.receiver, loss.receiver_away_ns}})
+      away_ns[rank] = std::max(away_ns[rank], ns);
+  }
+  std::vector<AwayProxy> found;
+  for (const auto& [rank, ns] : away_ns)
+    if (w.staged_ns > 0 && ns >= away_part_min * w.staged_ns) found.push_back({rank, ns});
+  std::sort(found.begin(), found.end(), [](const AwayProxy& a, const AwayProxy& b) {
+    return a.away_ns != b.away_ns ? a.away_ns > b.away_ns : a.rank < b.rank;
+  });
+  if (found.size() > culprits_max) found.resize(culprits_max);
+  for (const AwayProxy& p : found)
+    add_evidence(f, p.rank, "its proxy had work and did not look, of a slow round",
+                 p.away_ns / static_cast<double>(std::max<uint64_t>(w.slow_rounds, 1)) / 1e6, "ms");
+  return found;
 }
 
 // Health is sampled once a second: threads that are stopped for most of the time are caught at it now and then.
@@ -211,13 +231,16 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
       w.communication_ns < settings.slow_lost_share_min * w.comm_time_ns)
     return std::nullopt;
 
+  std::vector<AwayProxy> away;
   std::vector<SlowEdge> edges;
-  if (communication) edges = find_slow_edges(comm, w, computation || kept, f);
+  if (communication) away = find_away_proxies(w, f);
+  if (communication && away.empty()) edges = find_slow_edges(comm, w, computation || kept, f);
   // Ranks that are kept make many edges wait: only one that stands out is a cause of its own.
-  if (kept && edges.size() != 1 && !common_proxy(comm, w, edges)) return std::nullopt;
-  // A moderate loss without a cause is the weather of the machine.
-  const bool clear =
-      std::any_of(edges.begin(), edges.end(), [](const SlowEdge& e) { return e.queued >= queued_steps_min; });
+  if (kept && away.empty() && edges.size() != 1 && !common_proxy(comm, w, edges)) return std::nullopt;
+  // A moderate loss without a cause is the weather of the machine. (That keeps several proxies from running, too.)
+  const bool clear = away.size() == 1 || std::any_of(edges.begin(), edges.end(), [](const SlowEdge& e) {
+                       return e.queued >= queued_steps_min;
+                     });
   if (!computation && !clear && w.lost_ns <= settings.slow_theta * w.base_ns) return std::nullopt;
 
   if (computation) {
@@ -236,6 +259,15 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
       add_evidence(f, r.value, "gap between operations beyond its peers'", lost_ns / rounds / 1e6, "ms");
       add_evidence(f, r.value, "of it from launch to begin of the kernel", std::max(0.0, own.queued_ns / rounds / 1e6), "ms");
     }
+  }
+  double away_ns = 0;
+  for (const AwayProxy& p : away) away_ns += p.away_ns;
+  for (const AwayProxy& p : away) {
+    Culprit c = make_culprit(comm, Rank{p.rank}, Component::proxy,
+                             absl::StrFormat("its proxy did not look at its connections for %.0f %% of the lost time",
+                                             std::min(100.0, 100 * p.away_ns / w.staged_ns)));
+    c.lost_time_share = w.communication_ns / total * p.away_ns / away_ns;
+    f.culprits.push_back(std::move(c));
   }
   double queued = 0;
   for (const SlowEdge& e : edges) queued += e.queued;
@@ -257,7 +289,8 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
     c.lost_time_share = w.communication_ns / total * e.queued / queued;
     if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(c));
   }
-  if (computation && !edges.empty()) {
+  const bool named = !edges.empty() || !away.empty();
+  if (computation && named) {
     f.fault = FaultClass::s3_mixed_slow;
     f.confidence = 0.85;
     f.next_step = "Two causes: look at the late rank (GPU clocks, data loading, host) and at the named link.";
@@ -268,12 +301,17 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
         "Compare GPU clocks, temperature and power, CPU load and data loading of the named rank with its peers'.";
   } else {
     f.fault = FaultClass::s2_communication_slow;
-    f.confidence = edges.empty() ? 0.3 : 0.9;
-    f.next_step = edges.empty() ? "No link stands out: compare link rates of all nodes, and check whether the whole "
-                                  "fabric or machine is busy."
-                                : "Check the named device or link: negotiated rate, errors, congestion, other traffic.";
+    f.confidence = named ? 0.9 : 0.3;
+    f.next_step = "Check the named device or link: negotiated rate, errors, congestion, other traffic.";
+    if (!away.empty())
+      f.next_step =
+          "Check what else runs on the processors of the named process: its proxy thread waits for one (quota, pinning, "
+          "data loaders), or hangs in a call of its own.";
+    if (!named)
+      f.next_step =
+          "No link stands out: compare link rates of all nodes, and check whether the whole fabric or machine is busy.";
   }
-  if (edges.empty() && !computation) {
+  if (!named && !computation) {
     // Who is not measured may be late unseen.
     for (size_t r = 0; r < w.ranks.size(); ++r)
       if (2 * w.ranks[r].untimed > w.slow_rounds) f.candidates.push_back(Rank{static_cast<int32_t>(r)});

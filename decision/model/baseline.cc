@@ -29,6 +29,13 @@ void EdgeBaseline::add(Interval which, double ns) {
   add_to_spread(mean_ns[i], deviation_ns[i], samples[i], ns);
 }
 
+void EdgeBaseline::add_away(double sender_part, double receiver_part) {
+  constexpr uint8_t memory = 100;
+  away_samples = std::min<uint8_t>(away_samples + 1, memory);
+  sender_away_part += static_cast<float>((sender_part - sender_away_part) / away_samples);
+  receiver_away_part += static_cast<float>((receiver_part - receiver_away_part) / away_samples);
+}
+
 Spread trimmed(std::vector<float> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());

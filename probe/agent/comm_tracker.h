@@ -43,6 +43,8 @@ constexpr size_t rounds_pending_max = 4096;
 constexpr size_t links_per_message_max = 1024;
 // Rounds that lasted fewer samples say nothing about stages.
 constexpr uint32_t link_samples_min = 3;
+// Between two samples that are further apart nobody can tell who did not run: it may have been the sampling thread.
+constexpr uint64_t unvisited_interval_max_ns = 20 * ns_per_ms;
 // How long the proxies of a finished kernel are watched for steps that are still on their way.
 constexpr uint64_t link_settle_ns = 50 * ns_per_ms;
 constexpr size_t operations_reported_max = 16;
@@ -155,7 +157,7 @@ class CommTracker {
   struct ProxyTrack {
     bool known = false;
     abi::ProxyRecord record{};
-    ProxyVisits visits;
+    uint64_t tick_ns = 0;
     uint64_t moved_ns = 0;
   };
   // A launch, or a replay, that has begun and not ended.
@@ -295,7 +297,8 @@ class CommTracker {
   std::vector<ChannelTrack> channels_;
   std::vector<ProxyTrack> proxies_;
   std::vector<std::vector<uint16_t>> proxies_of_;  // by channel and direction: indices of proxies_
-  uint64_t proxy_ticks_ = 0, proxy_tick_ns_ = 0, proxies_sampled_ns_ = 0;
+  uint64_t proxy_ticks_ = 0, proxy_tick_ns_ = 0;
+  uint64_t proxies_sampled_ns_ = 0, proxies_interval_ns_ = 0;  // the last time, and since the time before
   bool proxies_again_ = false;
   std::deque<PendingRound> pending_;
   std::deque<FinishedP2p> pending_p2p_;

@@ -159,7 +159,7 @@ void CommTracker::observe(Kernel& kernel, bool slow_look) {
 void CommTracker::sample_proxies() {
   const uint64_t ticks = frame_.proxy_ticks();
   const bool visited = ticks != proxy_ticks_;
-  const uint64_t before_ns = std::exchange(proxies_sampled_ns_, now_.monotonic_ns);
+  proxies_interval_ns_ = now_.monotonic_ns - std::exchange(proxies_sampled_ns_, now_.monotonic_ns);
   // The tick comes first: what it announces may only be there at the next look.
   if (!visited && !proxies_again_) return;
   proxies_again_ = visited;
@@ -174,8 +174,7 @@ void CommTracker::sample_proxies() {
     if (!track.known) {
       track.known = true;
       track.record = record;
-      track.moved_ns = now_.monotonic_ns;
-      track.visits.start(now_.monotonic_ns);
+      track.tick_ns = track.moved_ns = now_.monotonic_ns;
       if (record.channel >= 0 && static_cast<uint32_t>(record.channel) < channels_.size() &&
           record.direction < abi::directions)
         proxies_at(static_cast<uint32_t>(record.channel), static_cast<abi::Direction>(record.direction))
@@ -183,7 +182,7 @@ void CommTracker::sample_proxies() {
       continue;
     }
     const abi::ProxyRecord& old = track.record;
-    track.visits.sampled(old, record, before_ns, now_.monotonic_ns);
+    if (old.ticks != record.ticks) track.tick_ns = now_.monotonic_ns;
     if (old.base != record.base || old.posted != record.posted || old.received != record.received ||
         old.transmitted != record.transmitted || old.done != record.done) {
       track.moved_ns = now_.monotonic_ns;
@@ -195,7 +194,7 @@ void CommTracker::sample_proxies() {
 
 void CommTracker::update_links(std::vector<LinkTrack>& links, int64_t realtime_ns) const {
   for (LinkTrack& link : links) {
-    int best = -1;
+    const ProxyTrack* best = nullptr;
     int64_t best_gap = 0;
     // Two connections may join the same peers on a channel; the kernel's is the one that began nearest to the lane's
     // first step.
@@ -203,11 +202,13 @@ void CommTracker::update_links(std::vector<LinkTrack>& links, int64_t realtime_n
       const ProxyTrack& proxy = proxies_[i];
       if (proxy.record.peer != link.peer) continue;
       const int64_t gap = std::abs(int64_t{abi::distance(static_cast<uint32_t>(proxy.record.base), link.base_step)});
-      if (best >= 0 && gap >= best_gap) continue;
-      best = i;
+      if (best != nullptr && gap >= best_gap) continue;
+      best = &proxy;
       best_gap = gap;
     }
-    if (best >= 0) link.proxy_reached(best, proxies_[best].record, proxies_[best].visits, realtime_ns);
+    if (best == nullptr) continue;
+    const bool unvisited = best->tick_ns != now_.monotonic_ns && proxies_interval_ns_ <= unvisited_interval_max_ns;
+    link.proxy_reached(best->record, unvisited ? proxies_interval_ns_ : 0, realtime_ns);
   }
 }
 

@@ -47,7 +47,7 @@ RoundsMessage CommTracker::take_rounds(Instant now, bool everything) {
       message.links.emplace_back(pending->round.op_seq, l.gpu.mean_ns(), ready, l.wire.mean_ns(), l.done.mean_ns(),
                                  l.peer, l.has_proxy ? l.net_device : -1, l.gpu.steps(), l.channel,
                                  static_cast<uint8_t>(l.direction), static_cast<uint8_t>(l.lane / abi::lane_peers));
-      message.link_unvisited_mean_us.push_back(l.unvisited_mean_us());
+      message.link_proxy_away_us.push_back(l.proxy_away_us());
     }
   }
   return message;
@@ -105,7 +105,7 @@ InFlightMessage CommTracker::in_flight_message(Instant now) const {
     if (!p.known) continue;
     const abi::ProxyRecord& r = p.record;
     m.proxies.emplace_back(r.base, r.posted, r.received, r.transmitted, r.done, r.step_count, r.operation, r.peer,
-                           r.net_device, age_ms(now, p.visits.visited_ns()), age_ms(now, p.moved_ns),
+                           r.net_device, age_ms(now, p.tick_ns), age_ms(now, p.moved_ns),
                            static_cast<uint16_t>(r.channel), r.direction, uint8_t{0});
   }
   return m;

@@ -4,8 +4,8 @@
 // all steps of the kernel is what is sent: the difference of two stages is the mean time a step waited between them.
 // That, and not a rate, is what tells a throttled wire from a delayed proxy.
 //
-// That a step has been sent or has arrived is known when its proxy looks. A proxy that seldom runs makes the network look
-// slow: so the time in which samples saw it not look at all is summed as well.
+// What happens to a step in the network is known when its proxy looks: one that seldom runs makes the network look slow.
+// So the time in which it had something to do and samples saw it not look is summed as well.
 //
 // Threads: the diagnostic thread.
 #pragma once
@@ -44,41 +44,6 @@ class Stage {
 
 constexpr uint32_t steps_unlimited = 0x7fffffff;
 
-// The visits of a proxy to one of its connections, over all operations.
-class ProxyVisits {
- public:
-  // `before_ns`: the sample before this one. Between two samples a proxy that does not look is not told from one that
-  // does.
-  void sampled(const abi::ProxyRecord& old, const abi::ProxyRecord& now, uint64_t before_ns, uint64_t now_ns) {
-    if (old.ticks != now.ticks) {
-      unvisited_ns_ = before_ns > visited_ns_ ? before_ns - visited_ns_ : 0;
-      visited_ns_ = now_ns;
-      waiting_ = under_way(old);
-    }
-    const auto found = static_cast<int64_t>(found_by_proxy(now) - found_by_proxy(old));
-    if (found <= 0 || waiting_ == 0) return;
-    const uint64_t waited = std::min(static_cast<uint64_t>(found), waiting_);
-    waiting_ -= waited;
-    step_ns_ += waited * unvisited_ns_;
-  }
-  void start(uint64_t now_ns) { visited_ns_ = now_ns; }
-  uint64_t visited_ns() const { return visited_ns_; }
-  // Steps that waited for a look, each for so long.
-  uint64_t step_ns() const { return step_ns_; }
-
- private:
-  static bool sends(const abi::ProxyRecord& r) { return r.direction == static_cast<uint8_t>(abi::Direction::send); }
-  static uint64_t found_by_proxy(const abi::ProxyRecord& r) { return sends(r) ? r.done : r.received; }
-  static uint64_t under_way(const abi::ProxyRecord& r) {
-    const uint64_t begun = sends(r) ? r.transmitted : r.posted, found = found_by_proxy(r);
-    return begun > found ? begun - found : 0;
-  }
-  uint64_t visited_ns_ = 0;    // the sample that saw the last visit
-  uint64_t unvisited_ns_ = 0;  // before that visit
-  uint64_t waiting_ = 0;       // steps in the network since before unvisited_ns_
-  uint64_t step_ns_ = 0;
-};
-
 // One connection end during one kernel. A lane that serves several peers one after the other has one link for each.
 struct LinkTrack {
   uint16_t channel = 0;
@@ -91,9 +56,8 @@ struct LinkTrack {
   int32_t net_device = -1;
   bool has_proxy = false;
   bool proxy_worked = false;  // the proxy was seen at this kernel's first step, or beyond it
-  uint64_t unvisited_step_ns = 0;
-  int proxy_index = -1;       // of the one that was seen last, and its step_ns() then
-  uint64_t proxy_step_ns = 0;
+  uint64_t proxy_away_ns = 0;
+  int64_t sampled_ns = 0;
 
   // Proxies may still be at work when the kernel has ended.
   bool settled() const {
@@ -101,11 +65,13 @@ struct LinkTrack {
     return wire.steps() >= gpu.steps() && done.steps() >= gpu.steps() &&
            (direction == abi::Direction::send || ready.steps() >= gpu.steps());
   }
-  void proxy_reached(int index, const abi::ProxyRecord& proxy, const ProxyVisits& visits, int64_t time_ns) {
+  // `unvisited_ns`: time up to now in which the proxy was seen not to look.
+  void proxy_reached(const abi::ProxyRecord& proxy, uint64_t unvisited_ns, int64_t time_ns) {
+    if (has_proxy && time_ns != sampled_ns && is_awaited(proxy)) proxy_away_ns += unvisited_ns;
+    sampled_ns = time_ns;
     has_proxy = true;
     net_device = proxy.net_device;
     proxy_worked |= static_cast<uint32_t>(proxy.base) == base_step;
-    const uint32_t found_before = found_by_proxy().steps();
     const auto low = [](uint64_t steps) { return static_cast<uint32_t>(steps); };
     if (direction == abi::Direction::send) {
       wire.reached(base_step, low(proxy.transmitted), limit, time_ns);
@@ -115,18 +81,17 @@ struct LinkTrack {
       wire.reached(base_step, low(proxy.received), limit, time_ns);
       done.reached(base_step, low(proxy.transmitted), limit, time_ns);
     }
-    if (proxy_index == index && found_by_proxy().steps() > found_before)
-      unvisited_step_ns += visits.step_ns() - proxy_step_ns;
-    proxy_index = index;
-    proxy_step_ns = visits.step_ns();
   }
-  // Mean over the steps, at most what fits.
-  uint32_t unvisited_mean_us() const {
-    const uint32_t steps = found_by_proxy().steps();
-    if (!has_proxy || steps == 0) return 0;
-    return static_cast<uint32_t>(std::min<uint64_t>(unvisited_step_ns / steps / 1000, UINT32_MAX));
+  // There is something to do for it.
+  bool is_awaited(const abi::ProxyRecord& proxy) const {
+    const int32_t ahead = abi::distance(base_step, static_cast<uint32_t>(proxy.base));
+    if (ahead > 0) return false;
+    const bool sends = direction == abi::Direction::send;
+    if (sends && done.steps() >= gpu.steps()) return false;
+    if (ahead < 0) return limit == steps_unlimited;  // it has not begun
+    return (sends ? proxy.done : proxy.transmitted) < proxy.base + proxy.step_count;
   }
-  const Stage& found_by_proxy() const { return direction == abi::Direction::send ? done : wire; }
+  uint32_t proxy_away_us() const { return static_cast<uint32_t>(std::min<uint64_t>(proxy_away_ns / 1000, UINT32_MAX)); }
   // Nobody waits any longer: steps that have not reached a stage by now get there now at the earliest. Otherwise the
   // means would be of different steps, and a stage that is stuck would look fast.
   void close(int64_t time_ns) {

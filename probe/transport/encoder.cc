@@ -79,12 +79,12 @@ Offset<void> encode(FlatBufferBuilder& builder, const RoundsMessage& m) {
     replay = column(builder, m.rounds, [](const R& r) { return r.replay; });
   const auto signals = column(builder, m.rounds, [](const R& r) { return r.signals; });
   // Proxies that look all the time are the rule.
-  Offset<flatbuffers::Vector<uint32_t>> unvisited;
-  if (std::any_of(m.link_unvisited_mean_us.begin(), m.link_unvisited_mean_us.end(), [](uint32_t us) { return us != 0; }))
-    unvisited = builder.CreateVector(m.link_unvisited_mean_us);
+  Offset<flatbuffers::Vector<uint32_t>> away;
+  if (std::any_of(m.link_proxy_away_us.begin(), m.link_proxy_away_us.end(), [](uint32_t us) { return us != 0; }))
+    away = builder.CreateVector(m.link_proxy_away_us);
   return wire::CreateRounds(builder, m.comm_uid, m.rank, op_seq, signatures_offset, index_offset, enter, launch, begin,
                             end, send_steps, recv_steps, send_changes, recv_changes, samples, flags, links, replay,
-                            signals, unvisited)
+                            signals, away)
       .Union();
 }
 

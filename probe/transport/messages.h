@@ -56,7 +56,7 @@ struct RoundsMessage {
   int rank = 0;
   std::vector<FinishedRound> rounds;
   std::vector<wire::LinkStages> links;
-  std::vector<uint32_t> link_unvisited_mean_us;  // of each; empty: all 0
+  std::vector<uint32_t> link_proxy_away_us;  // of each; empty: all 0
 };
 
 // A Send or Recv call that has ended.

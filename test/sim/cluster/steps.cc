@@ -124,11 +124,13 @@ void StepRun::move_over_network(int c, int k) {
       e.receiver_visits.from(after(std::max(arrived, before(At::given)), cost_.proxy_ns)), e.receiver_proxy_stops);
 }
 
-Nanoseconds StepRun::unvisited_ns(int c, At stage, int k) const {
-  const bool sends = stage == At::sent;
-  const Instant found = stored(c, stage, k), begun = stored(c, sends ? At::handed : At::receive_posted, k);
-  const Nanoseconds pause_ns = (sends ? ends_[c].sender_visits : ends_[c].receiver_visits).pause_before_ns(found);
-  return found < never && begun < found - pause_ns ? pause_ns : 0;
+Nanoseconds StepRun::away_ns(int c, bool sender, Instant from, Instant to, Nanoseconds unseen_ns) const {
+  const Visits& v = sender ? ends_[c].sender_visits : ends_[c].receiver_visits;
+  if (v.at >= to) return 0;
+  Nanoseconds sum = 0;
+  for (Instant run = v.at + std::max<Instant>(0, from - v.at) / v.period_ns * v.period_ns; run < to; run += v.period_ns)
+    sum += std::max<Nanoseconds>(0, std::min(to, run + v.period_ns) - std::max(from, run + v.running_ns) - unseen_ns);
+  return sum;
 }
 
 Instant StepRun::freed(int c, int step) const {

@@ -46,8 +46,8 @@ class StepRun {
   Instant last(int connection, At stage, Instant t) const;  // when the newest of them did; -1: none
   Instant freed(int connection, int step) const;  // when the sender's GPU sees the slot of that step free
 
-  // How long its proxy had not looked before it found a step sent or arrived that had been on its way before.
-  Nanoseconds unvisited_ns(int connection, At stage, int step) const;
+  // Pauses of one end's proxy between two instants, `unseen_ns` of each left out.
+  Nanoseconds away_ns(int connection, bool sender, Instant from, Instant to, Nanoseconds unseen_ns) const;
 
   int done(int group, Instant t) const;  // iterations
   Instant iteration(int group, int i) const { return iterations_[group * stride_ + i]; }
@@ -75,9 +75,6 @@ class StepRun {
       if (t < at || t >= never) return t;
       const Nanoseconds phase_ns = (t - at) % period_ns;
       return phase_ns < running_ns ? t : t + period_ns - phase_ns;
-    }
-    Nanoseconds pause_before_ns(Instant t) const {
-      return t > at && (t - at) % period_ns == 0 ? period_ns - running_ns : 0;
     }
   };
   struct Ends {  // of a connection

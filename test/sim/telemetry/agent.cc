@@ -170,10 +170,9 @@ void Agent::add_links(const Membership& m, const OpRecord& op, Rounds& message) 
         l.wire_mean_realtime_ns = mean(sends ? At::handed : At::arrived);
         l.done_mean_realtime_ns = mean(sends ? At::sent : At::given);
         // A pause is known but for the sample after its begin and the one before its end.
-        Nanoseconds unvisited_ns = 0;
-        for (int k = 0; k < steps; ++k)
-          unvisited_ns += std::max<Nanoseconds>(0, run.unvisited_ns(c, sends ? At::sent : At::arrived, k) - 2 * sample_ns);
-        l.unvisited_mean_us = static_cast<uint32_t>(unvisited_ns / steps / 1000);
+        const Instant first = sends ? run.at(c, At::posted, 0) : op.begin,
+                      last = std::min(op.end, run.at(c, sends ? At::sent : At::given, steps - 1));
+        l.proxy_away_us = static_cast<uint32_t>(run.away_ns(c, sends, first, last, 2 * sample_ns) / 1000);
       }
       message.links.push_back(l);
     };

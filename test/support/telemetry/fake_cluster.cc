@@ -108,12 +108,12 @@ void Comm::add_links(uint64_t op, const RoundShape& shape, Nanoseconds duration_
       recv.wire_mean_realtime_ns = arrived_at + there;
       recv.done_mean_realtime_ns = given + there;
       recv.gpu_mean_realtime_ns = given + stage(Stage::receiver_gpu) + there;
-      const auto unvisited = [&](LinkStages& l) {
-        const auto it = shape.unvisited_ns.find({Edge{s, r, 0}, l.direction});
-        if (it != shape.unvisited_ns.end()) l.unvisited_mean_us = static_cast<uint32_t>(it->second / 1000);
+      const auto away = [&](LinkStages& l) {
+        const auto it = shape.away_ns.find({Edge{s, r, 0}, l.direction});
+        if (it != shape.away_ns.end()) l.proxy_away_us = static_cast<uint32_t>(it->second / 1000);
       };
-      unvisited(send);
-      unvisited(recv);
+      away(send);
+      away(recv);
     } else {
       recv.gpu_mean_realtime_ns = middle + stage(Stage::gpu_to_gpu) + there;
     }

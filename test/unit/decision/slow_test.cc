@@ -489,32 +489,44 @@ TEST_CASE("A proxy that hands on late is blamed for what it says late too") {
   CHECK(i.culprits[0].rank == Rank{3});
 }
 
-TEST_CASE("What the network may have done while the proxy did not look is the proxy's") {
-  struct Case {
-    Stage stage;
-    abi::Direction direction;
-    Nanoseconds unvisited_ns;
-    int rank;
-    Component component;
-  };
+TEST_CASE("A proxy that does not look at its work is the cause, whatever seems to wait") {
   const auto send = abi::Direction::send, recv = abi::Direction::recv;
-  const Case c = GENERATE_COPY(Case{Stage::sender_nic, send, 18 * ns_per_ms, 3, Component::proxy},
-                               Case{Stage::sender_nic, send, 3 * ns_per_ms, 3, Component::nic},
-                               Case{Stage::wire, recv, 18 * ns_per_ms, 4, Component::proxy},
-                               Case{Stage::wire, recv, 3 * ns_per_ms, 3, Component::link});
+  const Edge edge{3, 4, 0};
   Cluster cluster(quick());
   Comm& comm = cluster.add_comm_of_all();
-  comm.rounds(200);
   RoundShape shape;
+  // On this machine it happens now and then.
+  shape.away_ns[{edge, send}] = shape.away_ns[{edge, recv}] = 400'000;
+  comm.rounds(200, shape);
   shape.comm_ns = 60 * ns_per_ms;
-  shape.stage_ns[{Edge{3, 4, 0}, c.stage}] = 20 * ns_per_ms;
-  shape.unvisited_ns[{Edge{3, 4, 0}, c.direction}] = c.unvisited_ns;
-  comm.rounds(600, shape);
-  const Incident i = only(cluster);
-  INFO(name(c.stage) << '\n' << text({i}));
-  REQUIRE(i.culprits.size() == 1);
-  CHECK(i.culprits[0].rank.value == c.rank);
-  CHECK(i.culprits[0].component == c.component);
+  const auto culprit = [&] {
+    comm.rounds(600, shape);
+    const Incident i = only(cluster);
+    INFO(text({i}));
+    REQUIRE(i.culprits.size() == 1);
+    return i.culprits[0];
+  };
+  SECTION("of the sender") {
+    shape.stage_ns[{edge, Stage::sender_nic}] = 20 * ns_per_ms;
+    shape.away_ns[{edge, send}] = 45 * ns_per_ms;
+    const Culprit c = culprit();
+    CHECK(c.rank == Rank{3});
+    CHECK(c.component == Component::proxy);
+  }
+  SECTION("of the receiver") {
+    shape.stage_ns[{edge, Stage::wire}] = 20 * ns_per_ms;
+    shape.away_ns[{edge, recv}] = 45 * ns_per_ms;
+    const Culprit c = culprit();
+    CHECK(c.rank == Rank{4});
+    CHECK(c.component == Component::proxy);
+  }
+  SECTION("not where it is away for as large a part of the time as usual") {
+    shape.stage_ns[{edge, Stage::wire}] = 20 * ns_per_ms;
+    shape.away_ns[{edge, send}] = shape.away_ns[{edge, recv}] = 6 * ns_per_ms;
+    const Culprit c = culprit();
+    CHECK(c.rank == Rank{3});
+    CHECK(c.component == Component::link);
+  }
 }
 
 TEST_CASE("Pauses of one rank now and then, as a collector of garbage makes, are found when they are new") {

@@ -50,7 +50,7 @@ std::vector<Message> one_of_each() {
     rounds.rounds.push_back(r);
   }
   rounds.links.emplace_back(100, 1, 2, 3, 4, 6, 0, 128, uint16_t{1}, uint8_t{1}, uint8_t{0});
-  rounds.link_unvisited_mean_us = {700};
+  rounds.link_proxy_away_us = {700};
 
   InFlightMessage in_flight;
   in_flight.comm_uid = 11;
@@ -205,8 +205,8 @@ TEST_CASE("rounds come out again, with each signature once") {
   REQUIRE(rounds->links()->size() == 1);
   CHECK(rounds->links()->Get(0)->done_mean_realtime_ns() == 4);
   CHECK(rounds->links()->Get(0)->steps() == 128);
-  REQUIRE(rounds->link_unvisited_mean_us() != nullptr);
-  CHECK(rounds->link_unvisited_mean_us()->Get(0) == 700);
+  REQUIRE(rounds->link_proxy_away_us() != nullptr);
+  CHECK(rounds->link_proxy_away_us()->Get(0) == 700);
 }
 
 TEST_CASE("what is in flight comes out again") {

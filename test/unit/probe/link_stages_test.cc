@@ -52,10 +52,10 @@ TEST_CASE("a link is settled when its proxy has handled every step of the kernel
   proxy.base = 16;
   proxy.transmitted = 24;
   proxy.done = 20;
-  link.proxy_reached(0, proxy, {}, 200);
+  link.proxy_reached(proxy, 0, 200);
   CHECK_FALSE(link.settled());
   proxy.done = 24;
-  link.proxy_reached(0, proxy, {}, 300);
+  link.proxy_reached(proxy, 0, 300);
   CHECK(link.settled());
   CHECK(link.wire.mean_ns() == 200);
   CHECK(link.done.mean_ns() == 250);
@@ -70,7 +70,7 @@ TEST_CASE("steps that are stuck when nobody waits any longer count as late, not 
   proxy.base = 16;
   proxy.transmitted = 20;
   proxy.done = 16;
-  link.proxy_reached(0, proxy, {}, 200);
+  link.proxy_reached(proxy, 0, 200);
   link.close(1000);
   CHECK(link.wire.mean_ns() == 600);
   CHECK(link.done.mean_ns() == 1000);
@@ -83,86 +83,71 @@ TEST_CASE("a proxy that never worked for the kernel tells nothing about it") {
   link.gpu.reached(16, 24, steps_unlimited, 100);
   abi::ProxyRecord proxy{};
   proxy.base = proxy.transmitted = proxy.done = 8;
-  link.proxy_reached(0, proxy, {}, 200);
+  link.proxy_reached(proxy, 0, 200);
   link.close(1000);
   CHECK_FALSE(link.has_proxy);
   CHECK(link.done.mean_ns() == 0);
 }
 
-// A proxy that hands over four steps at once, and a link that follows it in samples of a millisecond.
+// A connection end of 8 steps, looked at every millisecond.
 struct Watched {
   explicit Watched(abi::Direction direction) {
     link.direction = direction;
     link.base_step = 16;
-    link.gpu.reached(16, 24, steps_unlimited, 0);
     record.direction = static_cast<uint8_t>(direction);
     record.base = record.posted = record.received = record.transmitted = record.done = 16;
+    record.step_count = 8;
     record.net_device = 0;
-    sample(true);
+    sample(0);
   }
-  void sample(bool visited, unsigned ms = 1) {
-    const uint64_t before_ns = now_ns;
-    now_ns += ms * 1000000;
-    if (visited) ++record.ticks;
-    visits.sampled(old, record, before_ns, now_ns);
-    old = record;
-    link.proxy_reached(0, record, visits, static_cast<int64_t>(now_ns));
+  void sample(uint64_t unvisited_ms, int times = 1) {
+    for (int i = 0; i < times; ++i) link.proxy_reached(record, unvisited_ms * 1000000, ++now);
   }
-  uint64_t now_ns = 1000000;
-  abi::ProxyRecord record{}, old{};
-  ProxyVisits visits;
+  uint64_t away_ms() const { return link.proxy_away_us() / 1000; }
+  int64_t now = 0;
+  abi::ProxyRecord record{};
   LinkTrack link;
 };
 
-TEST_CASE("what a proxy finds after it did not look for a while waited for it") {
-  const auto direction = GENERATE(abi::Direction::send, abi::Direction::recv);
-  Watched w(direction);
-  const bool sends = direction == abi::Direction::send;
-  uint64_t &begun = sends ? w.record.transmitted : w.record.posted, &found = sends ? w.record.done : w.record.received;
-  begun = 20;
-  w.sample(true);
-
-  SECTION("all of it") {
-    for (int i = 0; i < 30; ++i) w.sample(false);
-    found = 20;
-    w.sample(true);
-    CHECK(w.link.unvisited_mean_us() == 30000);
+TEST_CASE("a proxy is away while it has work for a connection and does not look") {
+  SECTION("that of a sender: what its GPU has posted") {
+    Watched w(abi::Direction::send);
+    w.sample(1, 10);
+    CHECK(w.away_ms() == 0);  // nothing to send yet
+    w.link.gpu.reached(16, 20, steps_unlimited, w.now);
+    w.sample(1, 10);
+    CHECK(w.away_ms() == 10);
+    w.sample(0, 10);
+    CHECK(w.away_ms() == 10);  // it looks
+    w.record.transmitted = w.record.done = 20;
+    w.sample(0);
+    w.sample(1, 10);
+    CHECK(w.away_ms() == 10);  // all is sent
   }
-  SECTION("nothing, if it looked all the time") {
-    for (int i = 0; i < 30; ++i) w.sample(true);
-    found = 20;
-    w.sample(true);
-    CHECK(w.link.unvisited_mean_us() == 0);
+  SECTION("that of a receiver: until all has arrived") {
+    Watched w(abi::Direction::recv);
+    w.sample(1, 10);
+    CHECK(w.away_ms() == 10);
+    w.record.posted = w.record.received = w.record.transmitted = 24;
+    w.sample(0);
+    w.sample(1, 10);
+    CHECK(w.away_ms() == 10);
   }
-  SECTION("only the last time, if it looked in between and had not found them") {
-    for (int i = 0; i < 30; ++i) w.sample(false);
-    w.sample(true);
-    for (int i = 0; i < 10; ++i) w.sample(false);
-    found = 20;
-    w.sample(true);
-    CHECK(w.link.unvisited_mean_us() == 10000);
+  SECTION("one that has not begun with the kernel's steps, until the kernel has ended") {
+    Watched w(abi::Direction::recv);
+    w.record.base = 8;
+    w.sample(1, 10);
+    CHECK(w.away_ms() == 10);
+    w.link.limit = 8;
+    w.sample(1, 10);
+    CHECK(w.away_ms() == 10);
   }
-  SECTION("not those that were handed to the network after it had come back") {
-    for (int i = 0; i < 30; ++i) w.sample(false);
-    begun = found = 24;
-    w.sample(true);
-    CHECK(w.link.unvisited_mean_us() == 15000);  // four of eight
+  SECTION("not in the work of a later kernel") {
+    Watched w(abi::Direction::recv);
+    w.record.base = 24;
+    w.sample(1, 10);
+    CHECK(w.away_ms() == 0);
   }
-  SECTION("nothing, where nobody sampled either") {
-    found = 20;
-    w.sample(true, 30);
-    CHECK(w.link.unvisited_mean_us() == 0);
-  }
-}
-
-TEST_CASE("a proxy without work has nothing to look for") {
-  Watched w(abi::Direction::send);
-  w.record.transmitted = w.record.done = 20;
-  w.sample(true);
-  for (int i = 0; i < 30; ++i) w.sample(false);  // between two operations
-  w.record.transmitted = w.record.done = 24;
-  w.sample(true);
-  CHECK(w.link.unvisited_mean_us() == 0);
 }
 
 }  // namespace
