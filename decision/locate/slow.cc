@@ -27,6 +27,8 @@ constexpr double queued_steps_min = 1;
 // A proxy explains the loss on its connections if it did not look at them for this part of it. (Whether what waits was
 // sent, or has arrived, nobody knows meanwhile: the network and the other ends only seem slow.)
 constexpr double away_part_min = 0.5;
+// A late rank is the cause of a moderate loss if it explains this part at least of what other communicators do not.
+constexpr double explained_part_min = 0.4;
 
 struct LateRanks {
   std::vector<Rank> ranks;
@@ -241,7 +243,10 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   const bool clear = away.size() == 1 || std::any_of(edges.begin(), edges.end(), [](const SlowEdge& e) {
                        return e.queued >= queued_steps_min;
                      });
-  if (!computation && !clear && w.lost_ns <= settings.slow_theta * w.base_ns) return std::nullopt;
+  // So is one with a late rank that explains little of it.
+  const bool explained = computation && w.computation_ns >= explained_part_min * (total - w.elsewhere_ns);
+  if (!explained && !clear && w.lost_ns <= settings.slow_theta * w.base_ns) return std::nullopt;
+  const bool named = !edges.empty() || !away.empty();
 
   if (computation) {
     for (Rank r : late.ranks) {
@@ -289,7 +294,6 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
     c.lost_time_share = w.communication_ns / total * e.queued / queued;
     if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(c));
   }
-  const bool named = !edges.empty() || !away.empty();
   if (computation && named) {
     f.fault = FaultClass::s3_mixed_slow;
     f.confidence = 0.85;

@@ -100,9 +100,8 @@ constexpr size_t interval_count = 9;
 // Intervals of two clocks contain their difference; as growth over the healthy mean it cancels.
 struct EdgeBaseline {
   float mean_ns[interval_count] = {}, deviation_ns[interval_count] = {};
-  uint8_t samples[interval_count] = {};
   float sender_away_part = 0, receiver_away_part = 0;  // of a round, in which a proxy does not look at its work
-  uint8_t away_samples = 0;
+  uint8_t samples[interval_count] = {}, away_samples = 0;
   void add(Interval, double ns);
   void add_away(double sender_part, double receiver_part);
 };

@@ -72,6 +72,25 @@ TEST_CASE("the stages of a connection come one after the other") {
       CHECK(run.at(0, a, k) <= run.at(0, b, k));
 }
 
+TEST_CASE("a proxy that seldom runs does what it does while it runs, at both its connections, and is away otherwise") {
+  Ring ring(4, 2);
+  constexpr Nanoseconds period_ns = 10 * ns_per_ms, running_ns = 2 * ns_per_ms;
+  ring.conditions.slow_proxies.push_back({1, 0, 0, period_ns, running_ns});
+  ring.conditions.slow_proxies.push_back({2, 0, 0, period_ns, running_ns});
+  ring.starts.assign(4, RankStart{3 * ns_per_ms, 3 * ns_per_ms, -1});
+  const StepRun run = ring.run();
+  const int c = ring.connection(1, 2);
+  for (int k = 0; k < ring.plan->steps; ++k)
+    for (At stage : {At::receive_posted, At::handed, At::sent, At::arrived, At::given})
+      CHECK(run.at(c, stage, k) % period_ns < running_ns);
+  CHECK(run.end(0) > period_ns);
+  for (bool sender : {true, false}) {
+    CHECK(run.away_ns(c, sender, 0, 30 * ns_per_ms, 0) == 24 * ns_per_ms);
+    CHECK(run.away_ns(c, sender, 5 * ns_per_ms, 15 * ns_per_ms, ns_per_ms) == 4 * ns_per_ms + 2 * ns_per_ms);
+    CHECK(run.away_ns(ring.connection(3, 0), sender, 0, 30 * ns_per_ms, 0) == 0);
+  }
+}
+
 TEST_CASE("behind a cut link steps were sent and did not arrive, and everything stands still") {
   for (bool buffered : {false, true}) {
     Ring ring(4, 2);

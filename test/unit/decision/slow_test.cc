@@ -247,6 +247,22 @@ TEST_CASE("A busy machine, on which a little more waits on some links, names non
   for (const Incident& i : cluster.incidents()) CHECK(i.culprits.empty());  // that iterations take longer is said
 }
 
+TEST_CASE("A rank that is late now and then explains no moderate loss of which most has no cause") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape;
+  shape.comm_ns = 8 * ns_per_ms;  // twice as long, everywhere
+  const auto late_ns = GENERATE(10 * ns_per_ms, 40 * ns_per_ms);
+  shape.gap_ns = [=](int r, uint64_t op) { return usual_gap + (r == 2 && op % 5 == 0 ? late_ns : 0); };
+  comm.rounds(1200, shape);
+  INFO(text(cluster.incidents()));
+  std::set<int> named;
+  for (const Incident& i : cluster.incidents())
+    for (int rank : ranks_of(i.culprits)) named.insert(rank);
+  CHECK(named == (late_ns > 20 * ns_per_ms ? std::set<int>{2} : std::set<int>{}));
+}
+
 TEST_CASE("Data imbalance that moves from rank to rank does not alarm") {
   const int ranks = GENERATE(2, 8);
   fake::ClusterOptions options;
