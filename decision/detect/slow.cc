@@ -35,6 +35,8 @@ constexpr double habit_factor = 1.5;
 constexpr Nanoseconds clocks_agree_ns = 60 * ns_per_s;
 constexpr double usual_part_min = 0.01;  // pauses of fewer rounds are checkpoints, however long
 
+uint32_t whole_us(uint64_t ns) { return static_cast<uint32_t>(ns / 1000); }
+
 double median(std::vector<float>& v) {
   if (v.empty()) return 0;
   const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
@@ -82,13 +84,13 @@ std::vector<RankBegin> SlowDetector::begins(const KindBaseline& b, const RoundEn
                                             Nanoseconds now_ns) const {
   std::vector<RankBegin> out(e.cells.size());
   const bool past = b.ranks.size() == out.size() && b.queued_samples > 0;
-  const bool common = ended_together_ns_.size() == out.size() && now_ns - ended_seen_ns_ < clocks_agree_ns;
+  const bool common = ended_together_us_.size() == out.size() && now_ns - ended_seen_ns_ < clocks_agree_ns;
   for (size_t r = 0; r < out.size(); ++r) {
     const RoundCell& c = e.cells[r];
     if (!c.timed) continue;
     out[r].at_ns = p.gap_ns(c);
-    if (common && ended_together_ns_[r] != 0)
-      out[r].begun_ns = static_cast<double>(static_cast<int64_t>(c.begin_device_ns - ended_together_ns_[r]));
+    if (common && ended_together_us_[r] != 0)
+      out[r].begun_ns = 1e3 * static_cast<int32_t>(whole_us(c.begin_device_ns) - ended_together_us_[r]);
     if (c.has_queued && past) out[r].queued_ns = static_cast<double>(c.queued_ns) - b.ranks[r].queued_ns;
   }
   return out;
@@ -124,11 +126,12 @@ void SlowDetector::learn(const Communicator& comm, KindBaseline& b, const RoundE
     const std::vector<RankBegin> begun = begins(b, e, p, now_ns);
     for (const auto& [edge, intervals] : links)
       if (EdgeBaseline* base = baselines_.edge(b, edge, e.cells.size())) learn_waits(edge, intervals, begun, *base);
+    ended_together_us_.resize(e.cells.size());
   }
-  ended_together_ns_.resize(e.cells.size());
+  if (ended_together_us_.size() != e.cells.size()) return;  // no links so far: nothing to compare
   for (size_t r = 0; r < e.cells.size(); ++r) {
     const RoundCell& c = e.cells[r];
-    ended_together_ns_[r] = c.timed ? c.begin_device_ns + static_cast<uint64_t>(c.duration_ns()) : 0;
+    ended_together_us_[r] = c.timed ? std::max(1u, whole_us(c.begin_device_ns + static_cast<uint64_t>(c.duration_ns()))) : 0;
   }
   ended_seen_ns_ = now_ns;
 }
