@@ -131,7 +131,7 @@ void SlowDetector::learn(const Communicator& comm, KindBaseline& b, const RoundE
   if (ended_together_us_.size() != e.cells.size()) return;  // no links so far: nothing to compare
   for (size_t r = 0; r < e.cells.size(); ++r) {
     const RoundCell& c = e.cells[r];
-    ended_together_us_[r] = c.timed ? std::max(1u, whole_us(c.begin_device_ns + static_cast<uint64_t>(c.duration_ns()))) : 0;
+    ended_together_us_[r] = c.timed ? std::max(1u, whole_us(c.end_device_ns)) : 0;
   }
   ended_seen_ns_ = now_ns;
 }

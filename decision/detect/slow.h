@@ -70,8 +70,8 @@ class SlowDetector {
   Finding cause_;                   // of the last slow window
   double lost_share_ = 0;
   Nanoseconds good_ns_ = 0;         // last window that was not slow, or the start
-  // When each rank ended a healthy round, which all end together, on its GPU's clock, modulo 2^32: begins of other rounds
-  // are compared by the time since then. 0: not measured.
+  // When each rank ended a healthy round, which all end together, on its GPU's clock, modulo 2^32: begins of other
+  // rounds are compared by the time since then. 0: not measured.
   std::vector<uint32_t> ended_together_us_;
   Nanoseconds ended_seen_ns_ = 0;
 };

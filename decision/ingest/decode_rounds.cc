@@ -36,7 +36,8 @@ bool column(Decoder& d, const char* field, const flatbuffers::Vector<T>* v, size
 
 // One that may be absent.
 template <class T>
-bool optional_column(Decoder& d, const char* field, const flatbuffers::Vector<T>* v, size_t rows, const char* first = "op_seq") {
+bool optional_column(Decoder& d, const char* field, const flatbuffers::Vector<T>* v, size_t rows,
+                     const char* first = "op_seq") {
   return v == nullptr || column(d, field, v, rows, first);
 }
 

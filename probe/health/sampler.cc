@@ -33,7 +33,8 @@ bool Sampler::tick(bool speaks_for_host) {
     entry.part->read(now, &entry.values);
     const uint64_t cost_ns = clock_.thread_cpu_ns() - cpu_before_ns;
     const uint64_t affordable_ns = cost_ns * 1000000 / options_.part_share_ppm;
-    entry.due_ns = now.monotonic_ns + std::clamp(affordable_ns, options_.period_ns, options_.period_max_ns) - early_ns + shift_ns;
+    const uint64_t pause_ns = std::clamp(affordable_ns, options_.period_ns, options_.period_max_ns);
+    entry.due_ns = now.monotonic_ns + pause_ns - early_ns + shift_ns;
     any = true;
   }
   return any;

@@ -428,7 +428,8 @@ class Planner {
     SlowProxy p{*process, sc_.planted.at};
     const auto slow_ns = static_cast<Nanoseconds>(longest * s_.log_real(slow_low, slow_high));
     if (seldom) {
-      p.period_ns = std::max(shortest_pause_ns, static_cast<Nanoseconds>(static_cast<double>(slow_ns) * s_.log_real(2, 8)));
+      const double period_ns = static_cast<double>(slow_ns) * s_.log_real(2, 8);
+      p.period_ns = std::max(shortest_pause_ns, static_cast<Nanoseconds>(period_ns));
       p.running_ns = static_cast<Nanoseconds>(static_cast<double>(p.period_ns) * s_.log_real(0.01, 0.1));
     } else {
       p.delay_ns = slow_ns;

@@ -51,7 +51,8 @@ struct RoundShape {
   std::set<int> host_late;                                 // ranks whose extra gap is before the launch, not after it
   Nanoseconds ahead_ns = 0;                                // by how much earlier all hosts launch: kernels queue
   std::map<std::pair<Edge, Stage>, Nanoseconds> stage_ns;  // mean residency where it is not the usual one; channel 0
-  std::map<std::pair<Edge, abi::Direction>, Nanoseconds> away_ns;  // in which the proxy of an end had work and did not look
+  // In which the proxy of an end had work and did not look.
+  std::map<std::pair<Edge, abi::Direction>, Nanoseconds> away_ns;
   bool links = true;                                       // rows of link stages
   bool barrier = false;
 };
