@@ -130,15 +130,15 @@ std::vector<SlowEdge> find_slow_edges(const Communicator& comm, const SlowWindow
   return edges;
 }
 
-struct AwayProxy {
-  int32_t rank;
-  double away_ns;
-};
-
 // Whose proxy sees the stage end: it hands over and says "sent", or sees what arrives.
 int32_t proxy_of(const SlowStage& s) {
   return s.stage == Stage::sender_proxy || s.stage == Stage::sender_nic ? s.edge.sender : s.edge.receiver;
 }
+
+struct AwayProxy {
+  int32_t rank;
+  double away_ns;
+};
 
 std::vector<AwayProxy> find_away_proxies(const SlowWindow& w, Finding& f) {
   std::map<int32_t, double> away_ns;
@@ -272,7 +272,7 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
                              absl::StrFormat("its proxy did not look at its connections for %.0f %% of the lost time",
                                              std::min(100.0, 100 * p.away_ns / w.staged_ns)));
     c.lost_time_share = w.communication_ns / total * p.away_ns / away_ns;
-    f.culprits.push_back(std::move(c));
+    if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(c));
   }
   double queued = 0;
   for (const SlowEdge& e : edges) queued += e.queued;
