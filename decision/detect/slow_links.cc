@@ -52,8 +52,10 @@ struct EndsApart {
   double awaited_ns = 0;  // by how much longer than usual the mean step was awaited before it could come
 };
 
-// Until the other end begins, at most all slots wait: of the mean over all steps so much.
-double of_mean_ns(const EdgeIntervals& i, double ns) { return std::min(1.0, slots / i.steps) * ns; }
+// Until the other end begins, at most all slots wait: of the mean over the steps so much.
+double of_mean_ns(const EdgeIntervals& i, double ns) {
+  return std::clamp((slots - i.first_step) / (i.steps - i.first_step), 0.0, 1.0) * ns;
+}
 
 // A receiver whose kernel begins long after its launch has posted its receives: then it keeps nothing waiting in the
 // network as long as slots in front of its GPU are free.
@@ -183,8 +185,10 @@ Links match_links(const Communicator& comm, const RoundEntry& e) {
       missing_wire |= l.wire_mean_realtime_ns == 0;
       missing_done |= l.done_mean_realtime_ns == 0;
       steps = total;
+      first_step = std::min<double>(first_step, l.first_step);
       net_device = l.net_device;
     }
+    double first_step = INFINITY;
     bool missing_ready = false, missing_wire = false, missing_done = false;
   };
   std::map<Edge, std::pair<End, End>> ends;
@@ -214,6 +218,7 @@ Links match_links(const Communicator& comm, const RoundEntry& e) {
     i.sender_machine = machine(a);
     i.receiver_machine = machine(b);
     i.steps = std::min(s.steps, r.steps);
+    i.first_step = std::min({s.first_step, r.first_step, i.steps - 1});
     i.net_device = s.net_device;
     const auto set = [&](Interval which, double ns, bool known) {
       i.ns[static_cast<size_t>(which)] = ns;

@@ -21,6 +21,7 @@ struct EdgeIntervals {
   double sender_away_part = 0, receiver_away_part = 0;  // of the round, in which the proxies did not look at their work
   double round_ns = 0;
   double steps = 0;
+  double first_step = 0;  // the means leave out the steps before
   int net_device = -1;
 };
 using Links = std::vector<std::pair<Edge, EdgeIntervals>>;

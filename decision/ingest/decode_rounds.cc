@@ -143,7 +143,8 @@ bool decode(Decoder& d, const wire::Rounds& in, Rounds& out) {
       !column(d, "Rounds.recv_changes", in.recv_changes(), rows) || !column(d, "Rounds.samples", in.samples(), rows) ||
       !column(d, "Rounds.flags", in.flags(), rows) || !optional_column(d, "Rounds.replay", in.replay(), rows) ||
       !optional_column(d, "Rounds.signals", in.signals(), rows) ||
-      !optional_column(d, "Rounds.link_proxy_away_us", in.link_proxy_away_us(), length(in.links()), "links")) {
+      !optional_column(d, "Rounds.link_proxy_away_us", in.link_proxy_away_us(), length(in.links()), "links") ||
+      !optional_column(d, "Rounds.link_first_step", in.link_first_step(), length(in.links()), "links")) {
     return false;
   }
   out.comm = CommUid(in.comm_uid());
@@ -153,6 +154,11 @@ bool decode(Decoder& d, const wire::Rounds& in, Rounds& out) {
   for (size_t i = 0; i < out.links.size(); ++i) {
     if (!decode(d, *in.links()->Get(i), out.links[i])) return false;
     if (in.link_proxy_away_us() != nullptr) out.links[i].proxy_away_us = in.link_proxy_away_us()->Get(i);
+    if (in.link_first_step() == nullptr) continue;
+    out.links[i].first_step = in.link_first_step()->Get(i);
+    if (out.links[i].first_step != 0 && out.links[i].first_step >= out.links[i].steps)
+      return d.fail("Rounds.link_first_step",
+                    absl::StrCat("is ", out.links[i].first_step, ", there are ", out.links[i].steps, " steps"));
   }
   return true;
 }

@@ -137,6 +137,7 @@ struct LinkStages {
   uint16_t channel = 0;
   abi::Direction direction = abi::Direction::recv;
   uint8_t group = 0;
+  uint32_t first_step = 0;  // the means leave out the steps before
 };
 
 struct Rounds {

@@ -43,11 +43,14 @@ RoundsMessage CommTracker::take_rounds(Instant now, bool everything) {
     if (message.links.size() + pending->links.size() > links_per_message_max) break;
     for (const LinkTrack& l : pending->links) {
       if (l.gpu.steps() == 0) continue;
-      const int64_t ready = l.direction == abi::Direction::send ? l.gpu.mean_ns() : l.ready.mean_ns();
-      message.links.emplace_back(pending->round.op_seq, l.gpu.mean_ns(), ready, l.wire.mean_ns(), l.done.mean_ns(),
-                                 l.peer, l.has_proxy ? l.net_device : -1, l.gpu.steps(), l.channel,
+      const uint32_t first = l.first_step();
+      const int64_t gpu = l.gpu.mean_ns(first);
+      const int64_t ready = l.direction == abi::Direction::send ? gpu : l.ready.mean_ns(first);
+      message.links.emplace_back(pending->round.op_seq, gpu, ready, l.wire.mean_ns(first), l.done.mean_ns(first), l.peer,
+                                 l.has_proxy ? l.net_device : -1, l.gpu.steps(), l.channel,
                                  static_cast<uint8_t>(l.direction), static_cast<uint8_t>(l.lane / abi::lane_peers));
       message.link_proxy_away_us.push_back(l.proxy_away_us());
+      message.link_first_step.push_back(first);
     }
   }
   return message;

@@ -1,8 +1,9 @@
 // How long the steps of one connection end spent before each stage, for one kernel (LinkStages of the wire).
 //
 // When a sample at time t sees a stage's counter advance from a to b, b - a steps reached the stage at t. The mean over
-// all steps of the kernel is what is sent: the difference of two stages is the mean time a step waited between them.
-// That, and not a rate, is what tells a throttled wire from a delayed proxy.
+// the later half of the kernel's steps is what is sent: the difference of two stages is the mean time a step waited
+// between them. That, and not a rate, is what tells a throttled wire from a delayed proxy. (Why the later half:
+// schemas/wire/link_steps.h.)
 //
 // What happens to a step in the network is known when its proxy looks: one that seldom runs makes the network look slow.
 // So the time in which it had something to do and samples saw it not look is summed as well.
@@ -14,6 +15,7 @@
 #include <cstdint>
 
 #include "schemas/abi/frame_reader.h"
+#include "schemas/wire/link_steps.h"
 
 namespace ccld::probe {
 
@@ -26,20 +28,30 @@ class Stage {
     if (seen <= 0) return;
     const uint32_t steps = static_cast<uint32_t>(seen) < limit ? static_cast<uint32_t>(seen) : limit;
     if (steps <= steps_) return;
-    const uint32_t advance = steps - steps_;
     if (steps_ == 0) origin_ns_ = time_ns;
-    sum_ns_ += static_cast<double>(advance) * static_cast<double>(time_ns - origin_ns_);
+    const auto since_origin = static_cast<double>(time_ns - origin_ns_);
+    for (uint64_t between = wire::steps_between_marks(steps); between_marks_ < between; between_marks_ *= 2)
+      for (uint32_t i = 0; i < wire::step_marks / 2; ++i) sum_at_ns_[i] = sum_at_ns_[2 * i + 1];
+    for (uint64_t mark = steps_ / between_marks_ + 1; mark * between_marks_ <= steps; ++mark)
+      sum_at_ns_[mark - 1] = sum_ns_ + static_cast<double>(mark * between_marks_ - steps_) * since_origin;
+    sum_ns_ += static_cast<double>(steps - steps_) * since_origin;
     steps_ = steps;
   }
 
   uint32_t steps() const { return steps_; }
-  // Realtime; 0 if no step reached the stage.
-  int64_t mean_ns() const { return steps_ == 0 ? 0 : origin_ns_ + static_cast<int64_t>(sum_ns_ / steps_); }
+  // Of the steps from `first` on, a mark. Realtime; 0: there are none, or so many reached it that the mark is forgotten.
+  int64_t mean_ns(uint32_t first) const {
+    if (steps_ <= first || first % between_marks_ != 0) return 0;
+    const double before_ns = first == 0 ? 0 : sum_at_ns_[first / between_marks_ - 1];
+    return origin_ns_ + static_cast<int64_t>((sum_ns_ - before_ns) / (steps_ - first));
+  }
 
  private:
   uint32_t steps_ = 0;
   int64_t origin_ns_ = 0;  // keeps the sums small
   double sum_ns_ = 0;
+  uint64_t between_marks_ = 1;
+  double sum_at_ns_[wire::step_marks];  // of the steps up to each mark
 };
 
 constexpr uint32_t steps_unlimited = 0x7fffffff;
@@ -59,6 +71,8 @@ struct LinkTrack {
   uint64_t proxy_away_ns = 0;
   int64_t sampled_ns = 0;
 
+  // From which on steps count in the means.
+  uint32_t first_step() const { return wire::first_counted_step(gpu.steps()); }
   // Proxies may still be at work when the kernel has ended.
   bool settled() const {
     if (!has_proxy || net_device < 0) return true;

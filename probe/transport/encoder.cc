@@ -82,9 +82,11 @@ Offset<void> encode(FlatBufferBuilder& builder, const RoundsMessage& m) {
   Offset<flatbuffers::Vector<uint32_t>> away;
   if (std::any_of(m.link_proxy_away_us.begin(), m.link_proxy_away_us.end(), [](uint32_t us) { return us != 0; }))
     away = builder.CreateVector(m.link_proxy_away_us);
+  Offset<flatbuffers::Vector<uint32_t>> first_step;
+  if (!m.link_first_step.empty()) first_step = builder.CreateVector(m.link_first_step);
   return wire::CreateRounds(builder, m.comm_uid, m.rank, op_seq, signatures_offset, index_offset, enter, launch, begin,
                             end, send_steps, recv_steps, send_changes, recv_changes, samples, flags, links, replay,
-                            signals, away)
+                            signals, away, first_step)
       .Union();
 }
 

@@ -57,6 +57,7 @@ struct RoundsMessage {
   std::vector<FinishedRound> rounds;
   std::vector<wire::LinkStages> links;
   std::vector<uint32_t> link_proxy_away_us;  // of each; empty: all 0
+  std::vector<uint32_t> link_first_step;     // of each; empty: all 0
 };
 
 // A Send or Recv call that has ended.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schemas/abi/frame_reader.h"
+#include "schemas/wire/link_steps.h"
 
 namespace ccld::sim {
 
@@ -148,20 +149,24 @@ void Agent::add_links(const Membership& m, const OpRecord& op, Rounds& message) 
       const bool sends = direction == abi::Direction::send;
       const int steps = std::min(run.steps_of(m.rank), run.count(c, sends ? At::posted : At::consumed, op.end));
       if (steps == 0 || message.links.size() >= links_max) return;
+      const auto step_size = static_cast<uint32_t>(op.shape->step_size);
+      const int first_step =
+          static_cast<int>(wire::first_counted_step(static_cast<uint32_t>(steps) * step_size) / step_size);
       const auto mean = [&](At stage) {
         double sum = 0;
         const Instant origin = op.begin;
-        for (int k = 0; k < steps; ++k)
+        for (int k = first_step; k < steps; ++k)
           sum += static_cast<double>(std::min(sampled(run.at(c, stage, k)), sampled(op.end) + 50 * ns_per_ms) - origin);
-        return place_.clocks.realtime(origin + static_cast<Nanoseconds>(sum / steps));
+        return place_.clocks.realtime(origin + static_cast<Nanoseconds>(sum / (steps - first_step)));
       };
       LinkStages l;
       l.op = OpSeq{op.op};
       l.peer = sends ? connection.receiver : connection.sender;
       l.net_device = connection.network ? 0 : -1;
-      l.steps = static_cast<uint32_t>(steps * op.shape->step_size);
+      l.steps = static_cast<uint32_t>(steps) * step_size;
       l.channel = static_cast<uint16_t>(connection.channel);
       l.direction = direction;
+      l.first_step = static_cast<uint32_t>(first_step) * step_size;
       l.group = static_cast<uint8_t>(group.number % static_cast<int>(abi::lane_groups));
       l.gpu_mean_realtime_ns = mean(sends ? At::posted : At::consumed);
       if (sends) l.ready_mean_realtime_ns = l.gpu_mean_realtime_ns;

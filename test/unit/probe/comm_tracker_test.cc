@@ -733,7 +733,8 @@ TEST_CASE("the stages of a link tell where its steps waited") {
   REQUIRE(m.rounds.size() == 1);
   REQUIRE(m.links.size() == 2);
   const auto ms_after = [t0](int64_t mean) { return static_cast<double>(mean - t0) / 1e6; };
-  const double mean = 10.5;  // of the steps 1 to 20
+  CHECK(m.link_first_step == std::vector<uint32_t>{10, 10});
+  const double mean = 15.5;  // of the steps 11 to 20
   const wire::LinkStages& sender = m.links[1];
   CHECK(sender.direction() == static_cast<uint8_t>(Direction::send));
   CHECK(sender.peer() == 4);

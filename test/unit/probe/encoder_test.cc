@@ -51,6 +51,7 @@ std::vector<Message> one_of_each() {
   }
   rounds.links.emplace_back(100, 1, 2, 3, 4, 6, 0, 128, uint16_t{1}, uint8_t{1}, uint8_t{0});
   rounds.link_proxy_away_us = {700};
+  rounds.link_first_step = {64};
 
   InFlightMessage in_flight;
   in_flight.comm_uid = 11;
@@ -207,6 +208,8 @@ TEST_CASE("rounds come out again, with each signature once") {
   CHECK(rounds->links()->Get(0)->steps() == 128);
   REQUIRE(rounds->link_proxy_away_us() != nullptr);
   CHECK(rounds->link_proxy_away_us()->Get(0) == 700);
+  REQUIRE(rounds->link_first_step() != nullptr);
+  CHECK(rounds->link_first_step()->Get(0) == 64);
 }
 
 TEST_CASE("what is in flight comes out again") {

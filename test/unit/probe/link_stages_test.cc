@@ -1,6 +1,9 @@
 #include "probe/agent/link_stages.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <numeric>
+#include <vector>
 
 namespace ccld::probe {
 namespace {
@@ -9,12 +12,12 @@ TEST_CASE("the mean is weighted by the steps that reached the stage at each time
   Stage stage;
   stage.reached(100, 100, steps_unlimited, 5);
   CHECK(stage.steps() == 0);
-  CHECK(stage.mean_ns() == 0);
+  CHECK(stage.mean_ns(0) == 0);
   stage.reached(100, 101, steps_unlimited, 1000);  // one step at 1000
   stage.reached(100, 101, steps_unlimited, 1500);
   stage.reached(100, 104, steps_unlimited, 2000);  // three at 2000
   CHECK(stage.steps() == 4);
-  CHECK(stage.mean_ns() == 1750);
+  CHECK(stage.mean_ns(0) == 1750);
 }
 
 TEST_CASE("steps before the kernel's first and after its last do not count") {
@@ -24,7 +27,7 @@ TEST_CASE("steps before the kernel's first and after its last do not count") {
   stage.reached(100, 200, 8, 2000);
   CHECK(stage.steps() == 8);
   stage.reached(100, 300, 8, 9000);
-  CHECK(stage.mean_ns() == 2000);
+  CHECK(stage.mean_ns(0) == 2000);
 }
 
 TEST_CASE("steps wrap") {
@@ -32,14 +35,42 @@ TEST_CASE("steps wrap") {
   stage.reached(0xfffffffeu, 0xffffffffu, steps_unlimited, 10);
   stage.reached(0xfffffffeu, 2, steps_unlimited, 50);
   CHECK(stage.steps() == 4);
-  CHECK(stage.mean_ns() == 40);
+  CHECK(stage.mean_ns(0) == 40);
 }
 
 TEST_CASE("realtime in nanoseconds keeps its precision") {
   Stage stage;
   const int64_t t0 = 1700000000123456789;
   for (uint32_t i = 1; i <= 1000; ++i) stage.reached(0, i, steps_unlimited, t0 + i * 1000);
-  CHECK(stage.mean_ns() == t0 + 500500);
+  CHECK(stage.mean_ns(0) == t0 + 500500);
+}
+
+TEST_CASE("a mean leaves out the steps before a mark") {
+  // Step i (from 1) at i * i; all at once what a sample sees later.
+  const uint32_t steps = GENERATE(1u, 2u, 3u, 15u, 16u, 17u, 40u, 100u, 1000u, 65537u);
+  const uint32_t at_once = GENERATE(1u, 3u, 64u);
+  Stage stage;
+  std::vector<double> times_ns;
+  for (uint32_t i = 0; i < steps; i += at_once) {
+    const uint32_t seen = std::min(steps, i + at_once);
+    const int64_t time_ns = 1000 + int64_t{i} * i;
+    stage.reached(0xfffffff0u, 0xfffffff0u + seen, steps_unlimited, time_ns);
+    times_ns.resize(seen, static_cast<double>(time_ns));
+  }
+  const uint32_t first = wire::first_counted_step(steps);
+  REQUIRE(first < steps);
+  CHECK(first >= steps / 2);
+  CHECK(first <= steps / 2 + steps / 8 + 1);
+  const double mean_ns = std::accumulate(times_ns.begin() + first, times_ns.end(), 0.0) / (steps - first);
+  CHECK(static_cast<double>(stage.mean_ns(first)) == Approx(mean_ns).margin(1));
+}
+
+TEST_CASE("a mean that starts at a step no longer remembered is not known") {
+  Stage stage;
+  stage.reached(0, 17, steps_unlimited, 1000);  // marks every second step
+  CHECK(stage.mean_ns(16) == 1000);
+  CHECK(stage.mean_ns(15) == 0);
+  CHECK(stage.mean_ns(17) == 0);
 }
 
 TEST_CASE("a link is settled when its proxy has handled every step of the kernel") {
@@ -57,8 +88,8 @@ TEST_CASE("a link is settled when its proxy has handled every step of the kernel
   proxy.done = 24;
   link.proxy_reached(proxy, 0, 300);
   CHECK(link.settled());
-  CHECK(link.wire.mean_ns() == 200);
-  CHECK(link.done.mean_ns() == 250);
+  CHECK(link.wire.mean_ns(0) == 200);
+  CHECK(link.done.mean_ns(0) == 250);
 }
 
 TEST_CASE("steps that are stuck when nobody waits any longer count as late, not as absent") {
@@ -72,8 +103,8 @@ TEST_CASE("steps that are stuck when nobody waits any longer count as late, not 
   proxy.done = 16;
   link.proxy_reached(proxy, 0, 200);
   link.close(1000);
-  CHECK(link.wire.mean_ns() == 600);
-  CHECK(link.done.mean_ns() == 1000);
+  CHECK(link.wire.mean_ns(0) == 600);
+  CHECK(link.done.mean_ns(0) == 1000);
 }
 
 TEST_CASE("a proxy that never worked for the kernel tells nothing about it") {
@@ -86,7 +117,7 @@ TEST_CASE("a proxy that never worked for the kernel tells nothing about it") {
   link.proxy_reached(proxy, 0, 200);
   link.close(1000);
   CHECK_FALSE(link.has_proxy);
-  CHECK(link.done.mean_ns() == 0);
+  CHECK(link.done.mean_ns(0) == 0);
 }
 
 // A connection end of 8 steps, looked at every millisecond.

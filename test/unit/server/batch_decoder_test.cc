@@ -83,6 +83,7 @@ TEST_CASE("A batch with one of every payload is decoded field by field") {
   REQUIRE(rounds.links.size() == 1);
   CHECK(rounds.links[0].wire_mean_realtime_ns == 13);
   CHECK(rounds.links[0].proxy_away_us == 700);
+  CHECK(rounds.links[0].first_step == 4);
   CHECK(rounds.links[0].group == 2);
 
   const auto& flight = std::get<InFlight>(batch->payloads[2]);
@@ -341,6 +342,13 @@ TEST_CASE("Values of rounds outside their range are refused") {
                          "LinkStages.gpu_mean_realtime_ns");
   require_rounds_refused([](WireRounds& r) { r.links = {wire::LinkStages(2, 0, 0, 0, 0, 1, 0, 8, 64, 0, 0)}; }, "LinkStages.channel");
   require_rounds_refused([](WireRounds& r) { r.away = {1}; }, "Rounds.link_proxy_away_us");
+  require_rounds_refused([](WireRounds& r) { r.first_step = {1}; }, "Rounds.link_first_step");
+  require_rounds_refused(
+      [](WireRounds& r) {
+        r.links = {wire::LinkStages(2, 0, 0, 0, 0, 1, 0, 8, 0, 0, 0)};
+        r.first_step = {8};
+      },
+      "Rounds.link_first_step");
   require_rounds_refused([](WireRounds& r) { r.links = {wire::LinkStages(2, 0, 0, 0, 0, 1, 0, 8, 0, 2, 0)}; }, "LinkStages.direction");
 }
 

@@ -82,7 +82,7 @@ struct WireRounds {
   std::vector<uint32_t> send = {8, 8}, recv = {8, 8}, send_changes = {2, 3}, recv_changes = {4, 5}, samples = {6, 7};
   std::vector<uint8_t> flags = {1, 1};
   std::vector<wire::LinkStages> links;
-  std::vector<uint32_t> away;  // empty: absent
+  std::vector<uint32_t> away, first_step;  // empty: absent
   std::vector<uint32_t> replay;   // likewise
   std::vector<uint8_t> signals;  // likewise
 };
@@ -97,7 +97,8 @@ inline void add_rounds(WireBatch& b, const WireRounds& r = {}) {
                            fbb.CreateVector(r.flags), fbb.CreateVectorOfStructs(r.links),
                            r.replay.empty() ? flatbuffers::Offset<flatbuffers::Vector<uint32_t>>() : fbb.CreateVector(r.replay),
                            r.signals.empty() ? flatbuffers::Offset<flatbuffers::Vector<uint8_t>>() : fbb.CreateVector(r.signals),
-                           r.away.empty() ? flatbuffers::Offset<flatbuffers::Vector<uint32_t>>() : fbb.CreateVector(r.away)));
+                           r.away.empty() ? flatbuffers::Offset<flatbuffers::Vector<uint32_t>>() : fbb.CreateVector(r.away),
+                           r.first_step.empty() ? flatbuffers::Offset<flatbuffers::Vector<uint32_t>>() : fbb.CreateVector(r.first_step)));
 }
 
 struct WireInFlight {
@@ -215,6 +216,7 @@ inline Bytes full_batch(const WireProcess& p = {}) {
   WireRounds rounds;
   rounds.links = {wire::LinkStages(2, 11, 12, 13, 14, 1, 0, 8, 1, 1, 2)};
   rounds.away = {700};
+  rounds.first_step = {4};
   add_rounds(b, rounds);
   add_in_flight(b);
   add_agent_health(b);

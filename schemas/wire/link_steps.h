@@ -1,0 +1,26 @@
+// Over which steps of a round the means of a connection are taken (LinkStages of the wire). The first ones tell when the
+// other end came, and how much the buffers on the way hold; the later half moves as fast as the slowest part lets it.
+// Both ends must leave out the same steps, and an end may not know how many there are before the last has passed: so it
+// remembers its sums at `step_marks` places at most, evenly apart, and the rule chooses one of them.
+#pragma once
+
+#include <cstdint>
+
+namespace ccld::wire {
+
+constexpr uint32_t step_marks = 16;
+
+// Steps between two marks, of that many steps: a power of two.
+constexpr uint64_t steps_between_marks(uint32_t steps) {
+  uint64_t between = 1;
+  while (between * step_marks < steps) between *= 2;
+  return between;
+}
+
+// The first step that counts: the first mark at or beyond the middle. Less than `steps`, unless that is 0.
+constexpr uint32_t first_counted_step(uint32_t steps) {
+  const uint64_t between = steps_between_marks(steps);
+  return static_cast<uint32_t>((steps / 2 + between - 1) / between * between);
+}
+
+}  // namespace ccld::wire
