@@ -30,6 +30,12 @@ constexpr double away_part_min = 0.5;
 // A late rank is the cause of a moderate loss if it explains this part at least of what other communicators do not.
 constexpr double explained_part_min = 0.4;
 
+// Beside ranks that lose far more, the network is a cause of its own if without them, too, rounds would take twice as
+// long, this part of the loss is its, and a queue stands: half of the slots of a connection are never free.
+constexpr double own_loss_min = 1;
+constexpr double own_part_min = 0.05;
+constexpr double standing_steps_min = 4;
+
 struct LateRanks {
   std::vector<Rank> ranks;
   double lost_ns = 0;  // of these ranks
@@ -223,7 +229,9 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   if (total <= 0) return std::nullopt;
   const LateRanks late = find_late_ranks(w);
   const bool computation = !late.ranks.empty() && w.computation_ns >= settings.slow_component_share_min * total;
-  const bool communication = w.communication_ns >= settings.slow_component_share_min * total;
+  const bool good_part = w.communication_ns >= settings.slow_component_share_min * total;
+  const bool communication =
+      good_part || (w.communication_ns >= own_loss_min * w.base_ns && w.communication_ns >= own_part_min * total);
   // Late because another communicator was slow: that one has the finding, unless what is lost here makes it slow too.
   const bool kept = !computation && w.elsewhere_ns > w.communication_ns;
   if (kept && w.communication_ns < settings.slow_lost_share_min * w.comm_time_ns) return std::nullopt;
@@ -237,6 +245,8 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   std::vector<SlowEdge> edges;
   if (communication) away = find_away_proxies(w, f);
   if (communication && away.empty()) edges = find_slow_edges(comm, w, computation || kept, f);
+  if (!good_part)
+    std::erase_if(edges, [](const SlowEdge& e) { return e.stage.waiting_steps < standing_steps_min; });
   // Ranks that are kept make many edges wait: only one that stands out is a cause of its own.
   if (kept && away.empty() && edges.size() != 1 && !common_proxy(comm, w, edges)) return std::nullopt;
   // A moderate loss without a cause is the weather of the machine. (That keeps several proxies from running, too.)
