@@ -43,6 +43,8 @@ inline void add_evidence(Finding& f, int32_t rank, std::string what, double valu
 
 // With host, pid and GPU of the rank filled in.
 Culprit make_culprit(const Communicator&, Rank, Component, std::string reason);
+// All ranks of the communicator but the culprits.
+void collect_victims(const Communicator&, Finding&);
 
 // The network device of this rank's connection; empty: none known.
 std::string net_name_of(const Communicator&, Rank, abi::Direction, Rank peer, int channel);

@@ -178,6 +178,12 @@ Culprit make_culprit(const Communicator& comm, Rank rank, Component component, s
   return c;
 }
 
+void collect_victims(const Communicator& comm, Finding& f) {
+  for (int r = 0; r < comm.rank_count(); ++r)
+    if (std::none_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank.value == r; }))
+      f.victims.push_back(Rank{r});
+}
+
 std::string net_name_of(const Communicator& comm, Rank rank, abi::Direction direction, Rank peer, int channel) {
   const RankModel* r = comm.rank(rank);
   if (!r) return "";

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "decision/locate/paper.h"
 #include "decision/locate/slow_stages.h"
 
 namespace ccld::decision {
@@ -27,8 +26,10 @@ constexpr double queued_steps_min = 1;
 // A proxy explains the loss on its connections if it did not look at them for this part of it. (Whether what waits was
 // sent, or has arrived, nobody knows meanwhile: the network and the other ends only seem slow.)
 constexpr double away_part_min = 0.5;
-// A late rank is the cause of a moderate loss if it explains this part at least of what other communicators do not.
+// A late rank is the cause of a moderate loss if it explains this part at least of what other communicators do not, or
+// more if it is late in less than this part of the slow rounds.
 constexpr double explained_part_min = 0.4;
+constexpr double now_and_then_part_min = 0.6;
 
 // Beside ranks that lose far more, the network is a cause of its own if without them, too, rounds would take twice as
 // long, this part of the loss is its, and a queue stands: half of the slots of a connection are never free.
@@ -171,19 +172,20 @@ bool had_stopped_threads(const Communicator& comm, int32_t rank, Nanoseconds sin
   return r && r->process && r->process->threads_stopped_ns > 0 && r->process->threads_stopped_ns >= since_ns;
 }
 
-// A proxy that seldom runs delays what its rank sends and what it receives; a link delays one direction.
+// A proxy that is slow or seldom runs delays several connections; a link delays one direction of one.
 std::optional<int32_t> common_proxy(const Communicator& comm, const SlowWindow& w, const std::vector<SlowEdge>& edges) {
   if (edges.empty() ||
       std::any_of(edges.begin(), edges.end(), [](const SlowEdge& e) { return in_receiving_gpu(e.stage.stage); }))
     return std::nullopt;
   const int32_t first = proxy_of(edges[0].stage);
-  bool one = true, sends = false, receives = false;
+  bool one = true, sends = false, receives = false, in_proxy = true;
   for (const SlowEdge& e : edges) {
     one &= proxy_of(e.stage) == first;
     sends |= e.stage.edge.sender == first;
     receives |= e.stage.edge.receiver == first;
+    in_proxy &= e.stage.stage == Stage::sender_proxy || e.stage.stage == Stage::receiver_proxy;
   }
-  if (one && sends && receives) return first;
+  if (one && ((sends && receives) || (in_proxy && edges.size() > 1))) return first;
   // Or the process itself says that threads of it do not run.
   std::optional<int32_t> stopped;
   for (int32_t end : {edges[0].stage.edge.sender, edges[0].stage.edge.receiver}) {
@@ -211,10 +213,22 @@ void describe_window(Finding& f, const SlowWindow& w) {
   add_evidence(f, -1, "P of the worst round", w.worst.p(), "");
 }
 
-void collect_victims(const Communicator& comm, Finding& f) {
-  for (int r = 0; r < comm.rank_count(); ++r)
-    if (std::none_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank.value == r; }))
-      f.victims.push_back(Rank{r});
+std::string next_step_of(const Finding& f) {
+  const auto names = [&](Component component) {
+    return std::any_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.component == component; });
+  };
+  const bool network = names(Component::link) || names(Component::nic), proxy = names(Component::proxy);
+  if (f.fault == FaultClass::s1_computation_slow)
+    return "Compare GPU clocks, temperature and power, CPU load and data loading of the named rank with its peers'.";
+  if (f.fault == FaultClass::s3_mixed_slow)
+    return absl::StrCat("Two causes: look at the late rank (GPU clocks, data loading, host) and at the named ",
+                        network ? "link." : proxy ? "proxy (what else runs on its processors)." : "GPU.");
+  if (f.culprits.empty())
+    return "No link stands out: compare link rates of all nodes, and check whether the whole fabric or machine is busy.";
+  if (proxy && !network)
+    return "Check what else runs on the processors of the named process: its proxy thread waits for one (quota, pinning, "
+           "data loaders), or hangs in a call of its own.";
+  return "Check the named device or link: negotiated rate, errors, congestion, other traffic.";
 }
 
 }  // namespace
@@ -254,7 +268,11 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
                        return e.queued >= queued_steps_min;
                      });
   // So is one with a late rank that explains little of it.
-  const bool explained = computation && w.computation_ns >= explained_part_min * (total - w.elsewhere_ns);
+  const bool often = std::any_of(late.ranks.begin(), late.ranks.end(), [&](Rank r) {
+    return w.ranks[r.value].late >= explained_part_min * static_cast<double>(w.slow_rounds);
+  });
+  const double explained_min = often ? explained_part_min : now_and_then_part_min;
+  const bool explained = computation && w.computation_ns >= explained_min * (total - w.elsewhere_ns);
   if (!explained && !clear && w.lost_ns <= settings.slow_theta * w.base_ns) return std::nullopt;
   const bool named = !edges.empty() || !away.empty();
 
@@ -307,24 +325,14 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   if (computation && named) {
     f.fault = FaultClass::s3_mixed_slow;
     f.confidence = 0.85;
-    f.next_step = "Two causes: look at the late rank (GPU clocks, data loading, host) and at the named link.";
   } else if (computation) {
     f.fault = FaultClass::s1_computation_slow;
     f.confidence = communication ? 0.75 : 0.9;
-    f.next_step =
-        "Compare GPU clocks, temperature and power, CPU load and data loading of the named rank with its peers'.";
   } else {
     f.fault = FaultClass::s2_communication_slow;
     f.confidence = named ? 0.9 : 0.3;
-    f.next_step = "Check the named device or link: negotiated rate, errors, congestion, other traffic.";
-    if (!away.empty())
-      f.next_step =
-          "Check what else runs on the processors of the named process: its proxy thread waits for one (quota, pinning, "
-          "data loaders), or hangs in a call of its own.";
-    if (!named)
-      f.next_step =
-          "No link stands out: compare link rates of all nodes, and check whether the whole fabric or machine is busy.";
   }
+  f.next_step = next_step_of(f);
   if (!named && !computation) {
     // Who is not measured may be late unseen.
     for (size_t r = 0; r < w.ranks.size(); ++r)
@@ -333,59 +341,6 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
       f.next_step =
           "The kernels of the candidates are not measured: one of them may come late. Compare their hosts and GPUs.";
   }
-  collect_victims(comm, f);
-  return f;
-}
-
-std::optional<Finding> locate_slow_paper(const Communicator& comm, const SlowWindow& w, const Settings& settings) {
-  const SlowWindow::Worst& worst = w.worst;
-  Finding f;
-  f.op = worst.op;
-  f.signature = worst.signature;
-  const double p = worst.p();
-  add_evidence(f, -1, "T_max", worst.t_max_ns / 1e6, "ms");
-  add_evidence(f, -1, "T_min", worst.t_min_ns / 1e6, "ms");
-  add_evidence(f, -1, worst.base_is_fixed ? "T_base of the first rounds" : "T_base as configured (slow at start)",
-               worst.t_base_ns / 1e6, "ms");
-  add_evidence(f, -1, "R", worst.ratio(), "");
-  add_evidence(f, -1, "P", p, "");
-  f.fault = p > settings.slow_beta    ? FaultClass::s1_computation_slow
-            : p < settings.slow_alpha ? FaultClass::s2_communication_slow
-                                      : FaultClass::s3_mixed_slow;
-  // The layer with the largest range: where the least duration and the least rate are looked for.
-  std::vector<Rank> layer;
-  for (const auto& group : comparable_groups(comm, worst.signature.algorithm)) {
-    Nanoseconds high = 0, low = INT64_MAX;
-    for (Rank r : group) {
-      high = std::max(high, worst.durations_ns[r.value]);
-      low = std::min(low, worst.durations_ns[r.value]);
-    }
-    if (layer.empty() || static_cast<double>(high - low) == worst.range_ns) layer = group;
-  }
-  if (f.fault != FaultClass::s2_communication_slow) {
-    const Rank r = *std::min_element(layer.begin(), layer.end(), [&](Rank a, Rank b) {
-      return worst.durations_ns[a.value] < worst.durations_ns[b.value];
-    });
-    f.culprits.push_back(make_culprit(comm, r, Component::unknown, "least communication time"));
-    f.culprits.back().lost_time_share = std::min(1.0, p);
-  }
-  if (f.fault != FaultClass::s1_computation_slow) {
-    // A rate is the reciprocal of the number of changes: the most changes are the least rate.
-    const auto changes = [&](Rank r) { return worst.send_changes[r.value] + worst.recv_changes[r.value]; };
-    const Rank r =
-        *std::max_element(layer.begin(), layer.end(), [&](Rank a, Rank b) { return changes(a) < changes(b); });
-    const bool tie = std::count_if(layer.begin(), layer.end(), [&](Rank x) { return changes(x) == changes(r); }) > 1;
-    if (tie) {
-      for (Rank x : layer)
-        if (changes(x) == changes(r)) f.candidates.push_back(x);
-    } else {
-      f.culprits.push_back(make_culprit(comm, r, Component::unknown, "least SendRate and RecvRate"));
-      f.culprits.back().lost_time_share = std::clamp(1 - p, 0.0, 1.0);
-      add_evidence(f, r.value, "changes of SendCount and RecvCount", changes(r), "samples");
-    }
-  }
-  f.confidence = 0.5;
-  f.next_step = "Rules of the paper: run with rules=measured for shares of lost time and stages of links.";
   collect_victims(comm, f);
   return f;
 }

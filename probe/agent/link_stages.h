@@ -1,7 +1,7 @@
 // How long the steps of one connection end spent before each stage, for one kernel (LinkStages of the wire).
 //
 // When a sample at time t sees a stage's counter advance from a to b, b - a steps reached the stage at t. The mean over
-// the later half of the kernel's steps is what is sent: the difference of two stages is the mean time a step waited
+// the steps, of many over the later half, is what is sent: the difference of two stages is the mean time a step waited
 // between them. That, and not a rate, is what tells a throttled wire from a delayed proxy. (Why the later half:
 // schemas/wire/link_steps.h.)
 //
@@ -51,7 +51,7 @@ class Stage {
   int64_t origin_ns_ = 0;  // keeps the sums small
   double sum_ns_ = 0;
   uint64_t between_marks_ = 1;
-  double sum_at_ns_[wire::step_marks];  // of the steps up to each mark
+  double sum_at_ns_[wire::step_marks] = {};  // of the steps up to each mark
 };
 
 constexpr uint32_t steps_unlimited = 0x7fffffff;

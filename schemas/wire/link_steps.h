@@ -17,8 +17,12 @@ constexpr uint64_t steps_between_marks(uint32_t steps) {
   return between;
 }
 
-// The first step that counts: the first mark at or beyond the middle. Less than `steps`, unless that is 0.
+// A few steps may all find room in the buffers: then the first ones tell as much as the last.
+constexpr uint32_t few_steps_max = 31;
+
+// The first step that counts: of many steps the first mark at or beyond the middle, of few the very first.
 constexpr uint32_t first_counted_step(uint32_t steps) {
+  if (steps <= few_steps_max) return 0;
   const uint64_t between = steps_between_marks(steps);
   return static_cast<uint32_t>((steps / 2 + between - 1) / between * between);
 }

@@ -80,6 +80,17 @@ TEST_CASE("What a sender's proxy has only because the receiver starts late is no
   CHECK(waited_ms(links, slow, Stage::sender_proxy, begun({0, NAN, 0, 0})) > 30);
 }
 
+TEST_CASE("Steps of the later half waited for no late start") {
+  Links links = links_of({{slow, 40, 0.1, 40}, {next, 0.1, 0.1, 40}, {last, 0.1, 0.1, 40}, {back, 0.1, 0.1, 40}});
+  const auto proxy_ms = [&](double first_step) {
+    links[0].second.first_step = first_step;
+    return waited_ms(links, slow, Stage::sender_proxy, begun({0, 320e6, 0, 0}));
+  };
+  CHECK(proxy_ms(0) < 1);
+  CHECK(proxy_ms(4) == Approx(40 - 320 * 4 / 60.0 - 0.1).margin(0.1));  // four of the slots are left out
+  CHECK(proxy_ms(32) == Approx(40 - 0.1).margin(0.1));
+}
+
 TEST_CASE("A late GPU that was launched in time keeps nothing waiting in the network before the slots of it are full") {
   Links links = links_of({{slow, 40, 0.1, 40}, {next, 0.1, 0.1, 40}, {last, 0.1, 0.1, 40}, {back, 0.1, 0.1, 40}});
   const auto proxy_ms = [&](double in_front_of_gpu_ms, double queued_ms) {

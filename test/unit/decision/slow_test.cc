@@ -693,4 +693,53 @@ TEST_CASE("A group whose ranks are kept elsewhere still names what is slow in it
   CHECK_FALSE(locate_slow(comm, w, settings));  // it has nobody to name: the other group has
 }
 
+TEST_CASE("A proxy in which steps towards several ranks wait is named once") {
+  const Settings settings;
+  const Communicator comm(CommUid{1}, settings);
+  SlowWindow w;
+  w.rounds = w.slow_rounds = 10;
+  w.total_ns = w.comm_time_ns = 600e6;
+  w.base_ns = 60e6;
+  w.lost_ns = w.communication_ns = w.staged_ns = 400e6;
+  w.ranks.resize(8);
+  for (int receiver : {4, 6}) {
+    EdgeLoss& loss = w.edges[Edge{3, receiver, 0}];
+    loss.steps = 1000;
+    loss.waited_ns[static_cast<size_t>(Stage::sender_proxy)] = 7 * w.staged_ns;
+  }
+  const std::optional<Finding> f = locate_slow(comm, w, settings);
+  REQUIRE(f);
+  REQUIRE(f->culprits.size() == 1);
+  CHECK(f->culprits[0].rank == Rank{3});
+  CHECK(f->culprits[0].component == Component::proxy);
+  CHECK_FALSE(f->culprits[0].peer.has_value());
+  CHECK(f->next_step.find("proxy thread") != std::string::npos);
+}
+
+TEST_CASE("Beside a rank that loses far more, a queue that stands in the network is a second cause") {
+  const Settings settings;
+  const Communicator comm(CommUid{1}, settings);
+  // Ten rounds of 6 ms: 90 ms of computation lost in each, and 10 ms of communication, in which steps queue.
+  const double steps = GENERATE(2.0, 7.0);
+  SlowWindow w;
+  w.rounds = w.slow_rounds = 10;
+  w.base_ns = 60e6;
+  w.lost_ns = 1000e6;
+  w.total_ns = w.comm_time_ns = 1060e6;
+  w.computation_ns = 900e6;
+  w.communication_ns = w.staged_ns = 100e6;
+  w.largest_ns = 90e6;
+  w.ranks.resize(8);
+  w.ranks[1] = {900e6f, 0, 900e6f, 900e6f, 10, 0};
+  EdgeLoss& loss = w.edges[Edge{3, 4, 0}];
+  loss.steps = 1000;
+  loss.waited_ns[static_cast<size_t>(Stage::sender_nic)] = steps * w.staged_ns;
+  const std::optional<Finding> f = locate_slow(comm, w, settings);
+  REQUIRE(f);
+  const bool stands = steps > 4;
+  CHECK(f->fault == (stands ? FaultClass::s3_mixed_slow : FaultClass::s1_computation_slow));
+  CHECK(ranks_of(f->culprits) == (stands ? std::set<int>{1, 3} : std::set<int>{1}));
+  CHECK((f->next_step.find("link") != std::string::npos) == stands);
+}
+
 }  // namespace ccld::decision

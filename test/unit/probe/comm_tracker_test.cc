@@ -709,9 +709,9 @@ TEST_CASE("the stages of a link tell where its steps waited") {
   s.sample();
   // Step i: posted by the GPU at i ms, transmitted 2 ms later, done 5 ms later; received at i + 1, handed over at i +
   // 2, consumed at i + 3.
-  const auto reached = [](int ms, int delay) { return static_cast<uint32_t>(std::min(std::max(ms - delay, 0), 20)); };
+  const auto reached = [](int ms, int delay) { return static_cast<uint32_t>(std::min(std::max(ms - delay, 0), 40)); };
   const int64_t t0 = s.clock.at.realtime_ns;
-  for (int ms = 1; ms <= 30; ++ms) {
+  for (int ms = 1; ms <= 50; ++ms) {
     send.current_step = 100 + reached(ms, 0);
     out.transmitted = 100 + reached(ms, 2);
     out.done = 100 + reached(ms, 5);
@@ -720,26 +720,26 @@ TEST_CASE("the stages of a link tell where its steps waited") {
     in.transmitted = 100 + reached(ms, 2);
     recv.current_step = 100 + reached(ms, 3);
     ++s.frame.header().proxy.ticks;
-    if (ms == 23) s.frame.count(0, 1, 20, 20);
-    if (ms == 23) s.frame.end(0, 1, 9000);
+    if (ms == 43) s.frame.count(0, 1, 40, 40);
+    if (ms == 43) s.frame.end(0, 1, 9000);
     s.sample();
-    if (ms == 23) CHECK(s.tracker.completed_op_seq() == 1);
-    // `done` is reached by the last step at 25 ms: until then the link is open, and the round waits for it.
-    if (ms == 23) CHECK(s.tracker.take_rounds(s.clock.at, false).rounds.empty());
-    if (ms == 23) CHECK(s.tracker.busy());
-    if (ms == 25) CHECK_FALSE(s.tracker.busy());
+    if (ms == 43) CHECK(s.tracker.completed_op_seq() == 1);
+    // `done` is reached by the last step at 45 ms: until then the link is open, and the round waits for it.
+    if (ms == 43) CHECK(s.tracker.take_rounds(s.clock.at, false).rounds.empty());
+    if (ms == 43) CHECK(s.tracker.busy());
+    if (ms == 45) CHECK_FALSE(s.tracker.busy());
   }
   const RoundsMessage m = s.tracker.take_rounds(s.clock.at, false);
   REQUIRE(m.rounds.size() == 1);
   REQUIRE(m.links.size() == 2);
   const auto ms_after = [t0](int64_t mean) { return static_cast<double>(mean - t0) / 1e6; };
-  CHECK(m.link_first_step == std::vector<uint32_t>{10, 10});
-  const double mean = 15.5;  // of the steps 11 to 20
+  CHECK(m.link_first_step == std::vector<uint32_t>{20, 20});
+  const double mean = 30.5;  // of the steps 21 to 40
   const wire::LinkStages& sender = m.links[1];
   CHECK(sender.direction() == static_cast<uint8_t>(Direction::send));
   CHECK(sender.peer() == 4);
   CHECK(sender.net_device() == 3);
-  CHECK(sender.steps() == 20);
+  CHECK(sender.steps() == 40);
   CHECK(sender.op_seq() == 1);
   CHECK(ms_after(sender.gpu_mean_realtime_ns()) == Approx(mean));
   CHECK(sender.ready_mean_realtime_ns() == sender.gpu_mean_realtime_ns());
