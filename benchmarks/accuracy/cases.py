@@ -179,15 +179,18 @@ def s2_slow_proxy(cell):
     return [{"kind": "slow_proxy", "rank": rank, "held_ms": 75, "period_ms": 80}], {"ranks": [rank], "rank_components": ["proxy"]}
 
 
-def _with_throttle(cell, fault, components):
-    throttle, link = cell.throttled(*_slow_bytes(cell))
+def _with_throttle(cell, fault, components, size=None):
+    throttle, link = cell.throttled(*(size or _slow_bytes(cell)))
     rank = cell.rng.choice([rank for rank in range(cell.ranks) if rank not in cell.proxies])
     return [dict(fault, rank=rank), throttle], {"ranks": [rank], "links": [link], "rank_components": components, "link_components": ["link", "nic"]}
 
 
 def s3_slow_clock_and_link(cell):
-    cell.workload["compute_ms"] = 10
-    return _with_throttle(cell, {"kind": "slow_clock", "factor": cell.rng.choice([10, 15])}, ["gpu"])
+    # Steps pass the slow GPU and the link at the same time: only the slower of the two costs any. It must be the link, so
+    # the GPU copies little; and the GPU must be late by a fair part of what the link takes.
+    cell.workload["compute_ms"] = 10 if cell.ranks > 8 else 15
+    cell.round_s = 0.35
+    return _with_throttle(cell, {"kind": "slow_clock", "factor": cell.rng.choice([10, 15])}, ["gpu"], size=("256K", 256 << 10))
 
 
 def s3_late_host_and_link(cell):

@@ -150,7 +150,8 @@ class Verdict {
         break;
       case EndKind::not_begun:
         f.confidence = 0.7;
-        f.hard = view_.stall_ns >= seconds_to_ns(settings_.frozen_s);
+        // While connections are set up and modules loaded, channels of a kernel may begin seconds apart.
+        f.hard = !view_.warmup && view_.stall_ns >= seconds_to_ns(settings_.frozen_s);
         f.next_step =
             "The kernel runs on other channels only: look for other kernels that hold this GPU's multiprocessors.";
         break;

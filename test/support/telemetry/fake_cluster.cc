@@ -258,7 +258,7 @@ InFlight Comm::snapshot(int rank) const {
       ChannelState state;
       state.token = op.plan;
       state.channel = static_cast<uint16_t>(c);
-      state.begun = true;
+      state.begun = ch.begun;
       state.ended = ch.ended;
       state.running_age_ms = age;
       state.polling_age_ms = ch.frozen || ch.ended ? age : 1;

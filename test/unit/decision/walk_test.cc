@@ -56,6 +56,28 @@ TEST_CASE("A frozen channel names the rank's GPU and the channel, wherever it fr
   CHECK(open[0].culprits[0].channel == 1);
 }
 
+TEST_CASE("A kernel that has begun on some of its channels only is hard evidence, but not in the first operations") {
+  const bool first = GENERATE(true, false);
+  Cluster cluster;
+  Comm& comm = first ? cluster.add_comm_of_all(abi::Algorithm::ring) : healthy_job(cluster, abi::Algorithm::ring);
+  HangPlan plan = plan_of(abi::Algorithm::ring);
+  plan.channels[1].absent.insert(5);
+  comm.hang(plan);
+  cluster.run_s(20);
+  if (first) {
+    CHECK(cluster.reported().empty());
+    cluster.run_s(50);
+  }
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h3_hardware);
+  CHECK(open[0].state == (first ? VerdictState::suspected : VerdictState::confirmed));
+  REQUIRE(ranks_of(open[0].culprits) == std::set<int>{5});
+  CHECK(open[0].culprits[0].component == Component::gpu);
+  CHECK(open[0].culprits[0].channel == 1);
+}
+
 TEST_CASE("Steps that wrap around zero are compared as distances") {
   const auto algorithm = GENERATE(abi::Algorithm::ring, abi::Algorithm::tree);
   const uint32_t first = GENERATE(0xfffffff0u, 0xffffffffu, 0x7ffffff8u);
