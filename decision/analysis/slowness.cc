@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "decision/locate/host_or_gpu.h"
 #include "decision/locate/slow.h"
 
 namespace ccld::decision {
@@ -281,8 +282,37 @@ void SlownessAnalysis::leave_out_kept_ranks(Watch& w) const {
   }
 }
 
+// Communicators that lose about as much by the same rank have a say in whether its host or its GPU is slow.
+void SlownessAnalysis::weigh_late_ranks(Watch& w) const {
+  for (Culprit& c : w.slow_report.finding.culprits) {
+    const ProcessModel* process = process_of(w.comm, c.rank);
+    if (!process || !is_late(c)) continue;
+    std::vector<LateWord> words;
+    const Communicator* contrary = nullptr;
+    for (const ProcessModel::Membership& m : process->memberships) {
+      const auto it = watches_.find(m.comm);
+      if (it == watches_.end() || it->second.get() == &w) continue;
+      const Watch& other = *it->second;
+      if (other.slow_streak() == 0 || other.slow_lost_share() < explained_part_min * w.slow_lost_share()) continue;
+      for (const Culprit& there : other.slow_cause().culprits) {
+        if (!is_late(there) || there.cuda_device != c.cuda_device || process_of(other.comm, there.rank) != process)
+          continue;
+        words.push_back({there.component, there.queued_part, other.slow_lost_share()});
+        if (there.component != c.component) contrary = &other.comm;
+      }
+    }
+    const Component component = host_or_gpu({c.component, c.queued_part, w.slow_lost_share()}, words);
+    if (component == c.component) continue;
+    c.component = component;
+    absl::StrAppend(&c.reason,
+                    component == Component::gpu ? ", for it waits for its GPU, which is busy in communicator "
+                                                : ", but for little of that time: it launches late in communicator ",
+                    comm_text(*contrary));
+  }
+}
+
 void SlownessAnalysis::report(Watch& w, Nanoseconds now_ns) {
-  if (settings_.rules == RuleSet::measured) leave_out_kept_ranks(w);
+  if (settings_.rules == RuleSet::measured) leave_out_kept_ranks(w), weigh_late_ranks(w);
   const Finding& finding = w.slow_report.finding;
   if (settings_.rules == RuleSet::measured) {
     Watch* cause = cause_of(w);

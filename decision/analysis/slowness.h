@@ -39,6 +39,7 @@ class SlownessAnalysis {
   bool sees_more(const Watch&, const Watch& owner) const;
   void take_over(Watch&, Watch& owner, Nanoseconds now_ns);
   void leave_out_kept_ranks(Watch&) const;
+  void weigh_late_ranks(Watch&) const;
   void report(Watch&, Nanoseconds now_ns);
   void attach(Watch&, Watch& cause, bool victim, Nanoseconds now_ns);
   void hold(Watch&, uint64_t id, SlowRole);

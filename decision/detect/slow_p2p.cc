@@ -201,6 +201,7 @@ std::optional<Finding> SlowPairsDetector::judge(const Communicator& comm) {
                                              queued ? ": its GPU was busy after their launch" : ""));
     if (queued) add_evidence(f, g.pair.first, "time from launch to begin of its kernels beyond its usual one", queued_ns / 1e6, "ms");
     c.lost_time_share = g.part * scale;
+    c.queued_part = std::clamp(queued_ns / g.ns, 0.0, 1.0);
     add_evidence(f, g.pair.first, "time between kernels beyond its usual one", g.ns / 1e6, "ms");
     f.culprits.push_back(std::move(c));
   }

@@ -288,6 +288,7 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
           absl::StrFormat("%.1f ms later than its peers in %.0f of %u slow rounds: %s", lost_ns / rounds / 1e6, rounds,
                           w.slow_rounds, queued ? "its GPU was busy before the kernel began" : "it launches late"));
       c.lost_time_share = late.lost_ns > 0 ? w.computation_ns / total * lost_ns / late.lost_ns : 0;
+      c.queued_part = std::clamp(own.queued_ns / lost_ns, 0.0, 1.0);
       if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(c));
       add_evidence(f, r.value, "gap between operations beyond its peers'", lost_ns / rounds / 1e6, "ms");
       add_evidence(f, r.value, "of it from launch to begin of the kernel", std::max(0.0, own.queued_ns / rounds / 1e6), "ms");

@@ -43,6 +43,7 @@ struct Culprit {
   std::optional<Rank> peer;      // of a link: the other end
   std::string net_name;          // of a NIC or link, when known
   double lost_time_share = 0;    // slow classes: its share of the lost time, 0..1
+  double queued_part = 0;        // slow classes, of a rank that comes late: for how much of it its kernels lay launched
   std::string reason;            // short, e.g. "did not call operation 17", "count differs: 1024 against 2048"
 };
 

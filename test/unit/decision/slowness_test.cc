@@ -68,6 +68,30 @@ TEST_CASE("A rank that is slow in its tensor group is one incident, although dat
   CHECK_FALSE(all[0].victim_comms.empty());
 }
 
+TEST_CASE("A host that launches late for it waits for its GPU is a slow GPU if another group saw that GPU busy") {
+  Job job;
+  job.steps(300);
+  // Process 1 is rank 1 of the first tensor group, where its kernels wait for its GPU, and rank 0 of a data group.
+  RoundShape data;
+  data.gap_ns = [](int r, uint64_t) { return ns_per_ms + (r == 0 ? 2 * by : 0); };
+  data.host_late = {0};
+  for (int i = 0; i < 500; ++i) {
+    job.tensor1.rounds(1);
+    job.tensor0.rounds(1, second_rank_late());
+    job.data0.rounds(1);
+    job.data1.rounds(1, data);
+  }
+  const auto open = job.cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::s1_computation_slow);
+  REQUIRE(open[0].culprits.size() == 1);
+  CHECK(open[0].comm == job.data1.uid());
+  CHECK(open[0].culprits[0].rank == Rank{0});
+  CHECK(open[0].culprits[0].component == Component::gpu);
+  CHECK_THAT(open[0].culprits[0].reason, Catch::Contains("waits for its GPU"));
+}
+
 TEST_CASE("A slow link of a tensor group makes data groups its victims, not findings") {
   Job job;
   job.steps(300);
