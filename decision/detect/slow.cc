@@ -22,6 +22,11 @@ struct SlowDetector::Parts {
     return gaps_known ? static_cast<double>(c.gap_ns) : t_max_ns - static_cast<double>(c.duration_ns());
   }
   double total_ns() const { return comm_ns + (gaps_known ? gap_max_ns : skew_ns); }
+  // The last to start has the least duration, unless it left early: then the skew knows better.
+  void set_skew(double ns) {
+    skew_ns = ns;
+    comm_ns = std::max(t_min_ns, t_max_ns - ns);
+  }
 };
 
 namespace {
@@ -62,6 +67,20 @@ void consider_worst(const Communicator& comm, const KindBaseline& b, const Round
       w.recv_changes.push_back(c.recv_changes);
     }
   }
+}
+
+// By the clocks of the GPUs; nullopt: it is not known of all how they agree.
+std::optional<double> skew_of(const std::vector<RankBegin>& begun, size_t timed) {
+  double first_ns = INFINITY, last_ns = -INFINITY;
+  size_t known = 0;
+  for (const RankBegin& r : begun) {
+    if (!std::isfinite(r.begun_ns)) continue;
+    ++known;
+    first_ns = std::min(first_ns, r.begun_ns);
+    last_ns = std::max(last_ns, r.begun_ns);
+  }
+  if (known != timed) return std::nullopt;
+  return last_ns - first_ns;
 }
 
 bool learns_first(const KindBaseline& b, double t_max_ns) {
@@ -128,26 +147,46 @@ void SlowDetector::learn(const Communicator& comm, KindBaseline& b, const RoundE
       if (EdgeBaseline* base = baselines_.edge(b, edge, e.cells.size())) learn_waits(edge, intervals, begun, *base);
     ended_together_us_.resize(e.cells.size());
   }
-  if (ended_together_us_.size() != e.cells.size()) return;  // no links so far: nothing to compare
+  if (ended_together_us_.size() == e.cells.size()) note_ends(e, now_ns);  // else no links so far: nothing to compare
+}
+
+void SlowDetector::note_ends(const RoundEntry& e, Nanoseconds now_ns) {
+  std::vector<int32_t> since_us;  // by the clocks of ranks that were measured then and now
+  const bool agree = now_ns - ended_seen_ns_ < clocks_agree_ns;
+  for (size_t r = 0; r < e.cells.size(); ++r)
+    if (agree && e.cells[r].timed && ended_together_us_[r] != 0)
+      since_us.push_back(static_cast<int32_t>(whole_us(e.cells[r].end_device_ns) - ended_together_us_[r]));
+  const auto middle = since_us.begin() + static_cast<std::ptrdiff_t>(since_us.size() / 2);
+  if (!since_us.empty()) std::nth_element(since_us.begin(), middle, since_us.end());
   for (size_t r = 0; r < e.cells.size(); ++r) {
-    const RoundCell& c = e.cells[r];
-    ended_together_us_[r] = c.timed ? std::max(1u, whole_us(c.end_device_ns)) : 0;
+    uint32_t& ended_us = ended_together_us_[r];
+    if (e.cells[r].timed)
+      ended_us = std::max(1u, whole_us(e.cells[r].end_device_ns));
+    else if (since_us.empty() || ended_us == 0)
+      ended_us = 0;
+    else
+      ended_us = std::max(1u, ended_us + static_cast<uint32_t>(*middle));
   }
   ended_seen_ns_ = now_ns;
 }
 
-void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const RoundEntry& e, const Parts& p,
+void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const RoundEntry& e, Parts& p,
                          Nanoseconds now_ns) {
   SlowWindow& w = slice_;
   const size_t n = e.cells.size();
   w.ranks.resize(n);
   const double factor = settings_.slow_spread_factor;
+  const std::vector<RankBegin> begun = begins(b, e, p, now_ns);
+  // One that left the operation before later than others has a shorter gap, and is not early.
+  const std::optional<double> skew_ns = skew_of(begun, p.timed);
+  if (skew_ns) p.set_skew(*skew_ns);
+  p.gaps_known |= skew_ns.has_value();  // of the others
 
   // Computation: gaps without the kernels of other communicators; not known where reports of these were lost. A launch
   // says how long a GPU was busy only back to the end of the kernel before, of whatever communicator.
   std::vector<float> computing(n, NAN), idle(n, NAN);
   std::vector<float> timed, idle_timed;
-  double least = INFINITY, most = -INFINITY;
+  double least = INFINITY, most = -INFINITY, gap_least = INFINITY, gap_most = -INFINITY;
   bool torn = false;
   for (size_t r = 0; r < n; ++r) {
     const RoundCell& c = e.cells[r];
@@ -157,11 +196,13 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
     }
     const RankModel* m = comm.rank(Rank{static_cast<int32_t>(r)});
     const bool shares_gpu = m && m->process && m->process->memberships.size() > 1;
-    if (c.gap_torn || (shares_gpu && !p.gaps_known)) {
+    if (c.gap_torn || (p.gaps_known ? c.gap_ns < 0 : shares_gpu)) {
       torn = true;
       continue;
     }
     double gap = p.gap_ns(c), last = gap;
+    gap_least = std::min(gap_least, gap);
+    gap_most = std::max(gap_most, gap);
     if (shares_gpu) {
       const KernelLog& kernels = m->process->kernels;
       const uint64_t from_ns = c.begin_device_ns - static_cast<uint64_t>(c.gap_ns);
@@ -176,7 +217,7 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
     least = std::min(least, gap);
     most = std::max(most, gap);
   }
-  if (timed.empty()) most = least = 0;
+  if (timed.empty()) most = least = gap_most = gap_least = 0;
   const double middle = median(timed), idle_middle = median(idle_timed);
   const double skew_lost = std::max(0.0, p.skew_ns - b.skew_ns.mean());
   double computation = std::min(skew_lost, std::max(0.0, most - least - b.skew_ns.mean()));
@@ -187,10 +228,11 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
   if (torn)
     w.unknown_ns += skew_lost - computation;
   else
-    w.elsewhere_ns += std::max(0.0, p.skew_ns - (most - least));
+    w.elsewhere_ns += std::max(0.0, std::min(p.skew_ns, gap_most - gap_least) - (most - least));
   w.communication_ns += communication;
+  for (size_t r = 0; r < n; ++r)
+    if (!e.cells[r].timed) w.ranks[r].unseen_ns += static_cast<float>(communication);
 
-  const std::vector<RankBegin> begun = begins(b, e, p, now_ns);
   if (computation > 0) {
     const bool past = b.ranks.size() == n && b.rank_samples > 0;
     double excess_max = 0;
@@ -303,9 +345,7 @@ void SlowDetector::add(const Communicator& comm, const RoundEntry& e, Nanosecond
   const size_t n = e.cells.size();
   if (p.timed < (paper ? n : std::max<size_t>(2, (n + 1) / 2))) return;
   p.gaps_known = p.gap_min_ns >= 0;
-  p.skew_ns = p.gaps_known ? p.gap_max_ns - p.gap_min_ns : p.t_max_ns - p.t_min_ns;
-  // The last to start has the least duration, unless it left early: then the skew of the gaps knows better.
-  p.comm_ns = std::max(p.t_min_ns, p.t_max_ns - p.skew_ns);
+  p.set_skew(p.gaps_known ? p.gap_max_ns - p.gap_min_ns : p.t_max_ns - p.t_min_ns);
   RoundKind kind = kind_of(*s);
   kind.replayed = e.replay != 0;
   kind.kernel_operations = p.kernel_operations;

@@ -58,7 +58,8 @@ class SlowDetector {
   void add_measured(const Communicator&, KindBaseline&, const RoundEntry&, const Signature&, Parts&, Nanoseconds now_ns);
   std::vector<RankBegin> begins(const KindBaseline&, const RoundEntry&, const Parts&, Nanoseconds now_ns) const;
   void learn(const Communicator&, KindBaseline&, const RoundEntry&, const Parts&, Nanoseconds now_ns);
-  void blame(const Communicator&, const KindBaseline&, const RoundEntry&, const Parts&, Nanoseconds now_ns);
+  void note_ends(const RoundEntry&, Nanoseconds now_ns);
+  void blame(const Communicator&, const KindBaseline&, const RoundEntry&, Parts&, Nanoseconds now_ns);
   bool loses(const SlowWindow&) const;
   SlowReport judge(const Communicator&, bool open, bool elsewhere, Nanoseconds now_ns);
 

@@ -31,6 +31,7 @@ SlowWindow merge(const std::deque<SlowWindow>& windows) {
       sum.ranks[r].late_ns += w.ranks[r].late_ns;
       sum.ranks[r].queued_ns += w.ranks[r].queued_ns;
       sum.ranks[r].idle_ns += w.ranks[r].idle_ns;
+      sum.ranks[r].unseen_ns += w.ranks[r].unseen_ns;
       sum.ranks[r].present_ns += w.ranks[r].present_ns;
       sum.ranks[r].late += w.ranks[r].late;
       sum.ranks[r].untimed += w.ranks[r].untimed;

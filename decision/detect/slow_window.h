@@ -29,6 +29,7 @@ struct RankLoss {
   float present_ns = 0;  // computation lost in the rounds in which it was among the last
   uint32_t late = 0;     // those rounds
   uint32_t untimed = 0;  // rounds in which it was not measured
+  float unseen_ns = 0;   // communication lost in these: it may have been late
 };
 
 struct SlowWindow {

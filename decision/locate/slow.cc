@@ -243,9 +243,13 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   if (total <= 0) return std::nullopt;
   const LateRanks late = find_late_ranks(w);
   const bool computation = !late.ranks.empty() && w.computation_ns >= settings.slow_component_share_min * total;
-  const bool good_part = w.communication_ns >= settings.slow_component_share_min * total;
+  // What was lost while a late rank was not measured was lost by its lateness, as far as anyone knows.
+  double communication_ns = w.communication_ns;
+  if (computation)
+    for (Rank r : late.ranks) communication_ns -= w.ranks[r.value].unseen_ns;
+  const bool good_part = communication_ns >= settings.slow_component_share_min * total;
   const bool communication =
-      good_part || (w.communication_ns >= own_loss_min * w.base_ns && w.communication_ns >= own_part_min * total);
+      good_part || (communication_ns >= own_loss_min * w.base_ns && communication_ns >= own_part_min * total);
   // Late because another communicator was slow: that one has the finding, unless what is lost here makes it slow too.
   const bool kept = !computation && w.elsewhere_ns > w.communication_ns;
   if (kept && w.communication_ns < settings.slow_lost_share_min * w.comm_time_ns) return std::nullopt;
