@@ -143,7 +143,8 @@ void Comm::rounds(int count, const RoundShape& shape) {
       round.op = OpSeq{op};
       round.signature = shape.signature_of ? shape.signature_of(r, op) : shape.signature;
       round.begin_device_ns = s.device_offset_ns + start + gap[r];
-      round.end_device_ns = s.device_offset_ns + start + last + comm;
+      const Nanoseconds early = shape.early_ns ? shape.early_ns(r, op) : 0;
+      round.end_device_ns = s.device_offset_ns + start + last + comm - early;
       const uint64_t mono = cluster_.now_ns() + cluster_.processes_[processes_[r]].monotonic_offset_ns;
       const Nanoseconds since_launch = last + comm + shape.ahead_ns - (shape.host_late.contains(r) ? gap[r] : 0);
       round.enter_monotonic_ns = round.launch_monotonic_ns = mono - since_launch;

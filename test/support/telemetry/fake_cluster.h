@@ -48,6 +48,7 @@ struct RoundShape {
   std::function<Nanoseconds(int rank, uint64_t op)>
       gap_ns;  // default 10 ms; from the end of the slowest rank's previous work
   std::function<Signature(int rank, uint64_t op)> signature_of;  // default `signature`
+  std::function<Nanoseconds(int rank, uint64_t op)> early_ns;    // by how much it leaves before the last one; default 0
   std::set<int> host_late;                                 // ranks whose extra gap is before the launch, not after it
   Nanoseconds ahead_ns = 0;                                // by how much earlier all hosts launch: kernels queue
   std::map<std::pair<Edge, Stage>, Nanoseconds> stage_ns;  // mean residency where it is not the usual one; channel 0
