@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "decision/analysis/cause_findings.h"
-#include "decision/analysis/common_causes.h"
 #include "decision/locate/paper.h"
 #include "decision/locate/walk.h"
 
@@ -312,26 +311,19 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
   add_unexplained(stands, watches, causes);
   take_out_makings(causes, stands);
 
-  const CauseFindings findings(watches_, processes_, makings_);
-  std::vector<FoundCause> found;
+  std::vector<bool> is_home(stands.size());
+  for (const Cause& cause : causes) is_home[cause.home] = true;
+  std::vector<std::pair<const Cause*, Finding>> reported;
   for (Cause& cause : causes) {
     for (size_t m = 0; m < makings_.size(); ++m)
       if (!makings_[m].all_known && std::find(cause.makings.begin(), cause.makings.end(), m) == cause.makings.end() &&
           may_wait_for(makings_[m], cause, stands))
         cause.makings.push_back(m);
-    found.push_back({&cause, findings.describe(cause, stands, now_ns)});
-  }
-  join_common_causes(found, stands);
-  std::vector<bool> is_home(stands.size());
-  for (const FoundCause& c : found) is_home[c.cause->home] = true;
-  std::vector<std::pair<const Cause*, Finding>> reported;
-  for (auto& [at, f, shared] : found) {
-    const Cause& cause = *at;
+    Finding f = CauseFindings(watches_, processes_, makings_).describe(cause, stands, now_ns);
     const bool known = std::any_of(cause.standing.begin(), cause.standing.end(), [&](size_t i) {
       return watches[i]->hang_incident != 0 && (i == cause.home || !is_home[i]);
     });
     if (!known && !suspicious(cause, f, stands, watches)) continue;
-    if (shared) f = findings.describe(cause, stands, now_ns);
     f.hard |= std::any_of(cause.standing.begin(), cause.standing.end(),
                           [&](size_t i) { return watches[i]->alarm && watches[i]->alarm->overdue; });
     watches[cause.home]->located_ns = now_ns;  // it has a cause of its own

@@ -5,8 +5,7 @@
 // to their ends (locate/across.h). An end becomes an incident if somebody who waits for it has lost patience, the place
 // itself is no place where one waits for long (barriers, first operations), and the processes that are waited for have
 // not moved anywhere for hang_suspect_s; or if the evidence is hard. One incident for an end, wherever it was noticed
-// first: it moves to the place of the cause when that becomes known. Nor more than one for a device or a connection that
-// stops several communicators (analysis/common_causes.h).
+// first: it moves to the place of the cause when that becomes known.
 // Threads: those of the analyzer.
 #pragma once
 

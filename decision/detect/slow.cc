@@ -103,13 +103,13 @@ std::vector<RankBegin> SlowDetector::begins(const KindBaseline& b, const RoundEn
                                             Nanoseconds now_ns) const {
   std::vector<RankBegin> out(e.cells.size());
   const bool past = b.ranks.size() == out.size() && b.queued_samples > 0;
-  const bool common = ended_together_us_.size() == out.size() && now_ns - ended_seen_ns_ < clocks_agree_ns;
+  const bool common = together_us_.size() == out.size() && now_ns - together_seen_ns_ < clocks_agree_ns;
   for (size_t r = 0; r < out.size(); ++r) {
     const RoundCell& c = e.cells[r];
     if (!c.timed) continue;
     out[r].at_ns = p.gap_ns(c);
-    if (common && ended_together_us_[r] != 0)
-      out[r].begun_ns = 1e3 * static_cast<int32_t>(whole_us(c.begin_device_ns) - ended_together_us_[r]);
+    if (common && together_us_[r] != 0)
+      out[r].begun_ns = 1e3 * static_cast<int32_t>(whole_us(c.begin_device_ns) - together_us_[r]);
     if (c.has_queued && past) out[r].queued_ns = static_cast<double>(c.queued_ns) - b.ranks[r].queued_ns;
   }
   return out;
@@ -145,29 +145,30 @@ void SlowDetector::learn(const Communicator& comm, KindBaseline& b, const RoundE
     const std::vector<RankBegin> begun = begins(b, e, p, now_ns);
     for (const auto& [edge, intervals] : links)
       if (EdgeBaseline* base = baselines_.edge(b, edge, e.cells.size())) learn_waits(edge, intervals, begun, *base);
-    ended_together_us_.resize(e.cells.size());
+    together_us_.resize(e.cells.size());
   }
-  if (ended_together_us_.size() == e.cells.size()) note_ends(e, now_ns);  // else no links so far: nothing to compare
+  // Otherwise there were no links so far, and there is nothing to compare.
+  if (together_us_.size() == e.cells.size()) note_together(e, &RoundCell::end_device_ns, now_ns);
 }
 
-void SlowDetector::note_ends(const RoundEntry& e, Nanoseconds now_ns) {
+void SlowDetector::note_together(const RoundEntry& e, uint64_t RoundCell::*device_ns, Nanoseconds now_ns) {
   std::vector<int32_t> since_us;  // by the clocks of ranks that were measured then and now
-  const bool agree = now_ns - ended_seen_ns_ < clocks_agree_ns;
+  const bool agree = now_ns - together_seen_ns_ < clocks_agree_ns;
   for (size_t r = 0; r < e.cells.size(); ++r)
-    if (agree && e.cells[r].timed && ended_together_us_[r] != 0)
-      since_us.push_back(static_cast<int32_t>(whole_us(e.cells[r].end_device_ns) - ended_together_us_[r]));
+    if (agree && e.cells[r].timed && together_us_[r] != 0)
+      since_us.push_back(static_cast<int32_t>(whole_us(e.cells[r].*device_ns) - together_us_[r]));
   const auto middle = since_us.begin() + static_cast<std::ptrdiff_t>(since_us.size() / 2);
   if (!since_us.empty()) std::nth_element(since_us.begin(), middle, since_us.end());
   for (size_t r = 0; r < e.cells.size(); ++r) {
-    uint32_t& ended_us = ended_together_us_[r];
+    uint32_t& instant_us = together_us_[r];
     if (e.cells[r].timed)
-      ended_us = std::max(1u, whole_us(e.cells[r].end_device_ns));
-    else if (since_us.empty() || ended_us == 0)
-      ended_us = 0;
+      instant_us = std::max(1u, whole_us(e.cells[r].*device_ns));
+    else if (since_us.empty() || instant_us == 0)
+      instant_us = 0;
     else
-      ended_us = std::max(1u, ended_us + static_cast<uint32_t>(*middle));
+      instant_us = std::max(1u, instant_us + static_cast<uint32_t>(*middle));
   }
-  ended_seen_ns_ = now_ns;
+  together_seen_ns_ = now_ns;
 }
 
 void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const RoundEntry& e, Parts& p,
@@ -181,6 +182,9 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
   const std::optional<double> skew_ns = skew_of(begun, p.timed);
   if (skew_ns) p.set_skew(*skew_ns);
   p.gaps_known |= skew_ns.has_value();  // of the others
+  // While all rounds are slow, one that nobody began late renews what is known of the clocks.
+  if (skew_ns && *skew_ns <= b.skew_ns.mean() + b.skew_ns.deviation() && now_ns - together_seen_ns_ > clocks_agree_ns / 2)
+    note_together(e, &RoundCell::begin_device_ns, now_ns);
 
   // Computation: gaps without the kernels of other communicators; not known where reports of these were lost. A launch
   // says how long a GPU was busy only back to the end of the kernel before, of whatever communicator.

@@ -58,7 +58,7 @@ class SlowDetector {
   void add_measured(const Communicator&, KindBaseline&, const RoundEntry&, const Signature&, Parts&, Nanoseconds now_ns);
   std::vector<RankBegin> begins(const KindBaseline&, const RoundEntry&, const Parts&, Nanoseconds now_ns) const;
   void learn(const Communicator&, KindBaseline&, const RoundEntry&, const Parts&, Nanoseconds now_ns);
-  void note_ends(const RoundEntry&, Nanoseconds now_ns);
+  void note_together(const RoundEntry&, uint64_t RoundCell::*device_ns, Nanoseconds now_ns);
   void blame(const Communicator&, const KindBaseline&, const RoundEntry&, Parts&, Nanoseconds now_ns);
   bool loses(const SlowWindow&) const;
   SlowReport judge(const Communicator&, bool open, bool elsewhere, Nanoseconds now_ns);
@@ -71,10 +71,10 @@ class SlowDetector {
   Finding cause_;                   // of the last slow window
   double lost_share_ = 0;
   Nanoseconds good_ns_ = 0;         // last window that was not slow, or the start
-  // When each rank ended a healthy round, which all end together, on its GPU's clock, modulo 2^32: begins of other
-  // rounds are compared by the time since then. 0: not measured.
-  std::vector<uint32_t> ended_together_us_;
-  Nanoseconds ended_seen_ns_ = 0;
+  // An instant that all ranks had in common, each on its GPU's clock, modulo 2^32: when they ended a healthy round, which
+  // all end together, or began one together. Begins of other rounds are compared by the time since then. 0: not known.
+  std::vector<uint32_t> together_us_;
+  Nanoseconds together_seen_ns_ = 0;
 };
 
 }  // namespace ccld::decision

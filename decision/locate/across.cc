@@ -39,6 +39,18 @@ std::string identity(const Standing& s) {
   return all;
 }
 
+// Or the same network device, which stands still towards several hosts. Empty: something else.
+std::string device_of(const Standing& s) {
+  const auto key = [](const Culprit& c) {
+    return absl::StrCat("nic|", c.host, "|", c.net_name.empty() ? absl::StrCat(c.pid) : c.net_name);
+  };
+  const std::vector<Culprit>& culprits = s.finding.culprits;
+  const bool one = !culprits.empty() && std::all_of(culprits.begin(), culprits.end(), [&](const Culprit& c) {
+    return c.component == Component::nic && key(c) == key(culprits[0]);
+  });
+  return one ? key(culprits[0]) : "";
+}
+
 class Causes {
  public:
   Causes(const WaitGraph& graph, const std::vector<Standing>& standings)
@@ -267,8 +279,9 @@ class Causes {
     };
     for (size_t i = 0; i < causes_.size(); ++i) {
       if (causes_[i].kind == CauseKind::inside) {
-        const std::string key = identity(standings_[causes_[i].home]);
-        if (!key.empty()) same(inside, key, i);
+        const Standing& home = standings_[causes_[i].home];
+        for (const std::string& key : {identity(home), device_of(home)})
+          if (!key.empty()) same(inside, key, i);
       } else if (causes_[i].kind == CauseKind::absent && !lives_[i].empty() && lives_[i][0]->process) {
         const ProcessModel& first = *lives_[i][0]->process;
         const bool whole_host = lost_on[first.host] >= 2 && (lives_[i][0]->life == Life::host_silent ||

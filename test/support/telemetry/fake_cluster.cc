@@ -312,8 +312,8 @@ InFlight Comm::snapshot(int rank) const {
       p.channel = lane.channel;
       p.direction = lane.direction;
       p.step_count = plan_->loops;
-      const bool stuck = plan_->proxy_stuck.contains(rank);
-      p.tick_age_ms = stuck ? age : 1;
+      const bool proxy_stuck = plan_->proxy_stuck.contains(rank), stuck = proxy_stuck || plan_->nic_stuck.contains(rank);
+      p.tick_age_ms = proxy_stuck ? age : 1;
       p.moved_age_ms = age;
       const uint64_t stuck_at = lane.base_step + 2;
       if (lane.direction == abi::Direction::send) {
@@ -325,7 +325,7 @@ InFlight Comm::snapshot(int rank) const {
           if (l.peer == rank && l.direction == abi::Direction::send) posted_there = l.steps;
         p.posted = lane.current_step + 8;
         uint64_t in = first_step_ + arrived(b, lane.peer, rank, posted_there);
-        if (plan_->proxy_stuck.contains(lane.peer)) in = std::min<uint64_t>(in, first_step_ + 2);
+        if (plan_->proxy_stuck.contains(lane.peer) || plan_->nic_stuck.contains(lane.peer)) in = std::min<uint64_t>(in, first_step_ + 2);
         p.received = p.transmitted = in;
         p.done = lane.current_step;
       }

@@ -65,6 +65,7 @@ struct HangPlan {
   std::map<int, Breakage> channels;                      // what is broken, by channel
   int loops = 28;                                        // steps of each edge
   std::set<int> proxy_stuck;                             // ranks whose proxy stands still
+  std::set<int> nic_stuck;                               // ranks whose network device takes nothing more
   bool vague_waits = false;                              // LL: only that a group polls is known
   uint8_t signals = signals_default;                     // what is measured of the operation
   uint32_t replay = 0;                                   // != 0: it is a replay of the newest operation
