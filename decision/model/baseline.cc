@@ -119,12 +119,21 @@ double Habit::per_round_ns() const {
 
 void Baselines::learn_first(KindBaseline& b, double max_ns, double skew_ns, double comm_ns, Nanoseconds now_ns) {
   constexpr size_t enough = 30, least = 3;
-  if (b.first.empty()) b.first_ns = now_ns;
-  b.first.push_back({static_cast<float>(max_ns), static_cast<float>(skew_ns), static_cast<float>(comm_ns)});
-  const bool time_is_over = now_ns - b.first_ns > seconds_to_ns(settings_.baseline_s);
-  if (b.first.size() < std::min<size_t>(enough, settings_.baseline_rounds_max) &&
-      !(time_is_over && b.first.size() >= least))
+  const size_t wanted = std::min<size_t>(enough, settings_.baseline_rounds_max);
+  if (b.first.empty()) b.first_ns = now_ns, b.first_seen = 0, b.first_stride = 1;
+  if (b.first_seen++ % b.first_stride == 0)
+    b.first.push_back({static_cast<float>(max_ns), static_cast<float>(skew_ns), static_cast<float>(comm_ns)});
+  const Nanoseconds age_ns = now_ns - b.first_ns;
+  const bool long_enough = age_ns >= seconds_to_ns(settings_.slow_window_s) / 4;
+  const bool time_is_over = age_ns > seconds_to_ns(settings_.baseline_s);
+  if ((b.first.size() < wanted || !long_enough) && !(time_is_over && b.first.size() >= least)) {
+    if (b.first.size() < 2 * enough) return;
+    // Every other one is enough.
+    for (size_t i = 0; i < enough; ++i) b.first[i] = b.first[2 * i];
+    b.first.resize(enough);
+    b.first_stride *= 2;
     return;
+  }
   const auto spread = [&](float KindBaseline::First::* part) {
     std::vector<float> values;
     for (const KindBaseline::First& f : b.first) values.push_back(f.*part);

@@ -148,7 +148,8 @@ struct KindBaseline {
   struct First {
     float max_ns, skew_ns, comm_ns;
   };
-  std::vector<First> first;  // until ready
+  std::vector<First> first;  // until ready: one of `first_stride` rounds
+  uint32_t first_seen = 0, first_stride = 1;
   Nanoseconds first_ns = 0;
   Habit early;               // of the rounds after that
 };
@@ -160,7 +161,8 @@ class Baselines {
   // A comparable round beyond warm-up with this T_max: equation 1.
   void count(KindBaseline&, double t_max_ns, Nanoseconds now_ns);
 
-  // The start of the measured rules' baseline.
+  // The start of the measured rules' baseline: so many rounds, over a quarter of a window of time at least. (Many operations
+  // repeat within a part of an iteration: the first few of them are all alike.)
   void learn_first(KindBaseline&, double max_ns, double skew_ns, double comm_ns, Nanoseconds now_ns);
   // A round after the first ones: what is rare then is a habit too.
   void learn_habit(KindBaseline&, double lost_ns, bool slow);

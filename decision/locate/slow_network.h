@@ -1,0 +1,44 @@
+// What of the network is slow: the connections on which steps queue, and the proxies that do not look at their work.
+// (Paper, section 4.2.2, S2, which goes by the least rate; behind one bottleneck all rates are equal.)
+//
+// Contract: pure; O(edges).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "decision/locate/finding.h"
+#include "decision/locate/slow_stages.h"
+
+namespace ccld::decision {
+
+// The channels that share a pair of ranks and a stage are one culprit.
+struct SlowEdge {
+  SlowStage stage;  // of the channel with the longest queue
+  int channel;      // -1: several
+  double queued;    // steps of all channels
+};
+
+// It had work and did not look for so long.
+struct AwayProxy {
+  int32_t rank;
+  double away_ns;
+};
+
+// At most one of the first two.
+struct SlowNetwork {
+  std::vector<AwayProxy> away;
+  std::vector<SlowEdge> edges;
+  std::optional<int32_t> proxy;  // all edges are its doing
+  bool named() const { return !edges.empty() || !away.empty(); }
+};
+
+// `network_only`: steps that wait for a GPU have another reason. `waiting_steps_min`: on edges where fewer wait nothing is
+// slow. What decided becomes evidence.
+SlowNetwork find_slow_network(const Communicator&, const SlowWindow&, bool network_only, double waiting_steps_min, Finding&);
+
+// Its culprits, with `share` of the lost time between them.
+void name_slow_network(const Communicator&, const SlowWindow&, const SlowNetwork&, double share, Finding&);
+
+}  // namespace ccld::decision
