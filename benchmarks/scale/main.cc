@@ -105,7 +105,8 @@ class Bench {
  public:
   Bench(int ranks, int ticks, uint64_t seed) : job_(ranks, seed) {
     next_op_ = job_.newest_op(Group::world, start_ns + ticks * flush_ns) + 1;
-    settings_.baseline_rounds_max = 10;  // a history that is filled after seconds
+    settings_.baseline_rounds_max = 10;  // a history that is filled after seconds,
+    settings_.slow_window_s = 4;         // of which a quarter is the least for what is usual
     settings_.hang_gap_factor = 1;       // trials are pauses: each is a little longer than the last
   }
 

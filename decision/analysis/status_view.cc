@@ -38,7 +38,7 @@ CommStatus comm_status(const Communicator& c, Nanoseconds now_ns) {
     rank.p2p_in_flight = std::max<uint32_t>(r.last.p2p_total, static_cast<uint32_t>(r.last.p2p.size()));
     if (!r.last.p2p.empty())
       rank.p2p_age_ns = static_cast<Nanoseconds>(r.last.p2p.front().enter_age_ms) * ns_per_ms + (now_ns - r.sampled_ns);
-    rank.p2p_rounds = r.p2p_rounds;
+    rank.p2p_rounds = r.p2p_ended ? r.p2p_ended->count : 0;
     for (const InFlightOp& o : r.last.operations)
       if (o.replay != 0 && o.begun && rank.replay == RoundKey{}) rank.replay = o.key();
     s.p2p_in_flight += rank.p2p_in_flight;

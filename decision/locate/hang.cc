@@ -134,11 +134,12 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
       f.culprits.push_back(absent_culprit(comm, view, r));
     else
       f.candidates.push_back(r);
-    const uint64_t called = m ? std::max(m->entered, m->frame_entered).value : 0;
+    const RankModel::InFrame in_frame = m && m->in_frame ? *m->in_frame : RankModel::InFrame{};
+    const uint64_t called = m ? std::max(m->entered, in_frame.entered).value : 0;
     add_evidence(f, r.value, "operations called", static_cast<double>(called), "operations");
-    if (m && m->frame_entered.value > 0)
+    if (in_frame.entered.value > 0)
       add_evidence(f, r.value, "operations that its GPU had begun, as its frame says",
-                   static_cast<double>(m->frame_begun.value), "operations");
+                   static_cast<double>(in_frame.begun.value), "operations");
     if (m && m->process)
       add_evidence(f, r.value, "since the last telemetry of its process", (now_ns - m->process->heard_ns) / 1e6, "ms");
   }

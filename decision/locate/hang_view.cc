@@ -74,11 +74,11 @@ Progress own_progress(const RankModel& r, OpSeq op) {
 }
 
 // By the frame of a process that cannot speak, as a sibling read it.
-Progress progress_by_frame(const RankModel& r, OpSeq op) {
-  return r.frame_begun >= op      ? Progress::begun
-         : r.frame_launched >= op ? Progress::launched
-         : r.frame_entered >= op  ? Progress::called
-                                  : Progress::not_called;
+Progress progress_by_frame(const RankModel::InFrame& f, OpSeq op) {
+  return f.begun >= op      ? Progress::begun
+         : f.launched >= op ? Progress::launched
+         : f.entered >= op  ? Progress::called
+                            : Progress::not_called;
 }
 
 // A rank that cannot speak is seen in its neighbours' lanes: what they received from it in this operation it has sent
@@ -201,8 +201,8 @@ std::optional<HangView> view_operation(const Communicator& comm, const ProcessTa
     const bool waits_to_begin =
         p.progress == Progress::not_called || p.progress == Progress::called || p.progress == Progress::launched;
     if (waits_to_begin && p.reports() && comm.begun_by_all() >= view.op) p.progress = Progress::begun;
-    const bool by_frame = lost(p.life) && r.frame_entered.value > 0;
-    if (by_frame && waits_to_begin) p.progress = std::max(p.progress, progress_by_frame(r, view.op));
+    const bool by_frame = lost(p.life) && r.in_frame && r.in_frame->entered.value > 0;
+    if (by_frame && waits_to_begin) p.progress = std::max(p.progress, progress_by_frame(*r.in_frame, view.op));
     if (const InFlightOp* o = find_op(r, view.key()); o && o->launched) {
       launched = true;
       measured |= o->measures(abi::signal_steps);

@@ -118,7 +118,7 @@ double Habit::per_round_ns() const {
 }
 
 void Baselines::learn_first(KindBaseline& b, double max_ns, double skew_ns, double comm_ns, Nanoseconds now_ns) {
-  constexpr size_t enough = 30, least = 3;
+  constexpr size_t enough = 30, least = 3, kept_max = 32;
   const size_t wanted = std::min<size_t>(enough, settings_.baseline_rounds_max);
   if (b.first.empty()) b.first_ns = now_ns, b.first_seen = 0, b.first_stride = 1;
   if (b.first_seen++ % b.first_stride == 0)
@@ -126,11 +126,11 @@ void Baselines::learn_first(KindBaseline& b, double max_ns, double skew_ns, doub
   const Nanoseconds age_ns = now_ns - b.first_ns;
   const bool long_enough = age_ns >= seconds_to_ns(settings_.slow_window_s) / 4;
   const bool time_is_over = age_ns > seconds_to_ns(settings_.baseline_s);
-  if ((b.first.size() < wanted || !long_enough) && !(time_is_over && b.first.size() >= least)) {
-    if (b.first.size() < 2 * enough) return;
+  if ((b.first_seen < wanted || !long_enough) && !(time_is_over && b.first.size() >= least)) {
+    if (b.first.size() < kept_max) return;
     // Every other one is enough.
-    for (size_t i = 0; i < enough; ++i) b.first[i] = b.first[2 * i];
-    b.first.resize(enough);
+    for (size_t i = 0; i < kept_max / 2; ++i) b.first[i] = b.first[2 * i];
+    b.first.resize(kept_max / 2);
     b.first_stride *= 2;
     return;
   }

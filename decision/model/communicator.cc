@@ -138,9 +138,10 @@ void Communicator::last_operations(const LastOperations& m, const ProcessModel& 
   if (static_cast<size_t>(m.rank.value) >= ranks_.size()) return;
   RankModel& r = ranks_[m.rank.value];
   if (r.process != &process) return;
-  r.frame_entered = std::max(r.frame_entered, m.entered);
-  r.frame_launched = std::max(r.frame_launched, m.launched);
-  r.frame_begun = std::max(r.frame_begun, m.begun);
+  if (!r.in_frame) r.in_frame = std::make_unique<RankModel::InFrame>();
+  r.in_frame->entered = std::max(r.in_frame->entered, m.entered);
+  r.in_frame->launched = std::max(r.in_frame->launched, m.launched);
+  r.in_frame->begun = std::max(r.in_frame->begun, m.begun);
 }
 
 void Communicator::down(const CommDown& m, ProcessModel& process, Nanoseconds now_ns) {
@@ -232,11 +233,11 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
 void Communicator::replayed(RankModel& r, const Round& round, const RoundCell& measured, Nanoseconds now_ns) {
   RoundCell cell = measured;
   const RoundKey before{OpSeq{round.op.value - 1}, round.replay};
-  if (cell.timed && r.last_replay == before && r.last_replay_end_ns != 0 &&
-      round.begin_device_ns >= r.last_replay_end_ns)
-    cell.gap_ns = static_cast<Nanoseconds>(round.begin_device_ns - r.last_replay_end_ns);
-  r.last_replay = round.key();
-  r.last_replay_end_ns = round.has_device_times() ? round.end_device_ns : 0;
+  if (!r.last_replay) r.last_replay = std::make_unique<RankModel::LastReplay>();
+  RankModel::LastReplay& last = *r.last_replay;
+  if (cell.timed && last.key == before && last.end_ns != 0 && round.begin_device_ns >= last.end_ns)
+    cell.gap_ns = static_cast<Nanoseconds>(round.begin_device_ns - last.end_ns);
+  last = {round.key(), round.has_device_times() ? round.end_device_ns : 0};
   if (!replays_.round(round.key(), r.rank, round.signature, cell)) return;
   // It may have ended after the newest snapshot.
   if (std::erase_if(r.last.operations, [&](const InFlightOp& o) { return o.key() == round.key(); }) > 0)
@@ -274,7 +275,7 @@ void Communicator::p2p_rounds(const P2pRounds& m, ProcessModel& process, Nanosec
     r->last.p2p_total -= std::min(r->last.p2p_total, static_cast<uint32_t>(erased));
     if (erased > 0) r->shows_p2p = shows_p2p(r->last);
     if (!news) continue;
-    ++r->p2p_rounds;
+    ++r->p2p_ended->count;
     ++p2p_rounds_;
     const bool timed = (round.flags & (round_no_kernel | round_lapped | round_not_measured | round_aborted)) == 0 &&
                        round.begin_device_ns != 0 && round.end_device_ns >= round.begin_device_ns;

@@ -57,21 +57,30 @@ struct RankModel {
   ConnectionList connections;
   Nanoseconds up_ns = 0;  // when CommUp was heard
 
-  // What siblings read in the frame of its process once that could not speak any more; 0: nothing.
-  OpSeq frame_entered, frame_launched, frame_begun;
+  // What most ranks have none of is apart; nullptr: nothing.
 
-  RoundKey last_replay;  // as last_round, of graphs
-  uint64_t last_replay_end_ns = 0;
+  // What siblings read in the frame of its process once that could not speak any more.
+  struct InFrame {
+    OpSeq entered, launched, begun;
+  };
+  std::unique_ptr<InFrame> in_frame;
 
-  // Send and Recv calls that ended; most communicators have none.
+  // As last_round, of graphs.
+  struct LastReplay {
+    RoundKey key;
+    uint64_t end_ns = 0;  // device clock
+  };
+  std::unique_ptr<LastReplay> last_replay;
+
+  // Send and Recv calls that ended.
   struct P2pEnded {
+    uint64_t count = 0;
     // The newest pair_seq that ended, by peer and direction.
     absl::flat_hash_map<std::pair<int32_t, abi::Direction>, uint64_t> calls;
     // And of those that were recorded into graphs: their newest replay that ended, by peer, direction and pair_seq.
     absl::flat_hash_map<std::tuple<int32_t, abi::Direction, uint64_t>, uint32_t> replays;
   };
-  std::unique_ptr<P2pEnded> p2p_ended;  // nullptr: none
-  uint64_t p2p_rounds = 0;
+  std::unique_ptr<P2pEnded> p2p_ended;
   bool has_ended(Rank peer, abi::Direction, uint64_t pair_seq, uint32_t replay) const;
 
   // By its own reports: inside an operation that it called.
