@@ -131,10 +131,13 @@ void SlowDetector::learn(const Communicator& comm, KindBaseline& b, const RoundE
       RankBaseline& own = b.ranks[r];
       double x = p.gap_ns(c) - middle;
       if (n >= 5 && own.excess_deviation_ns > 0)
-        x = std::clamp<double>(x, own.excess_ns - 5 * own.excess_deviation_ns, own.excess_ns + 5 * own.excess_deviation_ns);
+        x = std::clamp<double>(x, own.excess_ns - 5 * own.excess_deviation_ns,
+                               own.excess_ns + 5 * own.excess_deviation_ns);
       const double off = x - own.excess_ns;
       own.excess_ns += static_cast<float>(weight * off);
-      if (n > 0) own.excess_deviation_ns += static_cast<float>((n == 1 ? 1.0 : weight) * (std::abs(off) - own.excess_deviation_ns));
+      if (n > 0)
+        own.excess_deviation_ns +=
+            static_cast<float>((n == 1 ? 1.0 : weight) * (std::abs(off) - own.excess_deviation_ns));
       if (!c.has_queued) continue;
       // Not all ranks have reported every round.
       const auto queued_ns = static_cast<double>(c.queued_ns);
@@ -183,7 +186,8 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
   if (skew_ns) p.set_skew(*skew_ns);
   p.gaps_known |= skew_ns.has_value();  // of the others
   // While all rounds are slow, one that nobody began late renews what is known of the clocks.
-  if (skew_ns && *skew_ns <= b.skew_ns.mean() + b.skew_ns.deviation() && now_ns - together_seen_ns_ > clocks_agree_ns / 2)
+  if (skew_ns && *skew_ns <= b.skew_ns.mean() + b.skew_ns.deviation() &&
+      now_ns - together_seen_ns_ > clocks_agree_ns / 2)
     note_together(e, &RoundCell::begin_device_ns, now_ns);
 
   // Computation: gaps without the kernels of other communicators; not known where reports of these were lost. A launch
@@ -293,7 +297,8 @@ void SlowDetector::add_measured(const Communicator& comm, KindBaseline& b, const
   const double usual_ns = configured ? settings_.baseline_init_ms * 1e6 : b.max_ns.mean();
   if (configured && b.comm_ns.samples() == 0) b.comm_ns = Spread(usual_ns, 0, 1);
   const double lost_ns = p.t_max_ns - usual_ns;
-  const bool slow = lost_ns > settings_.slow_round_min * usual_ns && lost_ns > settings_.slow_spread_factor * b.max_ns.deviation();
+  const bool slow =
+      lost_ns > settings_.slow_round_min * usual_ns && lost_ns > settings_.slow_spread_factor * b.max_ns.deviation();
   ++w.rounds;
   w.comm_time_ns += p.t_max_ns;
   w.total_ns += p.total_ns();
@@ -384,7 +389,8 @@ SlowReport SlowDetector::advance(const Communicator& comm, bool open, bool elsew
 
 bool SlowDetector::loses(const SlowWindow& w) const {
   const auto rounds = static_cast<double>(w.rounds);
-  if (w.slow_rounds < settings_.slow_rounds_min || static_cast<double>(w.slow_rounds) < usual_part_min * rounds) return false;
+  if (w.slow_rounds < settings_.slow_rounds_min || static_cast<double>(w.slow_rounds) < usual_part_min * rounds)
+    return false;
   const double habit_ns = habit_factor * baselines_.habit().per_round_ns() * rounds;
   return w.lost_ns >= settings_.slow_lost_share_min * w.comm_time_ns + habit_ns &&
          w.lost_ns >= settings_.slow_total_share_min * w.total_ns;
@@ -431,7 +437,8 @@ SlowReport SlowDetector::judge(const Communicator& comm, bool open, bool elsewhe
   }
   ++repeats_;
   cause_ = *finding;
-  const auto first = std::find_if(slices_.begin(), slices_.end(), [](const SlowWindow& w) { return w.first_slow_ns != 0; });
+  const auto first =
+      std::find_if(slices_.begin(), slices_.end(), [](const SlowWindow& w) { return w.first_slow_ns != 0; });
   report.onset_ns = first == slices_.end() ? good_ns_ : first->first_slow_ns;
   if (paper) report.onset_ns = good_ns_;
   // Nobody in particular: it takes longer to be believed.

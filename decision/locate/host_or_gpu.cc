@@ -13,8 +13,8 @@ constexpr double queued_part_none = 0.05;
 }  // namespace
 
 Component host_or_gpu(const LateWord& own, const std::vector<LateWord>& others) {
-  const bool agreed = std::all_of(others.begin(), others.end(),
-                                  [&](const LateWord& o) { return o.component == own.component; });
+  const bool agreed =
+      std::all_of(others.begin(), others.end(), [&](const LateWord& o) { return o.component == own.component; });
   if (agreed) return own.component;
   double shares = own.lost_share, queued = own.lost_share * own.queued_part;
   for (const LateWord& o : others) {

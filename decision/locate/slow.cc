@@ -16,8 +16,8 @@ namespace {
 constexpr double late_part_min = 0.6;
 // And so much must be left of it after the uncertainty of a few rounds is taken off.
 constexpr double late_part_sure = 0.4;
-// A GPU that is slow lets the kernel wait after its launch, less so where the host waits for its GPU in between; kernels
-// of a host that is late wait for less than usual.
+// A GPU that is slow lets the kernel wait after its launch, less so where the host waits for its GPU in between;
+// kernels of a host that is late wait for less than usual.
 constexpr double queued_part_min = 0.15;
 // On a machine that is busy everything takes somewhat longer, and somewhat more waits everywhere: a moderate loss has
 // no cause on which less than a step waits.
@@ -71,18 +71,23 @@ void describe_window(Finding& f, const SlowWindow& w) {
 
 std::string next_step_of(const Finding& f) {
   const auto names = [&](Component component) {
-    return std::any_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.component == component; });
+    return std::any_of(f.culprits.begin(), f.culprits.end(),
+                       [&](const Culprit& c) { return c.component == component; });
   };
   const bool network = names(Component::link) || names(Component::nic), proxy = names(Component::proxy);
   if (f.fault == FaultClass::s1_computation_slow)
     return "Compare GPU clocks, temperature and power, CPU load and data loading of the named rank with its peers'.";
   if (f.fault == FaultClass::s3_mixed_slow)
     return absl::StrCat("Two causes: look at the late rank (GPU clocks, data loading, host) and at the named ",
-                        network ? "link." : proxy ? "proxy (what else runs on its processors)." : "GPU.");
+                        network ? "link."
+                        : proxy ? "proxy (what else runs on its processors)."
+                                : "GPU.");
   if (f.culprits.empty())
-    return "No link stands out: compare link rates of all nodes, and check whether the whole fabric or machine is busy.";
+    return "No link stands out: compare link rates of all nodes, and check whether the whole fabric or machine is "
+           "busy.";
   if (proxy && !network)
-    return "Check what else runs on the processors of the named process: its proxy thread waits for one (quota, pinning, "
+    return "Check what else runs on the processors of the named process: its proxy thread waits for one (quota, "
+           "pinning, "
            "data loaders), or hangs in a call of its own.";
   return "Check the named device or link: negotiated rate, errors, congestion, other traffic.";
 }
@@ -106,7 +111,8 @@ Kinds kinds_of(const SlowWindow& w, const Settings& settings) {
   if (k.computation)
     for (Rank r : k.late.ranks) communication_ns -= w.ranks[r.value].unseen_ns;
   k.large = communication_ns >= settings.slow_component_share_min * k.total_ns;
-  k.communication = k.large || (communication_ns >= own_loss_min * w.base_ns && communication_ns >= own_part_min * k.total_ns);
+  k.communication =
+      k.large || (communication_ns >= own_loss_min * w.base_ns && communication_ns >= own_part_min * k.total_ns);
   k.kept = !k.computation && w.elsewhere_ns > w.communication_ns;
   return k;
 }
@@ -124,7 +130,8 @@ bool explained(const SlowWindow& w, const Kinds& k, const SlowNetwork& n) {
   return w.computation_ns >= (often ? explained_part_min : now_and_then_part_min) * (k.total_ns - w.elsewhere_ns);
 }
 
-void name_late_ranks(const Communicator& comm, const SlowWindow& w, const Kinds& k, const Settings& settings, Finding& f) {
+void name_late_ranks(const Communicator& comm, const SlowWindow& w, const Kinds& k, const Settings& settings,
+                     Finding& f) {
   for (Rank r : k.late.ranks) {
     const RankLoss& own = w.ranks[r.value];
     const double lost_ns = own.late_ns, rounds = static_cast<double>(std::max(own.late, 1u));
@@ -139,7 +146,8 @@ void name_late_ranks(const Communicator& comm, const SlowWindow& w, const Kinds&
     c.queued_part = std::clamp(own.queued_ns / lost_ns, 0.0, 1.0);
     if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(c));
     add_evidence(f, r.value, "gap between operations beyond its peers'", lost_ns / rounds / 1e6, "ms");
-    add_evidence(f, r.value, "of it from launch to begin of the kernel", std::max(0.0, own.queued_ns / rounds / 1e6), "ms");
+    add_evidence(f, r.value, "of it from launch to begin of the kernel", std::max(0.0, own.queued_ns / rounds / 1e6),
+                 "ms");
   }
 }
 

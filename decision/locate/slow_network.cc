@@ -195,8 +195,8 @@ void name_edges(const Communicator& comm, double share, const SlowNetwork& n, Fi
 
 }  // namespace
 
-SlowNetwork find_slow_network(const Communicator& comm, const SlowWindow& w, bool network_only, double waiting_steps_min,
-                              Finding& f) {
+SlowNetwork find_slow_network(const Communicator& comm, const SlowWindow& w, bool network_only,
+                              double waiting_steps_min, Finding& f) {
   SlowNetwork n;
   n.away = find_away_proxies(w, f);
   if (!n.away.empty()) return n;
