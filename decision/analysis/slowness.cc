@@ -284,6 +284,9 @@ void SlownessAnalysis::leave_out_kept_ranks(Watch& w) const {
 
 // Communicators that lose about as much by the same rank have a say in whether its host or its GPU is slow.
 void SlownessAnalysis::weigh_late_ranks(Watch& w) const {
+  // There a GPU takes its steps late, and nobody comes late.
+  const auto no_late_ranks = [](const Finding& f) { return f.fault == FaultClass::s2_communication_slow; };
+  if (no_late_ranks(w.slow_report.finding)) return;
   for (Culprit& c : w.slow_report.finding.culprits) {
     const ProcessModel* process = process_of(w.comm, c.rank);
     if (!process || !is_late(c)) continue;
@@ -293,7 +296,8 @@ void SlownessAnalysis::weigh_late_ranks(Watch& w) const {
       const auto it = watches_.find(m.comm);
       if (it == watches_.end() || it->second.get() == &w) continue;
       const Watch& other = *it->second;
-      if (other.slow_streak() == 0 || other.slow_lost_share() < explained_part_min * w.slow_lost_share()) continue;
+      if (other.slow_streak() == 0 || no_late_ranks(other.slow_cause())) continue;
+      if (other.slow_lost_share() < explained_part_min * w.slow_lost_share()) continue;
       for (const Culprit& there : other.slow_cause().culprits) {
         if (!is_late(there) || there.cuda_device != c.cuda_device || process_of(other.comm, there.rank) != process)
           continue;

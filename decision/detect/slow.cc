@@ -38,6 +38,8 @@ constexpr uint64_t unexplained_max = 12;
 constexpr double habit_factor = 1.5;
 // Clocks of GPUs drift apart by less than a noticeable wait in this time.
 constexpr Nanoseconds clocks_agree_ns = 60 * ns_per_s;
+// Ranks that begin a slow round within this part of it begin it together.
+constexpr double together_part_max = 0.01;
 constexpr double usual_part_min = 0.01;  // pauses of fewer rounds are checkpoints, however long
 
 uint32_t whole_us(uint64_t ns) { return static_cast<uint32_t>(ns / 1000); }
@@ -185,9 +187,8 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
   const std::optional<double> skew_ns = skew_of(begun, p.timed);
   if (skew_ns) p.set_skew(*skew_ns);
   p.gaps_known |= skew_ns.has_value();  // of the others
-  // While all rounds are slow, one that nobody began late renews what is known of the clocks.
-  if (skew_ns && *skew_ns <= b.skew_ns.mean() + b.skew_ns.deviation() &&
-      now_ns - together_seen_ns_ > clocks_agree_ns / 2)
+  // While all rounds are slow, one that all began together renews what is known of the clocks.
+  if (skew_ns && *skew_ns <= together_part_max * p.t_max_ns && now_ns - together_seen_ns_ > clocks_agree_ns / 2)
     note_together(e, &RoundCell::begin_device_ns, now_ns);
 
   // Computation: gaps without the kernels of other communicators; not known where reports of these were lost. A launch
