@@ -105,7 +105,9 @@ const Entry entries[] = {
      "twice the mean deviation: a healthy rank or link exceeds it in a tenth of the rounds, and no other in most of "
      "them"},
     {CCLD_FIELD(baseline_rounds_max), 1, 1e6,
-     "T_base is the mean of the maxima of the first m rounds of a signature; m is at most this", "the paper's 100"},
+     "T_base is the mean of the maxima of the first m rounds of a signature; m is at most this; rules=measured learns "
+     "from 30 of them, or this, if it is less, over a quarter of slow_window_s at least",
+     "the paper's 100"},
     {CCLD_FIELD(baseline_s), 0.1, 86400, "and at most the rounds of so many seconds", "the paper's two minutes"},
     {CCLD_FIELD(baseline_init_ms), 0, 1e9,
      "T_base before the first m rounds are over; 0: none, no slow detection until then",

@@ -87,8 +87,7 @@ std::string next_step_of(const Finding& f) {
            "busy.";
   if (proxy && !network)
     return "Check what else runs on the processors of the named process: its proxy thread waits for one (quota, "
-           "pinning, "
-           "data loaders), or hangs in a call of its own.";
+           "pinning, data loaders), or hangs in a call of its own.";
   return "Check the named device or link: negotiated rate, errors, congestion, other traffic.";
 }
 

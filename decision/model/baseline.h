@@ -161,8 +161,8 @@ class Baselines {
   // A comparable round beyond warm-up with this T_max: equation 1.
   void count(KindBaseline&, double t_max_ns, Nanoseconds now_ns);
 
-  // The start of the measured rules' baseline: so many rounds, over a quarter of a window of time at least. (Many operations
-  // repeat within a part of an iteration: the first few of them are all alike.)
+  // The start of the measured rules' baseline: the first 30 rounds (baseline_rounds_max, if that is less), and a quarter
+  // of slow_window_s at least. (Many operations repeat within a part of an iteration: the first few are all alike.)
   void learn_first(KindBaseline&, double max_ns, double skew_ns, double comm_ns, Nanoseconds now_ns);
   // A round after the first ones: what is rare then is a habit too.
   void learn_habit(KindBaseline&, double lost_ns, bool slow);
