@@ -7,6 +7,14 @@
 #include "decision/locate/slow.h"
 
 namespace ccld::decision {
+namespace {
+
+// A round by clocks that agree.
+struct ClockedRound {
+  double first_begin_ns = INFINITY, last_begin_ns = -INFINITY, last_end_ns = -INFINITY;
+};
+
+}  // namespace
 
 // A round, taken apart.
 struct SlowDetector::Parts {
@@ -26,6 +34,11 @@ struct SlowDetector::Parts {
   void set_skew(double ns) {
     skew_ns = ns;
     comm_ns = std::max(t_min_ns, t_max_ns - ns);
+  }
+  // Who ends last has not always begun first.
+  void set_by_clocks(const ClockedRound& c) {
+    skew_ns = c.last_begin_ns - c.first_begin_ns;
+    comm_ns = c.last_end_ns - c.last_begin_ns;
   }
 };
 
@@ -71,18 +84,18 @@ void consider_worst(const Communicator& comm, const KindBaseline& b, const Round
   }
 }
 
-// By the clocks of the GPUs; nullopt: it is not known of all how they agree.
-std::optional<double> skew_of(const std::vector<RankBegin>& begun, size_t timed) {
-  double first_ns = INFINITY, last_ns = -INFINITY;
-  size_t known = 0;
-  for (const RankBegin& r : begun) {
-    if (!std::isfinite(r.begun_ns)) continue;
-    ++known;
-    first_ns = std::min(first_ns, r.begun_ns);
-    last_ns = std::max(last_ns, r.begun_ns);
+// nullopt: it is not known of all GPUs how their clocks agree.
+std::optional<ClockedRound> clocked(const RoundEntry& e, const std::vector<RankBegin>& begun) {
+  ClockedRound c;
+  for (size_t r = 0; r < begun.size(); ++r) {
+    if (!e.cells[r].timed) continue;
+    const double begin_ns = begun[r].begun_ns;
+    if (!std::isfinite(begin_ns)) return std::nullopt;
+    c.first_begin_ns = std::min(c.first_begin_ns, begin_ns);
+    c.last_begin_ns = std::max(c.last_begin_ns, begin_ns);
+    c.last_end_ns = std::max(c.last_end_ns, begin_ns + static_cast<double>(e.cells[r].duration_ns()));
   }
-  if (known != timed) return std::nullopt;
-  return last_ns - first_ns;
+  return c;
 }
 
 bool learns_first(const KindBaseline& b, double t_max_ns) {
@@ -184,11 +197,11 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
   const double factor = settings_.slow_spread_factor;
   const std::vector<RankBegin> begun = begins(b, e, p, now_ns);
   // One that left the operation before later than others has a shorter gap, and is not early.
-  const std::optional<double> skew_ns = skew_of(begun, p.timed);
-  if (skew_ns) p.set_skew(*skew_ns);
-  p.gaps_known |= skew_ns.has_value();  // of the others
+  const std::optional<ClockedRound> by_clocks = clocked(e, begun);
+  if (by_clocks) p.set_by_clocks(*by_clocks);
+  p.gaps_known |= by_clocks.has_value();  // of the others
   // While all rounds are slow, one that all began together renews what is known of the clocks.
-  if (skew_ns && *skew_ns <= together_part_max * p.t_max_ns && now_ns - together_seen_ns_ > clocks_agree_ns / 2)
+  if (by_clocks && p.skew_ns <= together_part_max * p.t_max_ns && now_ns - together_seen_ns_ > clocks_agree_ns / 2)
     note_together(e, &RoundCell::begin_device_ns, now_ns);
 
   // Computation: gaps without the kernels of other communicators; not known where reports of these were lost. A launch
@@ -315,6 +328,7 @@ void SlowDetector::add_measured(const Communicator& comm, KindBaseline& b, const
     }
     w.lost_ns += lost_ns;
     w.base_ns += usual_ns;
+    if (b.doubtful) w.doubtful_ns += lost_ns;
     blame(comm, b, e, p, now_ns);
     return;
   }

@@ -86,13 +86,14 @@ void discount_late_end(const EndsApart& apart, EdgeIntervals& i) {
 }
 
 // A receiver that starts late leaves what was sent before on the wire, nobody knows how many steps. But none for longer
-// than it was late, and behind a slow wire the sender cannot get rid of its steps.
-double late_receiver_bound(const EdgeIntervals& i, double growth_ns, double later_ns) {
+// than it was late, and behind a slow wire the sender cannot get rid of its steps. So much is sure of what seems to have
+// been on the wire longer.
+double sure_wire_ns(const EdgeIntervals& i, double growth_ns, double otherwise_ns) {
   const auto ns = [&](Interval which) {
     const auto n = static_cast<size_t>(which);
     return i.known[n] ? std::max(0.0, i.ns[n]) : INFINITY;
   };
-  return std::max(growth_ns - later_ns, ns(Interval::posted_to_handed) + ns(Interval::handed_to_sent));
+  return std::max(growth_ns - otherwise_ns, ns(Interval::posted_to_handed) + ns(Interval::handed_to_sent));
 }
 
 // Receives that are posted before anything can come are awaited from then on: how long before changes with the
@@ -122,6 +123,19 @@ double one_clock_bound(Stage stage, const EdgeIntervals& i, const EdgeBaseline* 
       known(Interval::handed_to_sent))
     return ns(Interval::posted_to_handed) + ns(Interval::handed_to_sent);
   return INFINITY;
+}
+
+// Nothing arrives sooner than usual: where it seems so, clocks have drifted since, as far as that at least. The other way
+// around this looks like a slow wire.
+double drift_ns(const Links& links, const KindBaseline& b) {
+  const auto sent = static_cast<size_t>(Interval::sent_to_arrived);
+  double most_ns = 0;
+  for (const auto& [edge, i] : links) {
+    const auto healthy = b.edges.find(edge);
+    if (!i.known[sent] || i.one_clock || healthy == b.edges.end() || healthy->second.samples[sent] < past_min) continue;
+    most_ns = std::max(most_ns, healthy->second.mean_ns[sent] - i.ns[sent]);
+  }
+  return most_ns;
 }
 
 // Around a circle of machines the differences of their clocks cancel: what steps spent on all its wires together is
@@ -264,6 +278,7 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
     discount_late_end(apart.back(), intervals);
   }
   WireCircles circles(all);
+  const double drifted_ns = drift_ns(all, b);
   double typical[interval_count];
   for (size_t i = 0; i < interval_count; ++i) {
     std::vector<double> values;
@@ -306,9 +321,10 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
       least =
           std::min(least, one_clock_bound(s.stage, intervals, healthy == b.edges.end() ? nullptr : &healthy->second));
       if (s.stage == Stage::wire) least = std::min(least, sent_ns);
-      if (s.stage == Stage::wire && apart[n].waited_ns > 0 && std::isfinite(least))
-        loss.late_wire_ns +=
-            intervals.steps * std::max(0.0, least - late_receiver_bound(intervals, least, apart[n].waited_ns));
+      const double otherwise_ns = apart[n].waited_ns + (intervals.one_clock ? 0 : drifted_ns);
+      if (s.stage == Stage::wire && otherwise_ns > 0 && std::isfinite(least))
+        loss.unsure_wire_ns +=
+            intervals.steps * std::max(0.0, least - sure_wire_ns(intervals, least, otherwise_ns));
       if (std::isfinite(least)) loss.waited_ns[static_cast<size_t>(s.stage)] += intervals.steps * std::max(0.0, least);
     }
   }

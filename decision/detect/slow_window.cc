@@ -19,6 +19,7 @@ SlowWindow merge(const std::deque<SlowWindow>& windows) {
     sum.total_ns += w.total_ns;
     sum.comm_time_ns += w.comm_time_ns;
     sum.lost_ns += w.lost_ns;
+    sum.doubtful_ns += w.doubtful_ns;
     sum.base_ns += w.base_ns;
     sum.computation_ns += w.computation_ns;
     sum.communication_ns += w.communication_ns;
@@ -40,7 +41,7 @@ SlowWindow merge(const std::deque<SlowWindow>& windows) {
       EdgeLoss& into = sum.edges[edge];
       for (size_t s = 0; s < stage_count; ++s) into.waited_ns[s] += loss.waited_ns[s];
       into.sent_ns += loss.sent_ns;
-      into.late_wire_ns += loss.late_wire_ns;
+      into.unsure_wire_ns += loss.unsure_wire_ns;
       into.sender_away_ns += loss.sender_away_ns;
       into.receiver_away_ns += loss.receiver_away_ns;
       into.steps += loss.steps;

@@ -14,7 +14,7 @@ namespace ccld::decision {
 
 struct EdgeLoss {
   double waited_ns[stage_count] = {};  // steps x mean time beyond the healthy one
-  double late_wire_ns = 0;             // of the wire: what a late start of the receiver may explain
+  double unsure_wire_ns = 0;             // of the wire: what a late start of the receiver may explain
   double sent_ns = 0;                  // from sent to arrived, awaited or not: at most so much, as far as clocks tell
   double sender_away_ns = 0, receiver_away_ns = 0;  // in which the proxies did not look at their work, beyond the usual
   double steps = 0;
@@ -39,6 +39,7 @@ struct SlowWindow {
   double total_ns = 0;                // gaps of the last to start and times since then
   double comm_time_ns = 0;            // sum of T_max
   double lost_ns = 0;                 // of slow rounds: T_max beyond the usual
+  double doubtful_ns = 0;             // of it by what may not be usual (KindBaseline::doubtful)
   double base_ns = 0;                 // of slow rounds: the usual T_max
   double computation_ns = 0;          // of slow rounds: computation beyond its healthy skew
   double communication_ns = 0;        // of slow rounds: communication beyond its healthy time

@@ -14,6 +14,9 @@ namespace {
 // A rank is the same cause over the window if it is among the last in this part of what was lost, the worst round left
 // out; imbalance that moves between two ranks reaches a half.
 constexpr double late_part_min = 0.6;
+// Where it is doubtful what is usual, imbalance makes a loss of its own, and a few iterations in a row that are alike
+// look like more than a half.
+constexpr double late_part_min_doubtful = 0.9;
 // And so much must be left of it after the uncertainty of a few rounds is taken off.
 constexpr double late_part_sure = 0.4;
 // A GPU that is slow lets the kernel wait after its launch, less so where the host waits for its GPU in between;
@@ -41,6 +44,7 @@ struct LateRanks {
 LateRanks find_late_ranks(const SlowWindow& w) {
   LateRanks late;
   if (w.slow_rounds < 2) return late;
+  const double part_min = 2 * w.doubtful_ns > w.lost_ns ? late_part_min_doubtful : late_part_min;
   const bool lone = w.largest_ns >= w.computation_ns;  // all was lost in one round
   for (size_t r = 0; r < w.ranks.size(); ++r) {
     const RankLoss& own = w.ranks[r];
@@ -48,7 +52,7 @@ LateRanks find_late_ranks(const SlowWindow& w) {
     const auto rank = static_cast<int32_t>(r);
     const bool in_worst = std::find(w.largest_late.begin(), w.largest_late.end(), rank) != w.largest_late.end();
     const double part = (own.present_ns - (in_worst ? w.largest_ns : 0)) / (w.computation_ns - w.largest_ns);
-    if (part < late_part_min || part - 1 / std::sqrt(static_cast<double>(w.slow_rounds)) < late_part_sure) continue;
+    if (part < part_min || part - 1 / std::sqrt(static_cast<double>(w.slow_rounds)) < late_part_sure) continue;
     late.ranks.push_back(Rank{rank});
     late.lost_ns += own.late_ns;
   }
@@ -94,7 +98,7 @@ std::string next_step_of(const Finding& f) {
 // The lost time by kind, and which kinds count.
 struct Kinds {
   double total_ns = 0;
-  LateRanks late;
+  LateRanks late;  // of computation
   bool computation = false, communication = false;
   bool large = false;  // communication, by its part alone
   bool kept = false;   // late because another communicator was slow
@@ -107,8 +111,8 @@ Kinds kinds_of(const SlowWindow& w, const Settings& settings) {
   k.computation = !k.late.ranks.empty() && w.computation_ns >= settings.slow_component_share_min * k.total_ns;
   // What was lost while a late rank was not measured was lost by its lateness, as far as anyone knows.
   double communication_ns = w.communication_ns;
-  if (k.computation)
-    for (Rank r : k.late.ranks) communication_ns -= w.ranks[r.value].unseen_ns;
+  if (!k.computation) k.late = {};
+  for (Rank r : k.late.ranks) communication_ns -= w.ranks[r.value].unseen_ns;
   k.large = communication_ns >= settings.slow_component_share_min * k.total_ns;
   k.communication =
       k.large || (communication_ns >= own_loss_min * w.base_ns && communication_ns >= own_part_min * k.total_ns);
@@ -161,14 +165,17 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
   const Kinds k = kinds_of(w, settings);
   if (k.total_ns <= 0) return std::nullopt;
   const bool little = w.communication_ns < settings.slow_lost_share_min * w.comm_time_ns;
-  // The other communicator has the finding, unless what is lost here makes this one slow too.
-  if (k.kept && little) return std::nullopt;
+  // The other communicator has the finding, unless what is lost here makes this one slow too, or is much of it and
+  // stands in front of something.
+  const bool own = k.large && w.communication_ns >= own_loss_min * w.base_ns;
+  if (k.kept && little && !own) return std::nullopt;
   if (!k.computation && !k.communication) return std::nullopt;
   // Lateness that moves from rank to rank is no fault, however much it takes.
   if (!k.computation && w.computation_ns > w.communication_ns && little) return std::nullopt;
 
   SlowNetwork n;
-  if (k.communication) n = find_slow_network(comm, w, k.computation || k.kept, k.large ? 0 : standing_steps_min, f);
+  const double waiting_steps_min = k.large && !(k.kept && little) ? 0 : standing_steps_min;
+  if (k.communication) n = find_slow_network(comm, w, k.late.ranks, k.computation || k.kept, waiting_steps_min, f);
   // Ranks that are kept make many edges wait: only one that stands out is a cause of its own.
   if (k.kept && n.away.empty() && n.edges.size() != 1 && !n.proxy) return std::nullopt;
   if (w.lost_ns <= settings.slow_theta * w.base_ns && !explained(w, k, n)) return std::nullopt;

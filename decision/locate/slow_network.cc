@@ -193,15 +193,28 @@ void name_edges(const Communicator& comm, double share, const SlowNetwork& n, Fi
   }
 }
 
+// What waits for a late rank waits in front of its GPU, then on the wire, then in the sender: how long is not known to a
+// step. So beside what waits longer elsewhere it is no cause of its own.
+void leave_out_waits_for(const std::vector<Rank>& late, std::vector<SlowEdge>& edges) {
+  const auto waits_for_late = [&](const SlowEdge& e) {
+    return std::any_of(late.begin(), late.end(), [&](Rank r) { return r.value == e.stage.edge.receiver; });
+  };
+  double most_steps = 0;
+  for (const SlowEdge& e : edges)
+    if (!waits_for_late(e)) most_steps = std::max(most_steps, e.stage.waiting_steps);
+  std::erase_if(edges, [&](const SlowEdge& e) { return waits_for_late(e) && e.stage.waiting_steps < most_steps; });
+}
+
 }  // namespace
 
-SlowNetwork find_slow_network(const Communicator& comm, const SlowWindow& w, bool network_only,
-                              double waiting_steps_min, Finding& f) {
+SlowNetwork find_slow_network(const Communicator& comm, const SlowWindow& w, const std::vector<Rank>& late,
+                              bool network_only, double waiting_steps_min, Finding& f) {
   SlowNetwork n;
   n.away = find_away_proxies(w, f);
   if (!n.away.empty()) return n;
   n.edges = find_slow_edges(comm, w, network_only, f);
   std::erase_if(n.edges, [&](const SlowEdge& e) { return e.stage.waiting_steps < waiting_steps_min; });
+  leave_out_waits_for(late, n.edges);
   n.proxy = common_proxy(comm, w, n.edges);
   return n;
 }

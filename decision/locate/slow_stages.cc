@@ -9,8 +9,9 @@
 namespace ccld::decision {
 namespace {
 
-// A stage explains a loss if, on average, at least half a step sat in it during the lost time.
-constexpr double waiting_steps_min = 0.5;
+// A stage explains a loss if, on average, at least half a step sat in it during the lost time. Steps that go up a tree one
+// at a time, and down again, are on any one of its links for half of the time at most.
+constexpr double waiting_steps_min = 0.5, waiting_steps_min_tree = 0.3;
 // A network device that is slow takes what it is given; in front of a proxy that is slow the queue is so much longer.
 constexpr double proxy_factor = 1.1;
 // Buffers of the network take at least so many steps, as a part of those that wait in front of it, before a slow wire
@@ -24,6 +25,9 @@ constexpr double network_part_min = 0.5;
 constexpr double sure_part_min = 0.5;
 // Of several links, those in which at least this part of the longest queue waits: less is a consequence.
 constexpr double queue_part_min = 0.45;
+// Of several wires of which none is sure, those that are nearly as slow as the slowest: by how much each of them only
+// seems to be slow is not known.
+constexpr double unsure_queue_part_min = 0.8;
 // Around a ring in which all GPUs wait alike no queue is so many times the next.
 constexpr double step_down_min = 2;
 // A step down is the end of queues if it is so many times any other.
@@ -34,14 +38,19 @@ constexpr double acknowledged_part_max = 0.5;
 // What waits in front of a rank because it cannot pass on is less than what waits behind it.
 constexpr double blocked_part_max = 0.8;
 
-std::optional<SlowStage> last_grown(const Edge& edge, const EdgeLoss& loss, double lost_ns, bool network_only) {
+double steps_min(const SlowWindow& w) {
+  return w.signature.algorithm == abi::Algorithm::tree ? waiting_steps_min_tree : waiting_steps_min;
+}
+
+std::optional<SlowStage> last_grown(const Edge& edge, const EdgeLoss& loss, double lost_ns, double least_steps,
+                                    bool network_only) {
   const auto steps_in = [&](Stage s) { return loss.waited_ns[static_cast<size_t>(s)] / lost_ns; };
   SlowStage out;
   out.edge = edge;
   const auto at = [&](Stage s) {
     out.stage = s;
     out.waiting_steps = steps_in(s);
-    if (s == Stage::wire && steps_in(s) - loss.late_wire_ns / lost_ns < sure_part_min * steps_in(s)) out.sure = false;
+    if (s == Stage::wire && steps_in(s) - loss.unsure_wire_ns / lost_ns < sure_part_min * steps_in(s)) out.sure = false;
     out.step_ns = loss.steps > 0 ? loss.waited_ns[static_cast<size_t>(s)] / loss.steps : 0;
     return out;
   };
@@ -52,12 +61,12 @@ std::optional<SlowStage> last_grown(const Edge& edge, const EdgeLoss& loss, doub
   }
   for (Stage s : {Stage::gpu_to_gpu, Stage::receiver_gpu}) {
     // Its slots are full, and fuller than the network before it, if a GPU does not take what it is given.
-    if (steps_in(s) < std::max(waiting_steps_min, out.network_steps)) continue;
+    if (steps_in(s) < std::max(least_steps, out.network_steps)) continue;
     if (!network_only) return at(s);
     out.sure = false;  // a late rank keeps the GPU from taking more, and then the network too
   }
   for (Stage s : {Stage::receiver_proxy, Stage::wire, Stage::sender_nic, Stage::sender_proxy}) {
-    if (steps_in(s) < std::max(waiting_steps_min, behind_part_max * most)) continue;
+    if (steps_in(s) < std::max(least_steps, behind_part_max * most)) continue;
     // It is the proxy that hands over, says "sent" and so on, in bursts if it seldom runs: but most waits for it to
     // hand on. What clocks prove to have been on the wire had left the proxy.
     const bool proven = s == Stage::wire && out.sure && loss.sent_ns >= loss.waited_ns[static_cast<size_t>(s)] &&
@@ -110,7 +119,7 @@ std::vector<SlowStage> grown_stages(const SlowWindow& w, bool network_only) {
   std::vector<SlowStage> grown;
   if (w.staged_ns <= 0) return grown;
   for (const auto& [edge, loss] : w.edges)
-    if (std::optional<SlowStage> s = last_grown(edge, loss, w.staged_ns, network_only)) grown.push_back(*s);
+    if (std::optional<SlowStage> s = last_grown(edge, loss, w.staged_ns, steps_min(w), network_only)) grown.push_back(*s);
   std::sort(grown.begin(), grown.end(), [](const SlowStage& a, const SlowStage& b) {
     return a.waiting_steps != b.waiting_steps ? a.waiting_steps > b.waiting_steps : a.edge < b.edge;
   });
@@ -135,6 +144,7 @@ std::vector<SlowStage> slow_stages(const Communicator& comm, const std::vector<S
   const std::vector<SlowStage>& from = by_network ? network : grown;
   for (const SlowStage& s : from) {
     if (s.waiting_steps < queue_part_min * from[0].waiting_steps) break;
+    if (s.stage == Stage::wire && !s.sure && s.waiting_steps < unsure_queue_part_min * from[0].waiting_steps) continue;
     const std::optional<SlowStage> followed = follow(grown, s);
     if (!followed) continue;
     const SlowStage& end = *followed;

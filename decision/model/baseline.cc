@@ -148,13 +148,20 @@ void Baselines::learn_first(KindBaseline& b, double max_ns, double skew_ns, doub
     habit_.add(beyond, beyond >= b.max_ns.mean());
   }
   b.early = {};
+  b.early_slow = b.early_returns = 0;
+  b.last_slow = b.doubtful = false;
   std::vector<KindBaseline::First>().swap(b.first);
 }
 
 void Baselines::learn_habit(KindBaseline& b, double lost_ns, bool slow) {
-  constexpr uint64_t early_rounds = 70, rare_part = 5;
+  constexpr uint64_t early_rounds = 70, compared_rounds = 30, rare_part = 5, often_part = 3, returns_part = 6;
   if (b.early.rounds >= early_rounds) return;
   b.early.add(lost_ns, slow && lost_ns >= b.max_ns.mean());
+  b.early_slow += slow;
+  b.early_returns += b.last_slow && !slow;
+  b.last_slow = slow;
+  if (b.early.rounds == compared_rounds)
+    b.doubtful = b.early_slow * often_part >= compared_rounds && b.early_returns * returns_part >= compared_rounds;
   if (b.early.rounds == early_rounds && b.early.events * rare_part <= early_rounds) habit_.add(b.early);
 }
 

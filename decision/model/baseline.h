@@ -152,6 +152,10 @@ struct KindBaseline {
   uint32_t first_seen = 0, first_stride = 1;
   Nanoseconds first_ns = 0;
   Habit early;               // of the rounds after that
+  uint32_t early_slow = 0, early_returns = 0;  // of the first of these: slow ones, and healthy ones after a slow one
+  bool last_slow = false;
+  // Many rounds were slow right after the first ones, now and then: those may all be of a few iterations that were alike.
+  bool doubtful = false;
 };
 
 class Baselines {

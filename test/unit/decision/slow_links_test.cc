@@ -185,12 +185,36 @@ TEST_CASE("What lay on a wire until its receiver started is set apart, unless th
   const auto late_ms = [&](double later_ms) {
     SlowWindow w;
     add_waits(links, KindBaseline{}, 2, begun({0, later_ms * 1e6, later_ms * 1e6}), w);
-    return w.edges.at(slow).late_wire_ns / w.edges.at(slow).steps / 1e6;
+    return w.edges.at(slow).unsure_wire_ns / w.edges.at(slow).steps / 1e6;
   };
   CHECK(late_ms(0) == 0);
   CHECK(late_ms(100) > 10);
   links[0].second.ns[static_cast<size_t>(Interval::posted_to_handed)] = 60e6;
   CHECK(late_ms(100) < 1);
+}
+
+TEST_CASE("Clocks that have drifted make a wire seem faster, and another one slower: as much of that is not sure") {
+  Links links = links_of({{slow, 0.1, 0.1, 60}, {next, 0.1, 0.1, 60}});
+  const auto sent = static_cast<size_t>(Interval::sent_to_arrived);
+  KindBaseline healthy;
+  for (auto& [edge, i] : links)
+    for (int n = 0; n < 5; ++n) {
+      i.ns[sent] = 7e6;  // with the difference of the clocks
+      EdgeIntervals earlier = i;
+      earlier.ns[static_cast<size_t>(Interval::awaited_to_arrived)] = 0.1e6;
+      learn_waits(edge, earlier, {}, healthy.edges[edge]);
+    }
+  links[0].second.ns[sent] = 27e6;
+  const auto unsure_ms = [&] {
+    SlowWindow w;
+    add_waits(links, healthy, 2, begun({0, 0, 0}), w);
+    return w.edges.at(slow).unsure_wire_ns / w.edges.at(slow).steps / 1e6;
+  };
+  CHECK(unsure_ms() < 1);
+  links[1].second.ns[sent] = 3e6;
+  CHECK(unsure_ms() == Approx(4).margin(0.5));
+  links[0].second.ns[static_cast<size_t>(Interval::posted_to_handed)] = 60e6;  // it cannot get rid of its steps
+  CHECK(unsure_ms() < 1);
 }
 
 }  // namespace ccld::decision

@@ -24,7 +24,7 @@ struct Window {
     return *this;
   }
   Window& sent(const Edge& e, double steps) { return w.edges[e].sent_ns = steps * lost_ns, *this; }
-  Window& by_late_start(const Edge& e, double steps) { return w.edges[e].late_wire_ns = steps * lost_ns, *this; }
+  Window& by_late_start(const Edge& e, double steps) { return w.edges[e].unsure_wire_ns = steps * lost_ns, *this; }
 };
 
 std::vector<SlowStage> causes(const Window& of, bool network_only = false) {
@@ -108,6 +108,26 @@ TEST_CASE("Steps that a late receiver explains count only where nothing else doe
   const Edge kept{2, 5, 0};
   w.queue(kept, Stage::receiver_gpu, 7).queue(kept, Stage::sender_proxy, 4.7);
   check_only(causes(w, true), slow, Stage::wire);
+}
+
+TEST_CASE("Of wires of which none is surely slow the slowest is named, and what is nearly as slow") {
+  const Edge other{0, 1, 0};
+  Window w;
+  w.queue(slow, Stage::wire, 10).by_late_start(slow, 10);
+  w.queue(other, Stage::wire, 6).by_late_start(other, 6);
+  check_only(causes(w), slow, Stage::wire);
+  w.queue(other, Stage::wire, 9).by_late_start(other, 9);
+  CHECK(causes(w).size() == 2);
+  w.queue(other, Stage::wire, 6).by_late_start(other, 0).by_late_start(slow, 0);
+  CHECK(causes(w).size() == 2);
+}
+
+TEST_CASE("A step at a time through a tree is on a slow wire for half of the time, around a ring all of it") {
+  Window w;
+  w.queue(slow, Stage::wire, 0.4);
+  CHECK(causes(w).empty());
+  w.w.signature.algorithm = abi::Algorithm::tree;
+  check_only(causes(w), slow, Stage::wire);
 }
 
 TEST_CASE("Steps that were on the wire for certain had left the proxy behind which others wait") {

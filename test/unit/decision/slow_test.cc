@@ -139,6 +139,25 @@ TEST_CASE("Ranks that leave a slow operation before the last one are not late in
   CHECK(i.culprits[0].lost_time_share > 0.9);
 }
 
+TEST_CASE("What a connection costs after the last start counts, even if who waits for it had begun late as well") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  // Rank 4 ends each operation 30 ms after the others, which go on to the next one meanwhile and wait for rank 6 there:
+  // all operations but that of rank 6 take equally long.
+  RoundShape shape;
+  const Nanoseconds behind = 30 * ns_per_ms, late_by = 80 * ns_per_ms;
+  shape.comm_ns += behind;
+  shape.early_ns = [=](int r, uint64_t) { return r == 4 ? 0 : behind; };
+  shape.gap_ns = [=](int r, uint64_t) { return usual_gap + (r == 4 ? behind : 0) + (r == 6 ? late_by : 0); };
+  shape.stage_ns[{Edge{3, 4, 0}, Stage::wire}] = 20 * ns_per_ms;
+  comm.rounds(600, shape);
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s3_mixed_slow);
+  CHECK(ranks_of(i.culprits) == std::set<int>{3, 6});
+}
+
 TEST_CASE("Steps that a device does not take wait for the proxy if threads of its process were seen to be stopped") {
   Cluster cluster(quick());
   Comm& comm = cluster.add_comm_of_all();
@@ -295,6 +314,26 @@ TEST_CASE("Data imbalance that moves from rank to rank does not alarm") {
   comm.rounds(800, shape);
   INFO(text(cluster.reported()));
   CHECK(cluster.reported().empty());
+}
+
+TEST_CASE("Where the first rounds were no sample of what follows, imbalance does not alarm either, and a late rank does") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(90);  // a few iterations that happen to be even
+  // Rank 2 is late in most of the uneven rounds, not in all.
+  const int others = GENERATE(0, 3);
+  RoundShape shape;
+  shape.gap_ns = [=](int r, uint64_t op) {
+    const uint64_t n = op * 2654435761u / 1024;
+    if (n % 2 == 0) return usual_gap;
+    const int who = n / 2 % 10 < static_cast<unsigned>(others) ? 5 : 2;
+    return usual_gap + (who == r ? 60 * ns_per_ms : 0);
+  };
+  comm.rounds(800, shape);
+  INFO(text(cluster.reported()));
+  std::set<int> named;
+  for (const Incident& i : cluster.incidents()) named.merge(ranks_of(i.culprits));
+  CHECK(named == (others == 0 ? std::set<int>{2} : std::set<int>{}));
 }
 
 TEST_CASE("Steps that are long for everybody together do not alarm") {
@@ -720,6 +759,12 @@ TEST_CASE("A group whose ranks are kept elsewhere still names what is slow in it
   SlowWindow little = w;
   little.communication_ns = little.staged_ns = 40e6;
   CHECK_FALSE(locate_slow(comm, little, settings));
+  // Less of the time, but more than its operations usually take, and a queue stands.
+  little.communication_ns = little.staged_ns = 110e6;
+  little.edges.at(Edge{3, 4, 0}).waited_ns[static_cast<size_t>(Stage::sender_proxy)] = 7 * little.staged_ns;
+  CHECK(locate_slow(comm, little, settings));
+  little.edges.at(Edge{3, 4, 0}).waited_ns[static_cast<size_t>(Stage::sender_proxy)] = 2 * little.staged_ns;
+  CHECK_FALSE(locate_slow(comm, little, settings));
   w.edges.clear();
   CHECK_FALSE(locate_slow(comm, w, settings));  // it has nobody to name: the other group has
 }
@@ -778,6 +823,33 @@ TEST_CASE("Beside a rank that loses far more, a queue that stands in the network
   CHECK(f->fault == (stands ? FaultClass::s3_mixed_slow : FaultClass::s1_computation_slow));
   CHECK(ranks_of(f->culprits) == (stands ? std::set<int>{1, 3} : std::set<int>{1}));
   CHECK((f->next_step.find("link") != std::string::npos) == stands);
+}
+
+TEST_CASE("What waits for a late rank is no second cause beside what waits longer elsewhere") {
+  const Settings settings;
+  const Communicator comm(CommUid{1}, settings);
+  SlowWindow w;
+  w.rounds = w.slow_rounds = 10;
+  w.base_ns = 60e6;
+  w.lost_ns = 1000e6;
+  w.total_ns = w.comm_time_ns = 1060e6;
+  w.computation_ns = 600e6;
+  w.communication_ns = w.staged_ns = 400e6;
+  w.largest_ns = 60e6;
+  w.ranks.resize(8);
+  w.ranks[1] = {600e6f, 0, 600e6f, 600e6f, 10, 0};
+  const double to_late = GENERATE(7.0, 12.0);
+  const auto wait = [&](Edge e, Stage s, double steps) {
+    w.edges[e].steps = 1000;
+    w.edges[e].waited_ns[static_cast<size_t>(s)] = steps * w.staged_ns;
+    w.edges[e].sent_ns = steps * w.staged_ns;
+  };
+  wait({0, 1, 0}, Stage::wire, to_late);
+  wait({3, 4, 0}, Stage::wire, 10);
+  const std::optional<Finding> f = locate_slow(comm, w, settings);
+  REQUIRE(f);
+  CHECK(f->fault == FaultClass::s3_mixed_slow);
+  CHECK(ranks_of(f->culprits) == (to_late > 10 ? std::set<int>{0, 1, 3} : std::set<int>{1, 3}));
 }
 
 }  // namespace ccld::decision
