@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "decision/detect/launches.h"
+#include "decision/detect/rank_gaps.h"
 #include "decision/locate/paper.h"
 #include "decision/locate/slow.h"
 
@@ -28,6 +30,13 @@ struct SlowDetector::Parts {
   // The gap of a measured rank; only differences between ranks mean something.
   double gap_ns(const RoundCell& c) const {
     return gaps_known ? static_cast<double>(c.gap_ns) : t_max_ns - static_cast<double>(c.duration_ns());
+  }
+  // By rank; NaN: not measured.
+  std::vector<double> gaps_ns(const RoundEntry& e) const {
+    std::vector<double> out(e.cells.size(), NAN);
+    for (size_t r = 0; r < out.size(); ++r)
+      if (e.cells[r].timed) out[r] = gap_ns(e.cells[r]);
+    return out;
   }
   double total_ns() const { return comm_ns + (gaps_known ? gap_max_ns : skew_ns); }
   // The last to start has the least duration, unless it left early: then the skew knows better.
@@ -57,12 +66,9 @@ constexpr double usual_part_min = 0.01;  // pauses of fewer rounds are checkpoin
 
 uint32_t whole_us(uint64_t ns) { return static_cast<uint32_t>(ns / 1000); }
 
-double median(std::vector<float>& v) {
-  if (v.empty()) return 0;
-  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
-  std::nth_element(v.begin(), middle, v.end());
-  if (v.size() % 2 == 1) return *middle;
-  return (static_cast<double>(*middle) + *std::max_element(v.begin(), middle)) / 2;
+double median_known(std::vector<float> v) {
+  std::erase_if(v, [](float x) { return std::isnan(x); });
+  return median(v);
 }
 
 void consider_worst(const Communicator& comm, const KindBaseline& b, const RoundEntry& e, const Signature& s,
@@ -132,13 +138,10 @@ std::vector<RankBegin> SlowDetector::begins(const KindBaseline& b, const RoundEn
 
 void SlowDetector::learn(const Communicator& comm, KindBaseline& b, const RoundEntry& e, const Parts& p,
                          Nanoseconds now_ns) {
-  std::vector<float> gaps;
-  for (const RoundCell& c : e.cells)
-    if (c.timed) gaps.push_back(static_cast<float>(p.gap_ns(c)));
-  const double middle = median(gaps);
+  const std::vector<double> gap_ns = p.gaps_ns(e);
+  const double middle = median_known({gap_ns.begin(), gap_ns.end()});
   if (baselines_.grant_ranks(b, e.cells.size())) {
     const uint32_t n = std::min(b.rank_samples++, 99u);
-    const uint32_t q = std::min(b.queued_samples++, 99u);
     const double weight = 1.0 / (n + 1);
     for (size_t r = 0; r < e.cells.size(); ++r) {
       const RoundCell& c = e.cells[r];
@@ -153,11 +156,8 @@ void SlowDetector::learn(const Communicator& comm, KindBaseline& b, const RoundE
       if (n > 0)
         own.excess_deviation_ns +=
             static_cast<float>((n == 1 ? 1.0 : weight) * (std::abs(off) - own.excess_deviation_ns));
-      if (!c.has_queued) continue;
-      // Not all ranks have reported every round.
-      const auto queued_ns = static_cast<double>(c.queued_ns);
-      own.queued_ns = std::isnan(own.queued_ns) ? queued_ns : own.queued_ns + (queued_ns - own.queued_ns) / (q + 1);
     }
+    learn_launches(e, b);
   }
   if (const Links links = match_links(comm, e); !links.empty()) {
     const std::vector<RankBegin> begun = begins(b, e, p, now_ns);
@@ -204,53 +204,21 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
   if (by_clocks && p.skew_ns <= together_part_max * p.t_max_ns && now_ns - together_seen_ns_ > clocks_agree_ns / 2)
     note_together(e, &RoundCell::begin_device_ns, now_ns);
 
-  // Computation: gaps without the kernels of other communicators; not known where reports of these were lost. A launch
-  // says how long a GPU was busy only back to the end of the kernel before, of whatever communicator.
-  std::vector<float> computing(n, NAN), idle(n, NAN);
-  std::vector<float> timed, idle_timed;
-  double least = INFINITY, most = -INFINITY, gap_least = INFINITY, gap_most = -INFINITY;
-  bool torn = false;
-  for (size_t r = 0; r < n; ++r) {
-    const RoundCell& c = e.cells[r];
-    if (!c.timed) {
-      ++w.ranks[r].untimed;
-      continue;
-    }
-    const RankModel* m = comm.rank(Rank{static_cast<int32_t>(r)});
-    const bool shares_gpu = m && m->process && m->process->memberships.size() > 1;
-    if (c.gap_torn || (p.gaps_known ? c.gap_ns < 0 : shares_gpu)) {
-      torn = true;
-      continue;
-    }
-    double gap = p.gap_ns(c), last = gap;
-    gap_least = std::min(gap_least, gap);
-    gap_most = std::max(gap_most, gap);
-    if (shares_gpu) {
-      const KernelLog& kernels = m->process->kernels;
-      const uint64_t from_ns = c.begin_device_ns - static_cast<uint64_t>(c.gap_ns);
-      gap -= static_cast<double>(kernels.busy_in_others_ns(comm.uid(), m->cuda_device, from_ns, c.begin_device_ns));
-      last = static_cast<double>(c.begin_device_ns -
-                                 kernels.ended_in_others_ns(comm.uid(), m->cuda_device, from_ns, c.begin_device_ns));
-    }
-    computing[r] = static_cast<float>(gap);
-    timed.push_back(computing[r]);
-    idle[r] = static_cast<float>(last);
-    idle_timed.push_back(idle[r]);
-    least = std::min(least, gap);
-    most = std::max(most, gap);
-  }
-  if (timed.empty()) most = least = gap_most = gap_least = 0;
-  const double middle = median(timed), idle_middle = median(idle_timed);
+  const RankGaps gaps = gaps_of(comm, e, p.gaps_ns(e), !p.gaps_known);
+  std::vector<float> computing = gaps.own_ns;
+  const double middle = median_known(gaps.own_ns), idle_middle = median_known(gaps.last_ns);
+  for (size_t r = 0; r < n; ++r) w.ranks[r].untimed += !e.cells[r].timed;
   const double skew_lost = std::max(0.0, p.skew_ns - b.skew_ns.mean());
-  double computation = std::min(skew_lost, std::max(0.0, most - least - b.skew_ns.mean()));
+  double computation = std::min(skew_lost, std::max(0.0, gaps.own_most_ns - gaps.own_least_ns - b.skew_ns.mean()));
   if (computation < factor * b.skew_ns.deviation()) computation = 0;
   double communication = std::max(0.0, p.comm_ns - b.comm_ns.mean());
   if (communication < factor * b.comm_ns.deviation()) communication = 0;
   w.computation_ns += computation;
-  if (torn)
+  if (gaps.torn)
     w.unknown_ns += skew_lost - computation;
   else
-    w.elsewhere_ns += std::max(0.0, std::min(p.skew_ns, gap_most - gap_least) - (most - least));
+    w.elsewhere_ns +=
+        std::max(0.0, std::min(p.skew_ns, gaps.most_ns - gaps.least_ns) - (gaps.own_most_ns - gaps.own_least_ns));
   w.communication_ns += communication;
   for (size_t r = 0; r < n; ++r)
     if (!e.cells[r].timed) w.ranks[r].unseen_ns += static_cast<float>(communication);
@@ -276,9 +244,10 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
       ++own.late;
       own.present_ns += static_cast<float>(computation);
       if (largest && w.largest_late.size() < culprits_max) w.largest_late.push_back(static_cast<int32_t>(r));
+      own.idle_ns += static_cast<float>(std::clamp<double>(gaps.last_ns[r] - idle_middle, 0, computing[r]));
       // Queues of one kind of round differ: what is more in one is less in another, unless the rank is behind in all.
-      if (std::isfinite(begun[r].queued_ns)) own.queued_ns += static_cast<float>(begun[r].queued_ns);
-      own.idle_ns += static_cast<float>(std::clamp<double>(idle[r] - idle_middle, 0, computing[r]));
+      const double queued = queued_ns(b, r, e.cells[r], computing[r]);
+      if (!std::isnan(queued)) own.queued_ns += static_cast<float>(queued);
     }
   }
   if (e.links.empty()) return;

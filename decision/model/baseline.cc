@@ -187,6 +187,7 @@ void Baselines::forget() {
     b->ready = false;
     b->first.clear();
     b->rank_samples = b->queued_samples = 0;
+    b->queued_deviation_ns = b->in_turn_part = 0;
     std::fill(b->ranks.begin(), b->ranks.end(), RankBaseline{});
     edges_ -= b->edges.size();
     b->edges.clear();

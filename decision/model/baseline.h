@@ -109,8 +109,9 @@ struct EdgeBaseline {
 // Of one rank in one kind of round.
 struct RankBaseline {
   float excess_ns = 0, excess_deviation_ns = 0;  // its gap minus the median gap
-  // Begin on the device minus launch on the host: two clocks, so the first value counts whole. NaN: not known.
-  double queued_ns = std::numeric_limits<double>::quiet_NaN();
+  // From launch to begin, and from the end of the operation before to the launch, at least. These compare two clocks: only
+  // changes mean something. NaN: not known.
+  float queued_ns = std::numeric_limits<float>::quiet_NaN(), launched_ns = std::numeric_limits<float>::quiet_NaN();
 };
 
 // Rounds of the first time that lasted much longer than the others are a habit of the job (pauses, checkpoints), if they
@@ -141,6 +142,8 @@ struct KindBaseline {
   Spread comm_ns;      // time since the last rank started
   std::vector<RankBaseline> ranks;  // may be empty: over the budget
   uint32_t rank_samples = 0, queued_samples = 0;
+  // Of all ranks: by how much queues differ, and how often the launch came as soon after the operation before as ever.
+  float queued_deviation_ns = 0, in_turn_part = 0;
   absl::flat_hash_map<Edge, EdgeBaseline> edges;
   uint64_t learnt_slice = 0;  // in this slice of time ...
   uint32_t learnt = 0;        // ... so many rounds were learnt from

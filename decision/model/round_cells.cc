@@ -48,17 +48,17 @@ bool RoundCells::grow(size_t ranks) {
   if (ranks <= ranks_) return false;
   ranks_ = ranks;
   for (Block& b : blocks_) b.cells.resize(ranks_ * block_rounds);
-  queued_origin_.resize(ranks_);
+  queued_origin_ns_.resize(ranks_);
   return true;
 }
 
 void RoundCells::pack(const RoundCell& c, size_t rank, Cell& p) {
-  if (c.has_queued && queued_origin_[rank] == 0) queued_origin_[rank] = c.queued_ns;
+  if (c.has_queued && queued_origin_ns_[rank] == 0) queued_origin_ns_[rank] = c.queued_ns;
   p.begin_low = static_cast<uint32_t>(c.begin_device_ns);
   p.begin_high = static_cast<uint32_t>(c.begin_device_ns >> 32);
   p.duration_ns = static_cast<float>(c.duration_ns());
   p.gap_ns = static_cast<float>(c.gap_ns);
-  p.queued_ns = c.has_queued ? static_cast<float>(c.queued_ns - queued_origin_[rank]) : 0;
+  p.queued_ns = c.has_queued ? static_cast<float>(c.queued_ns - queued_origin_ns_[rank]) : 0;
   p.send_changes = bounded(c.send_changes);
   p.recv_changes = bounded(c.recv_changes);
   p.kernel_operations = bounded(c.kernel_operations);
@@ -66,12 +66,12 @@ void RoundCells::pack(const RoundCell& c, size_t rank, Cell& p) {
                                  (c.gap_torn ? gap_torn_flag : 0));
 }
 
-void RoundCells::unpack(const Cell& p, size_t rank, RoundCell& c) const {
+void RoundCells::unpack(const Cell& p, RoundCell& c) {
   c.begin_device_ns = uint64_t{p.begin_high} << 32 | p.begin_low;
   c.end_device_ns = c.begin_device_ns + static_cast<uint64_t>(p.duration_ns);
   c.gap_ns = static_cast<Nanoseconds>(p.gap_ns);
   c.has_queued = (p.flags & has_queued_flag) != 0;
-  c.queued_ns = c.has_queued ? queued_origin_[rank] + static_cast<Nanoseconds>(p.queued_ns) : 0;
+  c.queued_ns = static_cast<Nanoseconds>(p.queued_ns);
   c.send_changes = p.send_changes;
   c.recv_changes = p.recv_changes;
   c.kernel_operations = p.kernel_operations;
@@ -83,7 +83,7 @@ void RoundCells::unpack(const Cell& p, size_t rank, RoundCell& c) const {
 
 void RoundCells::prefetch(OpSeq op, size_t rank) const {
   if (rank >= ranks_) return;
-  __builtin_prefetch(&queued_origin_[rank]);
+  __builtin_prefetch(&queued_origin_ns_[rank]);
   for (size_t i = blocks_.size(); i-- > 0 && blocks_[i].number >= block_of(op);) {
     if (blocks_[i].number != block_of(op)) continue;
     const char* const from = reinterpret_cast<const char*>(blocks_[i].cells.data() + rank * block_rounds);

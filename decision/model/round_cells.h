@@ -17,7 +17,7 @@ class RoundCells {
 
   struct Cell {
     uint32_t begin_low, begin_high;        // RoundCell::begin_device_ns
-    float duration_ns, gap_ns, queued_ns;  // queued: minus the rank's queued_origin_
+    float duration_ns, gap_ns, queued_ns;  // queued: minus the rank's queued_origin_ns_
     uint16_t send_changes, recv_changes, kernel_operations;
     uint8_t group;  // of RoundEntry::groups, plus 1; 0: none
     uint8_t flags;
@@ -36,7 +36,8 @@ class RoundCells {
 
   // The cell keeps its group.
   void pack(const RoundCell&, size_t rank, Cell&);
-  void unpack(const Cell&, size_t rank, RoundCell&) const;
+  // `queued_ns` comes back as its change since the rank's first one.
+  static void unpack(const Cell&, RoundCell&);
 
   // The rank is about to report this round and those around it.
   void prefetch(OpSeq, size_t rank) const;
@@ -54,7 +55,7 @@ class RoundCells {
   size_t ranks_ = 0;
   std::vector<Block> blocks_;           // by number
   std::vector<Cell> spare_;             // of a block that is over
-  std::vector<int64_t> queued_origin_;  // by rank
+  std::vector<int64_t> queued_origin_ns_;  // by rank
 };
 
 }  // namespace ccld::decision

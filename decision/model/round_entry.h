@@ -16,8 +16,9 @@ struct RoundCell {
   uint64_t begin_device_ns = 0, end_device_ns = 0;
   Nanoseconds gap_ns =
       -1;  // from the end of the previous operation on this rank to the begin of this one; -1: not known
-  Nanoseconds queued_ns =
-      0;  // begin on the device minus launch on the host: different clocks, only its changes mean something
+  // Begin on the device minus launch on the host: different clocks, only its changes mean something. (Of a kept round:
+  // since the rank's first one.)
+  Nanoseconds queued_ns = 0;
   uint32_t send_changes = 0, recv_changes = 0;
   uint32_t kernel_operations = 1;  // operations that share the kernel; only the first of them is timed
   uint8_t group = no_group;        // of RoundEntry::groups

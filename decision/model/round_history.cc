@@ -76,7 +76,7 @@ void RoundHistory::fill(const Row& row, bool with_cells, RoundEntry& e) const {
   e.groups.clear();
   for (size_t g = 0; g < group_count(row); ++g) e.groups.push_back(group(row, g));
   e.cells.resize(with_cells ? cells_.ranks() : 0);
-  for (size_t r = 0; r < e.cells.size(); ++r) cells_.unpack(RoundCells::of(row.cells, r), r, e.cells[r]);
+  for (size_t r = 0; r < e.cells.size(); ++r) RoundCells::unpack(RoundCells::of(row.cells, r), e.cells[r]);
 }
 
 // ---- signatures
