@@ -44,14 +44,18 @@ void learn_launches(const RoundEntry& e, KindBaseline& b) {
   add_to_mean(b.in_turn_part, in_turn / compared, before);
 }
 
-double queued_ns(const KindBaseline& b, size_t rank, const RoundCell& c, double late_ns) {
+double queued_ns(const KindBaseline& b, size_t rank, const RoundCell& c, double late_ns, double elsewhere_ns) {
   if (!c.has_queued || rank >= b.ranks.size()) return NAN;
   const RankBaseline& own = b.ranks[rank];
-  // From the end of the operation before to the launch is the host's time, and the rest the GPU's. (What queues are like
-  // depends on where in the iteration an operation is, and on what else the GPU waits for.)
-  if (b.in_turn_part >= in_turn_often && c.gap_ns >= 0 && !std::isnan(own.launched_ns))
-    return late_ns - std::clamp(static_cast<double>(c.gap_ns - c.queued_ns) - own.launched_ns, 0.0, late_ns);
-  return static_cast<double>(c.queued_ns) - own.queued_ns;
+  const double beyond_usual_ns = static_cast<double>(c.queued_ns) - own.queued_ns;
+  if (b.in_turn_part < in_turn_often || c.gap_ns < 0 || std::isnan(own.launched_ns)) return beyond_usual_ns;
+  // From the end of the operation before to the launch is the host's time, or that of other communicators' kernels; the
+  // rest is the GPU's. (What queues are like depends on where in the iteration an operation is, and on what else the GPU
+  // waits for: so that decides only what is left open.)
+  const double before_launch_ns = static_cast<double>(c.gap_ns - c.queued_ns) - own.launched_ns;
+  const double host_most_ns = std::clamp(before_launch_ns, 0.0, late_ns),
+               host_least_ns = std::clamp(before_launch_ns - elsewhere_ns, 0.0, late_ns);
+  return std::clamp(beyond_usual_ns, late_ns - host_most_ns, late_ns - host_least_ns);
 }
 
 }  // namespace ccld::decision

@@ -16,7 +16,8 @@ namespace ccld::decision {
 void learn_launches(const RoundEntry&, KindBaseline& b);
 
 // Of the `late_ns` by which the rank came later than its peers: how long its kernel had been launched by then, beyond the
-// usual. Negative if it was launched later than usual; NaN: not known.
-double queued_ns(const KindBaseline&, size_t rank, const RoundCell&, double late_ns);
+// usual. Negative if it was launched later than usual; NaN: not known. `elsewhere_ns`: what kernels of other
+// communicators took since its operation before.
+double queued_ns(const KindBaseline&, size_t rank, const RoundCell&, double late_ns, double elsewhere_ns);
 
 }  // namespace ccld::decision

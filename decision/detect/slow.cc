@@ -246,7 +246,8 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
       if (largest && w.largest_late.size() < culprits_max) w.largest_late.push_back(static_cast<int32_t>(r));
       own.idle_ns += static_cast<float>(std::clamp<double>(gaps.last_ns[r] - idle_middle, 0, computing[r]));
       // Queues of one kind of round differ: what is more in one is less in another, unless the rank is behind in all.
-      const double queued = queued_ns(b, r, e.cells[r], computing[r]);
+      const double elsewhere_ns = p.gap_ns(e.cells[r]) - gaps.own_ns[r];
+      const double queued = queued_ns(b, r, e.cells[r], computing[r], elsewhere_ns);
       if (!std::isnan(queued)) own.queued_ns += static_cast<float>(queued);
     }
   }
