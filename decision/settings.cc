@@ -118,7 +118,7 @@ const Entry entries[] = {
     {CCLD_FIELD(iteration_rise_min), 0.01, 1e3,
      "a change of the iteration time is reported when the time rose by this part and stays there",
      "a tenth is noise on shared machines and with data of uneven length"},
-    {CCLD_FIELD(iteration_verify_s), 0, 86400, "how long it must have stayed there before it is believed",
+    {CCLD_FIELD(iteration_verify_s), 0, 86400, "how long it must have stayed there before it is believed, and where it was before",
      "evaluation phases and checkpoints end by themselves"},
     {CCLD_FIELD(iteration_verify_min), 2, 1e4, "and for so many iterations", "a median of fewer is luck"},
     {CCLD_FIELD(iteration_witnesses_max), 0, 1e5,

@@ -155,7 +155,7 @@ struct KindBaseline {
   uint32_t first_seen = 0, first_stride = 1;
   Nanoseconds first_ns = 0;
   Habit early;               // of the rounds after that
-  uint32_t early_slow = 0, early_returns = 0;  // of the first of these: slow ones, and healthy ones after a slow one
+  uint8_t early_slow = 0, early_returns = 0;  // of the first of these: slow ones, and healthy ones after a slow one
   bool last_slow = false;
   // Many rounds were slow right after the first ones, now and then: those may all be of a few iterations that were alike.
   bool doubtful = false;
@@ -171,7 +171,7 @@ class Baselines {
   // The start of the measured rules' baseline: the first 30 rounds (baseline_rounds_max, if that is less), and a quarter
   // of slow_window_s at least. (Many operations repeat within a part of an iteration: the first few are all alike.)
   void learn_first(KindBaseline&, double max_ns, double skew_ns, double comm_ns, Nanoseconds now_ns);
-  // A round after the first ones: what is rare then is a habit too.
+  // A round after the first ones: what is rare then is a habit too; what is not makes the first ones doubtful.
   void learn_habit(KindBaseline&, double lost_ns, bool slow);
   // Room for the healthy past of `ranks` ranks; false: over the budget.
   bool grant_ranks(KindBaseline&, size_t ranks);

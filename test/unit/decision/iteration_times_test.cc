@@ -77,6 +77,13 @@ TEST_CASE("Iterations that got longer for good are reported once it has lasted")
   CHECK_FALSE(w.risen());
 }
 
+TEST_CASE("A slower phase after a short one is no rise") {
+  Witness w;
+  w.iterations(60, 90, 10);  // 18 s
+  w.iterations(100, 140, 10);
+  CHECK_FALSE(w.risen());
+}
+
 TEST_CASE("A rank whose gaps alone grew stands out") {
   Witness w;
   w.iterations(200, 90, 10);
