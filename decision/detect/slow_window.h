@@ -14,7 +14,7 @@ namespace ccld::decision {
 
 struct EdgeLoss {
   double waited_ns[stage_count] = {};  // steps x mean time beyond the healthy one
-  double unsure_wire_ns = 0;             // of the wire: what a late start of the receiver may explain
+  double unsure_wire_ns = 0;           // of the wire: what a late receiver, or clocks that drift, may explain
   double sent_ns = 0;                  // from sent to arrived, awaited or not: at most so much, as far as clocks tell
   double sender_away_ns = 0, receiver_away_ns = 0;  // in which the proxies did not look at their work, beyond the usual
   double steps = 0;

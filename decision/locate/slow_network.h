@@ -34,8 +34,8 @@ struct SlowNetwork {
   bool named() const { return !edges.empty() || !away.empty(); }
 };
 
-// `late`: ranks that come late to the operations. `network_only`: steps that wait for a GPU have another reason. `waiting_steps_min`: on edges where fewer wait nothing
-// is slow. What decided becomes evidence.
+// `late`: ranks that come late to the operations. `network_only`: steps that wait for a GPU have another reason.
+// `waiting_steps_min`: on edges where fewer wait nothing is slow. What decided becomes evidence.
 SlowNetwork find_slow_network(const Communicator&, const SlowWindow&, const std::vector<Rank>& late, bool network_only,
                               double waiting_steps_min, Finding&);
 

@@ -33,6 +33,22 @@ RoundShape throttled(RoundShape shape = {}) {
   return shape;
 }
 
+// Ten slow rounds of 6 ms usually, in which rank 1 is late.
+SlowWindow late_rank_1(double computation_ns, double communication_ns) {
+  SlowWindow w;
+  w.rounds = w.slow_rounds = 10;
+  w.base_ns = 60e6;
+  w.lost_ns = computation_ns + communication_ns;
+  w.total_ns = w.comm_time_ns = w.base_ns + w.lost_ns;
+  w.computation_ns = computation_ns;
+  w.communication_ns = w.staged_ns = communication_ns;
+  w.largest_ns = computation_ns / 10;
+  w.ranks.resize(8);
+  const auto late_ns = static_cast<float>(computation_ns);
+  w.ranks[1] = {late_ns, 0, late_ns, late_ns, 10, 0};
+  return w;
+}
+
 Incident only(const Cluster& cluster) {
   const auto open = cluster.open_incidents();
   INFO(text(open));
@@ -801,16 +817,7 @@ TEST_CASE("Beside a rank that loses far more, a queue that stands in the network
   const Communicator comm(CommUid{1}, settings);
   // Ten rounds of 6 ms: 90 ms of computation lost in each, and 10 ms of communication, in which steps queue.
   const double steps = GENERATE(2.0, 7.0);
-  SlowWindow w;
-  w.rounds = w.slow_rounds = 10;
-  w.base_ns = 60e6;
-  w.lost_ns = 1000e6;
-  w.total_ns = w.comm_time_ns = 1060e6;
-  w.computation_ns = 900e6;
-  w.communication_ns = w.staged_ns = 100e6;
-  w.largest_ns = 90e6;
-  w.ranks.resize(8);
-  w.ranks[1] = {900e6f, 0, 900e6f, 900e6f, 10, 0};
+  SlowWindow w = late_rank_1(900e6, 100e6);
   // Unless all of the communication was lost where the late rank was not measured.
   const bool unseen = GENERATE(false, true);
   if (unseen) w.ranks[1].unseen_ns = 100e6f;
@@ -828,16 +835,7 @@ TEST_CASE("Beside a rank that loses far more, a queue that stands in the network
 TEST_CASE("What waits for a late rank is no second cause beside what waits longer elsewhere") {
   const Settings settings;
   const Communicator comm(CommUid{1}, settings);
-  SlowWindow w;
-  w.rounds = w.slow_rounds = 10;
-  w.base_ns = 60e6;
-  w.lost_ns = 1000e6;
-  w.total_ns = w.comm_time_ns = 1060e6;
-  w.computation_ns = 600e6;
-  w.communication_ns = w.staged_ns = 400e6;
-  w.largest_ns = 60e6;
-  w.ranks.resize(8);
-  w.ranks[1] = {600e6f, 0, 600e6f, 600e6f, 10, 0};
+  SlowWindow w = late_rank_1(600e6, 400e6);
   const double to_late = GENERATE(7.0, 12.0);
   const auto wait = [&](Edge e, Stage s, double steps) {
     w.edges[e].steps = 1000;
