@@ -62,6 +62,7 @@ add_executable(ccld
   cli/frames_report.cc
   cli/frames_text.cc
   cli/kernel_runs.cc
+  cli/local_processes.cc
   cli/main.cc
   cli/record_command.cc
   cli/replay_command.cc

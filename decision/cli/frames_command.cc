@@ -20,30 +20,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "ccld-<pid>-<number>.frame" and "ccld-<pid>.process"; 0 if it is not such a name.
-uint32_t pid_of(const std::string& name, bool* is_process) {
-  unsigned pid = 0, number = 0;
-  int length = 0;
-  *is_process = false;
-  if (std::sscanf(name.c_str(), "ccld-%u-%u.frame%n", &pid, &number, &length) == 2 &&
-      static_cast<size_t>(length) == name.size())
-    return pid;
-  length = 0;
-  *is_process = true;
-  if (std::sscanf(name.c_str(), "ccld-%u.process%n", &pid, &length) == 1 && static_cast<size_t>(length) == name.size())
-    return pid;
-  return 0;
+// Whose file it is, if it has the name of one.
+std::optional<abi::ProcessName> owner_of(const std::string& name, bool* is_process) {
+  abi::ProcessName owner;
+  uint32_t number = 0;
+  *is_process = abi::parse_process_file_name(name, &owner);
+  if (*is_process || abi::parse_frame_file_name(name, &owner, &number)) return owner;
+  return std::nullopt;
 }
 
 // A file that cannot be read: its line. One that another version or nobody can read any more, of a process that is
 // gone, is stale like any other.
-std::string refuse(const FramesOptions& options, const std::string& path, const std::string& reason) {
+std::string refuse(const FramesOptions& options, const LocalProcesses& processes, const std::string& path,
+                   const std::string& reason) {
   if (reason == std::strerror(EACCES))
     return path + ": " + reason + ": it belongs to another user, only its owner or root may read it";
   bool is_process = false;
   std::error_code error;
-  const uint32_t pid = pid_of(fs::path(path).filename().string(), &is_process);
-  if (fs::exists(fs::path(options.proc_dir) / std::to_string(pid), error)) return path + ": " + reason;
+  const auto owner = owner_of(fs::path(path).filename().string(), &is_process);
+  if (owner && processes.exists(*owner)) return path + ": " + reason;
   if (!options.clean) return path + ": " + reason + "; no process has its pid (--clean removes it)";
   if (fs::remove(path, error)) return path + ": " + reason + "; no process had its pid: removed";
   return path + ": " + reason + "; cannot remove it: " + error.message();
@@ -57,15 +52,15 @@ struct Opened {
 };
 
 template <class File, class Look>
-std::vector<Opened<File, Look>> open_all(const FramesOptions& options, const std::vector<std::string>& paths,
-                                         std::vector<std::string>* errors) {
+std::vector<Opened<File, Look>> open_all(const FramesOptions& options, const LocalProcesses& processes,
+                                         const std::vector<std::string>& paths, std::vector<std::string>* errors) {
   std::vector<Opened<File, Look>> opened;
   for (const std::string& path : paths) {
     std::string reason;
     std::optional<File> file = File::open(path, &reason);
     if (!file) {
       // One that vanished between the listing and now has simply ended.
-      if (reason != std::strerror(ENOENT)) errors->push_back(refuse(options, path, reason));
+      if (reason != std::strerror(ENOENT)) errors->push_back(refuse(options, processes, path, reason));
       continue;
     }
     Look look = frames::look_at(file->view());
@@ -79,13 +74,19 @@ std::vector<Opened<File, Look>> open_all(const FramesOptions& options, const std
 FramesOutput show_frames(const FramesOptions& options) {
   FramesOutput output;
   std::error_code error;
+  const LocalProcesses processes(options.proc_dir);
+  std::vector<abi::ProcessName> chosen;
+  for (const uint32_t pid : options.pids) chosen.push_back(processes.name_of(pid));
+  const auto wanted = [&chosen](const abi::ProcessName& owner) {
+    return chosen.empty() || std::any_of(chosen.begin(), chosen.end(), [&](const abi::ProcessName& c) {
+             return c.pid == owner.pid && abi::same_pid_namespace(c.pid_namespace, owner.pid_namespace);
+           });
+  };
   std::vector<std::string> frame_paths, process_paths;
   for (fs::directory_iterator it(options.dir, error), end; !error && it != end; it.increment(error)) {
     bool is_process = false;
-    const uint32_t pid = pid_of(it->path().filename().string(), &is_process);
-    const bool wanted =
-        options.pids.empty() || std::find(options.pids.begin(), options.pids.end(), pid) != options.pids.end();
-    if (pid != 0 && wanted) (is_process ? process_paths : frame_paths).push_back(it->path().string());
+    const auto owner = owner_of(it->path().filename().string(), &is_process);
+    if (owner && wanted(*owner)) (is_process ? process_paths : frame_paths).push_back(it->path().string());
   }
   if (error) {
     output.errors.push_back(options.dir + ": " + error.message());
@@ -95,24 +96,23 @@ FramesOutput show_frames(const FramesOptions& options) {
   std::sort(frame_paths.begin(), frame_paths.end());
   std::sort(process_paths.begin(), process_paths.end());
 
-  const auto opened_frames = open_all<abi::MappedFrame, frames::Look>(options, frame_paths, &output.errors);
+  const auto opened_frames = open_all<abi::MappedFrame, frames::Look>(options, processes, frame_paths, &output.errors);
   const auto opened_processes =
-      open_all<abi::MappedProcess, frames::ProcessLook>(options, process_paths, &output.errors);
+      open_all<abi::MappedProcess, frames::ProcessLook>(options, processes, process_paths, &output.errors);
   if (!opened_frames.empty() || !opened_processes.empty()) options.pause();
-  const frames::Machine machine = frames::machine_of(options.proc_dir);
-  const auto clean = [&](const std::string& path, frames::ProcessState process) {
-    if (!options.clean || process != frames::ProcessState::gone) return;
+  const auto clean = [&](const std::string& path, ProcessState process) {
+    if (!options.clean || process != ProcessState::gone) return;
     if (!fs::remove(path, error) && error) output.errors.push_back(path + ": cannot remove it: " + error.message());
   };
   std::vector<frames::FrameReport> frame_reports;
   for (const auto& opened : opened_frames) {
-    frame_reports.push_back(frames::report_frame(machine, opened.path, opened.file.view(), opened.look, options.all));
+    frame_reports.push_back(frames::report_frame(processes, opened.path, opened.file.view(), opened.look, options.all));
     clean(opened.path, frame_reports.back().process);
   }
   std::vector<frames::ProcessReport> process_reports;
   for (const auto& opened : opened_processes) {
     process_reports.push_back(
-        frames::report_process(machine, opened.path, opened.file.view(), opened.look, options.all));
+        frames::report_process(processes, opened.path, opened.file.view(), opened.look, options.all));
     clean(opened.path, process_reports.back().process);
   }
   std::stable_sort(frame_reports.begin(), frame_reports.end(),
@@ -136,7 +136,7 @@ void add_frames_command(CLI::App& app) {
   command->add_option("--dir", options->dir, "Folder of the frames (NCCL_PROBE_FRAMES_DIR)")
       ->envname("NCCL_PROBE_FRAMES_DIR")
       ->capture_default_str();
-  command->add_option("--pid", options->pids, "Only of these processes");
+  command->add_option("--pid", options->pids, "Only of these processes, by their ids here, those of containers too");
   command->add_flag("--all", options->all, "Channels, lanes, proxies and queues also where nothing is in flight");
   command->add_flag("--json", options->json, "Print JSON; with --watch one line for each look");
   command

@@ -101,6 +101,7 @@ Json to_json(const FrameReport& r) {
                {"gpu_bus_id", text(id.gpu_bus_id)},
                {"cuda_device", id.cuda_device},
                {"pid", id.pid},
+               {"pid_namespace", id.pid_namespace},
                {"process", name_of(r.process)},
                {"entered_op_seq", r.entered},
                {"launched_op_seq", r.launched},
@@ -170,6 +171,7 @@ Json to_json(const ProcessReport& r) {
   const abi::ControlStateLine& c = r.control;
   Json json = {{"path", r.path},
                {"pid", id.pid},
+               {"pid_namespace", id.pid_namespace},
                {"host", text(id.host)},
                {"job", text(id.job)},
                {"process", name_of(r.process)},

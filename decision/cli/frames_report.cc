@@ -4,8 +4,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "decision/cli/kernel_runs.h"
@@ -14,16 +12,7 @@
 namespace ccld::decision::frames {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr size_t p2p_shown_max = 16;
-
-std::string first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 uint64_t monotonic_ns() {
   timespec t{};
@@ -35,25 +24,6 @@ std::optional<double> age_s(ProcessState process, uint64_t since_ns) {
   const uint64_t now_ns = monotonic_ns();
   if (process == ProcessState::other_machine || since_ns == 0 || since_ns > now_ns) return std::nullopt;
   return static_cast<double>(now_ns - since_ns) / 1e9;
-}
-
-ProcessState process_state(const Machine& machine, const std::string& boot_id, uint32_t pid, uint64_t pid_start_ticks,
-                           bool agent_alive) {
-  if (boot_id != machine.boot_id) return ProcessState::other_machine;
-  // A process of another pid namespace is not to be seen in /proc, but its agent writes.
-  const ProcessState unseen = agent_alive ? ProcessState::running : ProcessState::gone;
-  const std::string stat = first_line(fs::path(machine.proc_dir) / std::to_string(pid) / "stat");
-  const size_t name_end = stat.rfind(") ");
-  if (name_end == std::string::npos) return unseen;
-  char state = '?';
-  unsigned long long start_ticks = 0;
-  if (std::sscanf(stat.c_str() + name_end + 2,
-                  "%c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
-                  &start_ticks) != 2)
-    return unseen;
-  if (start_ticks != pid_start_ticks) return unseen;
-  if (state == 'T' || state == 't') return ProcessState::stopped;
-  return state == 'Z' || state == 'X' ? ProcessState::gone : ProcessState::running;
 }
 
 void find_operation(const abi::FrameView& frame, const Runs& runs, bool all, FrameReport* report) {
@@ -160,16 +130,6 @@ ChannelReport report_channel(const abi::FrameView& frame, uint32_t c, const Run*
 
 }  // namespace
 
-const char* name_of(ProcessState state) {
-  switch (state) {
-    case ProcessState::running: return "running";
-    case ProcessState::stopped: return "stopped";
-    case ProcessState::gone: return "gone";
-    case ProcessState::other_machine: return "other boot";
-  }
-  return "?";
-}
-
 Look look_at(const abi::FrameView& frame) {
   Look look;
   look.heartbeat_ns = frame.heartbeat_monotonic_ns();
@@ -200,11 +160,7 @@ ProcessLook look_at(const abi::ProcessView& process) {
   return look;
 }
 
-Machine machine_of(const std::string& proc_dir) {
-  return {proc_dir, first_line(fs::path(proc_dir) / "sys/kernel/random/boot_id")};
-}
-
-FrameReport report_frame(const Machine& machine, const std::string& path, const abi::FrameView& frame,
+FrameReport report_frame(const LocalProcesses& processes, const std::string& path, const abi::FrameView& frame,
                          const Look& first, bool all) {
   const Look second = look_at(frame);
   const Runs runs(frame);
@@ -213,8 +169,8 @@ FrameReport report_frame(const Machine& machine, const std::string& path, const 
   report.identity = frame.identity();
   report.state = frame.state();
   const abi::FrameIdentity& id = report.identity;
-  report.process = process_state(machine, abi::FrameView::text(id.boot_id), id.pid, id.pid_start_ticks,
-                                 first.heartbeat_ns != second.heartbeat_ns);
+  report.process = processes.state(abi::FrameView::text(id.boot_id), {id.pid, id.pid_namespace}, id.pid_start_ticks,
+                                   first.heartbeat_ns != second.heartbeat_ns);
   report.completed = frame.completed_op_seq();
   report.launched = frame.launched_op_seq();
   report.entered = frame.entered_op_seq();
@@ -264,15 +220,15 @@ FrameReport report_frame(const Machine& machine, const std::string& path, const 
   return report;
 }
 
-ProcessReport report_process(const Machine& machine, const std::string& path, const abi::ProcessView& process,
+ProcessReport report_process(const LocalProcesses& processes, const std::string& path, const abi::ProcessView& process,
                              const ProcessLook& first, bool all) {
   const ProcessLook second = look_at(process);
   ProcessReport report;
   report.path = path;
   report.identity = process.identity();
   const abi::ProcessIdentityPart& id = report.identity;
-  report.process = process_state(machine, abi::ProcessView::text(id.boot_id), id.pid, id.pid_start_ticks,
-                                 first.samples != second.samples);
+  report.process = processes.state(abi::ProcessView::text(id.boot_id), {id.pid, id.pid_namespace}, id.pid_start_ticks,
+                                   first.samples != second.samples);
   report.control = process.control_state();
   abi::ControlLine wish;
   report.control_pending = !process.read_control(&wish) || wish.sequence > report.control.applied_sequence;

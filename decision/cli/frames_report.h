@@ -10,14 +10,11 @@
 #include <tuple>
 #include <vector>
 
+#include "decision/cli/local_processes.h"
 #include "schemas/abi/frame_reader.h"
 #include "schemas/abi/process_reader.h"
 
 namespace ccld::decision::frames {
-
-// Stale: the process is gone and its file was left behind.
-enum class ProcessState { running, stopped, gone, other_machine };
-const char* name_of(ProcessState);
 
 struct LaneReport {
   abi::LaneObservation observation;
@@ -111,16 +108,9 @@ struct ProcessLook {
 };
 ProcessLook look_at(const abi::ProcessView&);
 
-// Where processes are looked up.
-struct Machine {
-  std::string proc_dir;
-  std::string boot_id;
-};
-Machine machine_of(const std::string& proc_dir);
-
-FrameReport report_frame(const Machine&, const std::string& path, const abi::FrameView&, const Look& first, bool all);
-ProcessReport report_process(const Machine&, const std::string& path, const abi::ProcessView&, const ProcessLook& first,
-                             bool all);
+FrameReport report_frame(const LocalProcesses&, const std::string& path, const abi::FrameView&, const Look& first, bool all);
+ProcessReport report_process(const LocalProcesses&, const std::string& path, const abi::ProcessView&,
+                             const ProcessLook& first, bool all);
 
 std::string to_text(const std::vector<FrameReport>&);
 std::string to_text(const std::vector<ProcessReport>&);

@@ -14,6 +14,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "decision/cli/local_processes.h"
 #include "schemas/abi/process_reader.h"
 
 namespace ccld::decision {
@@ -50,13 +51,16 @@ uint64_t write_request(abi::ProcessHeader& header, const ControlWishes& w) {
 }  // namespace
 
 absl::StatusOr<abi::ControlStateLine> tune_process(const TuneLocal& request) {
-  const std::string path = absl::StrCat(request.dir, "/ccld-", request.pid, ".process");
+  const abi::ProcessName process = LocalProcesses().name_of(request.pid);
+  const std::string path = absl::StrCat(request.dir, "/", abi::process_file_name(process));
   const auto deadline = Clock::now() + request.patience;
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) {
     const int error = errno;
     if (error == ENOENT)
-      return absl::NotFoundError(absl::StrCat("process ", request.pid, " has no probe: there is no ", path));
+      return absl::NotFoundError(absl::StrCat("process ", request.pid, " has no probe: there is no ", path,
+                                              "; if it is in a container with a /dev/shm of its own: --dir /proc/",
+                                              request.pid, "/root/dev/shm"));
     if (error == EACCES || error == EPERM || error == EROFS) {
       return absl::PermissionDeniedError(
           absl::StrCat("process ", request.pid, " may only be tuned by its owner: ", path, ": ", std::strerror(error)));

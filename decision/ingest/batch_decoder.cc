@@ -56,6 +56,7 @@ bool decode(Decoder& d, const wire::Batch& in, Batch& out, DecodeNotes& notes) {
   }
   out.process.pid = in.pid();
   out.process.pid_start_ticks = in.pid_start_ticks();
+  out.process.pid_namespace = in.pid_namespace();
   out.batch_seq = in.batch_seq();
   out.sent_realtime_ns = in.sent_realtime_ns();
   out.sent_monotonic_ns = in.sent_monotonic_ns();

@@ -28,7 +28,7 @@ void SequenceTracker::link_as_newest(uint32_t place) {
 }
 
 SequenceTracker::Result SequenceTracker::record(const ProcessId& process, uint64_t batch_seq) {
-  const uint64_t identity = absl::HashOf(process.host, process.boot_id, process.pid, process.pid_start_ticks);
+  const uint64_t identity = absl::HashOf(process.host, process.boot_id, process.pid, process.pid_start_ticks, process.pid_namespace);
   const auto found = places_.find(identity);
   if (found == places_.end()) {
     uint32_t place = static_cast<uint32_t>(entries_.size());

@@ -14,8 +14,9 @@ namespace ccld::decision {
 
 struct ProcessId {
   std::string host;             // machine or fake node name
-  std::string boot_id;          // of the machine: processes with equal boot_id share pids
+  std::string boot_id;          // of the machine
   uint32_t pid = 0;
+  uint32_t pid_namespace = 0;   // processes with equal boot_id and namespace share pids; 0: not known
   uint64_t pid_start_ticks = 0;
   friend auto operator<=>(const ProcessId&, const ProcessId&) = default;
 };

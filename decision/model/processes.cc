@@ -215,7 +215,7 @@ void ProcessTable::health(ProcessModel& reporter, const AgentHealth& health, Nan
   reporter.health = health;
   std::vector<Sibling>().swap(reporter.health.siblings);
   for (const Sibling& s : health.siblings) {
-    const auto it = by_pid_.find(Pid(reporter.id.boot_id, s.pid, s.pid_start_ticks));
+    const auto it = by_pid_.find(Pid(reporter.id, s));
     if (it == by_pid_.end() || *it == &reporter) continue;
     ProcessModel& p = **it;
     if (p.gone()) continue;  // final
@@ -230,7 +230,7 @@ void ProcessTable::health(ProcessModel& reporter, const AgentHealth& health, Nan
 }
 
 const ProcessModel* ProcessTable::lost_sibling(const ProcessModel& reporter, const Sibling& s) const {
-  const auto it = by_pid_.find(Pid(reporter.id.boot_id, s.pid, s.pid_start_ticks));
+  const auto it = by_pid_.find(Pid(reporter.id, s));
   if (it == by_pid_.end() || *it == &reporter) return nullptr;
   return (*it)->stopped() || (*it)->gone() ? *it : nullptr;
 }

@@ -155,14 +155,18 @@ class ProcessTable {
   struct Pid {
     std::string_view boot_id;
     uint32_t pid;
+    uint32_t pid_namespace;
     uint64_t start_ticks;
-    Pid(std::string_view boot, uint32_t p, uint64_t ticks) : boot_id(boot), pid(p), start_ticks(ticks) {}
-    Pid(const ProcessId& id) : Pid(id.boot_id, id.pid, id.pid_start_ticks) {}
+    Pid(const ProcessId& id)
+        : boot_id(id.boot_id), pid(id.pid), pid_namespace(id.pid_namespace), start_ticks(id.pid_start_ticks) {}
+    // As `reporter` sees it.
+    Pid(const ProcessId& reporter, const Sibling& s)
+        : boot_id(reporter.boot_id), pid(s.pid), pid_namespace(reporter.pid_namespace), start_ticks(s.pid_start_ticks) {}
     Pid(const ProcessModel* p) : Pid(p->id) {}
     friend bool operator==(const Pid&, const Pid&) = default;
     template <class H>
     friend H AbslHashValue(H h, const Pid& p) {
-      return H::combine(std::move(h), p.boot_id, p.pid, p.start_ticks);
+      return H::combine(std::move(h), p.boot_id, p.pid, p.pid_namespace, p.start_ticks);
     }
   };
   struct PidHash {

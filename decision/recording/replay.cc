@@ -19,7 +19,7 @@ class Census {
  public:
   void see(const Batch& batch) {
     processes_.insert(batch.process.host + ' ' + batch.process.boot_id + ' ' + std::to_string(batch.process.pid) + ' ' +
-                      std::to_string(batch.process.pid_start_ticks));
+                      std::to_string(batch.process.pid_start_ticks) + ' ' + std::to_string(batch.process.pid_namespace));
     for (const Payload& payload : batch.payloads) {
       const auto* up = std::get_if<CommUp>(&payload);
       if (up == nullptr) continue;

@@ -339,7 +339,7 @@ void Agent::watch_siblings(Instant now) {
     options.frames_dir = settings_.frames_dir;
     options.boot_id = sender_.boot_id;
     options.host = sender_.host;
-    options.own_pid = sender_.pid;
+    options.own = {sender_.pid, sender_.pid_namespace};
     options.keep_ns = static_cast<uint64_t>(settings_.stale_keep_s) * ns_per_s;
     siblings_ = std::make_unique<Siblings>(options);
   }

@@ -125,7 +125,8 @@ Agent* running_agent() {
   Sender sender;
   sender.job = settings().job;
   sender.boot_id = process_identity().boot_id;
-  sender.pid = process_identity().pid;
+  sender.pid = process_identity().name.pid;
+  sender.pid_namespace = process_identity().name.pid_namespace;
   sender.pid_start_ticks = process_identity().start_ticks;
   // Until a communicator says what NCCL calls this host; one that never comes to be is told about, too.
   if (const ProcessFile* file = process_file()) sender.host = file->header->identity.host;

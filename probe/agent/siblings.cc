@@ -56,16 +56,19 @@ char Siblings::read_state(const Key& key) const {
   return strtoull(cursor, nullptr, 10) == key.second ? state : 'X';
 }
 
-Siblings::File Siblings::read_frame(const std::string& path, uint32_t pid, Instant now) {
+Siblings::File Siblings::read_frame(const std::string& path, const abi::ProcessName& name, Instant now) {
   File file;
   file.read_ns = now.monotonic_ns;
   abi::FrameHeader header{};
   if (read_file(path, &header, sizeof header) != sizeof header) return file;
   const abi::FrameIdentity& id = header.identity;
-  if (id.magic != abi::frame_magic || id.abi_major != abi::frame_abi_major || id.pid != pid) return file;
+  if (id.magic != abi::frame_magic || id.abi_major != abi::frame_abi_major || id.pid != name.pid ||
+      id.pid_namespace != name.pid_namespace)
+    return file;
   if (abi::FrameView::text(id.boot_id) != options_.boot_id) return file;
-  file.process = Key{pid, id.pid_start_ticks};
-  const char state = read_state(file.process);
+  file.process = Key{name.pid, id.pid_start_ticks};
+  const bool same_namespace = abi::same_pid_namespace(name.pid_namespace, options_.own.pid_namespace);
+  const char state = same_namespace ? read_state(file.process) : 'X';
   // Its own heartbeat tells a process of another pid namespace, which is not to be seen in /proc, from one that is
   // gone.
   const uint64_t last_sign_ns = std::max(header.agent.heartbeat_monotonic_ns, id.created_monotonic_ns);
@@ -74,7 +77,7 @@ Siblings::File Siblings::read_frame(const std::string& path, uint32_t pid, Insta
     return file;
   }
   if (abi::FrameView::text(id.host) != options_.host) return file;
-  file.of_sibling = processes_.count(file.process) != 0 || state != 'X';
+  file.of_sibling = state != 'X' || (same_namespace && processes_.count(file.process) != 0);
   if (file.of_sibling) processes_.emplace(file.process, Process{state, true, true, now.monotonic_ns});
   return file;
 }
@@ -85,11 +88,12 @@ void Siblings::scan(Instant now) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(options_.frames_dir.c_str()), closedir);
   if (folder == nullptr) return;
   while (const dirent* entry = readdir(folder.get())) {
-    uint32_t pid = 0, comm_number = 0;
-    if (!parse_frame_file_name(entry->d_name, &pid, &comm_number) || pid == options_.own_pid) continue;
+    abi::ProcessName name;
+    uint32_t comm_number = 0;
+    if (!abi::parse_frame_file_name(entry->d_name, &name, &comm_number) || name == options_.own) continue;
     File& file = files_[entry->d_name];
     if (file.read_ns == 0 || now.monotonic_ns - file.read_ns >= file_reread_ns)
-      file = read_frame(options_.frames_dir + "/" + entry->d_name, pid, now);
+      file = read_frame(options_.frames_dir + "/" + entry->d_name, name, now);
     file.scan = scans_;
     const auto known = file.of_sibling ? processes_.find(file.process) : processes_.end();
     if (known != processes_.end()) known->second.has_frame = true;

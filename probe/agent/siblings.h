@@ -4,9 +4,9 @@
 // Contract
 //   A sibling is a process with a frame in the frames folder that has the same boot id and the same `host` text (fake
 //   nodes on one machine differ in it). Its state is the letter of /proc/<pid>/stat; one that was seen alive and is not
-//   there any more has state 'X', reported for `gone_reported_ns`. A process that was never seen in /proc may live in
-//   another pid namespace: it is not reported. Frames of processes of this machine that are gone for longer than
-//   `keep_ns` are removed, whatever their host text. Nothing here fails: what cannot be read is skipped.
+//   there any more has state 'X', reported for `gone_reported_ns`. Processes of other pid namespaces, which are not to be
+//   seen there, are no siblings. Frames of processes of this machine that are gone for longer than `keep_ns` are
+//   removed, whatever their host text and namespace. Nothing here fails: what cannot be read is skipped.
 //   Of one that is stopped or gone the frames are read, again at ever longer intervals: its GPU may still run.
 //
 // Threads: the diagnostic thread. Makes system calls (opendir, open, read, unlink).
@@ -20,6 +20,7 @@
 
 #include "probe/agent/clock.h"
 #include "probe/transport/messages.h"
+#include "schemas/abi/file_names.h"
 
 namespace ccld::probe {
 
@@ -28,7 +29,7 @@ struct SiblingOptions {
   std::string proc_dir = "/proc";
   std::string boot_id;
   std::string host;
-  uint32_t own_pid = 0;
+  abi::ProcessName own;
   uint64_t keep_ns = 0;
 };
 
@@ -70,7 +71,7 @@ class Siblings {
     uint64_t scan = 0;  // the newest that met it
   };
   // Nothing if it tells nothing now. Removes it if it is stale.
-  File read_frame(const std::string& path, uint32_t pid, Instant now);
+  File read_frame(const std::string& path, const abi::ProcessName&, Instant now);
 
   void read_last(const Key&, Process&, Instant now);
 

@@ -61,8 +61,6 @@ void fill_process_part(const FrameOptions& options, const Comm& comm) {
   identity.ops_stride = sizeof(abi::OpRecord);
   identity.p2ps_offset = offset(comm.p2ps);
   identity.p2ps_stride = sizeof(abi::P2pRecord);
-  identity.p2ps_offset = offset(comm.p2ps);
-  identity.p2ps_stride = sizeof(abi::P2pRecord);
   identity.proxies_offset = offset(comm.proxies);
   identity.proxies_stride = sizeof(abi::ProxyRecord);
   identity.channels_offset = offset(comm.channels);
@@ -75,7 +73,8 @@ void fill_process_part(const FrameOptions& options, const Comm& comm) {
   identity.node = -1;
   identity.local_rank = -1;
   identity.cuda_device = comm.setup.cuda_device;
-  identity.pid = process.pid;
+  identity.pid = process.name.pid;
+  identity.pid_namespace = process.name.pid_namespace;
   identity.pid_start_ticks = process.start_ticks;
   identity.created_monotonic_ns = monotonic_ns();
   copy_text(identity.boot_id, process.boot_id);
@@ -124,25 +123,11 @@ uint64_t process_start_ticks(uint32_t pid) {
 const ProcessIdentity& process_identity() {
   static const ProcessIdentity identity = [] {
     const auto pid = static_cast<uint32_t>(getpid());
-    return ProcessIdentity{pid, process_start_ticks(pid), read_line("/proc/sys/kernel/random/boot_id")};
+    return ProcessIdentity{{pid, abi::pid_namespace_of("/proc", "self")},
+                           process_start_ticks(pid),
+                           read_line("/proc/sys/kernel/random/boot_id")};
   }();
   return identity;
-}
-
-std::string frame_file_name(uint32_t pid, uint32_t comm_number) {
-  char name[64];
-  snprintf(name, sizeof(name), "ccld-%" PRIu32 "-%" PRIu32 ".frame", pid, comm_number);
-  return name;
-}
-
-bool parse_frame_file_name(const std::string& name, uint32_t* pid, uint32_t* comm_number) {
-  uint32_t parsed_pid = 0;
-  uint32_t parsed_number = 0;
-  if (sscanf(name.c_str(), "ccld-%" SCNu32 "-%" SCNu32 ".frame", &parsed_pid, &parsed_number) != 2) return false;
-  if (name != frame_file_name(parsed_pid, parsed_number)) return false;  // leading zeros, signs, something after it
-  *pid = parsed_pid;
-  *comm_number = parsed_number;
-  return true;
 }
 
 uint64_t CommUids::next(uint64_t comm_hash, const MemberId* members, size_t member_count, int rank) {
@@ -182,9 +167,9 @@ Comm* frame_create(const FrameOptions& options, const CommSetup& setup, std::str
   for (std::vector<uint64_t>& peers : comm->user.pair_seqs) peers.resize(setup.rank_count > 0 ? setup.rank_count : 0);
   comm->number = communicators_created.fetch_add(1, std::memory_order_relaxed) + 1;
   comm->bytes = abi::frame_bytes(setup.channel_count);
-  comm->path = options.folder + "/" + frame_file_name(process_identity().pid, comm->number);
+  comm->path = options.folder + "/" + abi::frame_file_name(process_identity().name, comm->number);
   // Under another name until it is complete: who lists the folder never meets half a frame.
-  const std::string unfinished = options.folder + "/.ccld-" + std::to_string(process_identity().pid) + "-" +
+  const std::string unfinished = options.folder + "/." + abi::file_prefix(process_identity().name) + "-" +
                                  std::to_string(comm->number) + ".unfinished";
   comm->memory = map_new_file(unfinished, comm->bytes, error);
   if (comm->memory == nullptr) {

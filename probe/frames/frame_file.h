@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "probe/probe.h"
+#include "schemas/abi/file_names.h"
 #include "schemas/abi/frame.h"
 
 namespace ccld::probe {
@@ -25,18 +26,13 @@ struct Comm;
 
 // What identifies this process to a reader of frames. Read once, then constant.
 struct ProcessIdentity {
-  uint32_t pid;
+  abi::ProcessName name;
   uint64_t start_ticks;  // field 22 of /proc/self/stat; 0: not readable
   std::string boot_id;   // /proc/sys/kernel/random/boot_id; empty: not readable
 };
 const ProcessIdentity& process_identity();
 // The same field for another process; 0 when it does not exist (any more).
 uint64_t process_start_ticks(uint32_t pid);
-
-// "ccld-<pid>-<number>.frame"
-std::string frame_file_name(uint32_t pid, uint32_t comm_number);
-// True if `name` is such a name; gives its parts.
-bool parse_frame_file_name(const std::string& name, uint32_t* pid, uint32_t* comm_number);
 
 struct FrameOptions {
   std::string folder;  // NCCL_PROBE_FRAMES_DIR

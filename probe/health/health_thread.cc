@@ -124,7 +124,7 @@ void HealthThread::loop() {
   add_all_parts(&sampler, options_.roots, &absent);
   for (const std::string& line : absent) log_line(LogLevel::info, "health: " + line);
   const ProcessIdentity& process = process_identity();
-  Neighbours neighbours({options_.frames_dir, process.pid, process.boot_id, options_.stale_keep_ns});
+  Neighbours neighbours({options_.frames_dir, process.name, process.boot_id, options_.stale_keep_ns});
   bool speaks = false;
   uint64_t looked_ns = 0;
   do {

@@ -42,16 +42,17 @@ bool Neighbours::look(uint64_t now_ns) {
   bool speaks = true;
   std::map<std::string, Silent> still_silent;
   while (const dirent* entry = readdir(folder.get())) {
-    uint32_t pid = 0;
-    if (!parse_process_file_name(entry->d_name, &pid) || pid == options_.own_pid) continue;
+    abi::ProcessName name;
+    if (!abi::parse_process_file_name(entry->d_name, &name) || name == options_.own) continue;
     const std::string path = options_.frames_dir + "/" + entry->d_name;
     Contents contents;
-    if (!read_contents(path, &contents) || contents.identity.pid != pid) continue;
+    if (!read_contents(path, &contents) || contents.identity.pid != name.pid) continue;
     const auto& boot_id = contents.identity.boot_id;
     if (std::string(boot_id, strnlen(boot_id, sizeof(boot_id))) != options_.boot_id) continue;
     const uint64_t start_ticks = contents.identity.pid_start_ticks;
-    if (start_ticks != 0 && process_start_ticks(pid) == start_ticks) {
-      speaks = speaks && pid > options_.own_pid;
+    if (abi::same_pid_namespace(name.pid_namespace, options_.own.pid_namespace) && start_ticks != 0 &&
+        process_start_ticks(name.pid) == start_ticks) {
+      speaks = speaks && name.pid > options_.own.pid;
       continue;
     }
     const auto known = silent_.find(path);

@@ -15,11 +15,13 @@
 #include <map>
 #include <string>
 
+#include "schemas/abi/file_names.h"
+
 namespace ccld::probe {
 
 struct NeighbourOptions {
   std::string frames_dir;
-  uint32_t own_pid = 0;
+  abi::ProcessName own;
   std::string boot_id;
   uint64_t keep_ns = 0;  // NCCL_PROBE_STALE_KEEP_S
 };

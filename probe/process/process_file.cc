@@ -48,7 +48,8 @@ void fill_identity(const ProcessFileOptions& options, ProcessFile& file) {
   identity.abi_major = abi::process_abi_major;
   identity.abi_minor = abi::process_abi_minor;
   identity.file_bytes = static_cast<uint32_t>(file.bytes);
-  identity.pid = process.pid;
+  identity.pid = process.name.pid;
+  identity.pid_namespace = process.name.pid_namespace;
   identity.pid_start_ticks = process.start_ticks;
   identity.created_monotonic_ns = monotonic_ns();
   identity.metrics_offset = offset(file.metrics);
@@ -105,8 +106,8 @@ bool is_ours(const std::string& path, uint32_t magic, Identity* identity) {
   const ssize_t got = pread(file, identity, sizeof(*identity), 0);
   close(file);
   const ProcessIdentity& process = process_identity();
-  return got == static_cast<ssize_t>(sizeof(*identity)) && identity->magic == magic && identity->pid == process.pid &&
-         identity->pid_start_ticks == process.start_ticks && process.start_ticks != 0 &&
+  return got == static_cast<ssize_t>(sizeof(*identity)) && identity->magic == magic && identity->pid == process.name.pid &&
+         identity->pid_namespace == process.name.pid_namespace && identity->pid_start_ticks == process.start_ticks && process.start_ticks != 0 &&
          text_of(identity->boot_id) == process.boot_id;
 }
 
@@ -153,27 +154,17 @@ class Board final : public ProcessBoard {
 
 }  // namespace
 
-std::string process_file_name(uint32_t pid) { return "ccld-" + std::to_string(pid) + ".process"; }
-
-bool parse_process_file_name(const std::string& name, uint32_t* pid) {
-  uint32_t parsed = 0;
-  if (sscanf(name.c_str(), "ccld-%" SCNu32 ".process", &parsed) != 1) return false;
-  if (name != process_file_name(parsed)) return false;
-  *pid = parsed;
-  return true;
-}
-
 ProcessFile* process_file_create(const ProcessFileOptions& options, std::string* error) {
   auto* file = new (std::nothrow) ProcessFile;
   if (file == nullptr) {
     *error = "out of memory";
     return nullptr;
   }
-  const uint32_t pid = process_identity().pid;
+  const abi::ProcessName& name = process_identity().name;
   file->bytes = abi::process_file_bytes();
-  file->path = options.folder + "/" + process_file_name(pid);
+  file->path = options.folder + "/" + abi::process_file_name(name);
   // Under another name until it is complete: who lists the folder never meets half a file.
-  const std::string unfinished = options.folder + "/.ccld-" + std::to_string(pid) + ".unfinished";
+  const std::string unfinished = options.folder + "/." + abi::file_prefix(name) + ".unfinished";
   file->memory = map_new_file(unfinished, file->bytes, error);
   const bool has_file = file->memory != nullptr;
   if (!has_file) {
@@ -210,17 +201,19 @@ void process_file_release(ProcessFile* file) {
 unsigned remove_files_of_previous_image(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
   if (listing == nullptr) return 0;
-  const uint32_t own = process_identity().pid;
+  const abi::ProcessName& own = process_identity().name;
   unsigned removed = 0;
   while (const dirent* entry = readdir(listing.get())) {
-    uint32_t pid = 0, comm_number = 0;
+    abi::ProcessName name;
+    uint32_t comm_number = 0;
     const std::string path = folder + "/" + entry->d_name;
     abi::ProcessIdentityPart process;
     abi::FrameIdentity frame;
     const bool stale =
-        (parse_frame_file_name(entry->d_name, &pid, &comm_number) && pid == own &&
+        (abi::parse_frame_file_name(entry->d_name, &name, &comm_number) && name == own &&
          is_ours(path, abi::frame_magic, &frame)) ||
-        (parse_process_file_name(entry->d_name, &pid) && pid == own && is_ours(path, abi::process_magic, &process));
+        (abi::parse_process_file_name(entry->d_name, &name) && name == own &&
+         is_ours(path, abi::process_magic, &process));
     if (stale && unlink(path.c_str()) == 0) ++removed;
   }
   return removed;

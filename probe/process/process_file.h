@@ -38,11 +38,6 @@ struct ProcessFile {
   abi::NetRecord* nets = nullptr;        // abi::nets_max
 };
 
-// "ccld-<pid>.process"
-std::string process_file_name(uint32_t pid);
-// True if `name` is such a name; gives its part.
-bool parse_process_file_name(const std::string& name, uint32_t* pid);
-
 // nullptr only if there is no memory at all; *error says why there is no file.
 ProcessFile* process_file_create(const ProcessFileOptions&, std::string* error);
 // Removes the file; the memory stays, since other threads may still count.

@@ -184,6 +184,7 @@ struct Sender {
   std::string host;
   std::string boot_id;
   uint32_t pid = 0;
+  uint32_t pid_namespace = 0;
   uint64_t pid_start_ticks = 0;
   uint32_t nccl_version = 0;
 };

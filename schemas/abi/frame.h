@@ -4,7 +4,7 @@
 // Contract
 //   Plain fixed-width fields, little-endian, every offset asserted below. A reader maps the file read-only, waits for
 //   `magic`, refuses another `abi_major`, and uses the offsets and strides of the header instead of sizeof. Bytes of
-//   unknown fields are zero. The file is /dev/shm/ccld-<pid>-<communicator number within the process>.frame.
+//   unknown fields are zero. The file is /dev/shm/ccld-<pid>-<pid namespace>-<communicator number within the process>.frame.
 //   It is registered with CUDA as mapped pinned memory: the GPU writes it with plain stores, nobody ever waits.
 //
 // Who may write what (nobody writes a word of another writer, and no two writers share a 128-byte line)
@@ -45,7 +45,7 @@ namespace ccld::abi {
 
 constexpr uint32_t frame_magic = 0x444c4343;  // "CCLD"
 constexpr uint16_t frame_abi_major = 3;
-constexpr uint16_t frame_abi_minor = 0;
+constexpr uint16_t frame_abi_minor = 1;
 
 // A host may hand CUDA 1024 kernels more than have run, in less time than passes between two looks. The kernel that hangs must
 // still have its record then, so twice as many operations are remembered, and of Send and Recv, which come in groups, more.
@@ -141,7 +141,8 @@ struct FrameIdentity {
   char boot_id[40];            // equal for all processes of one machine
   char job[64];
   char comm_name[64];
-  uint8_t reserved[504 - 376];
+  uint32_t pid_namespace;      // in which pid counts: inode of /proc/self/ns/pid; 0: not known (version 3.0, or not readable)
+  uint8_t reserved[504 - 380];
   uint64_t end_marker;         // equals frame_magic
 };
 
@@ -326,6 +327,7 @@ static_assert(offsetof(FrameIdentity, rank) == 84);
 static_assert(offsetof(FrameIdentity, pid_start_ticks) == 112);
 static_assert(offsetof(FrameIdentity, gpu_bus_id) == 128);
 static_assert(offsetof(FrameIdentity, comm_name) == 312);
+static_assert(offsetof(FrameIdentity, pid_namespace) == 376);
 static_assert(offsetof(FrameIdentity, end_marker) == 504);
 static_assert(sizeof(ApiLine) == 128 && sizeof(AgentLine) == 128 && sizeof(StateLine) == 128 && sizeof(ProxyLine) == 128 &&
               sizeof(StreamLine) == 128);

@@ -5,7 +5,7 @@
 // Contract
 //   Plain fixed-width fields, little-endian, every offset asserted below. A reader maps the file read-only, waits for
 //   `magic`, refuses another `abi_major`, and uses the offsets and strides of the header. Bytes of unknown fields are
-//   zero. The file is <frames folder>/ccld-<pid>.process; it appears whole (made under another name and renamed) and is
+//   zero. The file is <frames folder>/ccld-<pid>-<pid namespace>.process; it appears whole (made under another name and renamed) and is
 //   removed at the end of the process. That it exists says the probe is loaded: it comes before the first communicator.
 //
 // Who may write what (nobody writes a word of another writer, and no two writers share a 128-byte line)
@@ -32,7 +32,7 @@ namespace ccld::abi {
 
 constexpr uint32_t process_magic = 0x504c4343;  // "CCLP"
 constexpr uint16_t process_abi_major = 1;
-constexpr uint16_t process_abi_minor = 0;
+constexpr uint16_t process_abi_minor = 1;
 
 constexpr unsigned metrics_max = 128;  // MetricIds below this have a word here
 constexpr unsigned inits_max = 64;     // communicators whose making is remembered
@@ -55,7 +55,8 @@ struct ProcessIdentityPart {
   char host[64];
   char boot_id[40];
   char job[64];
-  uint8_t reserved[256 - 224 - 8];
+  uint32_t pid_namespace;   // as in FrameIdentity
+  uint8_t reserved[256 - 228 - 8];
   uint64_t end_marker;      // equals process_magic
 };
 
@@ -147,6 +148,7 @@ struct alignas(128) NetRecord {
 
 static_assert(sizeof(ProcessIdentityPart) == 256);
 static_assert(offsetof(ProcessIdentityPart, pid_start_ticks) == 16 && offsetof(ProcessIdentityPart, host) == 56);
+static_assert(offsetof(ProcessIdentityPart, pid_namespace) == 224);
 static_assert(offsetof(ProcessIdentityPart, end_marker) == 248);
 static_assert(sizeof(ControlLine) == 128 && offsetof(ControlLine, endpoint) == 32);
 static_assert(sizeof(ControlStateLine) == 128);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <nccl.h>
+#include "schemas/abi/file_names.h"
 #include "schemas/abi/mapped_frame.h"
 #include "schemas/abi/process.h"
 
@@ -74,7 +75,7 @@ std::vector<ccld::abi::FrameIdentity> frames_in(const std::string& folder) {
 
 // The makings of this process by number, as somebody outside reads them.
 std::map<uint64_t, InitRecord> makings_in(const std::string& folder) {
-  const std::string path = folder + "/ccld-" + std::to_string(getpid()) + ".process";
+  const std::string path = folder + "/" + ccld::abi::process_file_name({static_cast<uint32_t>(getpid()), ccld::abi::pid_namespace_of("/proc", "self")});
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   std::map<uint64_t, InitRecord> found;
   if (file < 0) return found;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <nccl.h>
+#include "schemas/abi/file_names.h"
 #include "schemas/abi/process.h"
 #include "test/support/verbs/verbs.h"
 
@@ -39,7 +40,7 @@ constexpr auto patience = std::chrono::seconds(20);
 class ProcessFileView {
  public:
   explicit ProcessFileView(const std::string& folder) {
-    path_ = folder + "/ccld-" + std::to_string(getpid()) + ".process";
+    path_ = folder + "/" + ccld::abi::process_file_name({static_cast<uint32_t>(getpid()), ccld::abi::pid_namespace_of("/proc", "self")});
     const int file = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
     REQUIRE(file >= 0);
     memory_ = static_cast<const char*>(mmap(nullptr, ccld::abi::process_file_bytes(), PROT_READ, MAP_SHARED, file, 0));

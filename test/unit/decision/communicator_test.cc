@@ -15,7 +15,7 @@ struct Fixture {
 
   ProcessModel& process(uint32_t pid, Nanoseconds now_ns = ns_per_s) {
     Batch b;
-    b.process = {"host", "boot", pid, pid};
+    b.process = {"host", "boot", pid, 0, pid};
     b.sent_monotonic_ns = static_cast<uint64_t>(now_ns);
     return *processes.heard(b, now_ns);
   }

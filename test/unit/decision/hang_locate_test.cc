@@ -227,7 +227,7 @@ struct Replays {
   }
   ProcessModel& heard(int rank) {
     Batch b;
-    b.process = {"host", "boot", 100u + rank, 1};
+    b.process = {"host", "boot", 100u + rank, 0, 1};
     b.batch_seq = ++batch_seq[rank];
     b.sent_monotonic_ns = now_ns;
     return *processes.heard(b, now_ns);
@@ -277,7 +277,7 @@ TEST_CASE("A rank whose snapshot is older than another's end of the operation ha
   Nanoseconds now_ns = 1000 * ns_per_s;
   const auto heard = [&](uint32_t rank) -> ProcessModel& {
     Batch b;
-    b.process = {"host", "boot", 100 + rank, 1};
+    b.process = {"host", "boot", 100 + rank, 0, 1};
     b.sent_monotonic_ns = static_cast<uint64_t>(now_ns);
     return *processes.heard(b, now_ns);
   };

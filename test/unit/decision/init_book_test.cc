@@ -53,7 +53,7 @@ struct Start {
   }
   void send(int rank, std::vector<Payload> payloads) {
     Batch b;
-    b.process = {"node" + std::to_string(rank / 2), "boot" + std::to_string(rank / 2), 4711u + rank, 1};
+    b.process = {"node" + std::to_string(rank / 2), "boot" + std::to_string(rank / 2), 4711u + rank, 0, 1};
     b.job = "job";
     b.batch_seq = ++batch_seq;
     b.sent_monotonic_ns = now_ns;

@@ -32,7 +32,7 @@ struct Edge {
   }
   ProcessModel& heard(uint32_t rank) {
     Batch b;
-    b.process = {"host", "boot", 100 + rank, 1};
+    b.process = {"host", "boot", 100 + rank, 0, 1};
     b.sent_monotonic_ns = static_cast<uint64_t>(now_ns);
     return *processes.heard(b, now_ns);
   }

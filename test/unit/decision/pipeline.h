@@ -130,7 +130,7 @@ struct Pipeline {
   }
   void send(int rank, std::vector<Payload> payloads) {
     Batch b;
-    b.process = {own_hosts ? "node" + std::to_string(rank) : "node", "boot", 4711u + rank, 1};
+    b.process = {own_hosts ? "node" + std::to_string(rank) : "node", "boot", 4711u + rank, 0, 1};
     b.job = "job";
     b.batch_seq = ++batch_seq[rank];
     b.sent_monotonic_ns = now_ns;

@@ -25,7 +25,7 @@ struct Stages {
   }
   ProcessModel& heard(uint32_t process) {
     Batch b;
-    b.process = {"node", "boot", 100 + process, 1};
+    b.process = {"node", "boot", 100 + process, 0, 1};
     b.sent_monotonic_ns = static_cast<uint64_t>(now_ns);
     return *processes.heard(b, now_ns);
   }

@@ -8,7 +8,7 @@ namespace {
 
 Batch from(uint32_t pid, uint64_t seq = 1, const char* boot = "a", uint64_t mono = 0) {
   Batch b;
-  b.process = {std::string("host-") + boot, boot, pid, pid};
+  b.process = {std::string("host-") + boot, boot, pid, 1, pid};
   b.batch_seq = seq;
   b.sent_monotonic_ns = mono;
   return b;
@@ -41,6 +41,21 @@ TEST_CASE("Siblings speak only of processes of their own machine") {
   ProcessModel& same_pid_elsewhere = *table.heard(from(2, 1, "b"), ns_per_s);
   table.health(a, says(2, 'X'), 3 * ns_per_s);
   CHECK_FALSE(same_pid_elsewhere.gone());
+}
+
+TEST_CASE("Containers of one machine have processes with equal ids that began together") {
+  Settings s;
+  ProcessTable table(s);
+  Batch other = from(7);
+  other.process.pid_namespace = 2;
+  Batch witness = from(8);
+  witness.process.pid_namespace = 2;
+  ProcessModel& a = *table.heard(from(7), ns_per_s);
+  ProcessModel& b = *table.heard(other, ns_per_s);
+  CHECK(&a != &b);
+  table.health(*table.heard(witness, ns_per_s), says(7, 'X'), 3 * ns_per_s);
+  CHECK(b.gone());
+  CHECK_FALSE(a.gone());
 }
 
 TEST_CASE("An old report of a stop does not count against a process that has just spoken") {
@@ -156,7 +171,7 @@ TEST_CASE("A process that speaks before it knows the name of its host stays one 
   ProcessTable table(settings);
   const auto heard = [&](const std::string& host, Nanoseconds at_ns) {
     Batch b;
-    b.process = {host, "boot", 1, 1};
+    b.process = {host, "boot", 1, 0, 1};
     b.sent_monotonic_ns = at_ns;
     return table.heard(b, at_ns);
   };

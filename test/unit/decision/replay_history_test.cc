@@ -40,7 +40,7 @@ namespace {
 struct Job {
   Job() {
     Batch b;
-    b.process = {"host", "boot", 1, 1};
+    b.process = {"host", "boot", 1, 0, 1};
     b.sent_monotonic_ns = 1;
     process = processes.heard(b, ns_per_s);
     CommUp up;

@@ -126,7 +126,7 @@ TEST_CASE("A process that falls silent after a request to its probe may have bee
   Communicator comm(CommUid{7}, s);
   const auto heard = [&](uint32_t pid, Nanoseconds at_ns) {
     Batch b;
-    b.process = {"host", "boot", pid, 1};
+    b.process = {"host", "boot", pid, 0, 1};
     b.sent_monotonic_ns = at_ns;
     return processes.heard(b, at_ns);
   };

@@ -253,7 +253,7 @@ struct Ring {
   }
   ProcessModel& heard(int rank) {
     Batch b;
-    b.process = {"node" + std::to_string(rank), "boot" + std::to_string(rank), 100u + static_cast<uint32_t>(rank), 1};
+    b.process = {"node" + std::to_string(rank), "boot" + std::to_string(rank), 100u + static_cast<uint32_t>(rank), 0, 1};
     b.sent_monotonic_ns = static_cast<uint64_t>(now_ns);
     return *processes.heard(b, now_ns);
   }

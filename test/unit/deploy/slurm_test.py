@@ -137,6 +137,8 @@ class SlurmTest(unittest.TestCase):
     def test_a_library_path_of_the_task_is_kept_behind_ours(self):
         output = self.run_script("task_prolog", LD_LIBRARY_PATH="/opt/other").stdout
         self.assertEqual(self.exported(output)["LD_LIBRARY_PATH"], self.path("lib") + ":/opt/other")
+        for inherited in (self.path("lib"), self.path("lib") + ":/opt/other"):
+            self.assertNotIn("LD_LIBRARY_PATH", self.exported(self.run_script("task_prolog", LD_LIBRARY_PATH=inherited).stdout))
 
     def test_without_the_library_the_tasks_are_left_alone(self):
         os.unlink(self.path("lib/libnccl.so.2"))

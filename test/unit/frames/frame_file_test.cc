@@ -65,7 +65,7 @@ TEST_CASE("A new frame file says whose it is and where its parts are") {
   REQUIRE(comm != nullptr);
   CHECK(error.empty());
   CHECK(folder.file_names() ==
-        std::vector<std::string>{frame_file_name(static_cast<uint32_t>(getpid()), comm->number)});
+        std::vector<std::string>{abi::frame_file_name(process_identity().name, comm->number)});
 
   const std::string bytes = bytes_of(comm->path);
   CHECK(bytes.size() == abi::frame_bytes(2));
@@ -94,6 +94,7 @@ TEST_CASE("A new frame file says whose it is and where its parts are") {
   CHECK(identity.cuda_device == 5);
   CHECK(identity.comm_number == comm->number);
   CHECK(identity.pid == static_cast<uint32_t>(getpid()));
+  CHECK(identity.pid_namespace == abi::pid_namespace_of("/proc", std::to_string(getpid())));
   CHECK(identity.pid_start_ticks == process_start_ticks(static_cast<uint32_t>(getpid())));
   CHECK(identity.comm_uid == 0);
   CHECK(std::string(identity.job) == "job 7");
@@ -187,7 +188,7 @@ TEST_CASE("A file left behind under the same name is replaced, not written into"
   std::string error;
   Comm* earlier = frame_create({folder.path(), "job"}, small_setup(), &error);
   REQUIRE(earlier != nullptr);
-  const std::string next = folder.path() + "/" + frame_file_name(static_cast<uint32_t>(getpid()), earlier->number + 1);
+  const std::string next = folder.path() + "/" + abi::frame_file_name(process_identity().name, earlier->number + 1);
   std::ofstream(next) << "left behind";
   const int left_behind = open(next.c_str(), O_RDONLY);
   Comm* comm = frame_create({folder.path(), "job"}, small_setup(), &error);
@@ -230,19 +231,6 @@ TEST_CASE("A number of channels that no frame has is refused") {
   setup.channel_count = abi::channels_max + 1;
   CHECK(frame_create({"/tmp", "job"}, setup, &error) == nullptr);
   CHECK(error.find("65 channels") != std::string::npos);
-}
-
-TEST_CASE("Frame file names are read back, and only those") {
-  uint32_t pid = 0;
-  uint32_t number = 0;
-  CHECK(parse_frame_file_name(frame_file_name(4194304, 12), &pid, &number));
-  CHECK(pid == 4194304);
-  CHECK(number == 12);
-  for (const char* other :
-       {"ccld-1-2.frame.tmp", "ccld-1-.frame", "ccld-01-2.frame", "ccld--1-2.frame", ".ccld-1-2.unfinished", ""}) {
-    CAPTURE(other);
-    CHECK_FALSE(parse_frame_file_name(other, &pid, &number));
-  }
 }
 
 TEST_CASE("A process's start time is the one of /proc, whatever its name looks like, and 0 for no process") {

@@ -12,6 +12,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "schemas/abi/file_names.h"
 #include "test/unit/frames_command/process_file.h"
 #include "test/unit/schemas/synthetic_frame.h"
 
@@ -46,19 +47,30 @@ struct Host {
         << pid << " (a (b) c) " << state << " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " << start_ticks
         << " 20 21\n";
   }
+  // `process` lives in the namespace that the test calls `name`; gives its number.
+  uint32_t in_namespace(const std::string& process, const std::string& name) {
+    const fs::path one = root / name;
+    if (!fs::exists(one)) std::ofstream(one) << "";
+    fs::create_directories(root / "proc" / process / "ns");
+    fs::create_hard_link(one, root / "proc" / process / "ns/pid");
+    return abi::pid_namespace_of((root / "proc").string(), process);
+  }
   fs::path write(SyntheticFrame& frame, uint32_t number = 1) {
-    const fs::path path = fs::path(options.dir) / ("ccld-" + std::to_string(frame.header().identity.pid) + "-" +
-                                                   std::to_string(number) + ".frame");
+    const fs::path path = fs::path(options.dir) / abi::frame_file_name(name_in(frame.header().identity), number);
     std::ofstream(path, std::ios::binary)
         .write(static_cast<const char*>(frame.memory()), static_cast<long>(frame.bytes()));
     return path;
   }
   fs::path write(SyntheticProcessFile& file) {
-    const fs::path path = fs::path(options.dir) / ("ccld-" + std::to_string(file.header().identity.pid) + ".process");
+    const fs::path path = fs::path(options.dir) / abi::process_file_name(name_in(file.header().identity));
     file.write(path.string());
     return path;
   }
   FramesOutput show() { return show_frames(options); }
+  template <class Identity>
+  static abi::ProcessName name_in(const Identity& id) {
+    return {id.pid, id.pid_namespace};
+  }
 
   fs::path root;
   FramesOptions options;
@@ -140,6 +152,43 @@ TEST_CASE("frames of living processes are never removed") {
   host.options.clean = true;
   host.show();
   CHECK(fs::exists(path));
+}
+
+TEST_CASE("processes of containers that share the folder are told apart, and found by their ids on the host") {
+  Host host;
+  host.in_namespace("self", "host");
+  const auto contained = [&host](uint32_t pid_here, char state, const std::string& container) {
+    host.process(pid_here, state);
+    std::ofstream(host.root / "proc" / std::to_string(pid_here) / "status") << "Name:\tpython\nNSpid:\t" << pid_here << "\t7\n";
+    SyntheticFrame frame(1);
+    frame.header().identity.pid = 7;
+    frame.header().identity.pid_namespace = host.in_namespace(std::to_string(pid_here), container);
+    frame.header().identity.rank = static_cast<int32_t>(pid_here % 10);
+    return host.write(frame);
+  };
+  const fs::path one = contained(4711, 'S', "one"), two = contained(4712, 'T', "two");
+  host.process(7, 'S');  // the host has a process 7 as well
+  host.in_namespace("7", "host");
+  CHECK(one != two);
+  host.options.json = true;
+  const auto states = [&host] {
+    std::vector<std::string> found;
+    const auto json = nlohmann::json::parse(host.show().text);
+    for (const auto& frame : json["frames"])
+      found.push_back(std::to_string(frame["rank"].get<int>()) + " " + frame["process"].get<std::string>());
+    return found;
+  };
+  CHECK(states() == std::vector<std::string>{"1 running", "2 stopped"});
+  host.options.pids = {4712};
+  CHECK(states() == std::vector<std::string>{"2 stopped"});
+  host.options.pids = {7};
+  CHECK(states().empty());
+  host.options.pids = {};
+  // From inside another container they cannot be seen: what does not move may live, and stays.
+  for (const char* process : {"4711", "4712"}) fs::remove_all(host.root / "proc" / process);
+  host.options.clean = true;
+  CHECK(states() == std::vector<std::string>{"1 not seen", "2 not seen"});
+  CHECK((fs::exists(one) && fs::exists(two)));
 }
 
 TEST_CASE("a file of another boot is not taken for a process of this one") {
@@ -229,20 +278,20 @@ TEST_CASE("a frame of another major version is one line, the others are shown") 
   host.write(good);
   const std::string path = host.write(bad).string();
   host.process(4300, 'S');
-  std::ofstream(host.root / "frames" / "ccld-9-1.frame") << "short";
-  std::ofstream(host.root / "frames" / "ccld-9-1.frame.swp") << "ignored";
+  std::ofstream(host.root / "frames" / "ccld-9-0-1.frame") << "short";
+  std::ofstream(host.root / "frames" / "ccld-9-0-1.frame.swp") << "ignored";
   const FramesOutput output = host.show();
   CHECK(contains(output.text, " 4242 "));
   REQUIRE(output.errors.size() == 2);
-  CHECK(output.errors[0] == path + ": frame version 1.0, this program reads 3.x");
-  CHECK(contains(output.errors[1], "ccld-9-1.frame: truncated"));
+  CHECK(output.errors[0] == path + ": frame version 1.1, this program reads 3.x");
+  CHECK(contains(output.errors[1], "ccld-9-0-1.frame: truncated"));
   CHECK(contains(output.errors[1], "no process has its pid (--clean removes it)"));
   CHECK_FALSE(output.failed);
   host.options.clean = true;
   CHECK(contains(host.show().errors[1], "removed"));
   CHECK(fs::exists(path));  // a process has its pid
-  CHECK_FALSE(fs::exists(host.root / "frames" / "ccld-9-1.frame"));
-  CHECK(fs::exists(host.root / "frames" / "ccld-9-1.frame.swp"));
+  CHECK_FALSE(fs::exists(host.root / "frames" / "ccld-9-0-1.frame"));
+  CHECK(fs::exists(host.root / "frames" / "ccld-9-0-1.frame.swp"));
 }
 
 TEST_CASE("frames are grouped by communicator and sorted by rank, and can be chosen by pid") {

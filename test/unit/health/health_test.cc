@@ -364,7 +364,7 @@ class Neighbourhood {
   }
   ~Neighbourhood() { process_file_release(file_); }
   NeighbourOptions seen_by(uint32_t pid) const {
-    return {folder_.path(), pid, process_identity().boot_id, 10 * ns_per_s};
+    return {folder_.path(), {pid, process_identity().name.pid_namespace}, process_identity().boot_id, 10 * ns_per_s};
   }
   uint32_t pid() const { return file_->header->identity.pid; }
   ProcessFile* file() { return file_; }
@@ -383,9 +383,12 @@ TEST_CASE("The living process with the lowest id speaks for the host") {
   NeighbourOptions elsewhere = there.seen_by(there.pid() + 1);
   elsewhere.boot_id = "another machine";
   CHECK(Neighbours(elsewhere).look(1));
+  NeighbourOptions contained = there.seen_by(there.pid() + 1);
+  contained.own.pid_namespace += 1;  // it does not see the other one
+  CHECK(Neighbours(contained).look(1));
   there.file()->header->identity.pid_start_ticks -= 1;  // left behind by one that is gone
   CHECK(Neighbours(there.seen_by(there.pid() + 1)).look(1));
-  CHECK(Neighbours({"/proc/no-such-folder", 7, "", 0}).look(1));
+  CHECK(Neighbours({"/proc/no-such-folder", {7, 0}, "", 0}).look(1));
 }
 
 TEST_CASE("The file of a process that is gone is removed, but only once its counters have rested for long") {

@@ -30,7 +30,7 @@ struct Scene {
     Variables variables = {{"NCCL_PROBE_ENDPOINT", "test://x"}, {"NCCL_PROBE_FRAMES_DIR", name}};
     variables.insert(variables.end(), more.begin(), more.end());
     settings = test::settings_with(variables);
-    agent = std::make_unique<Agent>(settings, Sender{"job-a", "", "boot", 4242, 777, 0}, clock);
+    agent = std::make_unique<Agent>(settings, Sender{"job-a", "", "boot", 4242, 0, 777, 0}, clock);
     if (!settings.endpoint.empty()) agent->set_transport(std::make_unique<test::RecordingTransport>(&sent));
   }
   ~Scene() {

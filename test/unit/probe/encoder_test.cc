@@ -5,7 +5,7 @@
 namespace ccld::probe {
 namespace {
 
-Sender sender() { return {"job-a", "node0", "boot", 4242, 777, 22907}; }
+Sender sender() { return {"job-a", "node0", "boot", 4242, 4026532345, 777, 22907}; }
 
 wire::OpSignature signature(uint64_t count) { return wire::OpSignature(count, -1, 5, 7, 0, 1, 2, 8, 4); }
 
@@ -147,6 +147,7 @@ TEST_CASE("the sender of a batch comes out again") {
   CHECK(batch->boot_id()->str() == "boot");
   CHECK(batch->pid() == 4242);
   CHECK(batch->pid_start_ticks() == 777);
+  CHECK(batch->pid_namespace() == 4026532345);
   CHECK(batch->batch_seq() == 42);
   CHECK(batch->sent_realtime_ns() == -5);
   CHECK(batch->sent_monotonic_ns() == 6);

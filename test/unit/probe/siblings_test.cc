@@ -16,6 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // A machine: a /proc and a folder of frames.
+constexpr uint32_t own_namespace = 4026532001, other_namespace = 4026532002;
+
 struct Machine {
   Machine() {
     char name[] = "/tmp/ccld-siblings-XXXXXX";
@@ -35,15 +37,16 @@ struct Machine {
   }
   void gone(uint32_t pid) { fs::remove_all(root / "proc" / std::to_string(pid)); }
   fs::path frame(uint32_t pid, uint64_t start_ticks, const char* host = "node0", const char* boot_id = "boot",
-                 uint64_t heartbeat_s = 9999) {
+                 uint64_t heartbeat_s = 9999, uint32_t pid_namespace = own_namespace) {
     test::SyntheticFrame f(1);
     abi::FrameIdentity& id = f.header().identity;
     id.pid = pid;
+    id.pid_namespace = pid_namespace;
     id.pid_start_ticks = start_ticks;
     std::strcpy(id.host, host);
     std::strcpy(id.boot_id, boot_id);
     f.header().agent.heartbeat_monotonic_ns = heartbeat_s * ns_per_s;
-    const fs::path path = root / "frames" / frame_file_name(pid, 1);
+    const fs::path path = root / "frames" / abi::frame_file_name({pid, pid_namespace}, 1);
     std::ofstream(path, std::ios::binary).write(static_cast<const char*>(f.memory()), static_cast<long>(f.bytes()));
     return path;
   }
@@ -53,7 +56,7 @@ struct Machine {
     o.proc_dir = (root / "proc").string();
     o.boot_id = "boot";
     o.host = "node0";
-    o.own_pid = 100;
+    o.own = {100, own_namespace};
     o.keep_ns = 600 * ns_per_s;
     return o;
   }
@@ -73,7 +76,7 @@ TEST_CASE("the processes with frames of the same machine and node are siblings")
   m.frame(101, 2);
   m.frame(102, 3, "node1");  // another fake node on this machine
   m.frame(103, 4, "node0", "other boot");
-  std::ofstream(m.root / "frames" / "ccld-104-1.frame") << "no frame";
+  std::ofstream(m.root / "frames" / "ccld-104-4026532001-1.frame") << "no frame";
   Siblings siblings(m.options());
   siblings.scan(m.clock.at);
   const auto states = siblings.states(m.clock.at);
@@ -106,12 +109,13 @@ TEST_CASE("of a process that cannot speak its frame says how far it had come") {
   test::SyntheticFrame f(2);
   abi::FrameIdentity& id = f.header().identity;
   id.pid = 101;
+  id.pid_namespace = own_namespace;
   id.pid_start_ticks = 2;
   std::strcpy(id.host, "node0");
   std::strcpy(id.boot_id, "boot");
   f.header().agent.heartbeat_monotonic_ns = 9999 * ns_per_s;
   const auto write = [&] {
-    std::ofstream(m.root / "frames" / frame_file_name(101, 1), std::ios::binary)
+    std::ofstream(m.root / "frames" / abi::frame_file_name({101, own_namespace}, 1), std::ios::binary)
         .write(static_cast<const char*>(f.memory()), static_cast<long>(f.bytes()));
   };
   f.launch_operation(1);
@@ -192,6 +196,28 @@ TEST_CASE("a process that disappears is gone for a minute, even if its pid is us
   CHECK(siblings.states(m.clock.at).empty());
   siblings.scan(m.clock.at);  // its frame is still there
   CHECK(siblings.states(m.clock.at).empty());
+}
+
+TEST_CASE("a process of another container has the id of one of ours, and is none of them") {
+  Machine m;
+  m.process(101, 'S', 2);
+  m.frame(101, 2);
+  // They share the folder: equal ids, even one that began at the same time, and our own.
+  const fs::path twin = m.frame(101, 2, "node0", "boot", 9999, other_namespace);
+  m.frame(100, 1, "node0", "boot", 9999, other_namespace);
+  m.frame(102, 3, "node0", "boot", 9999, other_namespace);
+  m.process(102, 'S', 3);
+  Siblings siblings(m.options());
+  siblings.scan(m.clock.at);
+  CHECK(siblings.states(m.clock.at).size() == 1);
+  m.gone(101);
+  siblings.poll(m.clock.at);
+  REQUIRE(siblings.states(m.clock.at).size() == 1);
+  CHECK(siblings.states(m.clock.at)[0].state == 'X');
+  // What has not been written for long goes, whoever it was.
+  m.clock.advance_ms(700'000);
+  siblings.scan(m.clock.at);
+  CHECK_FALSE(fs::exists(twin));
 }
 
 TEST_CASE("a process that ended its communicators is no sibling any more") {

@@ -60,7 +60,7 @@ TEST_CASE("A process file says whose it is and where its parts are") {
   ProcessFile* file = process_file_create({folder.path(), "job 7", "node-3"}, &error);
   REQUIRE(file != nullptr);
   CHECK(error.empty());
-  const std::string name = process_file_name(static_cast<uint32_t>(getpid()));
+  const std::string name = abi::process_file_name(process_identity().name);
   CHECK(folder.file_names() == std::vector<std::string>{name});
   const std::string bytes = bytes_of(file->path);
   REQUIRE(bytes.size() == abi::process_file_bytes());
@@ -71,6 +71,7 @@ TEST_CASE("A process file says whose it is and where its parts are") {
   CHECK(identity.abi_major == abi::process_abi_major);
   CHECK(identity.file_bytes == bytes.size());
   CHECK(identity.pid == static_cast<uint32_t>(getpid()));
+  CHECK(identity.pid_namespace == abi::pid_namespace_of("/proc", "self"));
   CHECK(identity.pid_start_ticks == process_start_ticks(identity.pid));
   CHECK(identity.metrics_offset == sizeof(abi::ProcessHeader));
   CHECK(identity.inits_offset == identity.metrics_offset + abi::metrics_max * sizeof(uint64_t));
@@ -87,16 +88,6 @@ TEST_CASE("A process file says whose it is and where its parts are") {
   CHECK(folder.file_names().empty());
   metric_set(file, MetricId::agent_samples, 1);  // the memory outlives the name
   process_file_release(file);
-}
-
-TEST_CASE("Process file names are read back, and only those") {
-  uint32_t pid = 0;
-  CHECK(parse_process_file_name("ccld-4194304.process", &pid));
-  CHECK(pid == 4194304);
-  for (const char* other : {"ccld-1.process2", "ccld-01.process", "ccld-1-2.frame", ".ccld-1.unfinished", ""}) {
-    CAPTURE(other);
-    CHECK_FALSE(parse_process_file_name(other, &pid));
-  }
 }
 
 TEST_CASE("Without room for the file counting goes on in memory, and the error names the file") {
@@ -132,15 +123,19 @@ TEST_CASE("A new program image removes what the one before it left, and nothing 
   setup.channel_count = 1;
   Comm* frame = frame_create({folder.path(), "job"}, setup, &error);
   REQUIRE((before != nullptr && frame != nullptr));
-  const auto pid = static_cast<uint32_t>(getpid());
-  // Of another process, and what only has the name of one of ours.
+  const abi::ProcessName own = process_identity().name;
+  // Of another process, of one of another container with our id, and what only has the name of one of ours.
   std::string bytes = bytes_of(before->path);
   auto* identity = reinterpret_cast<abi::ProcessIdentityPart*>(bytes.data());
-  identity->pid = pid + 1;
-  std::ofstream(folder.path() + "/" + process_file_name(pid + 1), std::ios::binary) << bytes;
-  std::ofstream(folder.path() + "/" + frame_file_name(pid, 4000)) << "no frame at all";
+  for (const abi::ProcessName& other :
+       {abi::ProcessName{own.pid + 1, own.pid_namespace}, abi::ProcessName{own.pid, own.pid_namespace + 1}}) {
+    identity->pid = other.pid;
+    identity->pid_namespace = other.pid_namespace;
+    std::ofstream(folder.path() + "/" + abi::process_file_name(other), std::ios::binary) << bytes;
+  }
+  std::ofstream(folder.path() + "/" + abi::frame_file_name(own, 4000)) << "no frame at all";
   CHECK(remove_files_of_previous_image(folder.path()) == 2);
-  CHECK(folder.file_names().size() == 2);
+  CHECK(folder.file_names().size() == 3);
   process_file_release(before);
   comm_release(frame);
 }
@@ -152,7 +147,7 @@ TEST_CASE("The file of the process appears with the first making, and goes with 
     setenv("NCCL_PROBE_FRAMES_DIR", path.c_str(), 1);
     unsetenv("NCCL_PROBE_ENABLE");
     if (init_entered(77, 1, 4, 0) != 1) return false;
-    const std::string bytes = bytes_of(path + "/" + process_file_name(process_identity().pid));
+    const std::string bytes = bytes_of(path + "/" + abi::process_file_name(process_identity().name));
     return bytes.size() == abi::process_file_bytes();
   }));
   CHECK(folder.file_names().empty());
@@ -165,7 +160,7 @@ TEST_CASE("A forked child neither writes nor removes its parent's files") {
     setenv("NCCL_PROBE_FRAMES_DIR", path.c_str(), 1);
     unsetenv("NCCL_PROBE_ENABLE");
     const uint64_t making = init_entered(77, 1, 4, 0);
-    const std::string file = path + "/" + process_file_name(process_identity().pid);
+    const std::string file = path + "/" + abi::process_file_name(process_identity().name);
     const bool child_is_quiet = succeeds_in_child([&] {
       init_reached(making, abi::InitStage::failed, 3, 0);
       comm_unwatched();

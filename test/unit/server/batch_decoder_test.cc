@@ -38,7 +38,7 @@ TEST_CASE("A batch with one of every payload is decoded field by field") {
   const auto batch = decode(full_batch());
   REQUIRE(batch.ok());
   CHECK(batch->job == "demo");
-  CHECK(batch->process == ProcessId{"node-a", "boot-1", 4711, 99});
+  CHECK(batch->process == ProcessId{"node-a", "boot-1", 4711, 4026532345, 99});
   CHECK(batch->batch_seq == 1);
   CHECK(batch->nccl_version == 22907);
   REQUIRE(batch->payloads.size() == full_batch_payloads);

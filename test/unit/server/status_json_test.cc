@@ -43,7 +43,7 @@ Snapshot snapshot() {
     rank.process_state = r == 0 ? '?' : 'T';
     comm.ranks.push_back(rank);
     ProcessStatus process;
-    process.process = {"node-a", "boot", rank.pid, 1};
+    process.process = {"node-a", "boot", rank.pid, 0, 1};
     process.job = "demo";
     process.telemetry_age_ns = rank.telemetry_age_ns;
     s.status.processes.push_back(process);

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "schemas/abi/file_names.h"
 #include "test/unit/frames_command/process_file.h"
 
 namespace ccld::decision {
@@ -26,11 +27,16 @@ struct Folder {
   std::string path;
 };
 
+// That of this process.
+std::string file_name() {
+  return abi::process_file_name({static_cast<uint32_t>(getpid()), abi::pid_namespace_of("/proc", "self")});
+}
+
 // The process of the test with a probe: a thread that does what an agent does with the control line.
 class Probe {
  public:
   explicit Probe(const Folder& folder, uint32_t refuses = 0)
-      : path(folder.path + "/ccld-" + std::to_string(getpid()) + ".process") {
+      : path(folder.path + "/" + file_name()) {
     test::SyntheticProcessFile file;
     file.header().identity.pid = static_cast<uint32_t>(getpid());
     file.write(path);
@@ -127,7 +133,7 @@ TEST_CASE("A process without a probe, another version, a lock and a probe that d
   CHECK(error(r).find("has no probe") != std::string::npos);
 
   test::SyntheticProcessFile file;
-  const std::string path = folder.path + "/ccld-" + std::to_string(getpid()) + ".process";
+  const std::string path = folder.path + "/" + file_name();
   file.write(path);
   CHECK(error(r).find("did not answer within 20 ms") != std::string::npos);
   const int fd = open(path.c_str(), O_RDWR);

@@ -12,7 +12,7 @@ namespace {
 
 Batch from(const std::string& host, uint32_t pid, const std::string& job = "demo") {
   Batch b;
-  b.process = {host, "boot", pid, 1};
+  b.process = {host, "boot", pid, 0, 1};
   b.job = job;
   return b;
 }

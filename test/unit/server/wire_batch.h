@@ -16,6 +16,7 @@ struct WireProcess {
   std::string host = "node-a";
   std::string boot_id = "boot-1";
   uint32_t pid = 4711;
+  uint32_t pid_namespace = 4026532345;
   uint64_t pid_start_ticks = 99;
   uint64_t batch_seq = 1;
   uint16_t schema_version = 2;
@@ -36,7 +37,7 @@ class WireBatch {
     const auto messages = fbb.CreateVector(messages_);
     const auto job = fbb.CreateString(p.job), host = fbb.CreateString(p.host), boot_id = fbb.CreateString(p.boot_id);
     wire::FinishBatchBuffer(fbb, wire::CreateBatch(fbb, p.schema_version, job, host, boot_id, p.pid, p.pid_start_ticks, p.batch_seq,
-                                                   p.sent_realtime_ns, 123456789, messages, 22907));
+                                                   p.sent_realtime_ns, 123456789, messages, 22907, p.pid_namespace));
     return {fbb.GetBufferPointer(), fbb.GetBufferPointer() + fbb.GetSize()};
   }
 
