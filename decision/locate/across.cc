@@ -288,7 +288,7 @@ class Causes {
                                                              lost_on[first.host] >= first.host->processes);
         const bool only = std::all_of(lives_[i].begin(), lives_[i].end(),
                                       [&](const WaitNode* a) { return a->process && a->process->host == first.host; });
-        if (whole_host && only) same(hosts, absl::StrCat(first.id.host, "|", first.id.boot_id), i);
+        if (whole_host && only) same(hosts, machine_of(first.id), i);
       }
     }
     // Whoever else of a lost host is missed at the same place belongs to it.

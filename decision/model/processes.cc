@@ -162,9 +162,9 @@ ProcessModel* ProcessTable::renamed(ProcessModel& p, const ProcessId& id) {
   if (id.host.empty()) return &p;
   if (!p.id.host.empty()) return nullptr;  // two machines that look alike
   auto node = processes_.extract(p.id);
-  if (--p.host->processes == 0) hosts_.erase({p.id.host, p.id.boot_id});
+  if (--p.host->processes == 0) hosts_.erase(machine_of(p.id));
   node.key() = p.id = id;
-  p.host = &hosts_[{id.host, id.boot_id}];
+  p.host = &hosts_[machine_of(id)];
   ++p.host->processes;
   processes_.insert(std::move(node));
   return &p;
@@ -185,7 +185,7 @@ ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
       heard_before ? *heard_before : *processes_.emplace(batch.process, std::make_unique<ProcessModel>()).first->second;
   if (!heard_before) {
     p.id = batch.process;
-    p.host = &hosts_[{batch.process.host, batch.process.boot_id}];
+    p.host = &hosts_[machine_of(batch.process)];
     ++p.host->processes;
     by_pid_.erase(Pid(p.id));
     by_pid_.insert(&p);
@@ -269,7 +269,7 @@ void ProcessTable::forget(Nanoseconds now_ns) {
     const ProcessModel& p = *it->second;
     const bool old = now_ns - p.heard_ns > seconds_to_ns(settings_.forget_s);
     if (old && p.memberships.empty()) {
-      if (--p.host->processes == 0) hosts_.erase({p.id.host, p.id.boot_id});
+      if (--p.host->processes == 0) hosts_.erase(machine_of(p.id));
       if (const auto own = by_pid_.find(Pid(p.id)); own != by_pid_.end() && *own == &p) by_pid_.erase(own);
       it = processes_.erase(it);
     } else {

@@ -86,6 +86,7 @@ class NetQueueList {
   std::string names_;  // of devices, one a line
 };
 
+// A machine, whatever its containers call it.
 struct HostModel {
   Nanoseconds heard_ns = 0;  // last batch of any of its processes
   size_t processes = 0;
@@ -126,6 +127,9 @@ struct ProcessModel {
   bool stopped() const { return state == 'T' || state == 't'; }
   bool gone() const { return state == 'X' || state == 'Z'; }
 };
+
+// What processes of one machine have in common: its boot id, or, where that is not known, the name of the host.
+inline const std::string& machine_of(const ProcessId& id) { return id.boot_id.empty() ? id.host : id.boot_id; }
 
 class ProcessTable {
  public:
@@ -184,7 +188,7 @@ class ProcessTable {
   const Settings& settings_;
   Processes processes_;
   absl::flat_hash_set<ProcessModel*, PidHash, PidEqual> by_pid_;
-  std::map<std::pair<std::string, std::string>, HostModel> hosts_;  // by host and boot_id
+  std::map<std::string, HostModel> hosts_;  // by machine_of
   Nanoseconds newest_ns_ = 0;
   Nanoseconds heard_since_ns_ = 0;  // all processes were heard then or later
 };

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "schemas/abi/file_names.h"
 #include "test/integration/operations/suites.h"
 #include "test/support/ranks/require.h"
 
@@ -345,6 +346,11 @@ size_t mappings_of_frames() {
   return mappings;
 }
 
+// What the files of this process begin with.
+std::string own_prefix() {
+  return ccld::abi::file_prefix({static_cast<uint32_t>(getpid()), ccld::abi::pid_namespace_of("/proc", "self")});
+}
+
 // Many communicators of one process, one after the other: what the first ones left must be all that is left.
 int create_destroy(const RankIdentity& identity) {
   constexpr int cycles = 20, warm_up = 5;
@@ -360,14 +366,14 @@ int create_destroy(const RankIdentity& identity) {
     if (cycle == warm_up) descriptors = entries_of("/proc/self/fd", "");
   }
   if (mappings_of_frames() != 0) fail(identity, "frames", "still mapped after all communicators ended");
-  std::string process_files = "ccld-" + std::to_string(getpid()) + "-";
-  if (folder == nullptr || entries_of(folder, process_files.c_str()) != 0) fail(identity, "frames", "files left");
+  const std::string frames = own_prefix() + "-";
+  if (folder == nullptr || entries_of(folder, frames.c_str()) != 0) fail(identity, "frames", "files left");
   if (entries_of("/proc/self/fd", "") > descriptors) fail(identity, "descriptors", "more open than after the first");
   return 0;
 }
 
 size_t own_files(const char* folder) {
-  return entries_of(folder, ("ccld-" + std::to_string(getpid())).c_str());
+  return entries_of(folder, own_prefix().c_str());
 }
 
 // Children that end like programs do, or become another program: neither is the job, and neither may touch its files.

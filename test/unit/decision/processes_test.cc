@@ -80,6 +80,19 @@ TEST_CASE("Silence is measured against the newest telemetry of anybody") {
   CHECK(table.host_silent(c));
 }
 
+TEST_CASE("A container that falls silent is no silent host while its machine speaks") {
+  Settings s;
+  ProcessTable table(s);
+  Batch contained = from(1);
+  contained.process.host = "pod-7";
+  ProcessModel& a = *table.heard(contained, ns_per_s);
+  table.heard(from(2), 20 * ns_per_s);
+  CHECK(table.silent(a));
+  CHECK_FALSE(table.host_silent(a));
+  table.heard(from(3, 1, "elsewhere"), 40 * ns_per_s);
+  CHECK(table.host_silent(a));
+}
+
 TEST_CASE("Lost, repeated and reordered batches are told apart") {
   Settings s;
   ProcessTable table(s);
