@@ -20,6 +20,13 @@ constexpr Nanoseconds making_waits_ns = ns_per_s;
 constexpr Nanoseconds mismatch_follows_ns = 120 * ns_per_s;
 constexpr const char* hang_follows = "the communicator hangs since operation";
 
+// Ranks that come late because of what the application does, and whose processes are well: so does a checkpoint look.
+bool may_be_pause(const Finding& f) {
+  return !f.hard && f.fault == FaultClass::h1_not_entered &&
+         std::all_of(f.culprits.begin(), f.culprits.end(),
+                     [](const Culprit& c) { return c.component == Component::application; });
+}
+
 bool inside(const Communicator& c) {
   return c.ranks_in_flight() > 0 || c.ranks_in_replay() > 0 || c.ranks_in_p2p() > 0;
 }
@@ -28,7 +35,9 @@ bool inside(const Communicator& c) {
 
 void HangAnalysis::look(Watch& w, Nanoseconds now_ns) {
   if (settings_.rules == RuleSet::paper) return look_by_paper(w, now_ns);
+  if (w.held_by_fault_ns) w.hang_detector.forget_pause();
   std::optional<HangView> view = w.hang_detector.check(w.comm, processes_, settings_, now_ns);
+  if (w.held_by_fault_ns && w.comm.moved_ns() > *w.held_by_fault_ns) w.held_by_fault_ns.reset();
   if (w.alarm && w.comm.moved_ns() > w.alarm->moved_ns) w.alarm.reset();
   if (view) {
     alarmed_ |= !w.alarm || w.alarm->early != view->early || w.alarm->overdue != view->overdue;
@@ -46,20 +55,13 @@ void HangAnalysis::look(Watch& w, Nanoseconds now_ns) {
 bool HangAnalysis::goes_on(const Watch& w) const {
   if (std::any_of(w.hang_calls.begin(), w.hang_calls.end(), [&](const P2pWait& c) { return still_waits(w.comm, c); }))
     return true;
-  if (w.hang_known.key.op.value == 0) return false;
+  if (w.hang_key.op.value == 0) return false;
   const std::optional<HangView> view = view_hang(w.comm, processes_, settings_);
   if (!view || view->p2p) return false;
-  const RoundKey known = w.hang_known.key;
-  return view->replay == 0 && known.replay == 0 ? view->op <= known.op : view->key() == known;
+  return view->replay == 0 && w.hang_key.replay == 0 ? view->op <= w.hang_key.op : view->key() == w.hang_key;
 }
 
 void HangAnalysis::end_hang(Watch& w, Nanoseconds now_ns) {
-  const bool fault = w.hang_confirmed || w.hang_known.fault != FaultClass::h1_not_entered;
-  if (fault) {
-    w.hang_detector.forget_pause();
-    for (CommUid uid : w.hang_victims)
-      if (const auto it = watches_.find(uid); it != watches_.end()) it->second->hang_detector.forget_pause();
-  }
   writer_.book().resolve(w.hang_incident, now_ns);
   w.hang_incident = 0;
   w.hang_confirmed = false;
@@ -67,7 +69,6 @@ void HangAnalysis::end_hang(Watch& w, Nanoseconds now_ns) {
   w.alarm.reset();
   w.released_ns = now_ns;
   w.hang_calls.clear();
-  w.hang_victims.clear();
 }
 
 void HangAnalysis::look_by_paper(Watch& w, Nanoseconds now_ns) {
@@ -75,7 +76,7 @@ void HangAnalysis::look_by_paper(Watch& w, Nanoseconds now_ns) {
   if (view && (!w.stuck || now_ns - w.located_ns >= relocate_every_ns)) {
     w.located_ns = now_ns;
     const Finding f = locate_hang_paper(w.comm, *view, settings_, now_ns);
-    w.hang_known = {f.fault, f.key()};
+    w.hang_key = f.key();
     if (!w.stuck) w.moved_at_hang_ns = w.comm.moved_ns();
     w.stuck = true;
     if (w.hang_incident == 0)
@@ -236,10 +237,9 @@ void HangAnalysis::report(const Cause& cause, Finding& f, const std::vector<Watc
   }
   if (!home.stuck) home.moved_at_hang_ns = home.comm.moved_ns();
   home.stuck = true;
-  home.hang_known = {f.fault, f.key()};
-  home.hang_victims.clear();
-  for (size_t i : cause.standing)
-    if (i != cause.home) home.hang_victims.push_back(watches[i]->comm.uid());
+  home.hang_key = f.key();
+  if (!may_be_pause(f))
+    for (size_t i : cause.standing) watches[i]->held_by_fault_ns = watches[i]->comm.moved_ns();
   if (follows_mismatch(cause, f, watches, now_ns)) {
     if (home.hang_incident != 0) writer_.book().resolve(std::exchange(home.hang_incident, 0), now_ns);
     return;

@@ -49,16 +49,14 @@ struct Watch {
   bool no_witness = false;                     // there were enough
 
   uint64_t hang_incident = 0;
-  struct HangKnown {
-    FaultClass fault = FaultClass::h1_not_entered;
-    RoundKey key;
-  };
-  HangKnown hang_known;             // what the last look found
+  RoundKey hang_key;                // what hangs, as of the last look
   std::vector<P2pWait> hang_calls;  // the Send and Recv calls that hang, if it is those
-  std::vector<CommUid> hang_victims;
   Nanoseconds located_ns = 0;        // last look
   Nanoseconds moved_at_hang_ns = 0;  // movement known when it was suspected
   bool hang_confirmed = false;
+
+  // It stands still by what is no pause of a healthy job, here or elsewhere: its newest movement when that was found.
+  std::optional<Nanoseconds> held_by_fault_ns;
 
   // While it waits for a cause elsewhere that has an incident; and when that ended.
   bool victim = false;

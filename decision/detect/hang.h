@@ -23,7 +23,7 @@ class HangDetector {
   // How long such a standstill is borne before it is suspicious. Awaited: somebody waits, here or elsewhere.
   Nanoseconds patience_ns(const Communicator&, const HangView&, const Settings&, bool awaited) const;
 
-  // A pause that turned out to be a fault does not count as patience to learn.
+  // The standstill that goes on is a fault: it does not count as patience to learn.
   void forget_pause() { pause_ns_ = 0; }
   Nanoseconds longest_pause_ns() const { return longest_pause_ns_; }
 

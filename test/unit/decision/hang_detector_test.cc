@@ -87,6 +87,43 @@ TEST_CASE("A communicator that pauses regularly teaches its own patience") {
   CHECK(cluster.reported().empty());
 }
 
+TEST_CASE("A fault that ends by itself teaches no patience, neither its communicator nor those that wait for it") {
+  const bool frozen = GENERATE(true, false), own = GENERATE(true, false);
+  CAPTURE(frozen, own);
+  Cluster cluster;
+  Comm& world = cluster.add_comm_of_all();
+  Comm& pair = cluster.add_comm({0, 1});
+  world.rounds(20);
+  pair.rounds(20);
+  cluster.run_s(1);
+  HangPlan fault = absent(3);
+  if (frozen) {
+    fault.not_called.clear();
+    fault.channels[0].stop_after[3] = 2;
+  } else {
+    cluster.stop_process(3);
+  }
+  HangPlan behind = absent(1, 1 << 12);  // rank 1 is inside the operation of all that hangs
+  world.hang(fault);
+  pair.hang(behind);
+  cluster.run_s(40);
+  REQUIRE(cluster.open_incidents().size() == 1);
+  cluster.continue_process(3);
+  world.recover();
+  world.rounds(20);
+  cluster.run_s(1);
+  pair.recover();
+  pair.rounds(20);
+  cluster.run_s(2);
+  REQUIRE(cluster.open_incidents().empty());
+  if (own)
+    world.hang(absent(5));
+  else
+    pair.hang(behind);
+  cluster.run_s(8);
+  CHECK(cluster.open_incidents().size() == 1);
+}
+
 TEST_CASE("A pause that outlasts the threshold is at most a suspicion, which resolves by itself") {
   Cluster cluster;
   Comm& comm = cluster.add_comm_of_all();
