@@ -172,6 +172,11 @@ Comm* frame_create(const FrameOptions& options, const CommSetup& setup, std::str
   const std::string unfinished = options.folder + "/." + abi::file_prefix(process_identity().name) + "-" +
                                  std::to_string(comm->number) + ".unfinished";
   comm->memory = map_new_file(unfinished, comm->bytes, error);
+  const bool has_file = comm->memory != nullptr;
+  if (!has_file) {
+    comm->path.clear();
+    comm->memory = map_without_file(comm->bytes);
+  }
   if (comm->memory == nullptr) {
     delete comm;
     return nullptr;
@@ -183,11 +188,10 @@ Comm* frame_create(const FrameOptions& options, const CommSetup& setup, std::str
   comm->channels = reinterpret_cast<abi::DeviceChannel*>(comm->proxies + abi::proxies_max);
   for (auto& of_peers : comm->user.pair_seqs) of_peers.assign(static_cast<size_t>(std::max(setup.rank_count, 0)), 0);
   fill_process_part(options, *comm);
-  if (rename(unfinished.c_str(), comm->path.c_str()) != 0) {
+  if (has_file && rename(unfinished.c_str(), comm->path.c_str()) != 0) {
     *error = reason("cannot create " + comm->path, errno);
     unlink(unfinished.c_str());
-    comm_release(comm);
-    return nullptr;
+    comm->path.clear();
   }
   return comm;
 }
@@ -211,7 +215,9 @@ void frame_set_state(Comm& comm, abi::CommState state) {
   if (static_cast<uint32_t>(state) > load_relaxed(word)) store_release(word, static_cast<uint32_t>(state));
 }
 
-void frame_unlink(Comm& comm) { unlink(comm.path.c_str()); }
+void frame_unlink(Comm& comm) {
+  if (!comm.path.empty()) unlink(comm.path.c_str());
+}
 
 // ---- probe/probe.h ------------------------------------------------------------------------------------------------
 
@@ -225,6 +231,8 @@ Comm* comm_create(const CommSetup& setup) {
   if (comm == nullptr) {
     warn_once(Warning::frame_file, "a communicator is not watched: " + error);
     comm_unwatched();
+  } else if (!error.empty()) {
+    warn_once(Warning::frame_file, "a frame is kept without a file, where nobody but this process sees it: " + error);
   }
   return comm;
 }

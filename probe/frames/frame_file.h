@@ -2,8 +2,9 @@
 //
 // Contract
 //   The file appears complete: it is made under a temporary name, given its size and its process part of the identity,
-//   and then renamed. The communicator's part follows with frame_publish_identity. All functions report failure by
-//   value and never throw.
+//   and then renamed. The communicator's part follows with frame_publish_identity. Without room or right for a file the
+//   frame lies in memory alone: all is measured and reported, only nobody can look at it from outside. All functions
+//   report failure by value and never throw.
 //
 // Threads: each frame is created, published and removed by one thread at a time; different frames are independent.
 // (Paper, section 5.1: the probing frame.)
@@ -51,7 +52,8 @@ class CommUids {
   size_t oldest_ = 0;
 };
 
-// The work of comm_create once the settings are known. nullptr and a reason in *error if it cannot.
+// The work of comm_create once the settings are known. nullptr and a reason in *error if it cannot; a reason alone if
+// there is no file (then `path` is empty).
 Comm* frame_create(const FrameOptions&, const CommSetup&, std::string* error);
 
 // Fills in what is known when the communicator is ready and sets its state to `ready`. Called by comm_ready.

@@ -4,14 +4,22 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
 namespace ccld::probe {
 
+// The folder is NCCL's too, for its shared memory, without which training does not begin; containers often have no more
+// than 64 MiB. So much of it, or half of it if it is small, is left to others.
+constexpr uint64_t left_to_others_bytes = uint64_t{256} << 20;
+
 // Makes `path` a file of `bytes` bytes whose storage exists, readable by all and writable by its user, and maps it. What
 // lies there is of an earlier process with our process id, and goes.
 void* map_new_file(const std::string& path, size_t bytes, std::string* error);
+
+// The same memory without a file: nobody else can look at it. nullptr: there is none.
+void* map_without_file(size_t bytes);
 
 // Cuts a text that is too long; the field always ends with a zero.
 template <size_t size>

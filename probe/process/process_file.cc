@@ -168,8 +168,8 @@ ProcessFile* process_file_create(const ProcessFileOptions& options, std::string*
   file->memory = map_new_file(unfinished, file->bytes, error);
   const bool has_file = file->memory != nullptr;
   if (!has_file) {
-    file->memory = mmap(nullptr, file->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (file->memory == MAP_FAILED) {
+    file->memory = map_without_file(file->bytes);
+    if (file->memory == nullptr) {
       delete file;
       return nullptr;
     }
