@@ -140,6 +140,11 @@ std::vector<SlowStage> slow_stages(const Communicator& comm, const std::vector<S
   }
   if (sure_most > 0 && sure_most >= queue_part_min * network[0].waiting_steps)
     std::erase_if(network, [](const SlowStage& s) { return !s.sure; });
+  // What waits in front of a GPU that waits itself says nothing: a rank of a tree has several children, and while one of
+  // them is late the slots of the others fill up. Where the waits end the queue is the cause's.
+  if (!grown.empty() && in_receiving_gpu(grown[0].stage))
+    if (const std::optional<SlowStage> end = follow(grown, grown[0]); end && in_receiving_gpu(end->stage))
+      gpu_most = end->waiting_steps;
   const bool by_network = !network.empty() && network_most >= network_part_min * gpu_most;
   const std::vector<SlowStage>& from = by_network ? network : grown;
   for (const SlowStage& s : from) {

@@ -67,6 +67,15 @@ TEST_CASE("Up a tree, the other child's steps wait for the GPU that waits for a 
   check_only(causes(w), slow, Stage::wire);
 }
 
+TEST_CASE("While a tree waits for one child, the slots of its others fill up beyond what a slow proxy lets wait") {
+  // The proxy of rank 6 delays what goes to rank 2, for which rank 1 waits, its other children behind it, and the root.
+  Window w;
+  w.queue({3, 1, 0}, Stage::receiver_gpu, 10).queue({4, 1, 0}, Stage::receiver_gpu, 10);
+  w.queue({1, 0, 0}, Stage::receiver_gpu, 4.6).queue({5, 2, 0}, Stage::receiver_gpu, 3.2);
+  w.queue({6, 2, 0}, Stage::sender_proxy, 4.1);
+  check_only(causes(w), {6, 2, 0}, Stage::sender_proxy);
+}
+
 TEST_CASE("Other channels share the GPUs that wait, not the link: it is found from any of them") {
   Window w;
   w.queue(slow, Stage::wire, 4.3).queue(slow, Stage::receiver_gpu, 2.9);
