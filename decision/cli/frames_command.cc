@@ -38,7 +38,7 @@ std::string refuse(const FramesOptions& options, const LocalProcesses& processes
   bool is_process = false;
   std::error_code error;
   const auto owner = owner_of(fs::path(path).filename().string(), &is_process);
-  if (owner && processes.exists(*owner)) return path + ": " + reason;
+  if (owner && processes.may_exist(*owner)) return path + ": " + reason;
   if (!options.clean) return path + ": " + reason + "; no process has its pid (--clean removes it)";
   if (fs::remove(path, error)) return path + ": " + reason + "; no process had its pid: removed";
   return path + ": " + reason + "; cannot remove it: " + error.message();

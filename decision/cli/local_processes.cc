@@ -81,10 +81,11 @@ std::optional<uint32_t> LocalProcesses::pid_here(const abi::ProcessName& name) c
   return it != in_others_.end() ? std::optional(it->second) : std::nullopt;
 }
 
-bool LocalProcesses::exists(const abi::ProcessName& name) const {
+bool LocalProcesses::may_exist(const abi::ProcessName& name) const {
   const std::optional<uint32_t> pid = pid_here(name);
+  if (!pid) return !sees_all_;
   std::error_code error;
-  return pid && fs::exists(proc_dir_ + "/" + std::to_string(*pid), error);
+  return fs::exists(proc_dir_ + "/" + std::to_string(*pid), error);
 }
 
 ProcessState LocalProcesses::state(const std::string& boot_id, const abi::ProcessName& name, uint64_t pid_start_ticks,

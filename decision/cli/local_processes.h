@@ -30,8 +30,8 @@ class LocalProcesses {
   // What the process that has this id here calls itself. One that is not there: with an unknown namespace.
   abi::ProcessName name_of(uint32_t pid) const;
 
-  // Whether there is a process of this name.
-  bool exists(const abi::ProcessName&) const;
+  // Whether there is a process of this name, or may be one where we cannot look.
+  bool may_exist(const abi::ProcessName&) const;
 
   // `agent_alive`: its file has just moved.
   ProcessState state(const std::string& boot_id, const abi::ProcessName&, uint64_t pid_start_ticks,

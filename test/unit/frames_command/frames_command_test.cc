@@ -189,6 +189,9 @@ TEST_CASE("processes of containers that share the folder are told apart, and fou
   host.options.clean = true;
   CHECK(states() == std::vector<std::string>{"1 not seen", "2 not seen"});
   CHECK((fs::exists(one) && fs::exists(two)));
+  std::ofstream(one) << "of a version that this one cannot read";
+  host.show();
+  CHECK(fs::exists(one));
 }
 
 TEST_CASE("a file of another boot is not taken for a process of this one") {
