@@ -10,8 +10,8 @@
 
 namespace ccld::probe {
 
-// The folder is NCCL's too, for its shared memory, without which training does not begin; containers often have no more
-// than 64 MiB. So much of it, or half of it if it is small, is left to others.
+// The folder is NCCL's too, for its shared memory, without which training does not begin. So much of it is left to others,
+// or half of it if it is small: containers often have no more than 64 MiB.
 constexpr uint64_t left_to_others_bytes = uint64_t{256} << 20;
 
 // Makes `path` a file of `bytes` bytes whose storage exists, readable by all and writable by its user, and maps it. What

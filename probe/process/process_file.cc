@@ -107,7 +107,8 @@ bool is_ours(const std::string& path, uint32_t magic, Identity* identity) {
   close(file);
   const ProcessIdentity& process = process_identity();
   return got == static_cast<ssize_t>(sizeof(*identity)) && identity->magic == magic && identity->pid == process.name.pid &&
-         identity->pid_namespace == process.name.pid_namespace && identity->pid_start_ticks == process.start_ticks && process.start_ticks != 0 &&
+         identity->pid_namespace == process.name.pid_namespace &&
+         identity->pid_start_ticks == process.start_ticks && process.start_ticks != 0 &&
          text_of(identity->boot_id) == process.boot_id;
 }
 
