@@ -27,6 +27,7 @@ struct Analyzer::State {
 
   const Settings settings;
   ProcessTable processes{settings};
+  RankBudget budget{settings.memberships_max};
   Watches watches;
   absl::flat_hash_map<CommUid, Watch*> watch_of;  // every message asks
   IncidentWriter writer{settings};
@@ -35,6 +36,7 @@ struct Analyzer::State {
   IterationAnalysis iterations{settings, watches, writer};
   SlownessAnalysis slowness{settings, watches, writer, iterations};
   Nanoseconds forgot_ns = 0;
+  uint64_t contradictions = 0;
 
   // What a batch is about lies anywhere in memory: it is fetched while its process is looked up.
   void prefetch(const Batch& batch) const {
@@ -71,7 +73,7 @@ struct Analyzer::State {
       });
       remove(oldest, oldest->second->comm.heard_ns());
     }
-    return watch_of[uid] = watches.emplace(uid, std::make_unique<Watch>(uid, settings)).first->second.get();
+    return watch_of[uid] = watches.emplace(uid, std::make_unique<Watch>(uid, settings, budget)).first->second.get();
   }
 
   Watches::iterator remove(Watches::iterator it, Nanoseconds now_ns) {
@@ -107,7 +109,7 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
   ProcessModel* process = state_->processes.heard(batch, now_ns);
   if (!process) return;
   process->kernels.prefetch();
-  std::vector<std::pair<Watch*, const P2pRounds*>> pairs;  // judged by all kernels of the batch, so after them
+  std::vector<const P2pRounds*> pairs;  // judged by all kernels of the batch, so after them
   for (const Payload& payload : batch.payloads) {
     std::visit(
         [&](const auto& m) {
@@ -125,6 +127,11 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
             ProcessTable::control(*process, m);
           } else if (Watch* w = state_->watch(m.comm)) {
             if constexpr (std::is_same_v<T, CommUp>) {
+              if (w->comm.contradicted_by(m)) {
+                ++state_->contradictions;
+                state_->remove(state_->watches.find(m.comm), now_ns);
+                w = state_->watch(m.comm);
+              }
               w->comm.up(m, *process, now_ns);
               state_->inits.up(m, *process, now_ns);
             }
@@ -136,7 +143,7 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
             if constexpr (std::is_same_v<T, P2pRounds>) {
               w->comm.p2p_rounds(m, *process, now_ns);
               w->pair_bytes.ended(w->comm, m, *process, now_ns);
-              pairs.emplace_back(w, &m);
+              pairs.push_back(&m);
             }
             if constexpr (std::is_same_v<T, InFlight>) {
               w->comm.in_flight(m, *process, now_ns);
@@ -146,7 +153,9 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
         },
         payload);
   }
-  for (const auto& [w, m] : pairs) w->slow_p2p.add(w->comm, *m, *process, now_ns);
+  for (const P2pRounds* m : pairs)
+    if (const auto it = state_->watch_of.find(m->comm); it != state_->watch_of.end())  // it may have given way since
+      it->second->slow_p2p.add(it->second->comm, *m, *process, now_ns);
 }
 
 std::vector<Incident> Analyzer::advance(Nanoseconds now_ns) {
@@ -168,6 +177,8 @@ std::vector<Incident> Analyzer::advance(Nanoseconds now_ns) {
 StatusView Analyzer::status(Nanoseconds now_ns) const {
   StatusView view;
   view.now_ns = now_ns;
+  view.ranks_refused = state_->budget.refused();
+  view.contradictions = state_->contradictions;
   view.incidents_open = state_->writer.book().open_count();
   for (const auto& [uid, w] : state_->watches) view.communicators.push_back(comm_status(w->comm, now_ns));
   for (const auto& [id, p] : state_->processes.all()) view.processes.push_back(process_status(*p, now_ns));

@@ -148,7 +148,11 @@ const Entry entries[] = {
     {CCLD_FIELD(signatures_max), 1, 1e5, "signatures of one communicator that have a baseline; later ones have none",
      "a training step has some ten"},
     {CCLD_FIELD(ranks_max), 2, 1e7, "communicators that claim more ranks are refused",
-     "protects memory against damaged telemetry: a rank takes some 4 KiB in each communicator it is in"},
+     "protects memory against damaged telemetry"},
+    {CCLD_FIELD(memberships_max), 64, 1e9,
+     "ranks of all communicators together for which there is room, by 64 neighbours of a communicator; further ones are "
+     "refused and counted",
+     "a job of 131,072 ranks has some 400,000, each of some 4 KiB"},
     {CCLD_FIELD(communicators_max), 1, 1e6, "communicators known at a time; the longest idle are forgotten first",
      "a job of 131,072 ranks has some 20,000, most of them of 8 ranks"},
     {CCLD_FIELD(processes_max), 1, 1e7, "processes known at a time; the longest silent are forgotten first",

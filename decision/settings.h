@@ -75,6 +75,7 @@ struct Settings {
   uint64_t round_cells_max = 1u << 22;
   uint64_t signatures_max = 64;
   uint64_t ranks_max = 1u << 18;
+  uint64_t memberships_max = 1u << 20;
   uint64_t communicators_max = 1u << 16;
   uint64_t processes_max = 1u << 18;
   double forget_s = 600;

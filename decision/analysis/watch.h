@@ -28,7 +28,7 @@ enum class SlowRole : uint8_t {
 };
 
 struct Watch {
-  Watch(CommUid uid, const Settings& s) : comm(uid, s), slow(s), slow_p2p(s), pair_bytes(s) {}
+  Watch(CommUid uid, const Settings& s, RankBudget& budget) : comm(uid, s, &budget), slow(s), slow_p2p(s), pair_bytes(s) {}
   Communicator comm;
   HangDetector hang_detector;
   SlowDetector slow;

@@ -71,9 +71,8 @@ void PairBytes::in_flight(const Communicator& comm, const InFlight& m, const Pro
   const RankModel* own = comm.rank(m.rank);
   // Only what does not move: the others will soon be over.
   if (settings_.rules == RuleSet::paper || !m.late || m.p2p.empty() || !own || own->process != &process) return;
-  const auto rank = static_cast<size_t>(m.rank.value);
-  if (looked_.size() <= rank) looked_.resize(comm.ranks().size(), UINT64_MAX);
-  const bool first_look = std::exchange(looked_[rank], m.movement) != m.movement;
+  const auto [looked, never] = looked_.try_emplace(m.rank.value, m.movement);
+  const bool first_look = never || std::exchange(looked->second, m.movement) != m.movement;
   for (const P2pCall& c : m.p2p) {
     const RankModel* peer = comm.rank(c.peer);
     if (!peer || c.only_captured()) continue;

@@ -65,7 +65,7 @@ class PairBytes {
   const Settings& settings_;
   // Ends whose other end is not heard of: those of now, and those from before the last time that there were too many.
   Ends ends_, ends_before_;
-  std::vector<uint64_t> looked_;  // by rank: its movement when its calls in flight were looked at
+  absl::flat_hash_map<int32_t, uint64_t> looked_;  // by rank: its movement when its calls in flight were looked at
   std::map<std::pair<int32_t, int32_t>, Difference> differences_;  // by sender and receiver: the first, and how many
   bool news_ = false;
 };

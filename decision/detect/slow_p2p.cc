@@ -57,8 +57,8 @@ void SlowPairsDetector::add(const Communicator& comm, const P2pRounds& m, const 
   if (!comm.rank_count_known() || m.rank.value < 0 || m.rank.value >= n) return;
   const RankModel* member = comm.rank(m.rank);
   if (!member || member->process != &process) return;
-  if (ranks_.empty()) ranks_.resize(n), started_ns_ = good_ns_ = now_ns;
-  RankTimes& own = ranks_[m.rank.value];
+  if (ranks_.size() == 0) ranks_.set_size(n, true), started_ns_ = good_ns_ = now_ns;
+  RankTimes& own = ranks_.at(m.rank.value);
   for (const P2pRound& round : m.rounds) {
     const bool timed = (round.flags & (round_no_kernel | round_lapped | round_not_measured | round_aborted)) == 0 &&
                        round.begin_device_ns != 0 && round.end_device_ns >= round.begin_device_ns;
@@ -103,7 +103,7 @@ void SlowPairsDetector::add(const Communicator& comm, const P2pRounds& m, const 
 void SlowPairsDetector::next_window() {
   // A healthy window teaches: once a window, so that minutes count and not seconds.
   const bool healthy = repeats_ == 0;
-  for (RankTimes& r : ranks_) {
+  ranks_.visit_mutable([&](RankTimes& r) {
     if (healthy && r.kernels > 0) {
       r.usual_gap_ns.add(r.gap_ns / r.kernels);
       r.usual_cycle_ns.add((r.gap_ns + r.busy_ns) / r.kernels);
@@ -115,7 +115,7 @@ void SlowPairsDetector::next_window() {
     r.gap_ns = r.busy_ns = 0;
     r.queued_ns = 0;
     r.kernels = r.launches = 0;
-  }
+ });
   for (auto& [pair, t] : pairs_) {
     if (healthy && t.count > 0) t.usual_ns.add(t.sum_ns / t.count);
     t.sum_ns = 0;
@@ -149,15 +149,15 @@ std::optional<Finding> SlowPairsDetector::judge(const Communicator& comm) {
   };
   std::vector<Grown> late, links;
   size_t busier = 0;  // ranks whose own work explains what they take longer
-  for (size_t r = 0; r < ranks_.size(); ++r) {
-    const RankTimes& own = ranks_[r];
+  for (const RankTimes& own : ranks_) {
+    const int32_t r = own.rank.value;
     if (own.kernels == 0 || growth_ns(own) <= 0) continue;
     const double grown_ns = own.gap_ns / own.kernels - own.usual_gap_ns.mean();
     const double part = std::min(1.0, grown_ns / growth_ns(own));
     if (part < explains_min) continue;
     ++busier;
     if (grown_ns < settings_.slow_spread_factor * own.usual_gap_ns.deviation()) continue;
-    late.push_back({grown_ns, part, {static_cast<int32_t>(r), -1}});
+    late.push_back({grown_ns, part, {r, -1}});
     explained = std::max(explained, part);
   }
   // All ranks at once: the job does something else.
@@ -170,8 +170,8 @@ std::optional<Finding> SlowPairsDetector::judge(const Communicator& comm) {
       // Of what both ends take longer.
       double part = 1;
       for (int32_t r : {pair.first, pair.second}) {
-        const RankTimes& end = ranks_[r];
-        const double rank_ns = end.kernels == 0 ? 0 : growth_ns(end) * end.kernels;
+        const RankTimes* const end = ranks_.find(r);
+        const double rank_ns = !end || end->kernels == 0 ? 0 : growth_ns(*end) * end->kernels;
         part = rank_ns > 0 ? std::min(part, grown_ns * t.count / rank_ns) : 0;
       }
       if (part >= explains_min * (1 - explained)) links.push_back({grown_ns, part, pair});
@@ -193,7 +193,7 @@ std::optional<Finding> SlowPairsDetector::judge(const Communicator& comm) {
   const double scale = 1 / std::max(sum, 1.0);
   for (const Grown& g : late) {
     if (f.culprits.size() == culprits_max) break;
-    const RankTimes& own = ranks_[g.pair.first];
+    const RankTimes& own = *ranks_.find(g.pair.first);
     const double queued_ns = own.has_usual && own.launches > 0 ? own.queued_ns / own.launches - own.usual_queued_ns : 0;
     const bool queued = queued_ns >= queued_part_min * g.ns;
     Culprit c = make_culprit(comm, Rank{g.pair.first}, queued ? Component::gpu : Component::process,

@@ -33,6 +33,7 @@ class SlowPairsDetector {
  private:
   // What one rank did in a window, and does usually, per kernel.
   struct RankTimes {
+    Rank rank;
     uint64_t last_end_ns = 0;  // device clock
     uint64_t last_begin_ns = 0;
     uint64_t lost = 0;  // batches that were missing then
@@ -61,7 +62,7 @@ class SlowPairsDetector {
   void next_window();
 
   const Settings& settings_;
-  std::vector<RankTimes> ranks_;
+  RankTable<RankTimes> ranks_;
   absl::flat_hash_map<Pair, Transfers> pairs_;
   Nanoseconds started_ns_ = 0, good_ns_ = 0;
   uint64_t kernels_ = 0, repeats_ = 0, clean_ = 0;

@@ -149,10 +149,10 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
     if (p.progress != Progress::begun && p.progress != Progress::launched && p.progress != Progress::called) continue;
     if (is_named[r]) continue;
     if (waiting++ < 3 && view.replay == 0) {  // the ages of replays are those of the capture
-      const RankModel& m = comm.ranks()[r];
-      if (const InFlightOp* o = find_op(m, view.key())) {
-        const double since_ms = static_cast<double>(o->enter_age_ms) + (now_ns - m.sampled_ns) / 1e6;
-        add_evidence(f, m.rank.value, absl::StrCat("has been in operation ", view.op.value, " for"), since_ms, "ms");
+      const RankModel* m = comm.rank(Rank{static_cast<int32_t>(r)});
+      if (const InFlightOp* o = m ? find_op(*m, view.key()) : nullptr) {
+        const double since_ms = static_cast<double>(o->enter_age_ms) + (now_ns - m->sampled_ns) / 1e6;
+        add_evidence(f, m->rank.value, absl::StrCat("has been in operation ", view.op.value, " for"), since_ms, "ms");
       }
     }
   }

@@ -13,11 +13,11 @@
 namespace ccld::decision {
 
 // How far a rank came in the operation that hangs.
-enum class Progress { unknown, not_called, called, launched, begun, done, left };
+enum class Progress : uint8_t { unknown, not_called, called, launched, begun, done, left };
 
 // What is known about the process of a rank.
 // Not watched: its probe was stopped by an operator, so neither its silence nor its counters mean anything.
-enum class Life { well, stopped, gone, silent, host_silent, aborted, unknown, not_watched };
+enum class Life : uint8_t { well, stopped, gone, silent, host_silent, aborted, unknown, not_watched };
 
 struct RankProgress {
   Progress progress = Progress::unknown;

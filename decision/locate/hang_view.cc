@@ -108,6 +108,8 @@ bool outdated(const RankModel& r, const ProcessTable& processes) {
   return processes.newest_ns() - sampled_at(r) > processes.silent_limit_ns();
 }
 
+constexpr RankProgress never_heard_of{Progress::unknown, Life::unknown};
+
 // The replay that most ranks' newest snapshots show as begun; of equals the least.
 std::optional<RoundKey> most_common_replay(const Communicator& comm) {
   std::map<RoundKey, int> ranks;
@@ -140,7 +142,7 @@ std::optional<HangView> view_replay(const Communicator& comm, const ProcessTable
   view.replay = key->replay;
   view.warmup = key->replay <= settings.warmup_rounds;
   view.measured = false;
-  view.ranks.resize(comm.rank_count());
+  view.ranks.resize(comm.rank_count(), never_heard_of);
   Nanoseconds known_up_to = processes.newest_ns();
   bool any = false;
   for (const RankModel& r : comm.ranks()) {
@@ -164,7 +166,8 @@ std::optional<HangView> view_replay(const Communicator& comm, const ProcessTable
     known_up_to = std::min(known_up_to, sampled_at(r));
     any |= p.progress == Progress::begun;
   }
-  if (!any) return std::nullopt;
+  const auto unknown = [](const RankProgress& p) { return p.life == Life::unknown; };
+  if (!any || std::any_of(view.ranks.begin(), view.ranks.end(), unknown)) return std::nullopt;
   view.stall_ns = std::max<Nanoseconds>(0, known_up_to - comm.moved_ns());
   return view;
 }
@@ -173,7 +176,7 @@ std::optional<HangView> view_operation(const Communicator& comm, const ProcessTa
                                        const Settings& settings) {
   if (comm.ranks_in_flight() == 0) return std::nullopt;
   HangView view;
-  view.ranks.resize(comm.rank_count());
+  view.ranks.resize(comm.rank_count(), never_heard_of);
   // The oldest operation on a rank whose word counts, and the oldest moment up to which all that talk have been heard.
   Nanoseconds known_up_to = processes.newest_ns();
   bool any = false;
@@ -231,7 +234,7 @@ std::optional<HangView> view_p2p(const Communicator& comm, const ProcessTable& p
   HangView view;
   view.p2p = true;
   view.warmup = true;
-  view.ranks.resize(comm.rank_count());
+  view.ranks.resize(comm.rank_count(), never_heard_of);
   Nanoseconds known_up_to = processes.newest_ns();
   bool any = false;
   for (const RankModel& r : comm.ranks()) {

@@ -16,8 +16,9 @@ Nanoseconds waiting_since_ns(const Standing& s) {
   const size_t stride = ranks.size() / waiting_looked_max + 1;
   if (s.view.replay == 0)
     for (size_t i = 0; i < ranks.size(); i += stride)
-      if (const InFlightOp* o = find_op(ranks[i], s.view.key()))
-        since = std::min(since, ranks[i].sampled_ns - static_cast<Nanoseconds>(o->enter_age_ms) * ns_per_ms);
+      if (const RankModel* r = ranks.find(i))
+        if (const InFlightOp* o = find_op(*r, s.view.key()))
+          since = std::min(since, r->sampled_ns - static_cast<Nanoseconds>(o->enter_age_ms) * ns_per_ms);
   return since == INT64_MAX ? s.comm->moved_ns() : since;
 }
 

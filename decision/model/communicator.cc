@@ -59,11 +59,10 @@ bool RankModel::has_ended(Rank peer, abi::Direction direction, uint64_t pair_seq
 RankModel* Communicator::member(Rank rank, ProcessModel& process, Nanoseconds now_ns) {
   if (rank.value < 0 || static_cast<uint64_t>(rank.value) >= settings_.ranks_max) return nullptr;
   if (rank_count_ > 0 && rank.value >= rank_count_) return nullptr;
-  while (ranks_.size() <= static_cast<size_t>(rank.value)) {
-    ranks_.emplace_back();
-    ranks_.back().rank = Rank{static_cast<int32_t>(ranks_.size()) - 1};
-  }
-  RankModel& r = ranks_[rank.value];
+  const auto index = static_cast<size_t>(rank.value);
+  if (!take_room(ranks_.room_for(index))) return nullptr;
+  if (ranks_.size() <= index) ranks_.set_size(index + 1, false);
+  RankModel& r = ranks_.at(index);
   if (!r.process) {
     r.process = &process;
     process.memberships.push_back({uid_, rank});
@@ -102,16 +101,24 @@ void Communicator::finished(OpSeq op, const Signature& s) {
     begun_by_all_ = std::max(begun_by_all_, op);
 }
 
+bool Communicator::take_room(uint64_t ranks) {
+  if (budget_ && !budget_->take(ranks)) return false;
+  room_taken_ += ranks;
+  return true;
+}
+
+bool Communicator::contradicted_by(const CommUp& m) const {
+  return rank_count_ == 0 && m.rank_count > 0 && ranks_.size() > static_cast<size_t>(m.rank_count);
+}
+
 void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns) {
   if (m.rank_count <= 0 || static_cast<uint64_t>(m.rank_count) > settings_.ranks_max || m.rank.value >= m.rank_count)
     return;
   if (rank_count_ == 0) {
+    // Who never speaks costs little, but not nothing: a look at a hang is as large as the communicator.
+    if (contradicted_by(m) || !take_room(static_cast<uint64_t>(m.rank_count) / RankPages::page_ranks)) return;
     rank_count_ = m.rank_count;
-    ranks_.reserve(rank_count_);
-    while (ranks_.size() < static_cast<size_t>(rank_count_)) {
-      ranks_.emplace_back();
-      ranks_.back().rank = Rank{static_cast<int32_t>(ranks_.size()) - 1};
-    }
+    ranks_.set_size(static_cast<size_t>(rank_count_), true);
     history_.set_rank_count(rank_count_);
     replays_.set_rank_count(rank_count_);
   }
@@ -135,13 +142,12 @@ void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns
 }
 
 void Communicator::last_operations(const LastOperations& m, const ProcessModel& process) {
-  if (static_cast<size_t>(m.rank.value) >= ranks_.size()) return;
-  RankModel& r = ranks_[m.rank.value];
-  if (r.process != &process) return;
-  if (!r.in_frame) r.in_frame = std::make_unique<RankModel::InFrame>();
-  r.in_frame->entered = std::max(r.in_frame->entered, m.entered);
-  r.in_frame->launched = std::max(r.in_frame->launched, m.launched);
-  r.in_frame->begun = std::max(r.in_frame->begun, m.begun);
+  RankModel* r = m.rank.value >= 0 ? ranks_.find(static_cast<size_t>(m.rank.value)) : nullptr;
+  if (!r || r->process != &process) return;
+  if (!r->in_frame) r->in_frame = std::make_unique<RankModel::InFrame>();
+  r->in_frame->entered = std::max(r->in_frame->entered, m.entered);
+  r->in_frame->launched = std::max(r->in_frame->launched, m.launched);
+  r->in_frame->begun = std::max(r->in_frame->begun, m.begun);
 }
 
 void Communicator::down(const CommDown& m, ProcessModel& process, Nanoseconds now_ns) {

@@ -17,6 +17,8 @@
 
 #include "decision/model/events.h"
 #include "decision/model/processes.h"
+#include "decision/model/rank_budget.h"
+#include "decision/model/rank_pages.h"
 #include "decision/model/rank_parts.h"
 #include "decision/model/replay_history.h"
 #include "decision/model/round_history.h"
@@ -109,9 +111,17 @@ struct RankModel {
 
 class Communicator {
  public:
-  Communicator(CommUid uid, const Settings& settings)
-      : uid_(uid), settings_(settings), history_(settings), replays_(settings) {}
+  // Without a budget: as many ranks as messages claim.
+  Communicator(CommUid uid, const Settings& settings, RankBudget* budget = nullptr)
+      : uid_(uid), settings_(settings), budget_(budget), history_(settings), replays_(settings) {}
+  ~Communicator() {
+    if (budget_) budget_->give_back(room_taken_);
+  }
   Communicator(const Communicator&) = delete;
+
+  // It has fewer ranks than have spoken: somebody is wrong, and nothing of what is known can be believed. The caller
+  // begins anew.
+  bool contradicted_by(const CommUp&) const;
 
   void up(const CommUp&, ProcessModel&, Nanoseconds now_ns);
   void down(const CommDown&, ProcessModel&, Nanoseconds now_ns);
@@ -128,16 +138,20 @@ class Communicator {
   const std::string& name() const { return name_; }
   int rank_count() const { return rank_count_ > 0 ? rank_count_ : static_cast<int>(ranks_.size()); }
   bool rank_count_known() const { return rank_count_ > 0; }
-  const std::vector<RankModel>& ranks() const { return ranks_; }
-  // In their order, for looks at all of them: what they point to is anywhere in memory and is fetched ahead.
+  // By rank. A loop visits those of whom, or of whose neighbours, something was heard: all of a communicator of up
+  // to 64.
+  const RankTable<RankModel>& ranks() const { return ranks_; }
+  // As a loop over ranks(), for looks at all of them: what they point to is anywhere in memory and is fetched ahead.
   template <class Visit>
   void visit_ranks(Visit visit) const {
     constexpr size_t ahead = 8;
-    for (size_t i = 0; i < ranks_.size(); ++i) {
-      if (i + 2 * ahead < ranks_.size()) ranks_[i + 2 * ahead].prefetch();
-      if (i + ahead < ranks_.size()) ranks_[i + ahead].prefetch_parts();
-      visit(ranks_[i]);
-    }
+    ranks_.visit_pages([&](const RankModel* page, size_t n) {
+      for (size_t i = 0; i < n; ++i) {
+        if (i + 2 * ahead < n) page[i + 2 * ahead].prefetch();
+        if (i + ahead < n) page[i + ahead].prefetch_parts();
+        visit(page[i]);
+      }
+    });
   }
   // A message is about to be applied; then, one of this rank.
   void prefetch() const {
@@ -150,9 +164,8 @@ class Communicator {
   void prefetch(Rank r) const {
     if (rank(r)) rank(r)->prefetch();
   }
-  const RankModel* rank(Rank r) const {
-    return r.value >= 0 && static_cast<size_t>(r.value) < ranks_.size() ? &ranks_[r.value] : nullptr;
-  }
+  // nullptr: there is no such rank, or it was never heard of.
+  const RankModel* rank(Rank r) const { return r.value >= 0 ? ranks_.find(static_cast<size_t>(r.value)) : nullptr; }
   RoundHistory& history() { return history_; }
   const RoundHistory& history() const { return history_; }
   ReplayHistory& replays() { return replays_; }
@@ -183,6 +196,7 @@ class Communicator {
 
  private:
   RankModel* member(Rank, ProcessModel&, Nanoseconds now_ns);
+  bool take_room(uint64_t ranks);
   struct Busy {
     bool operation, replay, p2p;
   };
@@ -195,12 +209,14 @@ class Communicator {
 
   CommUid uid_;
   const Settings& settings_;
+  RankBudget* const budget_;
+  uint64_t room_taken_ = 0;
   std::string job_, name_;
   CommUid parent_;
   uint64_t comm_hash_ = 0;
   int rank_count_ = 0;
   NamePool names_;
-  std::vector<RankModel> ranks_;
+  RankTable<RankModel> ranks_;
   RoundHistory history_;
   ReplayHistory replays_;
   int ranks_in_flight_ = 0, ranks_in_replay_ = 0, ranks_in_p2p_ = 0, ranks_down_ = 0;

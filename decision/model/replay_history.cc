@@ -9,22 +9,16 @@ bool ReplayHistory::round(RoundKey key, Rank rank, const Signature& signature, c
   if (rank_count_ > 0 && rank.value >= rank_count_) return false;
   if (const auto taken = taken_.find(key.op.value); taken != taken_.end() && key.replay <= taken->second) return false;
   const auto [it, added] = entries_.try_emplace(key);
-  RoundEntry& e = it->second;
+  Entry& e = it->second;
   if (added) {
-    e.op = key.op;
-    e.replay = key.replay;
-    e.groups.push_back({signature, 0});
+    e.signature = signature;
     by_age_.push_back(key);
   }
-  if (e.cells.size() <= static_cast<size_t>(rank.value)) e.cells.resize(std::max<size_t>(rank.value + 1, rank_count_));
-  RoundCell& own = e.cells[rank.value];
-  if (own.reported) return false;
-  own = cell;
-  own.group = 0;
-  own.reported = true;
-  ++e.groups[0].ranks;
-  ++e.reported;
-  if (rank_count_ > 0 && e.reported == static_cast<uint32_t>(rank_count_)) complete_.push_back(key);
+  const auto [own, first] = e.cells.try_emplace(rank.value, cell);
+  if (!first) return false;
+  own->second.group = 0;
+  own->second.reported = true;
+  if (rank_count_ > 0 && e.cells.size() == static_cast<size_t>(rank_count_)) complete_.push_back(key);
 
   // A cell here is twice as large as one of RoundHistory.
   const size_t cells = 2 * static_cast<size_t>(std::max(rank_count_, 1));
@@ -33,7 +27,7 @@ bool ReplayHistory::round(RoundKey key, Rank rank, const Signature& signature, c
   while (!by_age_.empty() && (entries_.size() > limit || !entries_.contains(by_age_.front()))) {
     const auto oldest = entries_.find(by_age_.front());
     if (oldest != entries_.end()) {
-      const bool complete = rank_count_ > 0 && oldest->second.reported >= static_cast<uint32_t>(rank_count_);
+      const bool complete = rank_count_ > 0 && oldest->second.cells.size() >= static_cast<size_t>(rank_count_);
       if (complete) break;  // it is about to be taken
       entries_.erase(oldest);
       ++evicted_;
@@ -51,8 +45,7 @@ uint32_t ReplayHistory::newest_complete(OpSeq op) const {
 bool ReplayHistory::reported(RoundKey key, Rank rank) const {
   if (key.replay <= newest_complete(key.op)) return true;
   const auto it = entries_.find(key);
-  return it != entries_.end() && rank.value >= 0 && static_cast<size_t>(rank.value) < it->second.cells.size() &&
-         it->second.cells[rank.value].reported;
+  return it != entries_.end() && it->second.cells.contains(rank.value);
 }
 
 std::vector<RoundEntry> ReplayHistory::take_complete() {
@@ -61,7 +54,13 @@ std::vector<RoundEntry> ReplayHistory::take_complete() {
   for (const RoundKey& key : complete_) {
     const auto it = entries_.find(key);
     if (it == entries_.end()) continue;
-    out.push_back(std::move(it->second));
+    RoundEntry& e = out.emplace_back();
+    e.op = key.op;
+    e.replay = key.replay;
+    e.reported = static_cast<uint32_t>(it->second.cells.size());
+    e.groups.push_back({it->second.signature, e.reported});
+    e.cells.resize(e.reported);
+    for (const auto& [rank, cell] : it->second.cells) e.cells[rank] = cell;
     entries_.erase(it);
     if (taken_.size() >= operations_max) taken_.clear();
     taken_[key.op.value] = std::max(taken_[key.op.value], key.replay);

@@ -37,7 +37,12 @@ class ReplayHistory {
   const Settings& settings_;
   int rank_count_ = 0;
   uint64_t rounds_ = 0, evicted_ = 0;
-  absl::flat_hash_map<RoundKey, RoundEntry> entries_;
+  // While it waits for further ranks: of those that have reported it.
+  struct Entry {
+    Signature signature;
+    absl::flat_hash_map<int32_t, RoundCell> cells;
+  };
+  absl::flat_hash_map<RoundKey, Entry> entries_;
   std::list<RoundKey> by_age_;   // may name entries that are gone
   std::vector<RoundKey> complete_;
   absl::flat_hash_map<uint64_t, uint32_t> taken_;  // newest complete replay of an operation: what repeats it is late

@@ -29,7 +29,7 @@ RoundCells::Cell* RoundCells::open(OpSeq op) {
     it = blocks_.insert(it, Block{block_of(op), 0, std::move(spare_)});
     spare_ = {};
     it->cells.clear();  // so that what is resized is zero
-    it->cells.resize(ranks_ * block_rounds);
+    it->cells.resize(pages_.slots() * block_rounds);
   }
   ++it->rounds;
   return it->cells.data() + place_of(op);
@@ -44,21 +44,20 @@ void RoundCells::close(OpSeq op) {
 
 RoundCells::Cell* RoundCells::at(OpSeq op) { return find(block_of(op))->cells.data() + place_of(op); }
 
-bool RoundCells::grow(size_t ranks) {
-  if (ranks <= ranks_) return false;
-  ranks_ = ranks;
-  for (Block& b : blocks_) b.cells.resize(ranks_ * block_rounds);
-  queued_origin_ns_.resize(ranks_);
+bool RoundCells::grow(size_t rank, size_t ranks) {
+  if (!pages_.add(rank, ranks)) return false;
+  for (Block& b : blocks_) b.cells.resize(pages_.slots() * block_rounds);
+  queued_origin_ns_.resize(pages_.slots());
   return true;
 }
 
-void RoundCells::pack(const RoundCell& c, size_t rank, Cell& p) {
-  if (c.has_queued && queued_origin_ns_[rank] == 0) queued_origin_ns_[rank] = c.queued_ns;
+void RoundCells::pack(const RoundCell& c, size_t slot, Cell& p) {
+  if (c.has_queued && queued_origin_ns_[slot] == 0) queued_origin_ns_[slot] = c.queued_ns;
   p.begin_low = static_cast<uint32_t>(c.begin_device_ns);
   p.begin_high = static_cast<uint32_t>(c.begin_device_ns >> 32);
   p.duration_ns = static_cast<float>(c.duration_ns());
   p.gap_ns = static_cast<float>(c.gap_ns);
-  p.queued_ns = c.has_queued ? static_cast<float>(c.queued_ns - queued_origin_ns_[rank]) : 0;
+  p.queued_ns = c.has_queued ? static_cast<float>(c.queued_ns - queued_origin_ns_[slot]) : 0;
   p.send_changes = bounded(c.send_changes);
   p.recv_changes = bounded(c.recv_changes);
   p.kernel_operations = bounded(c.kernel_operations);
@@ -82,11 +81,12 @@ void RoundCells::unpack(const Cell& p, RoundCell& c) {
 }
 
 void RoundCells::prefetch(OpSeq op, size_t rank) const {
-  if (rank >= ranks_) return;
-  __builtin_prefetch(&queued_origin_ns_[rank]);
+  const size_t slot = pages_.slot(rank);
+  if (slot == RankPages::none) return;
+  __builtin_prefetch(&queued_origin_ns_[slot]);
   for (size_t i = blocks_.size(); i-- > 0 && blocks_[i].number >= block_of(op);) {
     if (blocks_[i].number != block_of(op)) continue;
-    const char* const from = reinterpret_cast<const char*>(blocks_[i].cells.data() + rank * block_rounds);
+    const char* const from = reinterpret_cast<const char*>(blocks_[i].cells.data() + slot * block_rounds);
     constexpr size_t line = 64;
     for (size_t at = 0; at < block_rounds * sizeof(Cell) + line; at += line) __builtin_prefetch(from + at, 1);
   }

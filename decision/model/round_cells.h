@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "decision/model/rank_pages.h"
 #include "decision/model/round_entry.h"
 
 namespace ccld::decision {
@@ -24,18 +25,19 @@ class RoundCells {
     bool reported() const { return (flags & reported_flag) != 0; }
   };
   static_assert(sizeof(Cell) == 28);
-  static Cell& of(Cell* round, size_t rank) { return round[rank * block_rounds]; }
+  static Cell& of(Cell* round, size_t slot) { return round[slot * block_rounds]; }
 
-  // A round is to be kept; its cells, of rank 0 first, are nothing yet.
+  // A round is to be kept; its cells, of slot 0 first, are nothing yet.
   Cell* open(OpSeq);
   void close(OpSeq);
   Cell* at(OpSeq);                         // of a round that is open
-  size_t ranks() const { return ranks_; }  // that there is room for
-  // Makes room for so many; true: all cells have moved.
-  bool grow(size_t ranks);
+  // Which ranks have a slot: those that have spoken, and their neighbours.
+  const RankPages& pages() const { return pages_; }
+  // A slot for this rank, of so many in all as far as known; true: all cells have moved.
+  bool grow(size_t rank, size_t ranks);
 
   // The cell keeps its group.
-  void pack(const RoundCell&, size_t rank, Cell&);
+  void pack(const RoundCell&, size_t slot, Cell&);
   // `queued_ns` comes back as its change since the rank's first one.
   static void unpack(const Cell&, RoundCell&);
 
@@ -44,7 +46,7 @@ class RoundCells {
 
  private:
   static constexpr uint8_t reported_flag = 1, timed_flag = 2, has_queued_flag = 4, gap_torn_flag = 8;
-  // Of all ranks, for block_rounds consecutive operations; by rank, then by operation.
+  // Of all slots, for block_rounds consecutive operations; by slot, then by operation.
   struct Block {
     uint64_t number;
     uint32_t rounds;  // that are open
@@ -52,10 +54,10 @@ class RoundCells {
   };
   std::vector<Block>::iterator find(uint64_t number);
 
-  size_t ranks_ = 0;
+  RankPages pages_;
   std::vector<Block> blocks_;           // by number
   std::vector<Cell> spare_;             // of a block that is over
-  std::vector<int64_t> queued_origin_ns_;  // by rank
+  std::vector<int64_t> queued_origin_ns_;  // by slot
 };
 
 }  // namespace ccld::decision

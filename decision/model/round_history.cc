@@ -50,8 +50,9 @@ void RoundHistory::release(Row& row) {
 
 RoundHistory::Row* RoundHistory::touch(OpSeq op, Rank rank) {
   if (op.value == 0 || op.value <= floor_ || rank.value < 0) return nullptr;
-  if (static_cast<size_t>(rank.value) >= cells_.ranks() &&
-      cells_.grow(static_cast<size_t>(std::max(rank.value + 1, rank_count_))))
+  const auto index = static_cast<size_t>(rank.value);
+  ranks_ = std::max(ranks_, index + 1);
+  if (cells_.pages().slot(index) == RankPages::none && cells_.grow(index, static_cast<size_t>(rank_count_)))
     for (Row& row : rows_) row.cells = cells_.at(row.op);
   size_t i = row_index(op);
   if (i == rows_.size() || rows_[i].op != op) {
@@ -75,8 +76,14 @@ void RoundHistory::fill(const Row& row, bool with_cells, RoundEntry& e) const {
   e.mismatch_ns = row.extra ? row.extra->mismatch_ns : 0;
   e.groups.clear();
   for (size_t g = 0; g < group_count(row); ++g) e.groups.push_back(group(row, g));
-  e.cells.resize(with_cells ? cells_.ranks() : 0);
-  for (size_t r = 0; r < e.cells.size(); ++r) RoundCells::unpack(RoundCells::of(row.cells, r), e.cells[r]);
+  const size_t ranks = with_cells ? std::max(ranks_, static_cast<size_t>(rank_count_)) : 0;
+  if (cells_.pages().slots() < ranks) e.cells.clear();  // so that who has no slot has nothing
+  e.cells.resize(ranks);
+  if (!with_cells) return;
+  cells_.pages().visit([&](size_t rank, size_t slot, size_t n) {
+    for (size_t i = 0; i < n && rank + i < ranks; ++i)
+      RoundCells::unpack(RoundCells::of(row.cells, slot + i), e.cells[rank + i]);
+  });
 }
 
 // ---- signatures
@@ -164,7 +171,7 @@ void RoundHistory::assign_slowly(Row& row, Cell& own, const Signature& s, Nanose
 }
 
 void RoundHistory::signature(OpSeq op, Rank rank, const Signature& s, Nanoseconds now_ns) {
-  if (Row* row = touch(op, rank)) assign(*row, RoundCells::of(row->cells, static_cast<size_t>(rank.value)), s, now_ns);
+  if (Row* row = touch(op, rank)) assign(*row, cell_of(*row, rank), s, now_ns);
 }
 
 // ---- rounds
@@ -179,11 +186,10 @@ void RoundHistory::set_rank_count(int rank_count) {
 void RoundHistory::round(OpSeq op, Rank rank, const Signature& s, const RoundCell& reported, Nanoseconds now_ns) {
   Row* row = touch(op, rank);
   if (!row) return;
-  const auto r = static_cast<size_t>(rank.value);
-  Cell& own = RoundCells::of(row->cells, r);
+  Cell& own = cell_of(*row, rank);
   if (own.reported()) return;
   assign(*row, own, s, now_ns);
-  cells_.pack(reported, r, own);
+  cells_.pack(reported, cells_.pages().slot(static_cast<size_t>(rank.value)), own);
   ++row->reported;
   check_complete(*row);
 }
@@ -192,7 +198,7 @@ void RoundHistory::link(Rank rank, const LinkStages& stages) {
   Row* row = row_at(stages.op);
   if (!row || row->taken) return;
   std::vector<std::pair<Rank, LinkStages>>& links = extra(*row).links;
-  if (links.size() < std::min<size_t>(64 * std::max<size_t>(cells_.ranks(), 1), settings_.round_cells_max))
+  if (links.size() < std::min<size_t>(64 * std::max<size_t>(cells_.pages().slots(), 1), settings_.round_cells_max))
     links.emplace_back(rank, stages);
 }
 
@@ -293,7 +299,7 @@ void RoundHistory::drop_oldest_row() {
 }
 
 void RoundHistory::trim() {
-  const size_t ranks = std::max(rank_count_, 1);
+  const size_t ranks = std::max({size_t{1}, static_cast<size_t>(rank_count_), cells_.pages().slots()});
   const size_t kept_max = std::max<size_t>(8, settings_.rounds_kept_max);
   const size_t rows_max = std::max<size_t>(8, std::min<size_t>(kept_max, settings_.round_cells_max / ranks));
   size_t settled = settled_.size();  // of them, the newest stay
@@ -328,8 +334,9 @@ OpSeq RoundHistory::oldest() const {
 const RoundEntry* RoundHistory::find(OpSeq op) const {
   const Row* row = row_at(op);
   if (!row) return nullptr;
-  fill(*row, row->extra && row->extra->mismatch_ns != 0, found_);
-  return &found_;
+  static thread_local RoundEntry found;  // as large as the largest communicator: one for all of them
+  fill(*row, row->extra && row->extra->mismatch_ns != 0, found);
+  return &found;
 }
 
 const Signature* RoundHistory::signature_at(OpSeq op) const {
@@ -344,8 +351,8 @@ const Signature* RoundHistory::signature_of(OpSeq op, Rank rank) const {
     const Settled* settled = settled_at(op);  // all ranks agreed
     return settled ? &signatures_[settled->signature] : nullptr;
   }
-  if (rank.value < 0 || static_cast<size_t>(rank.value) >= cells_.ranks()) return nullptr;
-  const uint8_t g = RoundCells::of(row->cells, static_cast<size_t>(rank.value)).group;
+  if (rank.value < 0 || cells_.pages().slot(static_cast<size_t>(rank.value)) == RankPages::none) return nullptr;
+  const uint8_t g = cell_of(*row, rank).group;
   if (g == 0) return nullptr;
   return row->has_groups() ? &row->extra->groups[g - 1u].signature : &signatures_[row->signature];
 }

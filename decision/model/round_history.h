@@ -46,7 +46,7 @@ class RoundHistory {
   const std::vector<OpSeq>& mismatched() const { return mismatched_; }
   void settle(OpSeq);
 
-  // Valid until the next call of anything. Cells only of a round whose signatures differ. nullptr: not known, or over.
+  // Valid until the next call of anything, of any communicator in this thread. Cells only of a round whose signatures differ. nullptr: not known, or over.
   const RoundEntry* find(OpSeq) const;
   const Signature* signature_at(OpSeq) const;        // of most ranks; nullptr: not known
   const Signature* signature_of(OpSeq, Rank) const;  // of this rank; nullptr: not known
@@ -89,6 +89,7 @@ class RoundHistory {
   size_t row_index(OpSeq) const;  // of the first row that is not before it
   Row* row_at(OpSeq) const;
   Row* touch(OpSeq, Rank);
+  Cell& cell_of(const Row& row, Rank rank) const { return RoundCells::of(row.cells, cells_.pages().slot(static_cast<size_t>(rank.value))); }
   const Settled* settled_at(OpSeq) const;
   void release(Row&);
   size_t group_count(const Row&) const;
@@ -107,6 +108,7 @@ class RoundHistory {
 
   const Settings& settings_;
   int rank_count_ = 0;
+  size_t ranks_ = 0;     // up to the highest that has reported
   uint64_t floor_ = 0;  // everything up to here is over
   uint64_t rounds_ = 0, evicted_ = 0;
   size_t taken_rows_ = 0;
@@ -119,7 +121,6 @@ class RoundHistory {
   std::vector<OpSeq> mismatched_;
   std::vector<Mark> marks_;  // by time
   OpSeq overdue_;            // up to here, rounds were visited
-  mutable RoundEntry found_;
 };
 
 }  // namespace ccld::decision

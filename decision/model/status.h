@@ -88,6 +88,8 @@ struct StatusView {
   std::vector<ProcessStatus> processes;
   std::vector<InitStatus> inits;
   uint64_t incidents_open = 0;
+  uint64_t ranks_refused = 0;   // messages of ranks for which there was no room (memberships_max)
+  uint64_t contradictions = 0;  // communicators begun anew, for their ranks disagreed about how many there are
 };
 
 }  // namespace ccld::decision

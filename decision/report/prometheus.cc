@@ -119,6 +119,9 @@ std::string prometheus_text(const Snapshot& s) {
                   incidents[{fault, state}]);
     }
   }
+  text.single("ccld_ranks_refused_total", "counter", "Messages of ranks for which there was no room (memberships_max).", s.status.ranks_refused);
+  text.single("ccld_communicators_contradicted_total", "counter",
+              "Communicators begun anew, for their ranks disagreed about how many there are.", s.status.contradictions);
   uint64_t p2p_in_flight = 0, replays = 0, stopped = 0, stuck = 0;
   for (const CommStatus& comm : s.status.communicators) {
     p2p_in_flight += comm.p2p_in_flight;

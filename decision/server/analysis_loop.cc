@@ -75,6 +75,8 @@ void AnalysisLoop::publish(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   snapshot->rules = settings_.rules;
   snapshot->silent_ns = seconds_to_ns(settings_.silent_s);
   snapshot->status = analysis_.analyzer().status(now_ns);
+  if (snapshot->status.ranks_refused > 0 && !std::exchange(said_ranks_refused_, true))
+    spdlog::warn("there is no room for further ranks (memberships_max={}); more of them are only counted", settings_.memberships_max);
   snapshot->incidents = analysis_.analyzer().incidents();
   snapshot->ingest = ingest().counters();
   snapshot->ingest_errors = ingest().errors().all();

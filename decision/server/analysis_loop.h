@@ -59,6 +59,7 @@ class AnalysisLoop {
   Nanoseconds next_snapshot_ns_ = 0;
   Nanoseconds tick_duration_ns_ = 0;
   uint64_t ticks_ = 0, late_ticks_ = 0;
+  bool said_ranks_refused_ = false;
 };
 
 }  // namespace ccld::decision::server
