@@ -14,6 +14,7 @@
 #include "decision/analysis/stages.h"
 #include "decision/analysis/status_view.h"
 #include "decision/analysis/watch.h"
+#include "decision/analysis/whatif_analysis.h"
 
 namespace ccld::decision {
 namespace {
@@ -34,7 +35,8 @@ struct Analyzer::State {
   InitBook inits{settings};
   HangAnalysis hangs{settings, watches, processes, inits, writer};
   IterationAnalysis iterations{settings, watches, writer};
-  SlownessAnalysis slowness{settings, watches, writer, iterations};
+  WhatIfAnalysis whatif{settings, watches, writer, iterations};
+  SlownessAnalysis slowness{settings, watches, writer, iterations, whatif};
   Nanoseconds forgot_ns = 0;
   uint64_t contradictions = 0;
 
@@ -138,10 +140,12 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
             if constexpr (std::is_same_v<T, CommDown>) w->comm.down(m, *process, now_ns);
             if constexpr (std::is_same_v<T, Rounds>) {
               w->comm.rounds(m, *process, now_ns);
+              state_->whatif.add(w->comm, *process, m, now_ns);
               if (w->comm.history().has_many_complete()) state_->slowness.take(*w, now_ns);
             }
             if constexpr (std::is_same_v<T, P2pRounds>) {
               w->comm.p2p_rounds(m, *process, now_ns);
+              state_->whatif.add(w->comm, *process, m, now_ns);
               w->pair_bytes.ended(w->comm, m, *process, now_ns);
               pairs.push_back(&m);
             }
@@ -167,6 +171,7 @@ std::vector<Incident> Analyzer::advance(Nanoseconds now_ns) {
   }
   s.hangs.settle(now_ns);
   s.slowness.settle(now_ns);
+  s.whatif.settle(now_ns);
   s.iterations.settle(now_ns);
   look_at_inits(s.inits, s.hangs.making_links(), s.watches, s.processes, s.writer, s.settings, now_ns);
   s.forget(now_ns);

@@ -61,6 +61,17 @@ struct Settings {
   uint64_t iteration_verify_min = 10;
   uint64_t iteration_witnesses_max = 32;
 
+  // What a job would gain without a cause: ranks and connections compared with their peers.
+  double whatif_gain_min = 0.05;
+  double whatif_spread_factor = 4;
+  double whatif_transfer_times_min = 1.5;
+  double whatif_away_min = 0.4;
+  double whatif_standing_steps_min = 4;
+  uint64_t whatif_peers_min = 3;
+  uint64_t whatif_kernels_min = 24;
+  uint64_t whatif_kernels_max = 512;
+  uint64_t whatif_gpus_max = 1024;
+
   // Layout of the job, if known.
   uint64_t layout_tp = 0;
   uint64_t layout_pp = 0;

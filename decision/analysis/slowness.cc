@@ -345,6 +345,11 @@ void SlownessAnalysis::report(Watch& w, Nanoseconds now_ns) {
     detach(w, now_ns);
   }
   if (w.slow_incident == 0) {
+    // It is known since before what was usual was learnt.
+    if (!finding.culprits.empty() && std::all_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& c) {
+          return whatif_.blames(process_of(w.comm, c.rank)) || (c.peer && whatif_.blames(process_of(w.comm, *c.peer)));
+        }))
+      return;
     // That the iterations got longer was known: now it is known why.
     const uint64_t known_as = settings_.rules == RuleSet::measured ? iterations_.explain(w) : 0;
     if (known_as != 0) writer_.update(known_as, w.comm, finding, now_ns);

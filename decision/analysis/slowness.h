@@ -15,13 +15,15 @@
 #include "decision/analysis/incident_writer.h"
 #include "decision/analysis/iterations.h"
 #include "decision/analysis/watch.h"
+#include "decision/analysis/whatif_analysis.h"
 
 namespace ccld::decision {
 
 class SlownessAnalysis {
  public:
-  SlownessAnalysis(const Settings& settings, Watches& watches, IncidentWriter& writer, IterationAnalysis& iterations)
-      : settings_(settings), watches_(watches), writer_(writer), iterations_(iterations) {}
+  SlownessAnalysis(const Settings& settings, Watches& watches, IncidentWriter& writer, IterationAnalysis& iterations,
+                   const WhatIfAnalysis& whatif)
+      : settings_(settings), watches_(watches), writer_(writer), iterations_(iterations), whatif_(whatif) {}
 
   // One communicator: takes the rounds that all ranks have reported since the last call.
   void take(Watch&, Nanoseconds now_ns);
@@ -50,6 +52,7 @@ class SlownessAnalysis {
   Watches& watches_;
   IncidentWriter& writer_;
   IterationAnalysis& iterations_;
+  const WhatIfAnalysis& whatif_;
   std::vector<Watch*> reported_;                                // since the last settle()
   absl::flat_hash_map<uint64_t, std::vector<Watch*>> holders_;  // of each incident that is open
   absl::flat_hash_set<uint64_t> joined_;                        // incidents that got a holder since the last settle()

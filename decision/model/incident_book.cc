@@ -48,6 +48,13 @@ std::vector<Incident> IncidentBook::take_changed() {
   return out;
 }
 
+bool IncidentBook::any_open(const std::string& job, const std::vector<uint64_t>& but) const {
+  return std::any_of(incidents_.begin(), incidents_.end(),
+                     [&](const Incident& i) {
+    return i.job == job && i.state != VerdictState::resolved && std::find(but.begin(), but.end(), i.id) == but.end();
+  });
+}
+
 uint64_t IncidentBook::open_count() const {
   return std::count_if(incidents_.begin(), incidents_.end(),
                        [](const Incident& i) { return i.state != VerdictState::resolved; });

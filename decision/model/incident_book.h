@@ -32,6 +32,8 @@ class IncidentBook {
   std::vector<Incident> take_changed();
   std::vector<Incident> all() const { return {incidents_.begin(), incidents_.end()}; }
   uint64_t open_count() const;
+  // Of this job, beside these.
+  bool any_open(const std::string& job, const std::vector<uint64_t>& but) const;
 
  private:
   const Settings& settings_;

@@ -1,0 +1,84 @@
+// Slowness of a job by what it would gain: ranks and connections that differ from their peers, also from the job's first
+// iterations on, and also those that only Send and Recv use. (Beyond the paper; whatif/ has the model.)
+//
+// Contract: a job is judged once in half a slow_window_s, on the timeline of all its GPUs. A cause that is seen in
+// slow_repeat + 1 of them (one without it counts against it) becomes an incident, unless another incident of that job is open; one more
+// window confirms it; without it for 2 x slow_clean_windows it is resolved.
+// Threads: those of the analyzer.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "decision/analysis/incident_writer.h"
+#include "decision/analysis/iterations.h"
+#include "decision/analysis/watch.h"
+#include "decision/analysis/whatif_findings.h"
+#include "decision/whatif/timeline.h"
+
+namespace ccld::decision {
+
+class WhatIfAnalysis {
+ public:
+  WhatIfAnalysis(const Settings& settings, Watches& watches, IncidentWriter& writer, const IterationAnalysis& iterations)
+      : settings_(settings), watches_(watches), writer_(writer), iterations_(iterations) {}
+
+  // What a rank's GPU did; `m` is Rounds or P2pRounds.
+  template <class Message>
+  void add(const Communicator& comm, const ProcessModel& process, const Message& m, Nanoseconds now_ns) {
+    const RankModel* r = comm.rank(m.rank);
+    if (!enabled() || !r || r->process != &process || m.rounds.empty()) return;
+    job(comm.job(), now_ns).timeline.add({&process, r->cuda_device}, process.lost_batches(), m);
+  }
+  // Judges windows that are over.
+  void settle(Nanoseconds now_ns) {
+    for (auto& [name, job] : jobs_)
+      if (is_due(job, now_ns)) judge(name, job, now_ns);
+    forget(now_ns);
+  }
+  // The process is a culprit of an open incident.
+  bool blames(const ProcessModel*) const;
+
+ private:
+  // One cause, as it is recognised in the next window.
+  struct Seen {
+    uint64_t streak = 0;
+    double late_ns = 0, host_ns = 0;  // gains over the streak, and of them those of a late host
+    Nanoseconds since_ns = 0;         // begin of the first window
+  };
+  struct Open {
+    uint64_t incident = 0;
+    CommUid comm;  // which tells it
+    std::vector<std::string> causes;
+    std::vector<const ProcessModel*> processes;
+    uint64_t clean = 0;  // windows without it
+    bool confirmed = false;
+  };
+  struct Job {
+    explicit Job(const Settings& s) : timeline(s) {}
+    whatif::Timeline timeline;
+    Nanoseconds first_ns = 0, started_ns = 0, heard_ns = 0;  // of the job, of the window, of its newest report
+    std::map<std::string, Seen> seen;
+    std::vector<Open> open;
+  };
+
+  bool enabled() const { return settings_.rules == RuleSet::measured && settings_.whatif_gpus_max > 0; }
+  Job& job(const std::string& name, Nanoseconds now_ns);
+  bool is_due(const Job&, Nanoseconds now_ns) const;
+  bool facts_of(const whatif::Timeline&, Nanoseconds now_ns, std::vector<whatif::HostClock>&,
+                std::vector<whatif::GpuFacts>&) const;
+  void judge(const std::string& name, Job&, Nanoseconds now_ns);
+  void explain(const std::string& name, Job&, const whatif::Graph&, const std::vector<whatif::GpuFacts>&,
+               Nanoseconds now_ns);
+  void report(Job&, const WhatIfLook&, const std::vector<std::string>& keys, bool explained, Nanoseconds now_ns);
+  void forget(Nanoseconds now_ns);
+
+  const Settings& settings_;
+  Watches& watches_;
+  IncidentWriter& writer_;
+  const IterationAnalysis& iterations_;
+  std::map<std::string, Job> jobs_;
+};
+
+}  // namespace ccld::decision

@@ -1,0 +1,181 @@
+#include "decision/analysis/whatif_findings.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace ccld::decision {
+namespace {
+
+using whatif::Cause;
+using whatif::Kernel;
+using whatif::none;
+using whatif::Transfer;
+
+bool is_late(const Cause& c) { return c.kind == Cause::Kind::gpu || c.kind == Cause::Kind::host; }
+
+const Kernel& kernel(const WhatIfLook& look, int node) { return *look.graph.nodes[static_cast<size_t>(node)].kernel; }
+
+const RankModel* rank_of(const WhatIfLook& look, const Kernel& k) {
+  const auto it = look.watches.find(k.comm);
+  return it == look.watches.end() ? nullptr : it->second->comm.rank(k.rank);
+}
+
+// The GPU's first kernel.
+const Kernel& any_kernel(const WhatIfLook& look, int gpu) {
+  return kernel(look, look.graph.gpus[static_cast<size_t>(gpu)].first);
+}
+
+std::string process_text(const RankModel* r) {
+  if (!r || !r->process) return "";
+  const ProcessId& p = r->process->id;
+  return absl::StrCat(p.boot_id, "/", p.host, "/", p.pid_namespace, "/", p.pid, "/", p.pid_start_ticks);
+}
+
+// Over the network it is the wire between two hosts, whoever uses it; within a host the two processes.
+std::string connection_text(const RankModel* from, const RankModel* to) {
+  if (from && to && from->host != to->host)
+    return absl::StrCat("wire ", std::string(from->host), " ", std::string(to->host));
+  return absl::StrCat("connection ", process_text(from), " ", process_text(to));
+}
+
+void add_connections(const Cause& c, const WhatIfLook& look, const Communicator& comm, Finding& f) {
+  std::set<std::pair<int32_t, int32_t>> ends;
+  for (int i : c.transfers) {
+    const Transfer& t = look.graph.transfers[static_cast<size_t>(i)];
+    const Kernel &send = kernel(look, t.send), &recv = kernel(look, t.recv);
+    if (send.comm != comm.uid() || !ends.insert({send.rank.value, recv.rank.value}).second) continue;
+    const std::string reason =
+        absl::StrFormat("its transfers to rank %d take %.1f ms; %d connections that carry the same take %.1f ms",
+                        recv.rank.value, c.measured_ns / 1e6, c.peers, c.reference_ns / 1e6);
+    f.signature.function = abi::Function::send;
+    if (c.kind == Cause::Kind::proxy) {
+      const bool sends = look.graph.nodes[static_cast<size_t>(t.send)].gpu == c.gpu;
+      f.culprits.push_back(make_culprit(comm, sends ? send.rank : recv.rank, Component::proxy, reason));
+      return;
+    }
+    Culprit culprit = make_culprit(comm, send.rank, Component::link, reason);
+    culprit.peer = recv.rank;
+    culprit.net_name = net_name_of(comm, send.rank, abi::Direction::send, recv.rank, -1);
+    if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(culprit));
+  }
+}
+
+void add_links(const whatif::SlowCollectives& s, const Communicator& comm, Finding& f) {
+  for (const whatif::SlowLink& l : s.links) {
+    if (f.culprits.size() >= culprits_max) return;
+    const bool network = l.component != Component::proxy;
+    const Rank peer = l.at == l.sender ? l.receiver : l.sender;
+    Culprit c = make_culprit(
+        comm, l.at, l.component,
+        l.steps == 0 ? absl::StrFormat("its proxy did not look at its connections for %.0f %% of the transfers", 100 * std::min(1.0, l.away_part))
+                     : absl::StrFormat("%.1f steps stand %s rank %d on average", l.steps,
+                                       l.component == Component::link  ? "on the wire to"
+                                       : l.component == Component::nic ? "in its network device towards"
+                                       : l.at == l.sender              ? "in front of its proxy towards"
+                                                                       : "in its proxy from",
+                                       peer.value));
+    if (network || l.sender != l.receiver) c.peer = peer;
+    if (network) c.net_name = net_name_of(comm, l.sender, abi::Direction::send, l.receiver, -1);
+    f.culprits.push_back(std::move(c));
+  }
+}
+
+}  // namespace
+
+std::string key_of(const Cause& c, const WhatIfLook& look) {
+  if (is_late(c)) {
+    const RankModel* r = rank_of(look, any_kernel(look, c.gpu));
+    return absl::StrCat("late ", process_text(r), " ", r ? r->cuda_device : -1);
+  }
+  if (c.kind == Cause::Kind::proxy) return absl::StrCat("proxy ", process_text(rank_of(look, any_kernel(look, c.gpu))));
+  if (c.kind == Cause::Kind::collectives) {
+    const whatif::SlowCollectives& s = look.collectives[static_cast<size_t>(c.collectives)];
+    const whatif::SlowLink& first = s.links.front();
+    if (first.component == Component::proxy) return absl::StrCat("proxy ", process_text(s.comm->rank(first.at)));
+    return connection_text(s.comm->rank(first.sender), s.comm->rank(first.receiver));
+  }
+  const Transfer& t = look.graph.transfers[static_cast<size_t>(c.transfers.front())];
+  return connection_text(rank_of(look, kernel(look, t.send)), rank_of(look, kernel(look, t.recv)));
+}
+
+CommUid told_by(const Cause& c, const WhatIfLook& look) {
+  if (c.kind == Cause::Kind::collectives) return look.collectives[static_cast<size_t>(c.collectives)].comm->uid();
+  std::map<CommUid, double> waited_ns;
+  if (is_late(c)) {
+    const auto [from, to] = look.graph.gpus[static_cast<size_t>(c.gpu)];
+    for (int i = from; i < to; ++i) {
+      const whatif::Node& n = look.graph.nodes[static_cast<size_t>(i)];
+      double& sum = waited_ns[n.kernel->comm];
+      if (n.group == none) continue;
+      for (int member : look.graph.groups[static_cast<size_t>(n.group)])
+        sum += std::max(0.0, n.begin_ns - look.graph.nodes[static_cast<size_t>(member)].begin_ns);
+    }
+  }
+  for (int i : c.transfers) {
+    const Transfer& t = look.graph.transfers[static_cast<size_t>(i)];
+    waited_ns[kernel(look, t.recv).comm] += t.ns;
+  }
+  return std::max_element(waited_ns.begin(), waited_ns.end(), [](const auto& a, const auto& b) {
+           return a.second < b.second;
+         })->first;
+}
+
+bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& comm, double host_part, double share,
+                  Finding& f) {
+  const size_t before = f.culprits.size();
+  if (is_late(c)) {
+    const auto [from, to] = look.graph.gpus[static_cast<size_t>(c.gpu)];
+    for (int i = from; i < to; ++i) {
+      const Kernel& k = kernel(look, i);
+      if (k.comm != comm.uid()) continue;
+      const bool host = host_part > 0.5;
+      Culprit culprit = make_culprit(
+          comm, k.rank, host ? Component::process : Component::gpu,
+          absl::StrFormat("%s %.1f ms before each operation; %d peers need %.1f ms",
+                          host ? "its host needs" : "its GPU needs", c.measured_ns / 1e6, c.peers, c.reference_ns / 1e6));
+      culprit.queued_part = 1 - host_part;
+      f.culprits.push_back(std::move(culprit));
+      if (f.op.value == 0) f.op = k.op, f.signature = k.signature;
+      break;
+    }
+  } else if (c.kind == Cause::Kind::collectives) {
+    const whatif::SlowCollectives& s = look.collectives[static_cast<size_t>(c.collectives)];
+    if (s.comm != &comm) return false;
+    add_links(s, comm, f);
+    if (f.op.value == 0) f.op = s.op, f.signature = s.signature;
+    add_evidence(f, -1, "transfer of an operation", c.measured_ns / 1e6, "ms");
+    add_evidence(f, -1, "if all connections passed steps on like the others", c.reference_ns / 1e6, "ms");
+  } else {
+    add_connections(c, look, comm, f);
+  }
+  const size_t named = f.culprits.size() - before;
+  for (size_t i = before; i < f.culprits.size(); ++i) f.culprits[i].lost_time_share = share / static_cast<double>(named);
+  return named > 0;
+}
+
+void describe(const WhatIfLook& look, const Communicator& comm, double iteration_ns, Finding& f) {
+  const auto late = [](const Culprit& c) {
+    return !c.peer && (c.component == Component::process || c.component == Component::gpu);
+  };
+  const auto count = std::count_if(f.culprits.begin(), f.culprits.end(), late);
+  const bool transfers = static_cast<size_t>(count) < f.culprits.size();
+  f.fault = count == 0   ? FaultClass::s2_communication_slow
+            : transfers ? FaultClass::s3_mixed_slow
+                        : FaultClass::s1_computation_slow;
+  f.confidence = 0.85;
+  const double length_ns = look.explanation.length_ns, without_ns = look.explanation.length_without_ns;
+  const bool known = iteration_ns > 0;
+  add_evidence(f, -1, known ? "an iteration takes" : "the operations that were compared took",
+               (known ? iteration_ns : length_ns) / 1e6, "ms");
+  add_evidence(f, -1, "and without this", (known ? iteration_ns * without_ns / length_ns : without_ns) / 1e6, "ms");
+  f.next_step = transfers ? "Check the named device or link: negotiated rate, errors, congestion, other traffic."
+                          : "Compare GPU clocks, temperature and power, CPU load and data loading of the named rank "
+                            "with its peers'.";
+  collect_victims(comm, f);
+}
+
+}  // namespace ccld::decision

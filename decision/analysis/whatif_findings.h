@@ -1,0 +1,37 @@
+// Causes of the what-if model as findings: whose they are, which communicator tells them, and in which words.
+// (Beyond the paper.)
+//
+// Contract: pure over the model and one look at a job's graph.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "decision/analysis/watch.h"
+#include "decision/whatif/causes.h"
+#include "decision/whatif/collective_links.h"
+
+namespace ccld::decision {
+
+// What was found in one window of a job.
+struct WhatIfLook {
+  const Watches& watches;
+  const whatif::Graph& graph;
+  const std::vector<whatif::SlowCollectives>& collectives;
+  const whatif::Explanation& explanation;
+};
+
+// A name by which the cause is recognised in the next window: of its process, or of the hosts of its wire.
+std::string key_of(const whatif::Cause&, const WhatIfLook&);
+
+// The communicator in which others wait for it the longest.
+CommUid told_by(const whatif::Cause&, const WhatIfLook&);
+
+// Adds its culprits, as ranks of this communicator; false: the communicator does not know it.
+// `host_part`: of lateness, what is the host's; `share`: of what all causes lose.
+bool add_culprits(const whatif::Cause&, const WhatIfLook&, const Communicator&, double host_part, double share, Finding&);
+
+// Of findings whose culprits are complete: class, evidence, next step.
+void describe(const WhatIfLook&, const Communicator&, double iteration_ns, Finding&);
+
+}  // namespace ccld::decision

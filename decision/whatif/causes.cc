@@ -1,0 +1,124 @@
+#include "decision/whatif/causes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "decision/whatif/connections.h"
+#include "decision/whatif/peers.h"
+
+namespace ccld::decision::whatif {
+namespace {
+
+// So many are tried one by one.
+constexpr size_t candidates_max = 16;
+
+struct Candidate {
+  Cause cause;
+  double most_ns = 0;  // it cannot gain more
+};
+
+class Remedy {
+ public:
+  Remedy(const Graph& g, const Beyond& beyond, const std::vector<double>& transfer_less_ns,
+         const std::vector<LossOfGroups>& collectives)
+      : g_(g), beyond_(beyond), transfer_less_ns_(transfer_less_ns), collectives_(collectives) {}
+
+  double length_without(const std::vector<Candidate>& candidates, size_t but = SIZE_MAX) const {
+    Change change(g_.nodes.size());
+    for (size_t i = 0; i < candidates.size(); ++i)
+      if (i != but) apply(candidates[i].cause, change);
+    return length_with(g_, change);
+  }
+
+ private:
+  void apply(const Cause& c, Change& change) const {
+    if (c.collectives != none) {
+      const LossOfGroups& loss = collectives_[static_cast<size_t>(c.collectives)];
+      for (int group : loss.groups)
+        for (int member : g_.groups[static_cast<size_t>(group)])
+          change.transfer_less_ns[static_cast<size_t>(member)] = std::max(
+              change.transfer_less_ns[static_cast<size_t>(member)],
+              static_cast<float>(loss.part * g_.nodes[static_cast<size_t>(member)].transfer_ns));
+      return;
+    }
+    if (c.transfers.empty()) {
+      const auto [from, to] = g_.gpus[static_cast<size_t>(c.gpu)];
+      for (int i = from; i < to; ++i) change.own_less_ns[static_cast<size_t>(i)] = beyond_.own_ns[static_cast<size_t>(i)];
+      return;
+    }
+    for (int i : c.transfers) {
+      const Transfer& t = g_.transfers[static_cast<size_t>(i)];
+      const auto less = static_cast<float>(transfer_less_ns_[static_cast<size_t>(i)]);
+      for (int end : {t.send, t.recv})
+        change.transfer_less_ns[static_cast<size_t>(end)] = std::max(change.transfer_less_ns[static_cast<size_t>(end)], less);
+    }
+  }
+
+  const Graph& g_;
+  const Beyond& beyond_;
+  const std::vector<double>& transfer_less_ns_;
+  const std::vector<LossOfGroups>& collectives_;
+};
+
+}  // namespace
+
+Explanation explain(const Graph& g, const Timeline& t, const std::vector<GpuFacts>& facts,
+                    const std::vector<LossOfGroups>& collectives, const Settings& settings) {
+  Explanation out;
+  out.length_ns = out.length_without_ns = g.length_ns;
+  const double least_ns = settings.whatif_gain_min * g.length_ns;
+  const Beyond beyond = compare_with_peers(g, t, settings);
+  std::vector<Candidate> candidates;
+  for (size_t gpu = 0; gpu < beyond.gpus.size(); ++gpu) {
+    const Beyond::OfGpu& of = beyond.gpus[gpu];
+    if (of.sum_ns < least_ns || of.sum_ns < settings.whatif_spread_factor * of.deviation_ns) continue;
+    Candidate c;
+    c.cause.kind = of.host_ns > of.sum_ns / 2 ? Cause::Kind::host : Cause::Kind::gpu;
+    c.cause.gpu = static_cast<int>(gpu);
+    c.cause.measured_ns = of.own_ns / static_cast<double>(of.nodes);
+    c.cause.reference_ns = (of.own_ns - of.sum_ns) / static_cast<double>(of.nodes);
+    c.cause.peers = of.peers;
+    c.most_ns = of.sum_ns;
+    candidates.push_back(std::move(c));
+  }
+  std::vector<double> transfer_less_ns;
+  for (Cause& cause : slow_connections(g, facts, settings, transfer_less_ns)) {
+    Candidate c;
+    for (int i : cause.transfers) c.most_ns += transfer_less_ns[static_cast<size_t>(i)];
+    c.cause = std::move(cause);
+    if (c.most_ns >= least_ns) candidates.push_back(std::move(c));
+  }
+  for (size_t i = 0; i < collectives.size(); ++i) {
+    Candidate c;
+    c.cause.kind = Cause::Kind::collectives;
+    c.cause.collectives = static_cast<int>(i);
+    for (int group : collectives[i].groups) {
+      double longest_ns = 0;
+      for (int member : g.groups[static_cast<size_t>(group)])
+        longest_ns = std::max(longest_ns, g.nodes[static_cast<size_t>(member)].transfer_ns);
+      c.cause.measured_ns += longest_ns / static_cast<double>(collectives[i].groups.size());
+      c.most_ns += collectives[i].part * longest_ns;
+    }
+    c.cause.reference_ns = (1 - collectives[i].part) * c.cause.measured_ns;
+    if (c.most_ns >= least_ns) candidates.push_back(std::move(c));
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.most_ns > b.most_ns; });
+  if (candidates.size() > candidates_max) candidates.resize(candidates_max);
+
+  // The smallest set: whoever is not missed leaves, the least first.
+  const Remedy remedy(g, beyond, transfer_less_ns, collectives);
+  out.length_without_ns = remedy.length_without(candidates);
+  for (size_t i = candidates.size(); i-- > 0;) {
+    const double without_it = remedy.length_without(candidates, i);
+    candidates[i].cause.gain_ns = without_it - out.length_without_ns;
+    if (candidates[i].cause.gain_ns >= least_ns) continue;
+    out.length_without_ns = without_it;
+    candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (Candidate& c : candidates) out.causes.push_back(std::move(c.cause));
+  std::stable_sort(out.causes.begin(), out.causes.end(), [](const Cause& a, const Cause& b) { return a.gain_ns > b.gain_ns; });
+  return out;
+}
+
+}  // namespace ccld::decision::whatif

@@ -1,0 +1,50 @@
+// Who makes a job slow, by what the job would gain without: the smallest set of GPUs, hosts and connections that explains
+// the loss. (Paper, section 4.2.2, S1 to S3, which compares durations within one communicator.)
+//
+// Healthy is what peers do: GPUs with the same role at the same occurrence (the same operation number of communicators
+// that do the same), connections that carry the same bytes. Imbalance that moves from rank to rank averages out and needs
+// no rule; nor do victims, who have no time of their own.
+//
+// Contract: pure. Shares are of the length of the graph.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "decision/settings.h"
+#include "decision/whatif/graph.h"
+
+namespace ccld::decision::whatif {
+
+// What is known of a GPU beside its kernels.
+struct GpuFacts {
+  int host = none;     // GPUs of one host have equal numbers
+  int process = none;  // and of one process
+};
+
+struct Cause {
+  enum class Kind { gpu, host, wire, proxy, connection, collectives };
+  Kind kind = Kind::gpu;
+  int gpu = none;               // of gpu, host and proxy; of wire and connection: the sender's
+  int collectives = none;       // of collectives: which of those given
+  std::vector<int> transfers;   // of wire, proxy and connection: of the graph
+  double gain_ns = 0;           // by how much the job would be shorter, the other causes gone
+  double measured_ns = 0, reference_ns = 0;  // own time a kernel, or a transfer, and what it is with peers
+  int peers = 0;
+};
+
+struct Explanation {
+  double length_ns = 0, length_without_ns = 0;  // measured, and without the causes
+  std::vector<Cause> causes;                    // the largest first; empty: nothing costs enough
+};
+
+// Collectives of a communicator that lose this part of their transfers by some of its connections.
+struct LossOfGroups {
+  std::vector<int> groups;
+  double part = 0;
+};
+
+Explanation explain(const Graph&, const Timeline&, const std::vector<GpuFacts>&, const std::vector<LossOfGroups>&,
+                    const Settings&);
+
+}  // namespace ccld::decision::whatif

@@ -1,0 +1,144 @@
+#include "decision/whatif/clocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+
+namespace ccld::decision::whatif {
+namespace {
+
+// Groups of GPUs whose clocks are known to each other; joined one by one.
+class Joined {
+ public:
+  explicit Joined(size_t n) : parent_(n), shift_ns_(n) { std::iota(parent_.begin(), parent_.end(), size_t{0}); }
+  // Its group, and what to add to its clock to get that of the group.
+  std::pair<size_t, double> find(size_t i) const {
+    double shift_ns = 0;
+    for (; parent_[i] != i; i = parent_[i]) shift_ns += shift_ns_[i];
+    return {i, shift_ns};
+  }
+  // Clock of `b` plus `ns` is clock of `a`.
+  void join(size_t a, size_t b, double ns) {
+    const auto [root_a, to_a] = find(a);
+    const auto [root_b, to_b] = find(b);
+    if (root_a == root_b) return;
+    parent_[root_b] = root_a;
+    shift_ns_[root_b] = ns + to_a - to_b;
+  }
+  // Paths become short.
+  void tidy() {
+    for (size_t i = 0; i < parent_.size(); ++i) {
+      const auto [root, shift_ns] = find(i);
+      parent_[i] = root;
+      shift_ns_[i] = root == i ? 0 : shift_ns;
+    }
+  }
+
+ private:
+  std::vector<size_t> parent_;
+  std::vector<double> shift_ns_;
+};
+
+double median(std::vector<double>& v) {
+  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
+  std::nth_element(v.begin(), middle, v.end());
+  return *middle;
+}
+
+}  // namespace
+
+Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<HostClock>& hosts) {
+  const size_t n = t.gpus().size();
+  const auto kernel = [&](Place p) -> const Kernel& {
+    return t.gpus()[static_cast<size_t>(p.gpu)].kernels[static_cast<size_t>(p.kernel)];
+  };
+  // Device times are far from zero: differences are taken before they become floating point.
+  std::vector<uint64_t> origin(n);
+  for (size_t g = 0; g < n; ++g)
+    for (const Kernel& k : t.gpus()[g].kernels)
+      if (origin[g] == 0 || k.begin_ns < origin[g]) origin[g] = k.begin_ns;
+  const auto at = [&](Place p, uint64_t ns) {
+    return static_cast<double>(static_cast<int64_t>(ns - origin[static_cast<size_t>(p.gpu)]));
+  };
+
+  // Those of a communicator whose transfers are the shortest first.
+  std::map<CommUid, std::vector<std::pair<double, const Collective*>>> by_comm;
+  for (const Collective& c : m.collectives) {
+    double least = INFINITY;
+    for (Place p : c.members) least = std::min(least, static_cast<double>(kernel(p).end_ns - kernel(p).begin_ns));
+    by_comm[c.comm].emplace_back(least, &c);
+  }
+  std::vector<std::pair<double, const std::vector<std::pair<double, const Collective*>>*>> comms;
+  for (auto& [comm, list] : by_comm) {
+    std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    list.resize(std::max<size_t>(1, list.size() / 4));
+    comms.emplace_back(list.front().first, &list);
+  }
+  std::stable_sort(comms.begin(), comms.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  Joined joined(n);
+  for (const auto& [least, list] : comms) {
+    std::map<std::pair<int, int>, std::vector<double>> ends;  // of the first member and another one
+    for (const auto& [ns, c] : *list)
+      for (Place p : c->members)
+        if (p.gpu != c->members[0].gpu)
+          ends[{c->members[0].gpu, p.gpu}].push_back(at(c->members[0], kernel(c->members[0]).end_ns) -
+                                                     at(p, kernel(p).end_ns));
+    for (auto& [gpus, ns] : ends)
+      joined.join(static_cast<size_t>(gpus.first), static_cast<size_t>(gpus.second), median(ns));
+    joined.tidy();
+  }
+
+  // What Send and Recv prove: clock of b plus d is clock of a, d within.
+  struct Interval {
+    double least_ns = -INFINITY, most_ns = INFINITY;
+  };
+  std::map<std::pair<size_t, size_t>, Interval> between;
+  for (const Pair& p : m.pairs) {
+    const auto [send_root, send_shift] = joined.find(static_cast<size_t>(p.send.gpu));
+    const auto [recv_root, recv_shift] = joined.find(static_cast<size_t>(p.recv.gpu));
+    if (send_root == recv_root) continue;
+    const double begun = at(p.send, kernel(p.send).begin_ns) + send_shift;
+    const double ended = at(p.recv, kernel(p.recv).end_ns) + recv_shift;
+    if (send_root < recv_root) {
+      Interval& i = between[{send_root, recv_root}];
+      i.least_ns = std::max(i.least_ns, begun - ended);
+    } else {
+      Interval& i = between[{recv_root, send_root}];
+      i.most_ns = std::min(i.most_ns, ended - begun);
+    }
+  }
+  const auto by_hosts = [&](size_t g) { return hosts[g].device_to_service_ns + static_cast<double>(origin[g]); };
+  // What hosts say of a whole group: each of its GPUs has a say.
+  std::vector<std::vector<double>> host_words(n);
+  for (size_t g = 0; g < n; ++g)
+    if (hosts.size() == n && hosts[g].known) {
+      const auto [root, shift] = joined.find(g);
+      host_words[root].push_back(by_hosts(g) - shift);
+    }
+  std::vector<double> host_shift(n, NAN);
+  for (size_t r = 0; r < n; ++r)
+    if (!host_words[r].empty()) host_shift[r] = median(host_words[r]);
+  for (const auto& [roots, i] : between) {
+    double d = host_shift[roots.second] - host_shift[roots.first];
+    if (std::isnan(d)) d = std::isfinite(i.least_ns + i.most_ns) ? (i.least_ns + i.most_ns) / 2 : 0;
+    joined.join(roots.first, roots.second, std::min(std::max(d, i.least_ns), std::max(i.most_ns, i.least_ns)));
+  }
+  joined.tidy();
+
+  Clocks out;
+  out.shift_ns.resize(n);
+  out.component.resize(n);
+  std::map<size_t, int> numbers;
+  for (size_t g = 0; g < n; ++g) {
+    const auto [root, shift] = joined.find(g);
+    out.component[g] = numbers.emplace(root, static_cast<int>(numbers.size())).first->second;
+    out.shift_ns[g] = shift;
+    out.origin_ns.push_back(origin[g]);
+  }
+  out.components = static_cast<int>(numbers.size());
+  return out;
+}
+
+}  // namespace ccld::decision::whatif

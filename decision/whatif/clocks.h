@@ -1,0 +1,36 @@
+// How the clocks of a job's GPUs differ, from what their kernels prove about each other.
+//
+// A collective that needs everybody ends on all ranks within its transfer, so the shortest ones compare the clocks of
+// their GPUs best. Where only Send and Recv connect two groups of GPUs, a Recv cannot end before its Send has begun: that
+// gives an interval, and within it hosts' clocks decide (a kernel begins soon after its launch at least once; a batch
+// arrives soon after it was sent at least once).
+//
+// Contract: pure.
+#pragma once
+
+#include <vector>
+
+#include "decision/whatif/matching.h"
+
+namespace ccld::decision::whatif {
+
+// By GPU of the timeline.
+struct HostClock {
+  bool known = false;
+  double device_to_service_ns = 0;  // to be added to a device time; only differences between GPUs mean something
+};
+
+struct Clocks {
+  std::vector<uint64_t> origin_ns;  // device time of the first kernel of each GPU
+  std::vector<double> shift_ns;     // to be added to the time since then to get common time
+  std::vector<int> component;       // GPUs of one component can be compared
+  int components = 0;
+  double common_ns(int gpu, uint64_t device_ns) const {
+    const auto g = static_cast<size_t>(gpu);
+    return static_cast<double>(static_cast<int64_t>(device_ns - origin_ns[g])) + shift_ns[g];
+  }
+};
+
+Clocks compare_clocks(const Timeline&, const Matches&, const std::vector<HostClock>&);
+
+}  // namespace ccld::decision::whatif

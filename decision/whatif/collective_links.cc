@@ -1,0 +1,152 @@
+#include "decision/whatif/collective_links.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "decision/detect/slow_links.h"
+
+namespace ccld::decision::whatif {
+namespace {
+
+// What a step waits for on its way from one GPU to the other.
+enum Part { to_hand_on, to_be_sent, on_the_wire, to_be_given, parts };
+
+// Sums over the steps of a connection.
+struct Passage {
+  double steps = 0;
+  double ns[parts] = {};
+  double sender_away_ns = 0, receiver_away_ns = 0;
+  // From the sender's proxy to the receiver's GPU, of a step.
+  double network_ns() const { return steps > 0 ? (ns[to_be_sent] + ns[on_the_wire] + ns[to_be_given]) / steps : 0; }
+};
+
+double known_ns(const EdgeIntervals& i, Interval which) {
+  const auto n = static_cast<size_t>(which);
+  return i.known[n] ? std::max(0.0, i.ns[n]) : 0;
+}
+
+// Nobody delays what nobody awaits, and behind a slow wire the sender cannot get rid of its steps: that bounds what
+// includes the difference of two clocks.
+void add(const EdgeIntervals& i, Passage& p) {
+  const double posted_ns = known_ns(i, Interval::posted_to_handed), sent_ns = known_ns(i, Interval::handed_to_sent),
+               awaited_ns = known_ns(i, Interval::awaited_to_arrived);
+  p.steps += i.steps;
+  p.ns[to_hand_on] += i.steps * std::min(posted_ns, i.one_clock ? known_ns(i, Interval::awaited_to_handed) : awaited_ns);
+  p.ns[to_be_sent] += i.steps * sent_ns;
+  p.ns[on_the_wire] +=
+      i.steps * (i.one_clock ? known_ns(i, Interval::sent_to_arrived) : std::min(awaited_ns, posted_ns + sent_ns));
+  p.ns[to_be_given] += i.steps * known_ns(i, Interval::arrived_to_given);
+  p.sender_away_ns += i.sender_away_part * i.round_ns;
+  p.receiver_away_ns += i.receiver_away_part * i.round_ns;
+}
+
+double median(std::vector<double> v) {
+  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
+  std::nth_element(v.begin(), middle, v.end());
+  return *middle;
+}
+
+struct Sums {
+  std::map<Edge, Passage> connections;  // over the network
+  double transfer_ns = 0;               // of the operations that have them
+  uint64_t operations = 0;
+};
+
+Sums add_up(const Communicator& comm, const Graph& g, const Timeline& t, SlowCollectives& out) {
+  Sums sums;
+  for (size_t group = 0; group < g.groups.size(); ++group) {
+    const Kernel& first = *g.nodes[static_cast<size_t>(g.groups[group].front())].kernel;
+    if (first.comm != comm.uid()) continue;
+    out.groups.push_back(static_cast<int>(group));
+    const auto* const rows = first.replay == 0 ? t.links(first.comm, first.op) : nullptr;
+    if (!rows) continue;
+    RoundEntry e;
+    e.links = *rows;
+    e.cells.resize(static_cast<size_t>(comm.rank_count()));
+    double started_ns = -INFINITY, ended_ns = -INFINITY;
+    for (int member : g.groups[group]) {
+      const Node& n = g.nodes[static_cast<size_t>(member)];
+      const auto r = static_cast<size_t>(n.kernel->rank.value);
+      if (r >= e.cells.size()) continue;
+      e.cells[r].begin_device_ns = n.kernel->begin_ns, e.cells[r].end_device_ns = n.kernel->end_ns;
+      e.cells[r].timed = true;
+      started_ns = std::max(started_ns, n.begin_ns), ended_ns = std::max(ended_ns, n.end_ns);
+    }
+    if (ended_ns <= started_ns) continue;
+    bool any = false;
+    for (const auto& [edge, intervals] : match_links(comm, e))
+      if (intervals.net_device >= 0 && intervals.steps > 0) add(intervals, sums.connections[edge]), any = true;
+    if (!any) continue;
+    if (sums.operations++ == 0) out.op = first.op, out.signature = first.signature;
+    sums.transfer_ns += ended_ns - started_ns;
+  }
+  return sums;
+}
+
+// Proxies that did not look at their work for more of the time than others, and for this part at least.
+bool find_away(const Sums& sums, const Settings& settings, SlowCollectives& out) {
+  std::map<int32_t, double> away_ns;
+  for (const auto& [edge, p] : sums.connections) {
+    away_ns[edge.sender] = std::max(away_ns[edge.sender], p.sender_away_ns);
+    away_ns[edge.receiver] = std::max(away_ns[edge.receiver], p.receiver_away_ns);
+  }
+  std::vector<double> all;
+  for (const auto& [rank, ns] : away_ns) all.push_back(ns);
+  const double usual_ns = all.empty() ? 0 : median(all);
+  double most_ns = 0;
+  for (const auto& [rank, ns] : away_ns) {
+    const double beyond_ns = ns - usual_ns;
+    if (beyond_ns < settings.whatif_away_min * sums.transfer_ns) continue;
+    most_ns = std::max(most_ns, beyond_ns);
+    out.links.push_back({Rank{rank}, Rank{rank}, Rank{rank}, Component::proxy, 0, ns / sums.transfer_ns});
+  }
+  out.lost_part = most_ns / sums.transfer_ns;
+  return !out.links.empty();
+}
+
+bool find_standing(const Sums& sums, const Settings& settings, SlowCollectives& out) {
+  std::vector<double> all_ns;
+  for (const auto& [edge, p] : sums.connections) all_ns.push_back(p.network_ns());
+  std::sort(all_ns.begin(), all_ns.end());
+  all_ns.resize((all_ns.size() + 1) / 2);  // one direction of a wire is half of its connections
+  const double usual_ns = median(all_ns);
+  const double slow_ns = settings.whatif_transfer_times_min * usual_ns;
+  double steps_most = 0;
+  std::map<std::pair<int32_t, int32_t>, SlowLink> by_ends;  // all channels together
+  for (const auto& [edge, p] : sums.connections) {
+    const double in_network = p.network_ns() * p.steps / sums.transfer_ns, in_proxy = p.ns[to_hand_on] / sums.transfer_ns;
+    const bool network = in_network >= settings.whatif_standing_steps_min && p.network_ns() >= slow_ns;
+    const bool proxy = !network && in_proxy >= settings.whatif_standing_steps_min && p.ns[to_hand_on] / p.steps >= slow_ns;
+    if (!network && !proxy) continue;
+    SlowLink& link = by_ends[{edge.sender, edge.receiver}];
+    link.sender = link.at = Rank{edge.sender}, link.receiver = Rank{edge.receiver};
+    link.steps += network ? in_network : in_proxy;
+    const auto longest = std::max_element(p.ns + to_be_sent, p.ns + parts) - p.ns;
+    link.component = proxy ? Component::proxy : longest == to_be_sent ? Component::nic : longest == on_the_wire ? Component::link : Component::proxy;
+    if (network && longest == to_be_given) link.at = link.receiver;
+    steps_most = std::max(steps_most, p.steps);
+  }
+  // Fewer stand on what is only kept by the slowest.
+  double standing_most = 0;
+  for (const auto& [ends, link] : by_ends) standing_most = std::max(standing_most, link.steps);
+  for (const auto& [ends, link] : by_ends)
+    if (2 * link.steps >= standing_most) out.links.push_back(link);
+  out.lost_part = 1 - steps_most * usual_ns / sums.transfer_ns;
+  return !out.links.empty() && out.links.size() < sums.connections.size();
+}
+
+}  // namespace
+
+std::optional<SlowCollectives> slow_collectives(const Communicator& comm, const Graph& g, const Timeline& t,
+                                                const Settings& settings) {
+  SlowCollectives out;
+  out.comm = &comm;
+  const Sums sums = add_up(comm, g, t, out);
+  if (sums.operations < settings.slow_rounds_min || sums.connections.size() < 2) return std::nullopt;
+  if (!find_away(sums, settings, out) && !find_standing(sums, settings, out)) return std::nullopt;
+  out.lost_part = std::clamp(out.lost_part, 0.0, 1.0);
+  return out;
+}
+
+}  // namespace ccld::decision::whatif

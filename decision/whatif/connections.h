@@ -1,0 +1,17 @@
+// Which connections of Send and Recv take longer than others that carry the same, and what they have in common: a wire
+// between two hosts, a process whose proxy serves them, or only themselves. The evidence of all communicators is put
+// together before anybody is named.
+// Contract: pure.
+#pragma once
+
+#include <vector>
+
+#include "decision/whatif/causes.h"
+
+namespace ccld::decision::whatif {
+
+// `less_ns`, by transfer of the graph: by how much it takes longer than its peers.
+std::vector<Cause> slow_connections(const Graph&, const std::vector<GpuFacts>&, const Settings&,
+                                    std::vector<double>& less_ns);
+
+}  // namespace ccld::decision::whatif

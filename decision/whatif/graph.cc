@@ -1,0 +1,193 @@
+#include "decision/whatif/graph.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ccld::decision::whatif {
+namespace {
+
+// The kernels of a GPU in the order of their begins, between the first and the last that others depend on: outside,
+// reports of other GPUs are missing.
+std::vector<std::vector<int>> kernels_in_order(const Timeline& t, const Matches& m) {
+  const size_t n = t.gpus().size();
+  std::vector<uint64_t> from(n, UINT64_MAX), to(n, 0);
+  const auto seen = [&](Place p) {
+    const Kernel& k = t.gpus()[static_cast<size_t>(p.gpu)].kernels[static_cast<size_t>(p.kernel)];
+    from[static_cast<size_t>(p.gpu)] = std::min(from[static_cast<size_t>(p.gpu)], k.begin_ns);
+    to[static_cast<size_t>(p.gpu)] = std::max(to[static_cast<size_t>(p.gpu)], k.end_ns);
+  };
+  for (const Collective& c : m.collectives)
+    for (Place p : c.members) seen(p);
+  for (const Pair& p : m.pairs) seen(p.send), seen(p.recv);
+  std::vector<std::vector<int>> out(n);
+  for (size_t g = 0; g < n; ++g) {
+    const std::vector<Kernel>& kernels = t.gpus()[g].kernels;
+    for (size_t i = 0; i < kernels.size(); ++i)
+      if (kernels[i].begin_ns >= from[g] && kernels[i].end_ns <= to[g]) out[g].push_back(static_cast<int>(i));
+    std::sort(out[g].begin(), out[g].end(), [&](int a, int b) {
+      const Kernel &x = kernels[static_cast<size_t>(a)], &y = kernels[static_cast<size_t>(b)];
+      return x.begin_ns != y.begin_ns ? x.begin_ns < y.begin_ns : x.end_ns < y.end_ns;
+    });
+  }
+  return out;
+}
+
+// What came last before each kernel on its GPU. Kernels of several streams may run at the same time.
+void find_before(std::vector<Node>& nodes, int first, int last) {
+  std::vector<int> running;
+  int newest = none;
+  for (int i = first; i < last; ++i) {
+    const uint64_t begin = nodes[i].kernel->begin_ns;
+    std::erase_if(running, [&](int r) {
+      if (nodes[r].kernel->end_ns > begin) return false;
+      if (newest == none || nodes[r].kernel->end_ns > nodes[newest].kernel->end_ns) newest = r;
+      return true;
+    });
+    nodes[i].before = newest;
+    if (newest != none) nodes[i].own_ns = static_cast<double>(begin - nodes[newest].kernel->end_ns);
+    running.push_back(i);
+  }
+}
+
+// Begins, ends and groups in an order in which each comes after what it depends on; false: there is none.
+bool find_order(Graph& g) {
+  const int n = static_cast<int>(g.nodes.size()), all = 2 * n + static_cast<int>(g.groups.size());
+  std::vector<int> waiting(static_cast<size_t>(all)), first(static_cast<size_t>(all) + 1), to;
+  const auto edges = [&](auto visit) {  // (before, after)
+    for (int i = 0; i < n; ++i) {
+      const Node& node = g.nodes[static_cast<size_t>(i)];
+      if (node.before != none) visit(node.before + n, i);
+      visit(i, i + n);
+      if (node.group != none) {
+        visit(i, node.group + 2 * n);
+        visit(node.group + 2 * n, i + n);
+      }
+      for (int j = 0; j < node.needs; ++j) visit(g.needs[static_cast<size_t>(node.first_need + j)], i + n);
+    }
+  };
+  edges([&](int from, int after) { ++first[static_cast<size_t>(from) + 1], ++waiting[static_cast<size_t>(after)]; });
+  for (size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
+  to.resize(static_cast<size_t>(first.back()));
+  std::vector<int> next = first;
+  edges([&](int from, int after) { to[static_cast<size_t>(next[static_cast<size_t>(from)]++)] = after; });
+  for (int v = 0; v < all; ++v)
+    if (waiting[static_cast<size_t>(v)] == 0) g.order.push_back(v);
+  for (size_t i = 0; i < g.order.size(); ++i) {
+    const auto v = static_cast<size_t>(g.order[i]);
+    for (int e = first[v]; e < first[v + 1]; ++e)
+      if (--waiting[static_cast<size_t>(to[static_cast<size_t>(e)])] == 0) g.order.push_back(to[static_cast<size_t>(e)]);
+  }
+  return static_cast<int>(g.order.size()) == all;
+}
+
+struct Times {
+  std::vector<double> begin_ns, end_ns, group_ns;
+};
+
+// When all that the node's end depends on had begun.
+template <class Begin>
+double ready_ns(const Graph& g, const Node& node, double own_begin_ns, double group_ns, Begin begin_ns) {
+  double ready = own_begin_ns;
+  if (node.group != none) ready = std::max(ready, group_ns);
+  for (int j = 0; j < node.needs; ++j) ready = std::max(ready, begin_ns(g.needs[static_cast<size_t>(node.first_need + j)]));
+  return ready;
+}
+
+}  // namespace
+
+std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Clocks& clocks) {
+  if (m.collectives.empty() && m.pairs.empty()) return std::nullopt;
+  Graph g;
+  const std::vector<std::vector<int>> order = kernels_in_order(t, m);
+  std::vector<std::vector<int>> node_of(order.size());
+  for (size_t gpu = 0; gpu < order.size(); ++gpu) {
+    const int first = static_cast<int>(g.nodes.size());
+    node_of[gpu].assign(t.gpus()[gpu].kernels.size(), none);
+    for (int i : order[gpu]) {
+      node_of[gpu][static_cast<size_t>(i)] = static_cast<int>(g.nodes.size());
+      Node node;
+      node.kernel = &t.gpus()[gpu].kernels[static_cast<size_t>(i)];
+      node.gpu = static_cast<int>(gpu);
+      node.begin_ns = clocks.common_ns(node.gpu, node.kernel->begin_ns);
+      node.end_ns = clocks.common_ns(node.gpu, node.kernel->end_ns);
+      g.nodes.push_back(node);
+    }
+    g.gpus.emplace_back(first, static_cast<int>(g.nodes.size()));
+    find_before(g.nodes, first, static_cast<int>(g.nodes.size()));
+  }
+  const auto node_at = [&](Place p) { return node_of[static_cast<size_t>(p.gpu)][static_cast<size_t>(p.kernel)]; };
+  for (const Collective& c : m.collectives) {
+    for (Place p : c.members) g.nodes[static_cast<size_t>(node_at(p))].group = static_cast<int>(g.groups.size());
+    std::vector<int>& group = g.groups.emplace_back();
+    for (Place p : c.members) group.push_back(node_at(p));
+  }
+  // A Send that was still there when its Recv began may have waited for it.
+  std::vector<std::pair<int, int>> needs;  // node, what it needs
+  for (const Pair& p : m.pairs) {
+    const int send = node_at(p.send), recv = node_at(p.recv);
+    const Node &s = g.nodes[static_cast<size_t>(send)], &r = g.nodes[static_cast<size_t>(recv)];
+    needs.emplace_back(recv, send);
+    if (s.end_ns >= r.begin_ns) needs.emplace_back(send, recv);
+    g.transfers.push_back({send, recv, p.bytes, std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns))});
+  }
+  std::sort(needs.begin(), needs.end());
+  for (const auto& [node, need] : needs) {
+    Node& at = g.nodes[static_cast<size_t>(node)];
+    if (at.needs++ == 0) at.first_need = static_cast<int>(g.needs.size());
+    g.needs.push_back(need);
+  }
+  if (!find_order(g)) return std::nullopt;
+  std::vector<double> started(g.groups.size(), -INFINITY);
+  for (size_t i = 0; i < g.groups.size(); ++i)
+    for (int member : g.groups[i]) started[i] = std::max(started[i], g.nodes[static_cast<size_t>(member)].begin_ns);
+  for (Node& node : g.nodes) {
+    const double ready = ready_ns(g, node, node.begin_ns, node.group == none ? 0 : started[static_cast<size_t>(node.group)],
+                                  [&](int i) { return g.nodes[static_cast<size_t>(i)].begin_ns; });
+    node.transfer_ns = std::max(0.0, node.end_ns - ready);
+  }
+  for (Node& node : g.nodes) {
+    const Gpu& gpu = t.gpus()[static_cast<size_t>(node.gpu)];
+    const uint64_t launch_ns = node.kernel->launch_monotonic_ns;
+    node.host_ns = NAN;
+    if (node.before == none || launch_ns == 0 || gpu.launch_least_ns == INT64_MAX) continue;
+    const uint64_t ended_ns = g.nodes[static_cast<size_t>(node.before)].kernel->end_ns;
+    const auto launched_after_ns = static_cast<int64_t>(launch_ns + static_cast<uint64_t>(gpu.launch_least_ns) - ended_ns);
+    node.host_ns = std::clamp(static_cast<double>(launched_after_ns), 0.0, node.own_ns);
+  }
+  g.length_ns = length_with(g, Change(g.nodes.size()));
+  if (!(g.length_ns > 0)) return std::nullopt;
+  return g;
+}
+
+double length_with(const Graph& g, const Change& change) {
+  const int n = static_cast<int>(g.nodes.size());
+  std::vector<double> begin(g.nodes.size()), end(g.nodes.size()), group(g.groups.size(), -INFINITY);
+  for (int v : g.order) {
+    if (v >= 2 * n) continue;  // its members have added themselves
+    const auto i = static_cast<size_t>(v < n ? v : v - n);
+    const Node& node = g.nodes[i];
+    if (v < n) {
+      begin[i] = node.before == none ? node.begin_ns
+                                     : end[static_cast<size_t>(node.before)] +
+                                           std::max(0.0, node.own_ns - static_cast<double>(change.own_less_ns[i]));
+      if (node.group != none) group[static_cast<size_t>(node.group)] = std::max(group[static_cast<size_t>(node.group)], begin[i]);
+      continue;
+    }
+    const double ready = ready_ns(g, node, begin[i], node.group == none ? 0 : group[static_cast<size_t>(node.group)],
+                                  [&](int need) { return begin[static_cast<size_t>(need)]; });
+    end[i] = ready + std::max(0.0, node.transfer_ns - static_cast<double>(change.transfer_less_ns[i]));
+  }
+  double first = INFINITY, sum = 0;
+  int gpus = 0;
+  for (const auto& [from, to] : g.gpus) {
+    double last = -INFINITY;
+    for (int i = from; i < to; ++i) {
+      first = std::min(first, g.nodes[static_cast<size_t>(i)].begin_ns);
+      last = std::max(last, end[static_cast<size_t>(i)]);
+    }
+    if (from < to) sum += last, ++gpus;
+  }
+  return gpus == 0 ? 0 : sum / gpus - first;
+}
+
+}  // namespace ccld::decision::whatif

@@ -1,0 +1,63 @@
+// What each kernel of a job waited for, and how long everything would take if something had taken less.
+// (Beyond the paper: section 4.2.2 names the rank with the least duration; here the loss of a cause is computed.)
+//
+// A kernel begins when the kernel before it on its GPU has ended and the GPU and its host have done their own work in
+// between: its own time. A collective ends on each rank some time after the last rank has begun: its transfer. A Recv
+// ends some time after its Send has begun; a Send that found no room, after its Recv has. With these own times and
+// transfers the measured times come out again; with others, what they would have been.
+//
+// Contract: pure. Common times are nanoseconds since the earliest kernel, as far as clocks can be compared (clocks.h).
+// Linear in kernels and calls.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "decision/whatif/clocks.h"
+#include "decision/whatif/timeline.h"
+
+namespace ccld::decision::whatif {
+
+constexpr int none = -1;
+
+struct Node {
+  const Kernel* kernel = nullptr;
+  int gpu = none;
+  double begin_ns = 0, end_ns = 0;  // common time
+  int before = none;                // the kernel whose end came last before its begin, on the same GPU
+  double own_ns = 0;                // from there to its begin; 0: there is none before it
+  double host_ns = 0;               // of that, until its launch; NaN: not known
+  double transfer_ns = 0;           // from when all that it needs had begun to its end
+  int group = none;                 // of a collective that needs everybody
+  int first_need = 0, needs = 0;    // of Graph::needs: kernels of peers that must have begun
+};
+
+// A Send and its Recv.
+struct Transfer {
+  int send = none, recv = none;  // nodes
+  uint64_t bytes = 0;
+  double ns = 0;  // from when both had begun to the end of the Recv
+};
+
+struct Graph {
+  std::vector<Node> nodes;               // by GPU, then by begin
+  std::vector<int> needs;
+  std::vector<std::vector<int>> groups;  // nodes of a collective
+  std::vector<Transfer> transfers;
+  std::vector<std::pair<int, int>> gpus;  // of each GPU its first node, and one past its last
+  std::vector<int> order;                // of begins (node), ends (node + n) and groups (group + 2 n)
+  double length_ns = 0;                  // mean over the GPUs: from the first begin of anything to its last end
+};
+
+// nullopt: there is nothing in which GPUs depend on each other, or what is known contradicts itself.
+std::optional<Graph> build_graph(const Timeline&, const Matches&, const Clocks&);
+
+// Instead of the measured ones; by node.
+struct Change {
+  std::vector<float> own_less_ns, transfer_less_ns;
+  explicit Change(size_t nodes) : own_less_ns(nodes), transfer_less_ns(nodes) {}
+};
+// How long it would have taken.
+double length_with(const Graph&, const Change&);
+
+}  // namespace ccld::decision::whatif

@@ -1,0 +1,32 @@
+// Which kernels belong together: those of a collective on all its ranks, and a Send with its Recv.
+// Contract: pure.
+#pragma once
+
+#include <vector>
+
+#include "decision/whatif/timeline.h"
+
+namespace ccld::decision::whatif {
+
+struct Place {
+  int gpu, kernel;  // of the timeline
+};
+
+struct Collective {
+  CommUid comm;
+  std::vector<Place> members;
+};
+
+struct Pair {
+  Place send, recv;
+  uint64_t bytes = 0;
+};
+
+struct Matches {
+  std::vector<Collective> collectives;  // that need everybody, and that all GPUs of the communicator in it have reported
+  std::vector<Pair> pairs;
+};
+
+Matches match_kernels(const Timeline&);
+
+}  // namespace ccld::decision::whatif

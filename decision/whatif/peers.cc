@@ -1,0 +1,169 @@
+#include "decision/whatif/peers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
+#include "decision/model/names.h"
+
+namespace ccld::decision::whatif {
+namespace {
+
+// GPUs have the same role if they do the same in the same order: the angle between how often each kernel follows each.
+constexpr double same_role_min = 0.95;
+// What is beyond the peers' counts where it recurs: in this part of the occurrences of a kind, or more. (Imbalance that
+// moves among four ranks reaches a quarter; a checkpoint is far rarer.)
+constexpr double recurs_min = 0.3;
+constexpr float off = NAN;
+
+size_t kind_of(const Graph& g, const Timeline& t, const Node& n) {
+  const Kernel& k = *n.kernel;
+  if (k.op.value != 0) {
+    const size_t members = n.group == none ? 0 : g.groups[static_cast<size_t>(n.group)].size();
+    return absl::HashOf(k.signature.function, k.signature.count, k.signature.datatype, members);
+  }
+  size_t kind = 0;
+  for (uint32_t c = 0; c < k.call_count; ++c) {
+    const Call& call = t.gpus()[static_cast<size_t>(n.gpu)].calls[k.first_call + c];
+    kind = absl::HashOf(kind, call.direction, call.peer > k.rank, call.bytes);
+  }
+  return kind;
+}
+
+// Whoever is late to a barrier may be so on purpose: it writes a checkpoint.
+bool is_barrier(const Kernel& k, const Settings& settings) {
+  const uint64_t size = datatype_bytes(k.signature.datatype);
+  return k.op.value != 0 && k.signature.function == abi::Function::all_reduce && size > 0 &&
+         k.signature.count <= settings.barrier_bytes_max / size;
+}
+
+// Operations of communicators that do the same have the same numbers.
+size_t occurrence_of(const Timeline& t, const Node& n, size_t kind) {
+  const Kernel& k = *n.kernel;
+  const uint64_t number =
+      k.op.value != 0 ? k.op.value : t.gpus()[static_cast<size_t>(n.gpu)].calls[k.first_call].pair_seq;
+  return absl::HashOf(kind, number, k.replay);
+}
+
+using Habits = std::map<size_t, double>;
+
+double angle(const Habits& a, const Habits& b) {
+  double ab = 0, aa = 0, bb = 0;
+  for (const auto& [what, n] : a) {
+    aa += n * n;
+    if (const auto it = b.find(what); it != b.end()) ab += n * it->second;
+  }
+  for (const auto& [what, n] : b) bb += n * n;
+  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
+}
+
+std::vector<int> roles_of(const Graph& g, const std::vector<size_t>& kinds) {
+  std::vector<int> roles(g.gpus.size(), none);
+  std::vector<Habits> known;
+  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
+    Habits habits;
+    for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i)
+      if (const int before = g.nodes[static_cast<size_t>(i)].before; before != none)
+        ++habits[absl::HashOf(kinds[static_cast<size_t>(before)], kinds[static_cast<size_t>(i)])];
+    if (habits.empty()) continue;
+    size_t role = 0;
+    while (role < known.size() && angle(known[role], habits) < same_role_min) ++role;
+    if (role == known.size()) known.push_back(std::move(habits));
+    roles[gpu] = static_cast<int>(role);
+  }
+  return roles;
+}
+
+float median(std::vector<float>& v) {
+  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
+  std::nth_element(v.begin(), middle, v.end());
+  if (v.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(v.begin(), middle)) / 2;
+}
+
+// Kinds in which what is beyond the peers' does not recur are left out.
+void leave_out_rare(const Graph& g, const std::vector<size_t>& kinds, const Settings& settings, Beyond& b) {
+  for (const auto& [from, to] : g.gpus) {
+    struct OfKind {
+      double sum_ns = 0;
+      int nodes = 0, late = 0;
+    };
+    absl::flat_hash_map<size_t, OfKind> of;
+    for (int i = from; i < to; ++i) {
+      const float ns = b.own_ns[static_cast<size_t>(i)];
+      if (std::isnan(ns)) continue;
+      OfKind& k = of[kinds[static_cast<size_t>(i)]];
+      k.sum_ns += ns;
+      ++k.nodes;
+    }
+    for (int i = from; i < to; ++i) {
+      const float ns = b.own_ns[static_cast<size_t>(i)];
+      OfKind* const k = std::isnan(ns) ? nullptr : &of[kinds[static_cast<size_t>(i)]];
+      if (k && ns > 0 && ns >= 0.5 * k->sum_ns / k->nodes) ++k->late;
+    }
+    for (int i = from; i < to; ++i) {
+      float& ns = b.own_ns[static_cast<size_t>(i)];
+      if (std::isnan(ns)) continue;
+      const OfKind& k = of[kinds[static_cast<size_t>(i)]];
+      if (k.sum_ns > 0 && k.late < std::max<double>(static_cast<double>(settings.slow_rounds_min), recurs_min * k.nodes)) ns = off;
+    }
+  }
+}
+
+}  // namespace
+
+Beyond compare_with_peers(const Graph& g, const Timeline& t, const Settings& settings) {
+  std::vector<size_t> kinds;
+  for (const Node& n : g.nodes) kinds.push_back(kind_of(g, t, n));
+  const std::vector<int> roles = roles_of(g, kinds);
+  absl::flat_hash_map<std::pair<int, size_t>, std::vector<int>> occurrences;
+  for (size_t i = 0; i < g.nodes.size(); ++i) {
+    const Node& n = g.nodes[i];
+    const int role = roles[static_cast<size_t>(n.gpu)];
+    if (n.before != none && role != none && !is_barrier(*n.kernel, settings)) occurrences[{role, occurrence_of(t, n, kinds[i])}].push_back(static_cast<int>(i));
+  }
+  Beyond b;
+  b.own_ns.assign(g.nodes.size(), off);
+  b.host_ns.assign(g.nodes.size(), off);
+  b.gpus.resize(g.gpus.size());
+  std::vector<float> own, host;
+  for (const auto& [key, nodes] : occurrences) {
+    if (nodes.size() <= settings.whatif_peers_min) continue;
+    own.clear(), host.clear();
+    for (int i : nodes) {
+      own.push_back(static_cast<float>(g.nodes[static_cast<size_t>(i)].own_ns));
+      const double ns = g.nodes[static_cast<size_t>(i)].host_ns;
+      if (!std::isnan(ns)) host.push_back(static_cast<float>(ns));
+    }
+    const float own_usual = median(own), host_usual = host.empty() ? off : median(host);
+    for (int i : nodes) {
+      const Node& n = g.nodes[static_cast<size_t>(i)];
+      b.own_ns[static_cast<size_t>(i)] = static_cast<float>(n.own_ns) - own_usual;
+      b.host_ns[static_cast<size_t>(i)] = static_cast<float>(n.host_ns) - host_usual;
+      Beyond::OfGpu& of = b.gpus[static_cast<size_t>(n.gpu)];
+      of.peers = std::max(of.peers, static_cast<int>(nodes.size()) - 1);
+    }
+  }
+  leave_out_rare(g, kinds, settings, b);
+  for (size_t i = 0; i < g.nodes.size(); ++i) {
+    Beyond::OfGpu& of = b.gpus[static_cast<size_t>(g.nodes[i].gpu)];
+    if (std::isnan(b.own_ns[i])) {
+      b.own_ns[i] = b.host_ns[i] = 0;
+      continue;
+    }
+    of.sum_ns += b.own_ns[i];
+    of.host_ns += std::isnan(b.host_ns[i]) ? 0 : b.host_ns[i];
+    of.own_ns += g.nodes[i].own_ns;
+    ++of.nodes;
+  }
+  std::map<int, std::vector<float>> distances;
+  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu)
+    if (b.gpus[gpu].nodes > 0) distances[roles[gpu]].push_back(static_cast<float>(std::abs(b.gpus[gpu].sum_ns)));
+  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu)
+    if (b.gpus[gpu].nodes > 0) b.gpus[gpu].deviation_ns = median(distances[roles[gpu]]);
+  return b;
+}
+
+}  // namespace ccld::decision::whatif

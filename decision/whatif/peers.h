@@ -1,0 +1,28 @@
+// What the peers of a GPU did at the same occurrence: its own times beyond theirs.
+// Contract: pure.
+#pragma once
+
+#include <vector>
+
+#include "decision/settings.h"
+#include "decision/whatif/graph.h"
+
+namespace ccld::decision::whatif {
+
+struct Beyond {
+  // By node: own time minus the median of the peers' at the same occurrence; 0 where it has too few peers or does not
+  // recur. host_ns likewise, of the part until the launch.
+  std::vector<float> own_ns, host_ns;
+  struct OfGpu {
+    double sum_ns = 0, host_ns = 0;  // of these
+    double own_ns = 0;               // own time of the nodes compared
+    size_t nodes = 0;
+    int peers = 0;
+    double deviation_ns = 0;         // of the sums of its peers: what is usual among them
+  };
+  std::vector<OfGpu> gpus;
+};
+
+Beyond compare_with_peers(const Graph&, const Timeline&, const Settings&);
+
+}  // namespace ccld::decision::whatif

@@ -1,0 +1,76 @@
+// What the GPUs of one job did for some seconds: the kernels of all communicators, in order, as their probes reported
+// them. (Beyond the paper: one timeline of the job, in which ranks are compared with each other and not only with their
+// past.)
+//
+// Contract: plain state, not thread-safe. Times of kernels are those of their own GPU's clock; clocks.h makes them
+// comparable. Bounded: `whatif_gpus_max` GPUs and `whatif_kernels_max` kernels of each; what comes beyond is counted and
+// left out. A communicator or process may be forgotten meanwhile: nothing here points to one.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "decision/model/events.h"
+#include "decision/settings.h"
+
+namespace ccld::decision::whatif {
+
+// One end of a Send and its Recv.
+struct Call {
+  Rank peer;
+  abi::Direction direction = abi::Direction::send;
+  uint64_t pair_seq = 0, bytes = 0;
+};
+
+struct Kernel {
+  uint64_t begin_ns = 0, end_ns = 0;  // device clock
+  uint64_t launch_monotonic_ns = 0;   // of the sender's machine; 0: not known
+  CommUid comm;
+  Rank rank;
+  OpSeq op;  // 0: Send and Recv
+  uint32_t replay = 0;
+  Signature signature;                        // of a collective
+  uint32_t first_call = 0, call_count = 0;    // of Gpu::calls
+};
+
+struct Gpu {
+  std::vector<Kernel> kernels;
+  std::vector<Call> calls;
+  uint64_t lost_batches = 0, lost_at_first = 0;  // of its process, when its newest and its first kernel were reported
+  bool full = false;
+  // Begin (device clock) minus launch (its machine's clock), at least: a kernel that nothing held up begins at once. It is
+  // remembered beyond clear(), with what clocks may have drifted apart since.
+  int64_t launch_least_ns = INT64_MAX;
+};
+
+// A GPU is the same one in all communicators of a process. The process is only compared, never looked into.
+using GpuKey = std::pair<const void*, int>;
+
+class Timeline {
+ public:
+  explicit Timeline(const Settings& settings) : settings_(settings) {}
+
+  void add(GpuKey, uint64_t lost_batches, const Rounds&);
+  void add(GpuKey, uint64_t lost_batches, const P2pRounds&);
+
+  // In the order in which they were first heard of.
+  const std::vector<Gpu>& gpus() const { return gpus_; }
+  const std::vector<std::pair<Rank, LinkStages>>* links(CommUid, OpSeq) const;  // nullptr: none
+  size_t left_out() const { return left_out_; }                                 // reports of GPUs beyond the bound
+  size_t kernels_of_most() const;  // of the median GPU: how much there is to judge
+  // Begins anew; GPUs of which nothing was heard since the last time are forgotten.
+  void clear(Nanoseconds age_ns);
+
+ private:
+  Gpu* gpu(GpuKey, uint64_t lost_batches);
+
+  const Settings& settings_;
+  std::vector<Gpu> gpus_;
+  absl::flat_hash_map<GpuKey, size_t> index_;
+  absl::flat_hash_map<std::pair<CommUid, OpSeq>, std::vector<std::pair<Rank, LinkStages>>> links_;
+  size_t left_out_ = 0;
+};
+
+}  // namespace ccld::decision::whatif
