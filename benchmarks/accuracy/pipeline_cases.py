@@ -1,12 +1,13 @@
 """The suite `pipeline`: slow links, proxies and network devices that only Send and Recv use.
 
 Stages are whole nodes or parts of one, so that tensor and data groups stay within a node. What crosses the link are the transfers between two
-stages, each pair of ranks in a communicator of its own, and the 64 bytes of the whole job's all-reduce at the end of an iteration.
+stages, each pair of ranks in a communicator of its own, and the 64 bytes of the whole job's all-reduce at the end of an iteration. Any of these
+connections is slow in truth, so any of them is right.
 """
 import random
 
 from case import HOUR_S, JOB, Case, environment, layout_name, rank_count_of
-from topology import ranks_with_transfers_only, transfers_between_nodes
+from topology import links_of_pipeline, ranks_with_transfers_only, transfers_between_nodes
 
 LAYOUTS = ({"tp": 1, "pp": 2, "dp": 4}, {"tp": 2, "pp": 2, "dp": 2}, {"tp": 4, "pp": 2, "dp": 1}, {"tp": 1, "pp": 4, "dp": 2}, {"tp": 2, "pp": 4, "dp": 1},
            {"tp": 1, "pp": 8, "dp": 1})
@@ -27,7 +28,7 @@ def _rate(layout, node, micro_batches, rng):
 
 
 def _throttled(layout, node, micro_batches, rng):
-    links = transfers_between_nodes(layout)[node]
+    links = links_of_pipeline(layout)[node]
     return [{"kind": "throttle_link", "node": node, "rate": _rate(layout, node, micro_batches, rng)}], _link_expectation(links)
 
 
@@ -41,7 +42,7 @@ def throttled_backward(layout, micro_batches, rng):
 
 def slow_nic(layout, micro_batches, rng):
     """What enters a node's device and what leaves it."""
-    links = transfers_between_nodes(layout)
+    links = links_of_pipeline(layout)
     rate = _rate(layout, 0, micro_batches, rng)
     return [{"kind": "throttle_link", "node": node, "rate": rate} for node in (0, 1)], _link_expectation(links[0] + links[1])
 

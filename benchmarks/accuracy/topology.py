@@ -56,6 +56,13 @@ def transfers_between_nodes(layout):
     return links
 
 
+def links_of_pipeline(layout):
+    """{sending node: [(sender, receiver)]} of all that crosses the link of a job whose other groups stay within a node: transfers, and the ring of the
+    whole job, which puts a few bytes on it."""
+    ring = links_between_nodes("Ring", layout["tp"] * layout["dp"] * layout["pp"])
+    return {node: sorted({ring[node], *links}) for node, links in transfers_between_nodes(layout).items()}
+
+
 def ranks_with_transfers_only(layout):
     """The ranks whose network proxies serve Send and Recv alone: the communicator of the whole job is a ring, which leaves a node elsewhere."""
     ranks = layout["tp"] * layout["pp"] * layout["dp"]

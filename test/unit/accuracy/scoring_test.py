@@ -124,7 +124,7 @@ class LayoutTest(unittest.TestCase):
 
 class PipelineTest(unittest.TestCase):
     LAYOUT = {"tp": 1, "pp": 2, "dp": 4}
-    FORWARD = expect("S2", links=[(0, 4), (1, 5), (2, 6), (3, 7)], link_components=["link", "nic"], directed=True)
+    FORWARD = expect("S2", links=[(0, 4), (1, 5), (2, 6), (3, 4), (3, 7)], link_components=["link", "nic"], directed=True)
 
     def verdict(self, sender, receiver, name, component="link"):
         # In the communicator of a pair the ranks are 0 and 1.
@@ -134,6 +134,9 @@ class PipelineTest(unittest.TestCase):
         for name in ("pp0", "pp3"):
             self.assertTrue(scoring.is_right(score([self.verdict(0, 1, name)], self.FORWARD, self.LAYOUT)))
         self.assertTrue(scoring.is_right(score([self.verdict(0, 1, "pp1", "nic")], self.FORWARD, self.LAYOUT)))
+
+    def test_the_ring_of_the_whole_job_that_crosses_it_is_right_too(self):
+        self.assertTrue(scoring.is_right(score([line("S2", [culprit(3, "link", peer=4)], comm_name="world")], self.FORWARD, self.LAYOUT)))
 
     def test_several_of_the_pairs_named_together_are_right(self):
         culprits = [culprit(sender, "link", peer=sender + 4) for sender in (0, 1, 3)]
@@ -149,7 +152,7 @@ class PipelineTest(unittest.TestCase):
         self.assertFalse(score([self.verdict(0, 1, "pp0")], self.FORWARD)["component_right"])
 
     def test_a_link_to_a_rank_that_no_transfer_goes_to_is_wrong(self):
-        verdict = line("S2", [culprit(3, "link", peer=4)], comm_name="world")
+        verdict = line("S2", [culprit(2, "link", peer=7)], comm_name="world")
         self.assertEqual([score([verdict], self.FORWARD, self.LAYOUT)[aspect] for aspect in scoring.ASPECTS], [True, True, False])
         one_pair = expect("S2", links=[(1, 5)], link_components=["link"], directed=True)
         self.assertFalse(score([self.verdict(0, 1, "pp0")], one_pair, self.LAYOUT)["rank_right"])

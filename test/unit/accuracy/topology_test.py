@@ -43,6 +43,10 @@ class TopologyTest(unittest.TestCase):
         # Of four stages the inner two.
         self.assertEqual(topology.transfers_between_nodes({"tp": 2, "pp": 4, "dp": 1}), {0: [(2, 4), (3, 5)], 1: [(4, 2), (5, 3)]})
 
+    def test_the_ring_of_the_whole_job_crosses_the_link_of_a_pipeline_too(self):
+        self.assertEqual(topology.links_of_pipeline({"tp": 1, "pp": 2, "dp": 4})[1], [(4, 0), (5, 1), (6, 2), (7, 0), (7, 3)])
+        self.assertEqual(topology.links_of_pipeline({"tp": 1, "pp": 8, "dp": 1}), {0: [(3, 4)], 1: [(4, 3), (7, 0)]})
+
     def test_proxies_that_also_serve_the_whole_jobs_ring_are_not_of_transfers_only(self):
         self.assertEqual(topology.ranks_with_transfers_only({"tp": 1, "pp": 2, "dp": 4}), [1, 2, 5, 6])
         self.assertEqual(topology.ranks_with_transfers_only({"tp": 2, "pp": 4, "dp": 1}), [2, 5])
