@@ -3,49 +3,18 @@
 A case is a fault plan (test/support/faults/README.md) with a place in a suite. Nothing of it reaches the decision service.
 """
 import random
-from collections import namedtuple
 
-from topology import comm_name, links_between_nodes, ranks_with_proxies, wire_bytes
+import pipeline_cases
+import start_cases
+from case import HOUR_S, JOB, Case, Cell, environment, layout_name, rank_count_of, short_name
+from topology import comm_name
 
 CLASSES = ("H1", "H2", "H3", "S1", "S2", "S3")
 ALGORITHMS = ("Ring", "Tree")
 PROTOCOLS = ("Simple", "LL", "LL128")
 RANK_COUNTS = (8, 16)
 REPETITIONS = 5
-HOUR_S = 3600
-JOB = "training"  # what the ranks call their job: the service hears it, and must not learn the case from it
 SLOW = ("S1", "S2", "S3")
-
-# suite: matrix, pace, layout or benign. settings: the part of thresholds.json. plan: a document for faults.plan.Plan.
-# truth_from_board: the class depends on where the stopped rank was, which the status board tells (truth.py).
-Case = namedtuple("Case", "id suite fault_class algorithm protocol ranks repetition variant settings plan truth_from_board")
-
-
-class Cell:
-    """What a variant may draw from: the place of a case in the matrix, and its random numbers."""
-
-    def __init__(self, algorithm, protocol, ranks, rng):
-        self.algorithm, self.protocol, self.ranks, self.rng = algorithm, protocol, ranks, rng
-        self.links = links_between_nodes(algorithm, ranks)
-        self.proxies = ranks_with_proxies(algorithm, ranks)
-        self.workload = {"operation": "allreduce", "bytes_min": "128K", "compute_ms": 5, "seconds": HOUR_S, "seed": rng.randrange(1, 1 << 30)}
-        self.namespaces = False
-        self.truth_from_board = False
-        self.round_s = 0.2 if ranks <= 8 else 0.35  # what a round shall take behind a slow link
-
-    def any_rank(self):
-        return self.rng.randrange(self.ranks)
-
-    def rank_without_proxy(self):
-        return self.rng.choice([rank for rank in range(self.ranks) if rank not in self.proxies])
-
-    def throttled(self, bytes_text, message_bytes):
-        """A fault on the link between the nodes, and the connection it is on."""
-        self.namespaces = True
-        self.workload["bytes_min"] = bytes_text
-        node = self.rng.randrange(2)
-        bits_per_s = wire_bytes(self.algorithm, self.protocol, self.ranks, message_bytes) * 8 / (self.round_s * self.rng.uniform(0.9, 1.3))
-        return {"kind": "throttle_link", "node": node, "rate": "%dkbit" % (bits_per_s / 1000)}, list(self.links[node])
 
 
 def h1_skip(cell):
@@ -211,15 +180,6 @@ VARIANTS = {
 }
 
 
-def short_name(variant):
-    return variant.__name__.split("_", 1)[1]
-
-
-def _environment(algorithm, protocol):
-    # Only an all-reduce has a tree.
-    return {"NCCL_ALGO": "Ring" if algorithm == "Ring" else "Ring;allreduce:Tree", "NCCL_PROTO": protocol}
-
-
 def _fault_case(suite, settings, fault_class, algorithm, protocol, ranks, repetition, variant, seed):
     name = short_name(variant)
     case_id = "/".join([suite, fault_class, algorithm, protocol, str(ranks), str(repetition), name])
@@ -228,7 +188,7 @@ def _fault_case(suite, settings, fault_class, algorithm, protocol, ranks, repeti
     after_round = cell.rng.randrange(42, 60) if fault_class in SLOW else cell.rng.randrange(15, 40)
     plan = {
         "name": JOB, "title": "%s: %s" % (fault_class, name.replace("_", " ")), "ranks": ranks,
-        "network": "namespaces" if cell.namespaces else "loopback", "workload": cell.workload, "environment": _environment(algorithm, protocol),
+        "network": "namespaces" if cell.namespaces else "loopback", "workload": cell.workload, "environment": environment(algorithm, protocol),
         "faults": [dict(fault, after_round=after_round) for fault in faults], "expect": dict({"class": fault_class}, **expect),
     }
     return Case(case_id, suite, fault_class, algorithm, protocol, ranks, repetition, name, settings, plan, cell.truth_from_board)
@@ -267,7 +227,7 @@ LAYOUTS = (
 
 def _layout_faults(layout, rng):
     """(name, class, faults, expectation) of what goes wrong in one communicator or one process and stops all."""
-    ranks = layout["tp"] * layout["pp"] * layout["dp"]
+    ranks = rank_count_of(layout)
     rank = rng.randrange(ranks)
     groups = [group for group in ("tp", "pp", "dp", "ep") if layout.get(group, 1) > 1]
     for group in groups:
@@ -293,15 +253,15 @@ def layouts(seed):
     """Tensor, pipeline, data and expert communicators over the same ranks: one of them hangs, all of them stop."""
     cases = []
     for layout in LAYOUTS:
-        text = "x".join("%s%d" % item for item in layout.items())
+        text = layout_name(layout)
         rng = random.Random("%d layout %s" % (seed, text))
         for name, fault_class, faults, expect in _layout_faults(layout, rng):
-            ranks = layout["tp"] * layout["pp"] * layout["dp"]
+            ranks = rank_count_of(layout)
             case_id = "/".join(["layout", text, fault_class, name])
             after_round = rng.randrange(42, 50) if fault_class in SLOW else rng.randrange(12, 24)
             workload = dict(layout, compute_ms=2, overlap=True, seconds=HOUR_S, seed=rng.randrange(1, 1 << 30))
             plan = {"name": JOB, "title": "%s: %s" % (text, name.replace("_", " ")), "ranks": ranks, "workload": workload,
-                    "environment": _environment("Ring", "Simple"), "faults": [dict(fault, after_round=after_round) for fault in faults],
+                    "environment": environment("Ring", "Simple"), "faults": [dict(fault, after_round=after_round) for fault in faults],
                     "expect": dict({"class": fault_class}, **expect)}
             cases.append(Case(case_id, "layout", fault_class, "Ring", "Simple", ranks, 0, name, "layout", plan, False))
     return cases
@@ -330,20 +290,22 @@ def benign(seed, seconds_each, names=None):
         if seconds_each >= 300:
             workload["idle_s"] = 60
         plan = {"name": JOB, "title": "irregular traffic: %s" % name, "ranks": ranks, "workload": workload,
-                "environment": _environment(algorithm, protocol), "within_s": seconds_each + 240}
+                "environment": environment(algorithm, protocol), "within_s": seconds_each + 240}
         cases.append(Case(case_id, "benign", None, algorithm, protocol, ranks, 0, name, "benign", plan, False))
     return cases
 
 
 def full(seed):
-    return matrix(seed) + layouts(seed) + pace(seed) + benign(seed, 300)
+    return matrix(seed) + layouts(seed) + pace(seed) + start_cases.cases(seed) + pipeline_cases.cases(seed) + benign(seed, 300)
 
 
 def sample(seed):
-    """One case of each class, algorithms, protocols and variants by the seed, one hang among several communicators, a minute without a fault."""
+    """One case of each class, algorithms, protocols and variants by the seed, one hang among several communicators, one case that is slow from the
+    start, one that is slow in the pipeline, a minute without a fault."""
     rng = random.Random("%d sample" % seed)
     chosen = []
     for fault_class in CLASSES:
         chosen.append(rng.choice([case for case in matrix(seed) if case.fault_class == fault_class and case.ranks == 8]))
     chosen.append(rng.choice([case for case in layouts(seed) if case.fault_class not in SLOW and case.ranks == 8]))
-    return chosen + benign(seed, 60, [rng.choice(["ring", "layout", "tree", "low_latency"])])
+    healthy = benign(seed, 60, [rng.choice(["ring", "layout", "tree", "low_latency"])])
+    return chosen + [rng.choice(start_cases.cases(seed)), rng.choice(pipeline_cases.cases(seed))] + healthy

@@ -5,7 +5,7 @@ import subprocess
 import time
 
 from faults import inject
-from faults.plan import Plan
+from faults.plan import LAYOUT_OPTIONS, Plan
 from run.errors import RunError
 from run.job import Job
 from run.processes import wait_for
@@ -16,6 +16,7 @@ from store import write_json
 from truth import classes_of_stop
 
 HANG_WITHIN_S = 8.0    # after hang_confirm_s: how long the service may take; the bars ask for much less
+FROM_START_S = 60.0    # in which slowness without a past must be found, and slowness that only a pipeline sees
 START_WITHIN_S = 180.0  # 16 ranks with five communicators each, on a machine that does something else, too
 SETTLE_S = 0.7         # how long a verdict must stay
 STOPPED_LOOK_S = 1.0   # after which the board tells where a stopped rank stood
@@ -32,7 +33,8 @@ def watch_times(case, settings):
         return 5.0, float(settings["hang_confirm_s"]) + HANG_WITHIN_S
     windows = float(settings["slow_window_s"])
     repeat = int(settings.get("slow_repeat", 3))
-    return (repeat + 1) * windows, max(30.0, (repeat + 3) * windows)
+    longest = FROM_START_S if case.suite in ("start", "pipeline") else 30.0
+    return (repeat + 1) * windows, max(longest, (repeat + 3) * windows)
 
 
 def run(build, case, settings, folder, live_only=False, progress=lambda text: None):
@@ -45,6 +47,11 @@ def run(build, case, settings, folder, live_only=False, progress=lambda text: No
     row.update((_run_benign if case.suite == "benign" else _run_fault)(build, case, plan, settings, folder, recording, progress))
     row["seconds"] = round(time.monotonic() - begin, 1)
     return row
+
+
+def layout_of(plan):
+    """The groups of the job's communicators; None: it has one communicator."""
+    return {name: plan.workload.get(name, 1) for name in LAYOUT_OPTIONS} if plan.has_layout() else None
 
 
 def _run_fault(build, case, plan, settings, folder, recording, progress):
@@ -75,9 +82,10 @@ def _run_fault(build, case, plan, settings, folder, recording, progress):
     truth = {"class": list(expect.classes), "ranks": sorted(expect.ranks), "links": [list(link) for link in expect.links],
              "components": sorted(expect.rank_components | expect.link_components), "comm_name": expect.comm_name or None,
              "faults": [dict(fault.arguments, kind=fault.kind, rank=fault.rank, node=fault.node) for fault in plan.faults]}
-    rules = {"default": scoring.score(verdicts.lines, expect, planted, until, rank_of_pid)}
+    layout = layout_of(plan)
+    rules = {"default": scoring.score(verdicts.lines, expect, planted, until, rank_of_pid, layout)}
     if recording:
-        rules["paper"] = scoring.score(replay(build, recording, settings), expect, planted, until, rank_of_pid)
+        rules["paper"] = scoring.score(replay(build, recording, settings), expect, planted, until, rank_of_pid, layout)
         write_json(os.path.join(folder, WATCH), {"planted": planted, "until": until, "ranks": rank_of_pid, "class": expect.classes})
     # The class that the case counts for: of a stopped process it may differ from the one of its cell.
     return {"fault_class": expect.fault_class, "planted": truth, "rules": rules}
@@ -123,7 +131,8 @@ def judge_recording(build, case, settings, folder, row):
             continue
         with open(os.path.join(folder, WATCH)) as file:
             watch = json.load(file)
-        expect = Plan(case.plan, case.id, settings).expect._replace(classes=tuple(watch["class"]))
+        plan = Plan(case.plan, case.id, settings)
+        expect = plan.expect._replace(classes=tuple(watch["class"]))
         ranks = {int(pid): rank for pid, rank in watch["ranks"].items()}
-        rules[name] = scoring.score(lines, expect, watch["planted"], watch["until"], ranks)
+        rules[name] = scoring.score(lines, expect, watch["planted"], watch["until"], ranks, layout_of(plan))
     return dict(row, rules=rules)

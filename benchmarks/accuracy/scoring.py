@@ -6,9 +6,12 @@ Every other incident of the case is a false alarm, also one that resolved itself
 - class right: the answer has the planted class.
 - rank right: the culprits are exactly the ranks at fault; a link at fault: one of its ends or both, and nobody else; both: the rank, an
   end, and nobody else. Ranks are those of the job: culprits are known by their process ids.
-- component right: each culprit's component is what was planted there, and of a link the edge is named, with the other end as peer.
+- component right: each culprit's component is what was planted there, and of a link the edge is named, with the other end as peer. Where both
+  directions have the same two ends (`directed`: the links of a pipeline), the culprit is the sender and its peer the receiver.
 """
 from run.verdicts import describe, realtime_of
+
+import topology
 
 ASPECTS = ("class_right", "rank_right", "component_right")
 # Two seconds from its arrival; it arrives when nothing has moved for frozen_s, or siblings have looked at a process, within three.
@@ -25,25 +28,38 @@ def incidents_of(lines, until=None):
     return list(latest.values())
 
 
-def culprits_of(verdict, rank_of_pid):
-    """(rank of the job or None, that of the peer or None, component) of each culprit. The peer is known by its rank in the communicator only,
-    which is that of the job where the communicator holds the whole job."""
-    result = []
-    whole_job = verdict.get("rank_count") == len(rank_of_pid)
-    for culprit in verdict.get("culprits", []):
-        rank = rank_of_pid.get(culprit.get("pid") or None, culprit["rank"] if whole_job else None)
-        result.append((rank, culprit.get("peer") if whole_job else None, culprit.get("component", "unknown")))
-    return result
+class JobRanks:
+    """Which rank of the job a verdict means. `layout`: the groups of the job's communicators, None: it has one."""
+
+    def __init__(self, rank_of_pid, layout=None):
+        self._rank_of_pid, self._layout = rank_of_pid, layout
+
+    def of_culprit(self, verdict, culprit):
+        """None: nobody knows."""
+        return self._rank_of_pid.get(culprit.get("pid") or None, self.of_member(verdict, culprit["rank"]))
+
+    def of_member(self, verdict, rank):
+        """Of a rank in the verdict's communicator."""
+        if rank is None or verdict.get("rank_count") == len(self._rank_of_pid):
+            return rank  # a communicator with all ranks has them in the job's order
+        members = topology.members(self._layout, verdict.get("comm_name")) if self._layout else None
+        return members[rank] if members and 0 <= rank < len(members) else None
+
+
+def culprits_of(verdict, job_ranks):
+    """(rank of the job or None, that of the peer or None, component) of each culprit."""
+    return [(job_ranks.of_culprit(verdict, culprit), job_ranks.of_member(verdict, culprit.get("peer")), culprit.get("component", "unknown"))
+            for culprit in verdict.get("culprits", [])]
 
 
 def class_right(verdict, expect):
     return verdict["class"] in expect.classes
 
 
-def rank_right(verdict, expect, rank_of_pid):
+def rank_right(verdict, expect, job_ranks):
     if expect.comm_name and verdict.get("comm_name") != expect.comm_name:
         return False
-    culprits = culprits_of(verdict, rank_of_pid)
+    culprits = culprits_of(verdict, job_ranks)
     ranks = {rank for rank, _, _ in culprits}
     if not culprits and expect.candidates:
         return _among_candidates(verdict, expect)
@@ -61,12 +77,11 @@ def _among_candidates(verdict, expect):
     return 0 < len(candidates) <= 2 or (len(candidates) <= 4 and expect.ranks <= set(candidates))
 
 
-def component_right(verdict, expect, rank_of_pid):
-    culprits = culprits_of(verdict, rank_of_pid)
+def component_right(verdict, expect, job_ranks):
+    culprits = culprits_of(verdict, job_ranks)
     if not culprits:
         return expect.candidates
-    edges = [{rank, peer} for rank, peer, _ in culprits]
-    if expect.links and not any(set(link) in edges for link in expect.links):
+    if expect.links and not any(_names(culprits, link, expect.directed) for link in expect.links):
         return False
     for rank, _, component in culprits:
         allowed = expect.rank_components if rank in expect.ranks else expect.link_components
@@ -77,15 +92,20 @@ def component_right(verdict, expect, rank_of_pid):
     return True
 
 
-def score(lines, expect, planted, until, rank_of_pid):
+def _names(culprits, link, directed):
+    return any((rank, peer) == tuple(link) or (not directed and (peer, rank) == tuple(link)) for rank, peer, _ in culprits)
+
+
+def score(lines, expect, planted, until, rank_of_pid, layout=None):
     """Of a case with a fault that was planted and watched between two moments (seconds since the epoch)."""
+    job_ranks = JobRanks(rank_of_pid, layout)
     incidents = incidents_of(lines, until)
     late = [verdict for verdict in incidents if not _before(verdict, planted)]
     answers = [verdict for verdict in late if verdict["state"] == "confirmed"]
 
     def judged(verdict):
-        return {"class_right": class_right(verdict, expect), "rank_right": rank_right(verdict, expect, rank_of_pid),
-                "component_right": component_right(verdict, expect, rank_of_pid)}
+        return {"class_right": class_right(verdict, expect), "rank_right": rank_right(verdict, expect, job_ranks),
+                "component_right": component_right(verdict, expect, job_ranks)}
     answer = max(answers, key=lambda verdict: [judged(verdict)[aspect] for aspect in ASPECTS], default=None)
     result = {"detected": answer is not None, "class": answer["class"] if answer else None}
     result.update(judged(answer) if answer else dict.fromkeys(ASPECTS, False))

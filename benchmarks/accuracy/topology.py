@@ -1,6 +1,9 @@
 """Who is where in the jobs of the matrix: two nodes, two channels, and the groups of a layout (test/support/workload/layout.h)."""
 
 
+GROUPS = ("world", "tp", "pp", "dp", "ep")
+
+
 def node_size(ranks):
     return ranks // 2
 
@@ -31,3 +34,37 @@ def comm_name(layout, group, rank):
     data_color = stage * tp + rank % tp
     color = {"world": None, "tp": rank // tp, "pp": rank % (tp * dp), "dp": data_color, "ep": data_color * (dp // ep) + data_index // ep}[group]
     return group if color is None else "%s%d" % (group, color)
+
+
+def members(layout, name):
+    """The job's ranks of the communicator with this name, by their ranks in it; None: the layout has no such communicator."""
+    ranks = range(layout["tp"] * layout["pp"] * layout["dp"])
+    found = [rank for rank in ranks for group in GROUPS if comm_name(layout, group, rank) == name]
+    return found or None
+
+
+def transfers_between_nodes(layout):
+    """{sending node: [(sender, receiver)]} of the Sends that leave a node: activations to the next stage, gradients to the one before."""
+    width = layout["tp"] * layout["dp"]
+    ranks = width * layout["pp"]
+    node = {rank: rank // node_size(ranks) for rank in range(ranks)}
+    links = {0: [], 1: []}
+    for sender in range(ranks):
+        for receiver in (sender + width, sender - width):
+            if receiver in node and node[receiver] != node[sender]:
+                links[node[sender]].append((sender, receiver))
+    return links
+
+
+def links_of_pipeline(layout):
+    """{sending node: [(sender, receiver)]} of all that crosses the link of a job whose other groups stay within a node: transfers, and the ring of the
+    whole job, which puts a few bytes on it."""
+    ring = links_between_nodes("Ring", layout["tp"] * layout["dp"] * layout["pp"])
+    return {node: sorted({ring[node], *links}) for node, links in transfers_between_nodes(layout).items()}
+
+
+def ranks_with_transfers_only(layout):
+    """The ranks whose network proxies serve Send and Recv alone: the communicator of the whole job is a ring, which leaves a node elsewhere."""
+    ranks = layout["tp"] * layout["pp"] * layout["dp"]
+    ends = {rank for links in transfers_between_nodes(layout).values() for link in links for rank in link}
+    return sorted(ends - set(ranks_with_proxies("Ring", ranks)))

@@ -43,6 +43,8 @@ def refusals(plan, shape):
         reason = why_not_fault(fault.kind, shape)
         if reason:
             found.append("faults[%d].kind: %s %s" % (index, fault.kind, reason))
+    if plan.held_round():
+        found.append("faults[0].before_round: these binaries do not wait in front of a round")
     if plan.namespaces and not any(fault.kind in LINK_KINDS for fault in plan.faults):
         found.append("network: namespaces are not made for these binaries")
     for name in LAYOUT_OPTIONS + ("irregular", "overlap"):

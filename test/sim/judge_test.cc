@@ -156,5 +156,25 @@ TEST_CASE("a link must be named with both ends, in either direction") {
   CHECK(court.verdict({court.incident}) == Mistake::none);
 }
 
+TEST_CASE("of the links of a pipeline each one that is slow is right, in its direction") {
+  Court court;
+  court.planted.kind = FaultKind::throttled_link;
+  court.planted.processes = {1};
+  court.planted.sender = 1, court.planted.receiver = 5;
+  court.planted.links = {{0, 4}, {1, 5}};
+  court.incident.fault = FaultClass::s2_communication_slow;
+  const auto names = [&](int rank, int peer) {
+    court.incident.culprits = {Court::culprit(rank, Component::link)};
+    court.incident.culprits[0].peer = Rank{peer};
+    return court.verdict({court.incident});
+  };
+  CHECK(names(1, 5) == Mistake::none);
+  CHECK(names(0, 4) == Mistake::none);
+  CHECK(names(5, 1) == Mistake::wrong_rank);
+  CHECK(names(2, 6) == Mistake::wrong_rank);
+  court.planted.links.clear();
+  CHECK(names(5, 1) == Mistake::none);
+}
+
 }  // namespace
 }  // namespace ccld::sim

@@ -84,7 +84,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Simulated clusters against the detection and location of ccld: the verdict must equal the planted fault"};
   uint64_t seeds = 100, first = 1;
   std::optional<uint64_t> one;
-  bool verbose = false;
+  bool verbose = false, from_start = false, pipeline_links = false;
+  std::optional<double> share;
   int ranks = 0;
   unsigned jobs = 1;
   std::string fault, canary = "none";
@@ -96,6 +97,9 @@ int main(int argc, char** argv) {
   app.add_flag("--verbose", verbose, "show the scenario and every word of the analyzer");
   app.add_option("--ranks", ranks, "a job of about so many ranks, 2 to 131072 (default: drawn)")->check(CLI::Range(2, 131072));
   app.add_option("--fault", fault, "plant this kind of fault (default: drawn)");
+  app.add_flag("--from-start", from_start, "a quarter of the slow faults is there before the first iteration");
+  app.add_flag("--pipeline-links", pipeline_links, "a third of the S2 faults slows what only Send and Recv use");
+  app.add_option("--share", share, "another share than a quarter and a third, 0 to 1")->check(CLI::Range(0.0, 1.0));
   app.add_option("--canary", canary, "spoil what was planted; the check must then fail")
       ->check(CLI::IsMember({"none", "suppressed", "unrecorded", "other-rank"}));
   app.add_option("--set", set, "a setting of the decision, name=value");
@@ -104,6 +108,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   RunOptions options;
+  if (from_start) options.wishes.from_start = share.value_or(1.0 / 4);
+  if (pipeline_links) options.wishes.pipeline_links = share.value_or(1.0 / 3);
   if (ranks > 0) {
     options.wishes.ranks = ranks;
     options.settings.ranks_max = options.settings.processes_max = 1u << 18;

@@ -178,6 +178,10 @@ Scenario draw(uint64_t seed, const Wishes& wishes) {
   if (kind == FaultKind::other_count && Stream(seed, "of calls").chance(1.0 / 3)) kind = FaultKind::other_bytes;
   if (kind == FaultKind::delaying_proxy && Stream(seed, "of visits").chance(1.0 / 2)) kind = FaultKind::seldom_proxy;
   if (wishes.fault) kind = *wishes.fault;
+  // Streams of their own: seeds that do not draw them stay as they are.
+  Slowness slowness;
+  slowness.from_start = is_slow(kind) && Stream(seed, "from the start").chance(wishes.from_start);
+  slowness.in_pipeline = is_s2(kind) && Stream(seed, "in the pipeline").chance(wishes.pipeline_links);
   sc.start = ns_per_s;
   if (irregular.chance(0.08)) {
     sc.earlier_start = sc.start;
@@ -190,7 +194,7 @@ Scenario draw(uint64_t seed, const Wishes& wishes) {
     sc.traffic = draw_traffic(traffic, sc.sizes);
     sc.longest_wait_ns = 0;
     draw_irregularities(irregular, sc);
-    if (plan_fault(kind, plans, sc)) break;
+    if (plan_fault(kind, slowness, plans, sc)) break;
     if (attempt == 200) {
       kind = FaultKind::none;
       sc.planted = {};

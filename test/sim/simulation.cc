@@ -21,6 +21,8 @@ constexpr Nanoseconds listen_on_ns = 7 * ns_per_s;
 constexpr Nanoseconds goes_on_ns = 25 * ns_per_s;
 // What telemetry may take on top of the settings' own times: heartbeats of a second, of which some are lost.
 constexpr Nanoseconds slack_ns = 3 * ns_per_s;
+// In which a job that is slow from its first iteration must be known, whichever is longer.
+constexpr double from_start_s = 60, from_start_iterations = 30;
 
 // One life of a job: from its start until it is killed, or to the end.
 class Life {
@@ -255,7 +257,9 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
       }
     } else if (is_slow(planted.kind)) {
       const double windows = static_cast<double>(s.slow_repeat) + 1.2;
-      result.truth.suspect_by = planted.at + seconds_to_ns(windows * s.slow_window_s) + slack_ns;
+      const double allowed_s =
+          planted.from_start ? std::max(from_start_s, from_start_iterations * sc.iteration_s) : windows * s.slow_window_s;
+      result.truth.suspect_by = planted.at + seconds_to_ns(allowed_s) + slack_ns;
       deadline = std::min(sc.end, result.truth.suspect_by + ns_per_s);
     }
   }

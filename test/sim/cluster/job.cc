@@ -8,7 +8,6 @@ namespace {
 constexpr Nanoseconds call_ns = 4'000;    // a call of NCCL until it is entered and launched, half each
 constexpr Nanoseconds to_gpu_ns = 6'000;  // from the launch to the begin of the kernel on an idle GPU
 constexpr size_t queue_max = 200;         // kernels that the host may be ahead
-constexpr int pair_steps = 20;            // more than fit into the slots of both sides: both must come
 constexpr Nanoseconds links_from_ns =
     3 * ns_per_ms;                        // shorter rounds are not sampled often enough for their steps to matter
 constexpr size_t step_cost_max = 30'000;  // of a healthy round; beyond, its steps are not followed

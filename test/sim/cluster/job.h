@@ -16,6 +16,8 @@
 
 namespace ccld::sim {
 
+constexpr int pair_steps = 20;  // of a Send: more than fit into the slots of both sides, so that both must come
+
 // One operation (or one Send with its Recv) of all its ranks.
 struct Round {
   int comm = -1;

@@ -28,12 +28,12 @@ struct Sum {
   double together_ns = 0;  // from the last begin to the last end
   int count = 0;
 };
+using Sums = std::map<int, Sum>;  // by shape
 
-}  // namespace
-
-Losses losses_of(const Job& job, int comm, Instant from, Instant onset, Instant to) {
+Sums sums_of(int comm, const Span& span) {
+  const auto& [job, from, to] = span;
   const CommSpec& spec = job.layout().comms()[comm];
-  std::map<int, std::pair<Sum, Sum>> sums;  // by shape: healthy, slow
+  Sums sums;
   for (size_t i = 1;; ++i) {
     double least = 0, most = 0, longest = 0, soonest = 0, latest = 0;
     Instant begin = 0, end = 0;
@@ -57,18 +57,29 @@ Losses losses_of(const Job& job, int comm, Instant from, Instant onset, Instant 
     }
     if (end >= to) break;
     if (end < from) continue;
-    auto& [healthy, slow] = sums[job.timeline(comm, 0).ops[i].shape->index];
-    Sum& sum = end < onset ? healthy : slow;
+    Sum& sum = sums[job.timeline(comm, 0).ops[i].shape->index];
     sum.longest_ns += longest;
     sum.skew_ns += std::min(most - least, latest - soonest);  // who waited elsewhere does not wait here
     sum.together_ns += static_cast<double>(end - begin);
     ++sum.count;
   }
+  return sums;
+}
+
+}  // namespace
+
+Losses losses_of(const Job& job, int comm, Instant from, Instant onset, Instant to) {
+  return losses_of(comm, {job, from, onset}, {job, onset, to});
+}
+
+Losses losses_of(int comm, const Span& healthy_span, const Span& slow_span) {
+  const Sums healthy_sums = sums_of(comm, healthy_span);
   Losses l;
-  for (const auto& [shape, both] : sums) {
-    const auto& [healthy, slow] = both;
-    l.operations_per_s += slow.count / (static_cast<double>(to - onset) / 1e9);
-    if (healthy.count == 0 || slow.count == 0) continue;
+  for (const auto& [shape, slow] : sums_of(comm, slow_span)) {
+    l.operations_per_s += slow.count / (static_cast<double>(slow_span.to - slow_span.from) / 1e9);
+    const auto known = healthy_sums.find(shape);
+    if (known == healthy_sums.end()) continue;
+    const Sum& healthy = known->second;
     const double times = static_cast<double>(slow.count) / healthy.count;
     l.slowdown = std::max(l.slowdown, slow.longest_ns / (times * healthy.longest_ns));
     l.computation_ns += std::max(0.0, slow.skew_ns - times * healthy.skew_ns);

@@ -17,4 +17,11 @@ struct Losses {
 // forgotten none of them.
 Losses losses_of(const Job&, int comm, Instant from, Instant onset, Instant to);
 
+// One that is slow from its start has no healthy operations: those of the same job without the fault stand for them.
+struct Span {
+  const Job& job;
+  Instant from, to;  // operations that ended from `from` on and before `to`
+};
+Losses losses_of(int comm, const Span& healthy, const Span& slow);
+
 }  // namespace ccld::sim

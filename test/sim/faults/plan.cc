@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "test/sim/cluster/job.h"
+#include "test/sim/faults/connections.h"
 #include "test/sim/faults/losses.h"
 
 namespace ccld::sim {
@@ -17,16 +18,21 @@ constexpr Nanoseconds shortest_pause_ns = 20 * ns_per_ms;  // of a proxy that se
 constexpr int baseline_rounds = 112;
 constexpr double baseline_s_max = 130;
 constexpr Nanoseconds lateness_max_ns = 1500 * ns_per_ms;
+// Nobody is slow but by comparison: besides the culprit so many ranks, connections or proxies do the same work.
+constexpr size_t peers_min = 3;
 
 class Planner {
  public:
-  Planner(FaultKind kind, Stream& s, Scenario& sc) : kind_(kind), s_(s), sc_(sc), layout_(sc.sizes) {
+  Planner(FaultKind kind, Slowness slowness, Stream& s, Scenario& sc)
+      : kind_(kind), slowness_(slowness), s_(s), sc_(sc), layout_(sc.sizes) {
     sc.conditions = {};
     sc.conditions.processes.resize(layout_.processes());
     sc.mutes.clear();
     sc.passings.clear();
     sc.planted = {};
     sc.planted.kind = kind;
+    sc.planted.from_start = slowness.from_start;
+    sc.planted.in_pipeline = slowness.in_pipeline;
     sc.iteration_s = iteration_s(layout_, sc.traffic);
   }
 
@@ -40,7 +46,14 @@ class Planner {
       sc_.traffic.checkpoint_every = sc_.traffic.evaluate_every = 0;
       sc_.longest_wait_ns = 0;
       sc_.planted.at = 0;
-      if (!plan_slow() || !takes_effect()) return false;
+      if (!(slowness_.in_pipeline ? plan_slow_pipeline() : plan_slow())) return false;
+      if (slowness_.from_start ? !has_peers() || !takes_effect_from_start() : !takes_effect()) return false;
+      if (slowness_.from_start) {
+        sc_.planted.at = sc_.start;
+        sc_.planted.text += ", from the start";
+        sc_.end = sc_.planted.at + 400 * ns_per_s;
+        return true;
+      }
       const int warm = sc_.traffic.slow_iterations + 2;
       const Instant first = begin_of(warm), second = begin_of(warm + 3);
       sc_.iteration_s = static_cast<double>(second - first) / 3e9;
@@ -98,10 +111,83 @@ class Planner {
   // hidden behind the other, or below what counts as a cause, is none either. And a window of ten seconds, half of which
   // is looked at, must see several operations: otherwise windows are prolonged, and it takes as much longer.
   bool takes_effect() {
+    if (slowness_.in_pipeline) return prolongs_iterations(rehearse(healthy_conditions()), rehearse(slow_from_start()));
+    return is_noticeable(losses());
+  }
+
+  // Of what is there from the start there is nothing to compare with but the same job without it.
+  bool takes_effect_from_start() {
+    const Rehearsed healthy = rehearse(healthy_conditions()), slow = rehearse(slow_from_start());
+    sc_.iteration_s = slow.iteration_s();
+    if (slowness_.in_pipeline) return prolongs_iterations(healthy, slow);
+    return is_noticeable(losses_of(sc_.planted.comm, healthy.span(), slow.span()));
+  }
+
+  // Send and Recv have no rounds: what counts is by how much iterations get longer. Several of them must be left in a
+  // window, and nobody may be awaited for so long that it is suspected to hang.
+  struct Rehearsed;
+  static bool prolongs_iterations(const Rehearsed& healthy, const Rehearsed& slow) {
+    constexpr double least = 1.3, iterations_per_s_min = 0.3;
+    const double longer_s = slow.iteration_s() - healthy.iteration_s();
+    return slow.iteration_s() >= least * healthy.iteration_s() && slow.iteration_s() * iterations_per_s_min <= 1 &&
+           longer_s * 1e9 <= static_cast<double>(lateness_max_ns);
+  }
+
+  bool is_noticeable(const Losses& l) const {
     constexpr double least = 5.5, part_min = 0.25, operations_per_s_min = 0.6;
-    const Losses l = losses();
     if (l.slowdown < least || l.operations_per_s < operations_per_s_min) return false;
     return !is_s3(kind_) || std::min(l.computation_ns, l.communication_ns) >= part_min * (l.computation_ns + l.communication_ns);
+  }
+
+  // Some iterations after the warm-up.
+  struct Rehearsed {
+    std::unique_ptr<Job> job;
+    Instant from, to;
+    int iterations;
+    Span span() const { return {*job, from, to}; }
+    double iteration_s() const { return static_cast<double>(to - from) / iterations / 1e9; }
+  };
+  // `conditions` live as long as the planner.
+  Rehearsed rehearse(const Conditions& conditions) {
+    constexpr int during = 5;
+    const auto warm = static_cast<uint64_t>(sc_.traffic.slow_iterations) + 2;
+    const auto usual_ns = static_cast<Nanoseconds>(sc_.iteration_s * 1e9);
+    Rehearsed r{std::make_unique<Job>(layout_, sc_.traffic, conditions, sc_.seed, sc_.start), -1, 0, during};
+    // A fault that makes iterations a hundred times as long is none of those that are drawn; it would be refused.
+    const Instant longest = sc_.start + 100 * (static_cast<Instant>(warm) + during) * usual_ns;
+    for (Instant t = sc_.start; t < longest; t += usual_ns / 8 + ns_per_ms) {
+      r.job->run_until(t);
+      const uint64_t iteration = r.job->iteration_of_process(0);
+      if (r.from < 0 && iteration >= warm) r.from = t;
+      r.to = t;
+      if (iteration >= warm + during) break;
+    }
+    r.from = std::max(r.from, sc_.start);
+    return r;
+  }
+  const Conditions& healthy_conditions() {
+    healthy_.processes.resize(layout_.processes());
+    return healthy_;
+  }
+  const Conditions& slow_from_start() {
+    set_slow(sc_.conditions, sc_.start);
+    return sc_.conditions;
+  }
+
+  // Whether there is enough that does the same work and is not slow.
+  bool has_peers() const {
+    const auto same_role = static_cast<size_t>(sc_.sizes.tensor * sc_.sizes.data);  // the ranks of a stage
+    if (is_s1(kind_)) return same_role > peers_min;
+    std::vector<Edge> edges = slowness_.in_pipeline ? network_transfers(layout_)
+                                                    : network_edges(layout_, CommKind::data, sc_.traffic.channels);
+    std::vector<int> senders;
+    for (const BadLink& l : sc_.conditions.links) std::erase(edges, Edge{l.sender, l.receiver});
+    for (const SlowProxy& p : sc_.conditions.slow_proxies)
+      std::erase_if(edges, [&](const Edge& e) { return e.first == p.process || e.second == p.process; });
+    for (const Edge& e : edges) senders.push_back(e.first);
+    std::sort(senders.begin(), senders.end());
+    const size_t others = std::unique(senders.begin(), senders.end()) - senders.begin();
+    return others >= peers_min && (!is_s3(kind_) || same_role > peers_min);
   }
 
   Losses losses() {
@@ -277,19 +363,8 @@ class Planner {
     const CommSpec& spec = layout_.comms()[c];
     const Topology t(layout_, spec, sc_.traffic.channels);
     if (t.nodes() < 2) return false;
-    std::vector<std::pair<int, int>> edges;
     const ChannelGraph& g = t.graph(static_cast<int>(s_.below(t.channels())));
-    for (int r = 0; r < spec.ranks(); ++r) {
-      const auto add = [&](int a, int b) {
-        if (a >= 0 && b >= 0 && t.over_network(a, b)) edges.emplace_back(a, b);
-      };
-      if (shape.way == Way::tree) {
-        add(r, g.tree[r].up);
-        add(g.tree[r].up, r);
-      } else if (shape.way == Way::ring || (shape.way == Way::broadcast && g.next(r) != 0)) {
-        add(r, g.next(r));
-      }
-    }
+    const std::vector<Edge> edges = rank_edges(t, g, shape.way, spec.ranks());
     if (edges.empty()) return false;
     const auto [a, b] = s_.pick(edges);
     *sender = spec.members[a];
@@ -479,7 +554,61 @@ class Planner {
     }
   }
 
+  // ---- slow, in the pipeline -----------------------------------------------------------------------------------------
+
+  // By how much each transfer is to take longer, so that an iteration does noticeably.
+  double transfer_extra_ns() {
+    return s_.log_real(0.4, 3) * sc_.iteration_s * 1e9 / (2.0 * sc_.traffic.microbatches);
+  }
+
+  // Of one transfer's connection, or of the link between two hosts with all that crosses it in this direction.
+  bool throttle_transfers(const PipelineNetwork& network) {
+    const bool wide = s_.chance(0.5);
+    const std::vector<Edge>& candidates = wide ? network.between_hosts() : network.links();
+    if (candidates.empty()) return false;
+    const Edge e = s_.pick(candidates);
+    const std::vector<Edge> slow = wide ? network.beside(e) : std::vector<Edge>{e};
+    const double factor = 1 + 2 * transfer_extra_ns() / static_cast<double>(sc_.traffic.transfer_ns);
+    for (const auto& [sender, receiver] : slow) {
+      BadLink l{sender, receiver};
+      l.slow_at = sc_.planted.at;
+      l.slow_factor = factor;
+      sc_.conditions.links.push_back(l);
+    }
+    sc_.planted.comm = layout_.comm_of(e.first, CommKind::pipeline);
+    link(e.first, e.second);
+    sc_.planted.links = slow;
+    if (wide)
+      sc_.planted.text +=
+          absl::StrFormat(", all from host %d to host %d", layout_.host_of(e.first), layout_.host_of(e.second));
+    return true;
+  }
+
+  bool delay_transfers(const PipelineNetwork& network) {
+    if (network.senders().empty()) return false;
+    SlowProxy p{s_.pick(network.senders()), sc_.planted.at};
+    const double extra_ns = transfer_extra_ns();
+    if (kind_ == FaultKind::seldom_proxy) {
+      p.period_ns = std::max(shortest_pause_ns, static_cast<Nanoseconds>(extra_ns * s_.real(0.3, 1)));
+      p.running_ns = static_cast<Nanoseconds>(static_cast<double>(p.period_ns) * s_.log_real(0.01, 0.1));
+    } else {
+      p.delay_ns = static_cast<Nanoseconds>(extra_ns / pair_steps);
+    }
+    sc_.conditions.slow_proxies.push_back(p);
+    sc_.planted.comm = layout_.comm_of(p.process, CommKind::pipeline);
+    culprit(p.process);
+    return true;
+  }
+
+  bool plan_slow_pipeline() {
+    const PipelineNetwork network(layout_, sc_.traffic.channels);
+    if (!(kind_ == FaultKind::throttled_link ? throttle_transfers(network) : delay_transfers(network))) return false;
+    sc_.planted.text += ", in the pipeline";
+    return true;
+  }
+
   const FaultKind kind_;
+  const Slowness slowness_;
   Stream& s_;
   Scenario& sc_;
   const Layout layout_;
@@ -494,6 +623,8 @@ class Planner {
 
 }  // namespace
 
-bool plan_fault(FaultKind kind, Stream& s, Scenario& sc) { return Planner(kind, s, sc).plan(); }
+bool plan_fault(FaultKind kind, Slowness slowness, Stream& s, Scenario& sc) {
+  return Planner(kind, slowness, s, sc).plan();
+}
 
 }  // namespace ccld::sim

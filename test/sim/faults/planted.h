@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "test/sim/instant.h"
@@ -71,6 +72,10 @@ struct Planted {
   FaultKind kind = FaultKind::none;
   std::vector<int> processes;      // culprits
   int sender = -1, receiver = -1;  // ends of a link
+  // In a pipeline all (sender, receiver) that are slow: each of them is right, in this direction only.
+  std::vector<std::pair<int, int>> links;
+  bool from_start = false;   // slow before the first iteration
+  bool in_pipeline = false;  // slow is what only Send and Recv use
   int comm = -1;                   // in which it shows first, where that was chosen
   Instant at = never;              // of mismatches: not before
   std::string text;                // for people

@@ -2,7 +2,8 @@
 """Holds some threads of a process in their tracks, as a debugger does: all the time, or a part of every period.
 
 The process itself is not stopped, and nothing is written into it; when this program ends, however it does, its threads go on.
-Prints "held" once the threads stand still for the first time. Exit status: 1 and one line if that is not possible.
+Threads that appear later are held from the next period on. Prints "held" once the threads stand still for the first time, and before that "awaited"
+if there are none yet (--await). Exit status: 1 and one line if that is not possible.
 """
 import argparse
 import ctypes
@@ -30,23 +31,36 @@ def threads_of(pid, chosen):
     """The threads for whose name chosen() is true."""
     found = []
     for thread in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/comm" % (pid, thread)) as name:
-            if chosen(name.read().strip()):
-                found.append(int(thread))
+        try:
+            with open("/proc/%d/task/%s/comm" % (pid, thread)) as name:
+                if chosen(name.read().strip()):
+                    found.append(int(thread))
+        except FileNotFoundError:
+            pass  # it has ended since
     return found
 
 
 def hold(threads):
+    """Returns those that stand still: not the ones that have ended since they were listed."""
+    held = []
     for thread in threads:
-        ptrace(PTRACE_SEIZE, thread)
-        ptrace(PTRACE_INTERRUPT, thread)
-    for thread in threads:
+        try:
+            ptrace(PTRACE_SEIZE, thread)
+            ptrace(PTRACE_INTERRUPT, thread)
+            held.append(thread)
+        except ProcessLookupError:
+            pass
+    for thread in held:
         os.waitpid(thread, WALL)
+    return held
 
 
 def let_go(threads):
     for thread in threads:
-        ptrace(PTRACE_DETACH, thread)
+        try:
+            ptrace(PTRACE_DETACH, thread)
+        except ProcessLookupError:
+            pass  # its process was killed meanwhile
 
 
 def main():
@@ -57,12 +71,21 @@ def main():
     which.add_argument("--all-but", metavar="REGEX", help="the threads whose name does not begin so")
     parser.add_argument("--held-ms", type=float, default=0, help="of every period; 0: all the time")
     parser.add_argument("--period-ms", type=float, default=0)
+    parser.add_argument("--await", action="store_true", dest="await_them", help="if there is no such thread yet, wait for one")
     arguments = parser.parse_args()
     pattern = re.compile(arguments.only or arguments.all_but)
-    threads = threads_of(arguments.pid, lambda name: bool(pattern.match(name)) == bool(arguments.only))
-    if not threads:
+
+    def chosen_threads():
+        return threads_of(arguments.pid, lambda name: bool(pattern.match(name)) == bool(arguments.only))
+    threads = chosen_threads()
+    if not threads and not arguments.await_them:
         raise OSError(errno.ESRCH, "no such thread", arguments.only or arguments.all_but)
-    hold(threads)
+    if not threads:
+        print("awaited", flush=True)
+    while not threads:
+        time.sleep(0.002)
+        threads = chosen_threads()
+    threads = hold(threads)
     print("held", flush=True)
     if arguments.held_ms <= 0:
         signal.pause()
@@ -70,7 +93,7 @@ def main():
         time.sleep(arguments.held_ms / 1000)
         let_go(threads)
         time.sleep((arguments.period_ms - arguments.held_ms) / 1000)
-        hold(threads)
+        threads = hold(chosen_threads())
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ HOLDER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "hold_threads
 def plant(plan, job, timeout_s=60.0):
     """Waits until the job is where the plan wants it, plants the faults in the order of the plan, and returns the
     CLOCK_MONOTONIC seconds at which the first took effect."""
+    if plan.held_round():
+        return _plant_before_round(plan, job, timeout_s)
     for fault in plan.faults:
         _wait_for_round(job, fault, timeout_s)
     job.remember_shared_memory()
@@ -35,6 +37,29 @@ def plant(plan, job, timeout_s=60.0):
             moments.append(time.monotonic())
             _plant_outside(fault, job)
     return min(moments)
+
+
+def _plant_before_round(plan, job, timeout_s):
+    """While all ranks wait in front of that round, so that not one operation of it is without the faults."""
+    round_number = plan.held_round()
+
+    def all_wait():
+        job.check_alive()
+        return all(slot.state == "ready" and slot.completed_round == round_number - 1 for slot in job.board.slots())
+    if not wait_for(all_wait, timeout_s):
+        raise RunError("not all ranks completed round %d within %.0f s" % (round_number - 1, timeout_s))
+    job.remember_shared_memory()
+    in_application = [fault for fault in plan.faults if fault.kind in APPLICATION_KINDS]
+    if in_application:
+        _write_application_faults(in_application, job, from_round=round_number)
+    for fault in plan.faults:
+        if fault.kind not in APPLICATION_KINDS:
+            _plant_outside(fault, job)
+    moment = time.monotonic()
+    job.board.hold_round(0)
+    for fault in in_application:
+        _wait_until_applied(fault.rank, 0, job, timeout_s)
+    return moment
 
 
 def _wait_for_round(job, fault, timeout_s):
@@ -88,8 +113,10 @@ def _stop(fault, job, attempts=200):
 def _hold(fault, job, threads, held_ms, period_ms):
     command = [sys.executable, "-B", HOLDER, "--pid", str(job.children[fault.rank].pid), "--held-ms", str(held_ms),
                "--period-ms", str(period_ms)] + threads
+    if fault.before_round:
+        command.append("--await")  # a proxy thread appears with the first operation that needs the network
     holder = job.keep(Child("thread holder", command, os.path.join(job.folder, "holder-%d.log" % fault.rank)))
-    if not wait_for(lambda: "held" in holder.last_lines(1) or holder.exit_status() is not None, 10):
+    if not wait_for(lambda: {"held", "awaited"} & set(holder.last_lines(1)) or holder.exit_status() is not None, 10):
         raise RunError("threads of rank %d cannot be held within 10 s" % fault.rank)
     if holder.exit_status() is not None:
         raise RunError("threads of rank %d cannot be held: %s" % (fault.rank, " ".join(holder.last_lines(1))))
@@ -99,11 +126,19 @@ def _plant_in_application(faults, job, timeout_s):
     """Hands the workload these faults; waits until the rank of the last one has taken it up and returns when that was."""
     rank = faults[-1].rank
     before = job.board.slot(rank).fault_applications
-    _replace(job.fault_file, json.dumps({"faults": [dict(fault.arguments, rank=fault.rank, kind=fault.kind) for fault in faults]}))
-    if not wait_for(lambda: job.board.slot(rank).fault_applications > before, timeout_s):
-        raise RunError("rank %d did not take up its fault within %.0f s" % (rank, timeout_s))
+    _write_application_faults(faults, job)
+    _wait_until_applied(rank, before, job, timeout_s)
     # The rank notes the moment itself: it is the round in which it first does something else.
     return job.board.slot(rank).fault_first_ns * 1e-9
+
+
+def _write_application_faults(faults, job, **more):
+    _replace(job.fault_file, json.dumps({"faults": [dict(fault.arguments, rank=fault.rank, kind=fault.kind, **more) for fault in faults]}))
+
+
+def _wait_until_applied(rank, before, job, timeout_s):
+    if not wait_for(lambda: job.board.slot(rank).fault_applications > before, timeout_s):
+        raise RunError("rank %d did not take up its fault within %.0f s" % (rank, timeout_s))
 
 
 def _replace(path, text, append=False):

@@ -56,12 +56,14 @@ WORKLOAD_OPTIONS = {
 }
 LAYOUT_OPTIONS = ("tp", "pp", "dp", "ep")
 
-Fault = namedtuple("Fault", "kind rank node after_round watch_rank arguments")
+# before_round: planted while all ranks wait in front of that round; 0: planted in running traffic, after after_round.
+Fault = namedtuple("Fault", "kind rank node after_round before_round watch_rank arguments")
 # `links`: pairs (sender, receiver), of which the verdict has to name at least one. `classes`: all that are right, fault_class
 # first. Components: those that are right for the ranks and for the links; empty: any. `comm_name`: the communicator at fault, if
 # there is one. `candidates`: a verdict that leaves candidates, the ranks among them, is right too.
-Expectation = namedtuple("Expectation", "fault_class ranks links classes rank_components link_components comm_name candidates",
-                         defaults=((), frozenset(), frozenset(), "", False))
+# `directed`: the verdict has to tell the sender of the link from its receiver.
+Expectation = namedtuple("Expectation", "fault_class ranks links classes rank_components link_components comm_name candidates directed",
+                         defaults=((), frozenset(), frozenset(), "", False, False))
 
 
 class PlanError(Exception):
@@ -107,7 +109,7 @@ class Plan:
             reader.refuse(where + ".kind", "must be one of %s, not %s" % (", ".join(sorted(ALL_KINDS)), json.dumps(kind)))
         fields = ALL_KINDS[kind]
         place = {"rank"} if kind in RANK_KINDS else set()
-        document = reader.object(document, where, {"kind", "after_round", "watch_rank"} | place | set(fields))
+        document = reader.object(document, where, {"kind", "after_round", "before_round", "watch_rank"} | place | set(fields))
         rank = node = None
         prefix = where + "."
         if place:
@@ -130,7 +132,13 @@ class Plan:
             if not self.namespaces:
                 reader.refuse(prefix + "kind", "%s needs \"network\": \"namespaces\"" % kind)
         watch_rank = reader.value(document, "watch_rank", int, rank if rank is not None else 0, prefix=prefix)
-        return Fault(kind, rank, node, reader.value(document, "after_round", int, 0, prefix=prefix), watch_rank, arguments)
+        after_round = reader.value(document, "after_round", int, 0, prefix=prefix)
+        before_round = reader.value(document, "before_round", int, 0, prefix=prefix)
+        if after_round and before_round:
+            reader.refuse(prefix + "before_round", "excludes after_round")
+        if before_round and arguments.get("in_operation"):
+            reader.refuse(prefix + "before_round", "excludes in_operation: nobody is in an operation then")
+        return Fault(kind, rank, node, after_round, before_round, watch_rank, arguments)
 
     def _check_relations(self, reader):
         size = 1
@@ -138,6 +146,8 @@ class Plan:
             size *= self.workload.get(name, 1)
         if self.has_layout() and size != self.rank_count:
             reader.refuse("workload", "tp x pp x dp is %d, and there are %d ranks" % (size, self.rank_count))
+        if len({fault.before_round for fault in self.faults}) > 1:
+            reader.refuse("faults", "must all have the same before_round, or none")
         for index, fault in enumerate(self.faults):
             if ("comm" in fault.arguments or "call" in fault.arguments) and not self.has_layout():
                 reader.refuse("faults[%d].comm" % index, "needs a workload with a layout: tp, pp, dp or ep")
@@ -145,7 +155,8 @@ class Plan:
     def _expectation(self, reader, document):
         if document is None:
             return None
-        document = reader.object(document, "expect", {"class", "ranks", "links", "rank_components", "link_components", "comm_name", "candidates"})
+        document = reader.object(document, "expect", {"class", "ranks", "links", "rank_components", "link_components", "comm_name", "candidates",
+                                                      "directed"})
         classes = document.get("class")
         classes = classes if isinstance(classes, list) and classes else [reader.value(document, "class", str, prefix="expect.")]
         if not all(fault_class in CLASSES for fault_class in classes):
@@ -167,7 +178,12 @@ class Plan:
             reader.refuse("expect.ranks", "is missing, and so is expect.links")
         return Expectation(classes[0], frozenset(ranks), tuple(tuple(link) for link in links), tuple(classes),
                            frozenset(components["rank_components"]), frozenset(components["link_components"]),
-                           reader.value(document, "comm_name", str, "", prefix="expect."), bool(document.get("candidates", False)))
+                           reader.value(document, "comm_name", str, "", prefix="expect."), bool(document.get("candidates", False)),
+                           bool(document.get("directed", False)))
+
+    def held_round(self):
+        """The round in front of which all ranks wait until the faults are planted; 0: none."""
+        return self.faults[0].before_round if self.faults else 0
 
     def workload_arguments(self):
         arguments = []

@@ -1,10 +1,11 @@
-"""Reads the status board of a running workload (test/support/workload/status_board.h has the layout)."""
+"""The status board of a running workload (test/support/workload/status_board.h has the layout): read, but for the launcher's word."""
 import mmap
 import os
 import struct
 from collections import namedtuple
 
 LINE_BYTES = 128
+HELD_ROUND_OFFSET = 8  # in the header
 STATES = ("absent", "starting", "ready", "finished", "failed")
 FIELDS = ("state", "pid", "entered_round", "completed_round", "wrong_results", "checked_results", "fault_text_version",
           "fault_applications", "fault_first_ns", "longest_round_ns")
@@ -18,9 +19,13 @@ class Board:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.ftruncate(file, size)
-            self._map = mmap.mmap(file, size, prot=mmap.PROT_READ)
+            self._map = mmap.mmap(file, size, prot=mmap.PROT_READ | mmap.PROT_WRITE)
         finally:
             os.close(file)
+
+    def hold_round(self, round_number):
+        """No rank starts this round or a later one from now on; 0: they go on."""
+        struct.pack_into("<Q", self._map, HELD_ROUND_OFFSET, round_number)
 
     def slot(self, rank):
         values = struct.unpack_from("<%dQ" % len(FIELDS), self._map, LINE_BYTES * (1 + rank))

@@ -90,6 +90,7 @@ class Job:
         self.fault_file = os.path.join(scratch, "faults.json")
         board_path = os.path.join(scratch, "board")
         self.board = Board(board_path, self.plan.rank_count)
+        self.board.hold_round(self.plan.held_round())
         self._stack.callback(self.board.close)
         self._stack.callback(self._end_ranks)
         self._kept = self._stack.enter_context(contextlib.ExitStack())

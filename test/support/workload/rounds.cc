@@ -13,6 +13,7 @@ constexpr auto board_poll_interval = std::chrono::microseconds(200);
 }  // namespace
 
 bool Rounds::released(uint64_t round) {
+  wait_while_held(round);
   auto& word = board_.header().released_rounds;
   if (options_.seconds <= 0) return round <= planned_;
   if (options_.rank == 0 && (seconds() < options_.seconds || word.load() == 0))
@@ -22,6 +23,12 @@ bool Rounds::released(uint64_t round) {
     std::this_thread::sleep_for(board_poll_interval);
   }
   return true;
+}
+
+void Rounds::wait_while_held(uint64_t round) {
+  const auto& held = board_.header().held_round;
+  for (uint64_t first = held.load(); first != 0 && round >= first; first = held.load())
+    std::this_thread::sleep_for(board_poll_interval);
 }
 
 // Rank 0 releases rounds ahead of its own, so it has completed all that it released only when it wants no more. The

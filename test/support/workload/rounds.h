@@ -23,6 +23,7 @@ class Rounds {
   double seconds() const { return double(monotonic_ns() - begin_ns_) * 1e-9; }
 
  private:
+  void wait_while_held(uint64_t round);
   bool no_more_is_released();
 
   const Options& options_;

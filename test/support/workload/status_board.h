@@ -2,9 +2,9 @@
 //
 // Contract
 //   The file is created by whoever comes first (all write the same size; zero means "not yet"). A 128-byte header is
-//   followed by one 128-byte slot per rank. Each slot has one writer, its rank; the header has one, rank 0. All words
-//   are 64 bit, little-endian, relaxed: every word is meaningful alone. test/support/run/board.py reads the same
-//   layout.
+//   followed by one 128-byte slot per rank. Each slot has one writer, its rank; each word of the header has one, rank 0
+//   or the launcher. All words are 64 bit, little-endian, relaxed: every word is meaningful alone.
+//   test/support/run/board.py has the same layout.
 // Units: rounds from 1; times are CLOCK_MONOTONIC nanoseconds.
 // Errors: the constructor throws std::runtime_error with one line.
 #pragma once
@@ -21,6 +21,9 @@ struct alignas(128) BoardHeader {
   // Rounds that rank 0 has released. No rank starts a later one: when rank 0 stops releasing, all ranks end with the
   // same round, however far some of them ran ahead.
   std::atomic<uint64_t> released_rounds;
+  // The launcher's word: no rank starts this round or a later one while it stands here; 0: none is held. What is
+  // planted meanwhile is there from the first moment of this round on.
+  std::atomic<uint64_t> held_round;
 };
 
 struct alignas(128) BoardSlot {

@@ -5,6 +5,9 @@ from collections import Counter
 
 import paths
 import cases
+import pipeline_cases
+import start_cases
+import topology
 from faults.plan import ALL_KINDS, Plan, read_json
 
 THRESHOLDS = read_json(os.path.join(paths.ROOT, "benchmarks", "accuracy", "thresholds.json"))
@@ -52,11 +55,11 @@ class CasesTest(unittest.TestCase):
             # Thresholds belong to a suite, not to a class.
             self.assertEqual(case.settings, {"matrix": "faults"}.get(case.suite, case.suite))
 
-    def test_a_sample_has_one_case_of_each_class_one_layout_and_a_minute_without_a_fault(self):
+    def test_a_sample_has_one_case_of_each_class_one_of_each_other_suite_and_a_minute_without_a_fault(self):
         for seed in range(20):
             sample = cases.sample(seed)
             self.assertEqual([case.fault_class for case in sample if case.suite == "matrix"], list(cases.CLASSES))
-            self.assertEqual(Counter(case.suite for case in sample), {"matrix": 6, "layout": 1, "benign": 1})
+            self.assertEqual(Counter(case.suite for case in sample), {"matrix": 6, "layout": 1, "start": 1, "pipeline": 1, "benign": 1})
             self.assertEqual(sum(case.plan["workload"]["seconds"] for case in sample if case.suite == "benign"), 60)
 
     def test_samples_of_different_seeds_rotate(self):
@@ -71,6 +74,51 @@ class CasesTest(unittest.TestCase):
             if case.fault_class == "S3":
                 ends = {rank for link in case.plan["expect"]["links"] for rank in link}
                 self.assertFalse(ends & set(case.plan["expect"]["ranks"]))
+
+    def test_the_suites_of_slowness_from_the_start_and_in_pipelines_have_forty_cases_each(self):
+        suites = Counter(case.suite for case in cases.full(1))
+        self.assertGreaterEqual(suites["start"], 40)
+        self.assertGreaterEqual(suites["pipeline"], 40)
+
+    def test_what_is_slow_from_the_start_is_planted_before_one_of_the_first_rounds(self):
+        for seed in (1, 2):
+            for case in start_cases.cases(seed):
+                self.assertEqual(len({fault["before_round"] for fault in case.plan["faults"]}), 1)
+                self.assertIn(case.plan["faults"][0]["before_round"], (1, 2, 3, 4))
+                self.assertFalse(any("after_round" in fault for fault in case.plan["faults"]))
+        self.assertEqual({case.plan["faults"][0]["before_round"] for case in start_cases.cases(1)}, {1, 2, 3, 4})
+
+    def test_from_the_start_every_class_of_slowness_meets_every_algorithm_and_protocol_and_layouts_have_slow_ranks(self):
+        single = [case for case in start_cases.cases(1) if "tp" not in case.plan["workload"]]
+        self.assertEqual({(case.fault_class, case.algorithm, case.protocol) for case in single},
+                         {(fault_class, algorithm, protocol) for fault_class in cases.SLOW for algorithm in cases.ALGORITHMS for protocol in cases.PROTOCOLS})
+        layouts = [case for case in start_cases.cases(1) if "tp" in case.plan["workload"]]
+        self.assertEqual({(case.fault_class, case.variant) for case in layouts}, {("S1", "slow_clock"), ("S1", "late_host")})
+        factors = [fault["factor"] for seed in range(20) for case in start_cases.cases(seed) for fault in case.plan["faults"] if fault["kind"] == "slow_clock"]
+        self.assertTrue(all(1.5 <= factor <= 20 for factor in factors))
+        self.assertLess(min(factors), 2)
+        self.assertGreater(max(factors), 18)
+
+    def test_in_a_pipeline_half_of_the_faults_are_there_from_the_start_and_half_come_later(self):
+        when = Counter("before_round" if "before_round" in case.plan["faults"][0] else "after_round" for case in pipeline_cases.cases(1))
+        self.assertEqual(when["before_round"], when["after_round"])
+
+    def test_in_a_pipeline_only_transfers_use_what_is_slow(self):
+        for case in pipeline_cases.cases(1):
+            layout, expect = case.plan["workload"], case.plan["expect"]
+            half = case.ranks // 2
+            # No tensor or data group crosses the link.
+            for rank in range(case.ranks):
+                for group in ("tp", "dp"):
+                    nodes = {member // half for member in topology.members(layout, topology.comm_name(layout, group, rank))}
+                    self.assertEqual(len(nodes), 1)
+            for sender, receiver in expect.get("links", []):
+                ring = topology.links_between_nodes("Ring", case.ranks).values()
+                self.assertTrue(abs(sender - receiver) == layout["tp"] * layout["dp"] or (sender, receiver) in ring)
+                self.assertIn(sender // half, {fault["node"] for fault in case.plan["faults"]})
+            self.assertEqual(expect.get("directed", False), "links" in expect)
+            # The ring of the whole job leaves a node elsewhere.
+            self.assertFalse(set(expect.get("ranks", [])) & set(topology.ranks_with_proxies("Ring", case.ranks)))
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ PLANTED, UNTIL = 1000.0, 1020.0
 PIDS = {100 + rank: rank for rank in range(8)}
 
 
-def expect(fault_class="H1", ranks=(), links=(), rank_components=(), link_components=(), comm_name="", candidates=False):
+def expect(fault_class="H1", ranks=(), links=(), rank_components=(), link_components=(), comm_name="", candidates=False, directed=False):
     return Expectation(fault_class, frozenset(ranks), tuple(links), (fault_class,), frozenset(rank_components), frozenset(link_components),
-                       comm_name, candidates)
+                       comm_name, candidates, directed)
 
 
 def moment(seconds):
@@ -28,8 +28,8 @@ def line(fault_class="H1", culprits=(), incident=1, state="confirmed", at=1003.0
                  "located_time": moment(suspected)}, **more)
 
 
-def score(lines, wanted):
-    return scoring.score(lines, wanted, PLANTED, UNTIL, PIDS)
+def score(lines, wanted, layout=None):
+    return scoring.score(lines, wanted, PLANTED, UNTIL, PIDS, layout)
 
 
 RANK_5 = expect(ranks=[5], rank_components=["application"])
@@ -120,6 +120,42 @@ class LayoutTest(unittest.TestCase):
         self.assertTrue(scoring.is_right(score([line("H2", candidates=[0, 1], rank_count=2)], wanted)))
         self.assertFalse(score([line("H2", candidates=list(range(6)))], wanted)["rank_right"])
         self.assertFalse(score([line("H2", candidates=[0, 1], rank_count=2)], RANK_5)["rank_right"])
+
+
+class PipelineTest(unittest.TestCase):
+    LAYOUT = {"tp": 1, "pp": 2, "dp": 4}
+    FORWARD = expect("S2", links=[(0, 4), (1, 5), (2, 6), (3, 4), (3, 7)], link_components=["link", "nic"], directed=True)
+
+    def verdict(self, sender, receiver, name, component="link"):
+        # In the communicator of a pair the ranks are 0 and 1.
+        return line("S2", [culprit(sender, component, peer=receiver, pid=100 + 4 * sender + int(name[2:]))], rank_count=2, comm_name=name)
+
+    def test_any_pair_whose_transfers_cross_the_link_is_right(self):
+        for name in ("pp0", "pp3"):
+            self.assertTrue(scoring.is_right(score([self.verdict(0, 1, name)], self.FORWARD, self.LAYOUT)))
+        self.assertTrue(scoring.is_right(score([self.verdict(0, 1, "pp1", "nic")], self.FORWARD, self.LAYOUT)))
+
+    def test_the_ring_of_the_whole_job_that_crosses_it_is_right_too(self):
+        self.assertTrue(scoring.is_right(score([line("S2", [culprit(3, "link", peer=4)], comm_name="world")], self.FORWARD, self.LAYOUT)))
+
+    def test_several_of_the_pairs_named_together_are_right(self):
+        culprits = [culprit(sender, "link", peer=sender + 4) for sender in (0, 1, 3)]
+        self.assertTrue(scoring.is_right(score([line("S2", culprits, comm_name="world")], self.FORWARD, self.LAYOUT)))
+
+    def test_the_other_direction_is_not_the_right_component(self):
+        result = score([self.verdict(1, 0, "pp2")], self.FORWARD, self.LAYOUT)
+        self.assertEqual((result["rank_right"], result["component_right"]), (True, False))
+        both_ways = self.FORWARD._replace(directed=False)
+        self.assertTrue(scoring.is_right(score([self.verdict(1, 0, "pp2")], both_ways, self.LAYOUT)))
+
+    def test_the_peer_of_a_pair_is_known_by_the_name_of_its_communicator_only(self):
+        self.assertFalse(score([self.verdict(0, 1, "pp0")], self.FORWARD)["component_right"])
+
+    def test_a_link_to_a_rank_that_no_transfer_goes_to_is_wrong(self):
+        verdict = line("S2", [culprit(2, "link", peer=7)], comm_name="world")
+        self.assertEqual([score([verdict], self.FORWARD, self.LAYOUT)[aspect] for aspect in scoring.ASPECTS], [True, True, False])
+        one_pair = expect("S2", links=[(1, 5)], link_components=["link"], directed=True)
+        self.assertFalse(score([self.verdict(0, 1, "pp0")], one_pair, self.LAYOUT)["rank_right"])
 
 
 class SummaryTest(unittest.TestCase):

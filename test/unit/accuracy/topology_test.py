@@ -29,6 +29,29 @@ class TopologyTest(unittest.TestCase):
         self.assertEqual(members["ep2"], [1, 3])
         self.assertEqual(topology.comm_name(layout, "world", 5), "world")
 
+    def test_members_of_a_communicator_stand_in_the_order_of_their_ranks_in_it(self):
+        layout = {"tp": 2, "pp": 2, "dp": 2}
+        self.assertEqual(topology.members(layout, "pp1"), [1, 5])
+        self.assertEqual(topology.members(layout, "dp2"), [4, 6])
+        self.assertEqual(topology.members(layout, "world"), list(range(8)))
+        self.assertIsNone(topology.members(layout, "pp9"))
+        self.assertIsNone(topology.members(layout, None))
+
+    def test_every_pair_of_a_transfer_between_two_nodes_crosses_their_link_in_its_direction(self):
+        links = topology.transfers_between_nodes({"tp": 1, "pp": 2, "dp": 4})
+        self.assertEqual(links, {0: [(0, 4), (1, 5), (2, 6), (3, 7)], 1: [(4, 0), (5, 1), (6, 2), (7, 3)]})
+        # Of four stages the inner two.
+        self.assertEqual(topology.transfers_between_nodes({"tp": 2, "pp": 4, "dp": 1}), {0: [(2, 4), (3, 5)], 1: [(4, 2), (5, 3)]})
+
+    def test_the_ring_of_the_whole_job_crosses_the_link_of_a_pipeline_too(self):
+        self.assertEqual(topology.links_of_pipeline({"tp": 1, "pp": 2, "dp": 4})[1], [(4, 0), (5, 1), (6, 2), (7, 0), (7, 3)])
+        self.assertEqual(topology.links_of_pipeline({"tp": 1, "pp": 8, "dp": 1}), {0: [(3, 4)], 1: [(4, 3), (7, 0)]})
+
+    def test_proxies_that_also_serve_the_whole_jobs_ring_are_not_of_transfers_only(self):
+        self.assertEqual(topology.ranks_with_transfers_only({"tp": 1, "pp": 2, "dp": 4}), [1, 2, 5, 6])
+        self.assertEqual(topology.ranks_with_transfers_only({"tp": 2, "pp": 4, "dp": 1}), [2, 5])
+        self.assertEqual(topology.ranks_with_transfers_only({"tp": 1, "pp": 8, "dp": 1}), [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -45,10 +45,10 @@ class HoldThreadsTest(unittest.TestCase):
         before = self.read()[which]
         return bool(wait_for(lambda: self.read()[which] != before, 0.5))
 
-    def hold(self, *words):
-        holder = Child("holder", [sys.executable, "-B", HOLDER, "--pid", str(self.victim.pid)] + list(words), os.path.join(self.folder, "holder.log"))
+    def hold(self, *words, victim=None, says="held"):
+        holder = Child("holder", [sys.executable, "-B", HOLDER, "--pid", str((victim or self.victim).pid)] + list(words), os.path.join(self.folder, "holder.log"))
         self.addCleanup(holder.end)
-        if not wait_for(lambda: "held" in holder.last_lines(1) or holder.exit_status() is not None, 10) or holder.exit_status() is not None:
+        if not wait_for(lambda: says in holder.last_lines(1) or holder.exit_status() is not None, 10) or holder.exit_status() is not None:
             if "permitted" in " ".join(holder.last_lines(1)):
                 self.skipTest("tracing is not permitted here")
             self.fail(holder.last_lines(1))
@@ -73,6 +73,18 @@ class HoldThreadsTest(unittest.TestCase):
         wait_for(lambda: (self.read()[0] - before[0]) % 256 > 100, 5)
         self.assertLess(time.monotonic() - begin, 5)
         self.assertLess((self.read()[1] - before[1]) % 256, 60)
+
+    def test_a_thread_that_appears_later_is_awaited_and_held(self):
+        go = os.path.join(self.folder, "go")
+        text = "import os, time\nwhile not os.path.exists(%r): time.sleep(0.001)\n" % go + COUNTERS.replace("sys.argv[1]", repr(self.counts))
+        self.victim.end()
+        late = Child("late", [sys.executable, "-c", text], os.path.join(self.folder, "late.log"))
+        self.addCleanup(late.end)
+        holder = self.hold("--only", "worker", "--await", victim=late, says="awaited")
+        open(go, "w").close()
+        self.assertTrue(wait_for(lambda: "held" in holder.last_lines(1), 10))
+        self.assertFalse(self.moves(1))
+        self.assertTrue(self.moves(0))
 
     def test_a_thread_that_is_not_there_is_one_clear_line(self):
         done = subprocess.run([sys.executable, "-B", HOLDER, "--pid", str(self.victim.pid), "--only", "nobody"], capture_output=True, text=True)

@@ -48,6 +48,14 @@ class PlanTest(unittest.TestCase):
         self.refused(dict(FAULTY, expect={"class": "H1"}), "expect.ranks")
         self.refused(dict(MINIMAL, expect={"class": "H1", "ranks": [1]}), "expect")
 
+    def test_a_fault_is_planted_before_a_round_or_in_running_traffic(self):
+        plan = Plan(dict(FAULTY, faults=[{"kind": "slow_clock", "rank": 3, "factor": 4, "before_round": 2}]), "plan.json")
+        self.assertEqual((plan.held_round(), plan.faults[0].before_round), (2, 2))
+        self.assertEqual((Plan(FAULTY, "plan.json").held_round(), Plan(MINIMAL, "plan.json").held_round()), (0, 0))
+        self.refused(dict(FAULTY, faults=[{"kind": "skip", "rank": 3, "before_round": 2, "after_round": 1}]), "faults[0].before_round")
+        self.refused(dict(FAULTY, faults=[{"kind": "sigstop", "rank": 3, "before_round": 2, "in_operation": 1}]), "in_operation")
+        self.refused(dict(FAULTY, faults=[{"kind": "skip", "rank": 3, "before_round": 2}, {"kind": "skip", "rank": 4}]), "same before_round")
+
     def test_more_than_one_class_and_component_can_be_right(self):
         expect = Plan(dict(FAULTY, expect={"class": ["H3", "H1"], "ranks": [3], "rank_components": ["gpu"], "comm_name": "tp1"}), "plan.json").expect
         self.assertEqual((expect.fault_class, expect.classes), ("H3", ("H3", "H1")))

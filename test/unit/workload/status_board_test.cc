@@ -15,6 +15,7 @@ TEST_CASE("What one process writes on the board another reads, whoever created i
   CHECK(reader.slot(2).completed_round.load() == 17);
   CHECK(reader.slot(1).completed_round.load() == 0);
   CHECK(reader.header().released_rounds.load() == 33);
+  CHECK(reader.header().held_round.load() == 0);
   unlink(path.c_str());
 }
 
