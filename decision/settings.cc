@@ -23,8 +23,8 @@ struct Entry {
 
 #define CCLD_FIELD(x) #x, &Settings::x
 const Entry entries[] = {
-    {CCLD_FIELD(rules), 0, 0, "measured: this project's rules; paper: the rules of the paper as published",
-     "the paper's location rules were wrong in a third of the measured hangs"},
+    {CCLD_FIELD(rules), 0, 0, "default: this project's rules; paper: the rules of the paper as published",
+     "the paper's location rules were wrong in a third of the recorded hangs"},
 
     {CCLD_FIELD(hang_suspect_s), 0.05, 86400,
      "a communicator with an operation in flight on which nothing moved for so long is suspected to hang",
@@ -105,7 +105,7 @@ const Entry entries[] = {
      "twice the mean deviation: a healthy rank or link exceeds it in a tenth of the rounds, and no other in most of "
      "them"},
     {CCLD_FIELD(baseline_rounds_max), 1, 1e6,
-     "T_base is the mean of the maxima of the first m rounds of a signature; m is at most this; rules=measured learns "
+     "T_base is the mean of the maxima of the first m rounds of a signature; m is at most this; rules=default learns "
      "from 30 of them, or this, if it is less, over a quarter of slow_window_s at least",
      "the paper's 100"},
     {CCLD_FIELD(baseline_s), 0.1, 86400, "and at most the rounds of so many seconds", "the paper's two minutes"},
@@ -175,7 +175,7 @@ std::string stripped(std::string_view text) {
 std::string number_text(double v) { return absl::StrFormat("%.12g", v); }
 
 std::string range_text(const Entry& e) {
-  if (std::holds_alternative<RuleSet Settings::*>(e.field)) return "measured | paper";
+  if (std::holds_alternative<RuleSet Settings::*>(e.field)) return "default | paper";
   if (std::holds_alternative<std::string Settings::*>(e.field)) return "an order, e.g. tp-dp-pp";
   return absl::StrCat(number_text(e.low), " .. ", number_text(e.high));
 }
@@ -207,6 +207,7 @@ absl::Status set_setting(Settings& s, std::string_view name_text, std::string_vi
   if (auto f = std::get_if<RuleSet Settings::*>(&e->field)) {
     for (RuleSet r : {RuleSet::measured, RuleSet::paper})
       if (value == decision::name(r)) return s.**f = r, absl::OkStatus();
+    if (value == "measured") return s.**f = RuleSet::measured, absl::OkStatus();  // older config files and recordings
     return refuse();
   }
   if (auto f = std::get_if<std::string Settings::*>(&e->field)) {
