@@ -391,7 +391,7 @@ TEST_CASE("A request to tune is refused unless it is one, and a web page cannot 
   CHECK(nobody->status == 404);
 }
 
-TEST_CASE("Communicators in the making, metrics, network queues and Send and Recv show in status and metrics") {
+TEST_CASE("Communicator initialization, metrics, network queues and Send and Recv show in status and metrics") {
   Service service;
   Sender sender(service.telemetry);
   WireBatch b;
@@ -410,7 +410,7 @@ TEST_CASE("Communicators in the making, metrics, network queues and Send and Rec
   CHECK(status["communicators"][0]["p2p"]["in_flight"] == 1);
   CHECK(status["communicators"][0]["p2p"]["completed"] == 2);
   const std::string text = service.ask({"status"}).output;
-  CHECK(contains(text, "communicator in the making, hash 000000000000feed, 4 ranks, job demo"));
+  CHECK(contains(text, "communicator initialization, hash 000000000000feed, 4 ranks, job demo"));
   CHECK(contains(text, "bootstrapped: ranks 0"));
   CHECK(contains(text, "never heard of: 3 ranks: 1-3"));
   CHECK(contains(service.get_text("/metrics"),
