@@ -23,107 +23,112 @@ struct Entry {
 
 #define CCLD_FIELD(x) #x, &Settings::x
 const Entry entries[] = {
-    {CCLD_FIELD(rules), 0, 0, "measured: this project's rules; paper: the rules of the paper as published",
-     "the paper's location rules were wrong in a third of the measured hangs"},
+    {CCLD_FIELD(rules), 0, 0, "default: this project's rules; paper: the rules of the paper as published",
+     "the paper's location rules were wrong in a third of the recorded hangs"},
 
     {CCLD_FIELD(hang_suspect_s), 0.05, 86400,
-     "a communicator with an operation in flight on which nothing moved for so long is suspected to hang",
-     "steps take milliseconds; data loading hiccups of a second or two are common"},
+     "a communicator with an operation in flight is suspected to hang when nothing on it has moved for this long",
+     "steps take milliseconds; data loading pauses of a second or two are common"},
     {CCLD_FIELD(hang_gap_factor), 1, 1000,
-     "but never before so many times the longest pause that ended by itself on this communicator",
-     "a job that pauses regularly (evaluation, checkpoints) teaches its own patience"},
+     "the hang timeout is at least this many times the longest pause of the communicator that ended by itself, up to "
+     "hang_confirm_s",
+     "a job that pauses regularly (evaluation, checkpoints) raises its own timeout"},
     {CCLD_FIELD(hang_confirm_s), 0.1, 86400,
-     "a suspected hang without hard evidence is confirmed after so long, and not before twice the time of suspicion "
-     "(paper mode: the only threshold)",
+     "a suspected hang without hard evidence is confirmed after this long, and not before twice the hang timeout "
+     "(paper rules: the only threshold)",
      "the paper's five minutes: checkpoints and synchronisation may take long"},
     {CCLD_FIELD(init_hang_s), 0.1, 86400,
-     "a communicator in the making in which nothing has moved for so long does not end",
-     "large jobs start up for minutes, and somebody who shortens hang_confirm_s does not mean that"},
+     "communicator initialization is reported as a hang when nothing in it has moved for this long",
+     "large jobs start up for minutes; a shorter hang_confirm_s is not meant for their start"},
     {CCLD_FIELD(hang_warmup_suspect_s), 0.05, 86400,
-     "takes the place of hang_suspect_s during the first warmup_rounds operations of a communicator",
+     "replaces hang_suspect_s during the first warmup_rounds operations of a communicator",
      "first iterations compile, connect and load"},
-    {CCLD_FIELD(barrier_hang_suspect_s), 0.05, 86400, "takes the place of hang_suspect_s for barriers",
-     "barriers wait on purpose; the paper drops them, which would hide real hangs"},
+    {CCLD_FIELD(barrier_hang_suspect_s), 0.05, 86400, "replaces hang_suspect_s for barriers",
+     "ranks wait in barriers on purpose; the paper drops barriers, which would hide real hangs"},
     {CCLD_FIELD(p2p_hang_suspect_s), 0.05, 86400,
-     "takes the place of hang_suspect_s where a process that is waited for moves on other communicators, or did not "
-     "speak "
-     "for itself just now (Send and Recv, or waits that lead to what cannot be seen)",
-     "whoever is busy elsewhere may come late; the bubbles of a pipeline last as long as its steps"},
-    {CCLD_FIELD(barrier_bytes_max), 0, 1e6, "an AllReduce of at most so many bytes is a barrier (paper mode: of fewer)",
+     "replaces hang_suspect_s when the awaited process still moves on other communicators, or has not reported its own "
+     "state just now (Send and Recv, or waits that end at a process of unknown state)",
+     "a process that is busy elsewhere may come late; pipeline bubbles last as long as pipeline steps"},
+    {CCLD_FIELD(barrier_bytes_max), 0, 1e6,
+     "an AllReduce of at most this many bytes is a barrier (paper rules: of fewer)",
      "frameworks build barriers from one byte or one float; the paper says under 4 bytes"},
     {CCLD_FIELD(hard_evidence_s), 0, 3600,
-     "nothing must have moved for so long before hard evidence (process gone or stopped, communicator aborted) "
+     "nothing must have moved for this long before hard evidence (process gone or stopped, communicator aborted) "
      "confirms a hang",
      "a job that ends passes through such states for an instant"},
     {CCLD_FIELD(frozen_s), 0.1, 86400,
-     "a channel that has data and credit, or a kernel that neither waits nor moves, for so long is hard evidence",
+     "a channel with data and credit, or a kernel that neither waits nor moves, is hard evidence after this long",
      "a step takes microseconds to milliseconds; ten seconds leave room for a preempted GPU"},
-    {CCLD_FIELD(poll_fresh_s), 0.01, 3600, "a wait counts as real while its thread polled within so long",
+    {CCLD_FIELD(poll_fresh_s), 0.01, 3600, "a wait counts as real if its thread has polled within this time",
      "pollers report every few milliseconds; the margin is for busy machines"},
-    {CCLD_FIELD(silent_s), 0.1, 86400, "a process without telemetry for so long, while others talk, is silent",
+    {CCLD_FIELD(silent_s), 0.1, 86400,
+     "a process is silent when it has sent no telemetry for this long while others send theirs",
      "snapshots come every second; a few may be lost"},
     {CCLD_FIELD(mismatch_settle_s), 0, 3600,
-     "how long to wait for the remaining ranks' signatures before the minority is named",
-     "rounds and snapshots of all ranks arrive within a second or two"},
+     "how long to wait for the signatures of the remaining ranks before the minority is named",
+     "the rounds and snapshots of all ranks arrive within a second or two"},
     {CCLD_FIELD(mismatch_clean_s), 0, 1e9,
-     "so long without another mismatch, and without a hang, resolves an inconsistency",
+     "an inconsistency is resolved after this long without another mismatch and without a hang",
      "the data is wrong although nothing hangs: nobody should overlook it"},
 
     {CCLD_FIELD(slow_theta), 0.01, 1e6,
-     "slowdown ratio R = (T_max - T_base) / T_base of a slow round (equation 3; paper mode, and for slowness without a "
-     "culprit otherwise)",
+     "slowdown ratio R = (T_max - T_base) / T_base of a slow round (equation 3): the threshold of the paper's rules; "
+     "the default rules ask for it where no culprit explains the loss",
      "the paper finds the threshold usually close to 3; a loss with one cause deserves attention long before"},
     {CCLD_FIELD(slow_window_s), 0.1, 86400,
      "length of a detection window; a window is prolonged until it holds slow_rounds_min rounds; windows overlap by "
-     "half "
-     "(paper mode: not)",
-     "the paper takes 60; several slow rounds with one cause instead of one round make do with less"},
+     "half (paper rules: not)",
+     "the paper takes 60; several slow rounds with one cause need less time than one round does"},
     {CCLD_FIELD(slow_round_min), 0, 1e6,
      "a round is slow when T_max exceeds its usual value by this part of it and by slow_spread_factor usual spreads",
-     "half of the slowdown that matters (slow_lost_share_min), so that a moderate one shows in most of its rounds"},
-    {CCLD_FIELD(slow_rounds_min), 1, 1e6, "a window counts as slow only with so many slow rounds",
-     "one round is jitter, a garbage collection or a checkpoint"},
+     "less than the slowdown that matters (slow_lost_share_min), so that a moderate one shows in most of its rounds"},
+    {CCLD_FIELD(slow_rounds_min), 1, 1e6, "a window is slow only if it has at least this many slow rounds",
+     "one slow round is jitter, a garbage collection or a checkpoint"},
     {CCLD_FIELD(slow_lost_share_min), 0, 1,
      "and only if slow rounds lost at least this share of the communication time of the window",
-     "a fifth of the time in communication: it takes 1.25 times as long as usual"},
+     "a fifth of the communication time: it takes 1.25 times as long as usual"},
     {CCLD_FIELD(slow_total_share_min), 0, 1,
      "and at least this share of all time of the window, gaps between operations included",
      "a loss that does not matter for the job is no incident"},
     {CCLD_FIELD(slow_repeat), 1, 1e6,
-     "so many slow windows with the same culprit start location (the paper's repetition counter)",
+     "slowness is suspected after this many slow windows with the same culprit (the paper's repetition counter)",
      "imbalance that moves from rank to rank and short congestion end by themselves"},
-    {CCLD_FIELD(slow_clean_windows), 1, 1e6, "so many windows in a row that are not slow resolve a slow incident",
-     "the reverse of slow_repeat, shorter because a clean window holds many clean rounds"},
-    {CCLD_FIELD(slow_alpha), 0, 1, "P below this: communication-slow (equation 4; paper mode, and evidence otherwise)",
+    {CCLD_FIELD(slow_clean_windows), 1, 1e6,
+     "a slow incident is resolved after this many windows in a row that are not slow",
+     "fewer than slow_repeat, because a clean window holds many clean rounds"},
+    {CCLD_FIELD(slow_alpha), 0, 1,
+     "P below this is communication-slow (equation 4): decides under the paper's rules, evidence otherwise",
      "the paper's example"},
-    {CCLD_FIELD(slow_beta), 0, 1, "P above this: computation-slow (equation 4; paper mode, and evidence otherwise)",
+    {CCLD_FIELD(slow_beta), 0, 1,
+     "P above this is computation-slow (equation 4): decides under the paper's rules, evidence otherwise",
      "the paper's example"},
     {CCLD_FIELD(slow_component_share_min), 0, 1,
-     "computation or communication counts as a cause if it lost at least this share of the lost time",
+     "computation or communication is a cause if it makes at least this share of the lost time",
      "mixed faults measured 0.11 to 0.15 where pure ones stayed below 0.05"},
-    {CCLD_FIELD(slow_spread_factor), 0, 1000, "and at least so many times its own healthy spread",
+    {CCLD_FIELD(slow_spread_factor), 0, 1000, "and exceeds its healthy mean by at least this many healthy spreads",
      "twice the mean deviation: a healthy rank or link exceeds it in a tenth of the rounds, and no other in most of "
      "them"},
     {CCLD_FIELD(baseline_rounds_max), 1, 1e6,
-     "T_base is the mean of the maxima of the first m rounds of a signature; m is at most this; rules=measured learns "
-     "from 30 of them, or this, if it is less, over a quarter of slow_window_s at least",
+     "T_base is the mean of the maxima of the first m rounds of a signature; m is at most this; the default rules take "
+     "the first 30 rounds, or this many if it is less, over at least a quarter of slow_window_s",
      "the paper's 100"},
-    {CCLD_FIELD(baseline_s), 0.1, 86400, "and at most the rounds of so many seconds", "the paper's two minutes"},
+    {CCLD_FIELD(baseline_s), 0.1, 86400, "and at most the rounds of this many seconds", "the paper's two minutes"},
     {CCLD_FIELD(baseline_init_ms), 0, 1e9,
      "T_base before the first m rounds are over; 0: none, no slow detection until then",
      "only the administrator knows what to expect of a job that starts slow"},
     {CCLD_FIELD(warmup_rounds), 0, 1e6,
-     "the first so many rounds of each signature take no part in baselines and slow detection",
+     "the first rounds of each signature, this many, are excluded from baselines and slow detection",
      "first rounds connect channels and warm caches"},
     {CCLD_FIELD(iteration_rise_min), 0.01, 1e3,
-     "a change of the iteration time is reported when the time rose by this part and stays there",
+     "a rise of the iteration time is reported when it is at least this part of it and lasts",
      "a tenth is noise on shared machines and with data of uneven length"},
-    {CCLD_FIELD(iteration_verify_s), 0, 86400, "how long it must have stayed there before it is believed, and where it was before",
+    {CCLD_FIELD(iteration_verify_s), 0, 86400,
+     "both the old and the new iteration time must have lasted this long before a change is believed",
      "evaluation phases and checkpoints end by themselves"},
-    {CCLD_FIELD(iteration_verify_min), 2, 1e4, "and for so many iterations", "a median of fewer is luck"},
+    {CCLD_FIELD(iteration_verify_min), 2, 1e4, "and for this many iterations", "a median of fewer is luck"},
     {CCLD_FIELD(iteration_witnesses_max), 0, 1e5,
-     "communicators of a job whose rounds are watched for the iteration time; 0: none",
-     "every rank goes through every iteration, so a few witnesses speak for all"},
+     "communicators of a job whose rounds are analysed for the iteration time; 0: none",
+     "every rank goes through every iteration, so a few communicators speak for all"},
 
     {CCLD_FIELD(whatif_gain_min), 0.001, 1,
      "a cause is reported if the job would take less by at least this share of its time without it",
@@ -150,38 +155,37 @@ const Entry entries[] = {
      "50 MB; 0: none is"},
 
     {CCLD_FIELD(layout_tp), 0, 1e7,
-     "processes of a tensor group; 0: the layout of the job is not known, and is guessed",
+     "processes of a tensor parallel group; 0: the layout of the job is not known, and is guessed",
      "only who started the job knows"},
     {CCLD_FIELD(layout_pp), 0, 1e7, "stages of the pipeline", "likewise"},
     {CCLD_FIELD(layout_dp), 0, 1e7, "replicas of the model; tensor x pipeline x data is the number of processes",
      "likewise"},
-    {CCLD_FIELD(layout_ep), 0, 1e7, "processes of an expert group, a consecutive part of a data group; 0: none",
-     "likewise"},
+    {CCLD_FIELD(layout_ep), 0, 1e7,
+     "processes of an expert group, a consecutive part of a data parallel group; 0: none", "likewise"},
     {CCLD_FIELD(layout_order), 0, 0,
      "the order in which processes are numbered, neighbours first: tp, dp and pp once each", "that of Megatron"},
 
     {CCLD_FIELD(incidents_max), 1, 1e6, "incidents remembered; the oldest resolved ones are forgotten first",
      "days of history in a few megabytes"},
     {CCLD_FIELD(rounds_kept_max), 8, 1e6, "rounds of one communicator that may wait for the reports of further ranks",
-     "ranks report every second or earlier; more are late only by loss"},
+     "ranks report every second or earlier; later reports mean loss"},
     {CCLD_FIELD(rounds_overdue_s), 0, 3600,
-     "a round that at least half of the ranks have reported is judged without the others after so long; 0: never",
+     "a round that at least half of the ranks have reported is judged without the others after this long; 0: never",
      "as mismatch_settle_s; where telemetry is lost, hardly any round of a large communicator is whole"},
-    {CCLD_FIELD(round_cells_max), 1024, 1e9, "and their product with the ranks of the communicator",
+    {CCLD_FIELD(round_cells_max), 1024, 1e9, "limit of those rounds times the ranks of the communicator",
      "28 bytes each: 120 MB for a communicator of 131,072 ranks, with 32 rounds"},
     {CCLD_FIELD(signatures_max), 1, 1e5, "signatures of one communicator that have a baseline; later ones have none",
      "a training step has some ten"},
     {CCLD_FIELD(ranks_max), 2, 1e7, "communicators that claim more ranks are refused",
      "protects memory against damaged telemetry"},
     {CCLD_FIELD(memberships_max), 64, 1e9,
-     "ranks of all communicators together for which there is room, by 64 neighbours of a communicator; further ones are "
-     "refused and counted",
+     "ranks of all communicators together, taken in blocks of 64 neighbours; further ones are refused and counted",
      "a job of 131,072 ranks has some 400,000, each of some 4 KiB"},
     {CCLD_FIELD(communicators_max), 1, 1e6, "communicators known at a time; the longest idle are forgotten first",
      "a job of 131,072 ranks has some 20,000, most of them of 8 ranks"},
     {CCLD_FIELD(processes_max), 1, 1e7, "processes known at a time; the longest silent are forgotten first",
      "two jobs of 131,072 GPUs; a process takes some 5 KB, and 4 KiB for each communicator it is in"},
-    {CCLD_FIELD(forget_s), 1, 1e9, "communicators and processes without telemetry for so long are forgotten",
+    {CCLD_FIELD(forget_s), 1, 1e9, "communicators and processes without telemetry for this long are forgotten",
      "long enough to explain a job that was killed"},
 };
 #undef CCLD_FIELD
@@ -199,7 +203,7 @@ std::string stripped(std::string_view text) {
 std::string number_text(double v) { return absl::StrFormat("%.12g", v); }
 
 std::string range_text(const Entry& e) {
-  if (std::holds_alternative<RuleSet Settings::*>(e.field)) return "measured | paper";
+  if (std::holds_alternative<RuleSet Settings::*>(e.field)) return "default | paper";
   if (std::holds_alternative<std::string Settings::*>(e.field)) return "an order, e.g. tp-dp-pp";
   return absl::StrCat(number_text(e.low), " .. ", number_text(e.high));
 }
@@ -231,6 +235,7 @@ absl::Status set_setting(Settings& s, std::string_view name_text, std::string_vi
   if (auto f = std::get_if<RuleSet Settings::*>(&e->field)) {
     for (RuleSet r : {RuleSet::measured, RuleSet::paper})
       if (value == decision::name(r)) return s.**f = r, absl::OkStatus();
+    if (value == "measured") return s.**f = RuleSet::measured, absl::OkStatus();  // older config files and recordings
     return refuse();
   }
   if (auto f = std::get_if<std::string Settings::*>(&e->field)) {

@@ -95,7 +95,7 @@ struct Settings {
 struct SettingRow {
   std::string_view name;
   std::string default_text;
-  std::string range_text;   // "0.1 .. 86400", or "measured | paper"
+  std::string range_text;   // "0.1 .. 86400", or "default | paper"
   std::string_view help;    // what it does
   std::string_view reason;  // why this default
 };

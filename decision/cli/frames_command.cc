@@ -137,7 +137,8 @@ void add_frames_command(CLI::App& app) {
       ->envname("NCCL_PROBE_FRAMES_DIR")
       ->capture_default_str();
   command->add_option("--pid", options->pids, "Only of these processes, by their ids here, those of containers too");
-  command->add_flag("--all", options->all, "Channels, lanes, proxies and queues also where nothing is in flight");
+  command->add_flag("--all", options->all,
+                    "Channels, connection endpoints, proxies and queues also where nothing is in flight");
   command->add_flag("--json", options->json, "Print JSON; with --watch one line for each look");
   command
       ->add_option("--watch", options->watch_s, "Look again and again, with so many seconds between, until interrupted")

@@ -100,7 +100,7 @@ Replayed replay_once(const Values& v, std::optional<RuleSet> rules, std::optiona
 
 void compare_rules(const Values& v) {
   const Replayed measured = replay_once(v, RuleSet::measured, std::nullopt), paper = replay_once(v, RuleSet::paper, std::nullopt);
-  if (v.json) show(Json({{"measured", measured.verdicts.all()}, {"paper", paper.verdicts.all()}}).dump(2) + "\n");
+  if (v.json) show(Json({{"default", measured.verdicts.all()}, {"paper", paper.verdicts.all()}}).dump(2) + "\n");
   else show(comparison_text(measured.verdicts.all(), paper.verdicts.all()));
   say(summary_text(measured.summary));
   end_unless_ok(measured.status);
@@ -139,7 +139,7 @@ void add_replay_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("replay", "Analyse a recording under its own clock: the same verdicts, or those of other rules and settings");
   auto v = std::make_shared<Values>();
   command->add_option("file", v->path, "a recording of `ccld serve --record`, `--record-incidents` or `ccld record`")->type_name("FILE")->required();
-  command->add_option("--rules", v->rules, "measured or paper; default: as recorded")->type_name("RULES");
+  command->add_option("--rules", v->rules, "default or paper; without this flag, as recorded")->type_name("RULES");
   command->add_option("--set", v->settings, "a setting in place of the recorded one, may be repeated; `ccld settings` lists them")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);

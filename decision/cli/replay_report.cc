@@ -125,7 +125,7 @@ std::string comparison_text(const Json& measured, const Json& paper) {
   const size_t incidents = std::max({measured.size(), paper.size(), size_t{1}});
   for (size_t i = 0; i < incidents; ++i) {
     const auto left = cells_of(i < measured.size() ? &measured[i] : nullptr), right = cells_of(i < paper.size() ? &paper[i] : nullptr);
-    std::vector<std::vector<std::string>> rows = {{incidents > 1 ? absl::StrCat("incident ", i + 1) : "", "measured", "paper"}};
+    std::vector<std::vector<std::string>> rows = {{incidents > 1 ? absl::StrCat("incident ", i + 1) : "", "default", "paper"}};
     for (size_t row = 0; row < left.size(); ++row) {
       if (left[row].empty() && right[row].empty()) continue;
       rows.push_back({labels[row], left[row], right[row]});

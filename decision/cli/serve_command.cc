@@ -21,7 +21,7 @@ constexpr Flag flags[] = {
     {"listen", &ServeOptions::listen, "ENDPOINT", "where probes send telemetry, tcp://address:port or ipc://path; port 0: any free one"},
     {"http", &ServeOptions::http, "ADDRESS", "address:port of the query API; port 0: any free one"},
     {"verdicts", &ServeOptions::verdicts, "FILE", "verdicts as JSON lines are appended here; -: standard output"},
-    {"rules", &ServeOptions::rules, "RULES", "measured: this project's rules, paper: those of the paper as published"},
+    {"rules", &ServeOptions::rules, "RULES", "default: this project's rules; paper: the rules of the paper as published"},
     {"log-level", &ServeOptions::log_level, "LEVEL", "trace, debug, info, warning, error, critical or off; the log goes to standard error"},
     {"ready-file", &ServeOptions::ready_file, "FILE", "written once everything listens: {\"pid\", \"telemetry\", \"http\"}; removed at the end"},
     {"layout", &ServeOptions::layout, "FILE", "sizes of the job's groups as JSON: {\"tp\": 8, \"pp\": 4, \"dp\": 16, \"ep\": 8, \"order\": \"tp-dp-pp\"}"},

@@ -2,7 +2,7 @@
 // (Paper, section 4.2.1, equations 1 to 3, repetition counter, barriers excluded. Section 4.2.2, equation 4, as
 // evidence and for rules=paper.)
 //
-// Measured rules
+// Default rules
 //   A round that all ranks reported is taken apart on each GPU's own clock: computation is the gap between the end of
 //   the previous operation and the begin of this one (kernels of other communicators taken out), communication is the
 //   time since the last start. Lost time is what each exceeds its healthy mean by; the two parts add up, where P alone

@@ -1,13 +1,13 @@
-// Several communicators, one cause: what stands still for somebody else's sake is a victim. (Beyond the paper, which
-// looks at one communicator at a time.)
+// Cross-communicator causes: one cause for all communicators that are stalled by it. (Beyond the paper, which looks at
+// one communicator at a time.)
 //
-// The waits of all communicators that stand still are followed over processes (wait_graph.h) to their ends:
-//   inside   an operation that everybody has entered, or calls whose kernels all run: the cause is on a GPU or a link
-//   absent   a process that waits for nobody, or cannot say: the culprit
-//   making   a communicator that is being made, for whose sake a process does not come to others
+// The waits of all stalled communicators (`Standing`) are followed over processes (wait_graph.h) to their ends:
+//   inside   an operation that all ranks have entered, or calls whose kernels all run: the cause is on a GPU or a link
+//   absent   a process that waits for nobody, or cannot report: the culprit
+//   making   a communicator initialization that keeps a process from coming to others
 //   cycle    processes that wait for each other: communicators, or calls, were entered in different orders
-// Ends that are one cause are one: ranks absent from the same place, a host of which all processes are lost, one link
-// or one GPU that several communicators use.
+// Ends with one cause are merged: ranks absent from the same place, a host of which all processes are lost, one link or
+// one GPU that several communicators use.
 //
 // Contract: pure; O(what is waited for + memberships).
 #pragma once

@@ -1,7 +1,7 @@
 // Location of a hang inside one communicator: H1 by how far each rank came, H3 by the walk.
 // (Paper, section 4.2.2, figure 7; H2 comes from the signature history, see detect/mismatch.h.)
 //
-// Contract: pure; looks only at what is known of one communicator. O(ranks + lanes).
+// Contract: pure; looks only at what is known of one communicator. O(ranks + connection endpoints).
 #pragma once
 
 #include <optional>

@@ -1,9 +1,9 @@
-// Whether a rank that comes late has a late host or a busy GPU, where several communicators say so and differ.
+// Whether a late rank has a late host or a busy GPU, where its communicators disagree.
 // (Paper, section 4.2.2, S1, which does not tell the two apart.)
 //
-// A host that waits for its GPU launches late, and a GPU is busy for an instant after a host that was late. So it is
-// taken as one cause: in the mean of the communicators, by what they lose, for how much of the lateness kernels lay
-// launched.
+// The two look alike for a moment: a host that waits for its GPU launches late, and a GPU is busy for an instant after
+// its host was late. So one cause is assumed. It is decided by the launch delay as a part of the lateness, averaged
+// over the communicators and weighted by what each loses.
 //
 // Contract: pure.
 #pragma once

@@ -30,7 +30,7 @@ Finding locate_hang_paper(const Communicator& comm, const HangView& view, const 
   f.signature = view.signature;
   f.hard = true;  // the threshold is all there is
   f.confidence = 0.5;
-  f.next_step = "Rules of the paper: run with rules=measured for the evidence of channels and links.";
+  f.next_step = "Rules of the paper: run with rules=default for the evidence of channels and links.";
 
   const auto name_ranks = [&](const std::vector<Rank>& ranks, Component component, const std::string& reason) {
     for (Rank r : ranks)

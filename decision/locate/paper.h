@@ -1,4 +1,4 @@
-// The rules of the paper as published (section 4.2.2), for `rules=paper`: to measure both on the same recordings.
+// The rules of the paper as published (section 4.2.2), for `rules=paper`: both rule sets can judge the same recordings.
 #pragma once
 
 #include "decision/locate/finding.h"

@@ -1,5 +1,4 @@
-// Where an absent process is best reported: of all places where it is waited for, the one that it would have come to
-// first.
+// Where an absent process is reported: of all places where it is waited for, the one that it would have reached first.
 //
 // Contract: pure; O(what is waited for + memberships).
 #pragma once

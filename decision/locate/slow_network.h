@@ -1,4 +1,4 @@
-// What of the network is slow: the connections on which steps queue, and the proxies that do not look at their work.
+// What of the network is slow: connections on which steps queue, and proxies that do not poll (`AwayProxy`).
 // (Paper, section 4.2.2, S2, which goes by the least rate; behind one bottleneck all rates are equal.)
 //
 // Contract: pure; O(edges).

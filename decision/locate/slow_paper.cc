@@ -55,7 +55,7 @@ std::optional<Finding> locate_slow_paper(const Communicator& comm, const SlowWin
     }
   }
   f.confidence = 0.5;
-  f.next_step = "Rules of the paper: run with rules=measured for shares of lost time and stages of links.";
+  f.next_step = "Rules of the paper: run with rules=default for shares of lost time and stages of links.";
   collect_victims(comm, f);
   return f;
 }

@@ -1,9 +1,10 @@
-// Which stages of which connections made a window slow: where steps queued up, and which of the queues is a cause.
+// Which stages of which connections made a window slow: where steps queued, and which of the queues is a cause.
 // (Paper, section 4.2.2: S2; in place of the least SendRate and RecvRate.)
 //
-// Contract: pure. Steps queue up in front of the slow stage. A stage counts only what was ready on one side AND awaited
-// on the other, so a GPU that does not take its steps makes no stage of the network grow; a slow stage of the network
-// makes queues in front of the GPUs that depend on it. Hence where the network explains it, GPUs do not.
+// Contract: pure. Steps queue in front of the slow stage. A stage counts only steps that were ready on one side AND
+// awaited on the other. A slow receiving GPU therefore adds no network delay: it has posted no receive. A slow network
+// stage does make queues in front of the GPUs that depend on it. So where the network explains the loss, GPUs are not
+// named.
 #pragma once
 
 #include <vector>

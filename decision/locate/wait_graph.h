@@ -1,14 +1,14 @@
-// Who waits for whom, over the processes of all communicators that stand still. (Beyond the paper, which looks at one
+// Who waits for whom, over the processes of all stalled communicators. (Beyond the paper, which looks at one
 // communicator at a time.)
 //
 // Contract
 //   Two kinds of nodes. A site is a place where ranks wait: an operation of a communicator (for the ranks that are not
 //   in it; for nobody, if the cause lies inside), the Send and Recv calls of one rank (for the peers that have not made
-//   the matching call), or the making of a communicator (for the ranks that have not come, as far as it is known which
-//   processes these are). An actor is a GPU of a process: it waits at every site where it has entered and the others
-//   have not, on any communicator. What is lost (stopped, gone, aborted, silent) waits for nobody. Built from what
-//   somebody waits for, so O(ranks waited for + their memberships). Groups are the strongly connected components,
-//   numbered so that a group only leads to groups with smaller numbers: one that leads nowhere is an end.
+//   the matching call), or a communicator initialization (for the ranks that have not come, as far as their processes
+//   are known). An actor is a GPU of a process: it waits at every site where it has entered and the others have not, on
+//   any communicator. A lost process (stopped, gone, aborted, silent) waits for nobody. Built from what somebody waits
+//   for, so O(ranks waited for + their memberships). Groups are the strongly connected components, numbered so that a
+//   group only leads to groups with smaller numbers: one that leads nowhere is an end.
 // Threads: none of it has state of its own.
 #pragma once
 

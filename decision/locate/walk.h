@@ -3,12 +3,13 @@
 // 37 rings and 13 of 37 trees, the walk over ranks in 37 and 32, the walk over (rank, thread group) in all.)
 //
 // Rules
-//   A lane that waits for data wants a step of its peer: posted less than that, follow to the peer; posted, stop: the
-//   edge. A lane that waits for credit wants a slot: its peer consumed too little, follow to the peer; consumed, stop:
-//   the edge. The walk also ends at a group that neither waits nor polls nor ends (its GPU, or its process if that does
-//   not talk), and at one that has ended without giving what is wanted (an inconsistency).
-//   Kernels of Send and Recv are walked alike, along the lanes between ranks whose kernels run; whoever waits for a call
-//   that was not made waits for a process (detect/p2p.h).
+//   A connection endpoint (`Lane`) that waits for data wants a step of its peer. The peer has posted less: follow to
+//   the peer. It has posted the step: stop at the edge. An endpoint that waits for credit wants a slot. Its peer has
+//   consumed too little: follow to the peer. It has consumed: stop at the edge. The walk also ends at a group that
+//   neither waits nor polls nor ends (its GPU, or its process if the process is silent), and at one that has ended
+//   without giving what is wanted (an inconsistency).
+//   Kernels of Send and Recv are walked alike, along the endpoints between ranks whose kernels run. A rank that waits
+//   for a call that was not made waits for a process (detect/p2p.h).
 #pragma once
 
 #include "decision/locate/finding.h"

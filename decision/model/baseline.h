@@ -1,11 +1,10 @@
-// What is normal for one signature of one communicator: T_base, the healthy spread of what ranks and links do.
+// What is normal for one signature of one communicator: T_base, and the healthy mean and spread of ranks and links.
 // (Paper, section 4.2.1, equation 1.)
 //
-// Contract: times in nanoseconds; plain state, not thread-safe. Two notions of T_base: that of the paper, the mean of
-// the maxima of the first m rounds, which then stays; and the usual T_max of the measured rules, whose start is a
-// trimmed mean (one early outlier does not count) and which follows what healthy rounds do. Bounded: at most
-// signatures_max kinds, rank_kinds_max of them with a healthy past of every rank (16 bytes a rank each), and
-// edges_per_rank_max connections with one (100 bytes each).
+// Contract: times in nanoseconds; plain state, not thread-safe. Two notions of T_base. The paper's is the mean of the
+// maxima of the first m rounds, and stays. The default rules start with a trimmed mean (one early outlier does not
+// count) and follow healthy rounds. Bounded: at most signatures_max kinds, rank_kinds_max of them with a healthy past
+// of every rank (16 bytes a rank each), and edges_per_rank_max connections with one (100 bytes each).
 #pragma once
 
 #include <cstdint>
@@ -135,7 +134,7 @@ struct KindBaseline {
   bool fixed = false;    // T_base is the mean of the first m rounds, not a configured value
   bool usable() const { return t_base_ns > 0; }
 
-  // The measured rules'.
+  // The default rules'.
   bool ready = false;  // enough healthy rounds were seen
   Spread max_ns;       // T_max
   Spread skew_ns;      // over the ranks, the largest minus the smallest gap between two operations
@@ -168,7 +167,7 @@ class Baselines {
   // A comparable round beyond warm-up with this T_max: equation 1.
   void count(KindBaseline&, double t_max_ns, Nanoseconds now_ns);
 
-  // The start of the measured rules' baseline: the first 30 rounds (baseline_rounds_max, if that is less), and a quarter
+  // The start of the default rules' baseline: the first 30 rounds (baseline_rounds_max, if that is less), and a quarter
   // of slow_window_s at least. (Many operations repeat within a part of an iteration: the first few are all alike.)
   void learn_first(KindBaseline&, double max_ns, double skew_ns, double comm_ns, Nanoseconds now_ns);
   // A round after the first ones: what is rare then is a habit too; what is not makes the first ones doubtful.

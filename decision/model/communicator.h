@@ -1,9 +1,9 @@
 // One communicator: its ranks, how far each has come, when anything last moved, and its rounds.
 // (Paper, section 4.2.1: metrics are grouped by communicator.)
 //
-// Contract: applies decoded telemetry in any order, late or twice; everything known about a rank only ever advances.
-// Instants are those of the service's clock; those of snapshots are moved there through the sender's ClockMap, so that
-// delay in the network does not look like standstill. Not thread-safe.
+// Contract: applies decoded telemetry in any order, late or twice; what is known about a rank only ever advances.
+// Instants are those of the service's clock. Instants of snapshots are converted through the sender's ClockMap, so that
+// network delay does not look like a stall. Not thread-safe.
 #pragma once
 
 #include <memory>

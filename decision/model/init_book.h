@@ -1,8 +1,10 @@
-// Communicators in the making: which ranks have reached which stage, which were never heard of, whose making failed.
+// Communicator initialization (`Making`): which ranks have reached which stage, which were never heard of, which
+// initializations failed.
 //
-// Contract: a making is named by (job, comm_hash, rank_count), because there is no CommUid yet. Ranks repeat what they
-// say with every heartbeat while it lasts: one whose process speaks and no longer mentions it is through. Bounded.
-// Plain state, not thread-safe; pointers to processes must be valid (forget() before the process table forgets).
+// Contract: an initialization is named by (job, comm_hash, rank_count), because there is no CommUid yet. A rank repeats
+// its stage with every heartbeat until it is through: one whose process reports and no longer mentions it has finished.
+// Bounded. Plain state, not thread-safe; pointers to processes must be valid (forget() before the process table
+// forgets).
 #pragma once
 
 #include <map>

@@ -82,7 +82,7 @@ const char* name(StageEffect e) {
   return "?";
 }
 
-const char* name(RuleSet r) { return r == RuleSet::paper ? "paper" : "measured"; }
+const char* name(RuleSet r) { return r == RuleSet::paper ? "paper" : "default"; }
 
 const char* name(abi::Function f) {
   switch (f) {

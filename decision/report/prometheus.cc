@@ -134,7 +134,7 @@ std::string prometheus_text(const Snapshot& s) {
   text.single("ccld_p2p_in_flight", "gauge", "Send and Recv calls in flight.", p2p_in_flight);
   text.single("ccld_replays_complete", "gauge", "Replays of operations in graphs that all ranks have reported, of the communicators known.",
               replays);
-  text.single("ccld_communicators_in_the_making", "gauge", "Communicators that are being made, or whose making failed.", s.status.inits.size());
+  text.single("ccld_communicators_in_the_making", "gauge", "Communicator initializations that last or have failed.", s.status.inits.size());
   text.single("ccld_probes_stopped", "gauge", "Probes that an operator has stopped.", stopped);
   text.single("ccld_net_queues_stuck", "gauge", "Queues of network devices with requests in flight that complete none.", stuck);
   probe_metrics(s, text);

@@ -57,12 +57,12 @@ std::string p2p_phrase(const Json& p2p) {
   return absl::StrCat(count_text(calls, "Send or Recv", "Sends and Recvs"), ", the oldest for ", span_text(real_of(p2p, "age_ms")));
 }
 
-// Communicators in the making: who is how far, and who was never heard of.
+// Communicator initializations: which rank has reached which stage, and which ranks were never heard of.
 std::string making_text(const Json& making) {
   std::string out;
   for (const Json& m : making) {
     const bool failed = member(m, "failed").is_boolean() && m.at("failed").get<bool>();
-    absl::StrAppend(&out, "\ncommunicator in the making, hash ", text_of(m, "comm_hash"), ", ",
+    absl::StrAppend(&out, "\ncommunicator initialization, hash ", text_of(m, "comm_hash"), ", ",
                     count_text(number_of(m, "rank_count"), "rank", "ranks"), ", job ", text_of(m, "job", "-"), ", ",
                     failed ? "FAILED, begun " : "for ", span_text(real_of(m, "age_ms")), failed ? " ago" : "", "\n");
     std::map<std::string, Json> stages;

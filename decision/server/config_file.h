@@ -1,7 +1,7 @@
 // The service's config file: TOML or INI, as CLI11 reads it.
 //
 //   listen = "tcp://127.0.0.1:5566"     # the names of the flags of `ccld serve`
-//   rules = "measured"
+//   rules = "default"
 //   [settings]                          # or: set = ["hang_confirm_s=60"]
 //   hang_confirm_s = 60
 //

@@ -21,7 +21,7 @@ struct ServeOptions {
   std::string listen = "tcp://127.0.0.1:5566";
   std::string http = "127.0.0.1:5580";
   std::string verdicts = "-";
-  std::string rules = "measured";
+  std::string rules = "default";
   std::string log_level = "info";
   std::string ready_file;
   std::string layout;  // of the job, a JSON file; empty: guessed

@@ -48,7 +48,7 @@ FAULTS = (
           {"class": "S1", "ranks": [3]}, bytes_text="128K", algorithm="Tree", protocol="LL"),
     _plan("h2_other_operation", "rank 0 gathers where the others reduce", [{"kind": "other_operation", "rank": 0, "operation": "allgather", "after_round": 30}],
           {"class": "H2", "ranks": [0]}, protocol="LL"),
-    _plan("h3_stuck_proxy", "the proxy thread of rank 2 stands still", [{"kind": "stuck_proxy", "rank": 2, "after_round": 30}],
+    _plan("h3_stuck_proxy", "the proxy thread of rank 2 is stopped", [{"kind": "stuck_proxy", "rank": 2, "after_round": 30}],
           {"class": "H3", "ranks": [2]}, bytes_text="1M", compute_ms=0),
 )
 QUICK = ("h1_stops_calling", "h2_other_count")

@@ -76,14 +76,14 @@ TEST_CASE("A replay takes other rules, settings, config and an end") {
   std::ofstream(folder.file("c.toml")) << "listen = \"tcp://127.0.0.1:1\"\n[settings]\nranks_max = 2\n";
   CHECK(verdicts({"--config", folder.file("c.toml")}).empty());
   CHECK(contains(verdicts({"--config", folder.file("c.toml"), "--set", "ranks_max=3"}), "\"H2\""));
-  CHECK_FALSE(contains(verdicts({"--rules", "paper"}), "\"rules\":\"measured\""));
+  CHECK_FALSE(contains(verdicts({"--rules", "paper"}), "\"rules\":\"default\""));
 
   const Finished compared = run({ccld, "replay", recording, "--compare-rules"});
   CHECK(compared.status == 0);
-  CHECK(contains(compared.output, "measured"));
+  CHECK(contains(compared.output, "default"));
   CHECK(contains(compared.output, "H2"));
   const Json both = Json::parse(run({ccld, "replay", recording, "--compare-rules", "--json"}).output);
-  CHECK(both["measured"].size() == 1);
+  CHECK(both["default"].size() == 1);
   CHECK(both.contains("paper"));
 }
 

@@ -121,14 +121,14 @@ TEST_CASE("Messages about ranks that cannot be do not end the service") {
 
 TEST_CASE("Ranks that disagree about an operation become a verdict that can be read and explained") {
   const Folder folder;
-  Service service({"--set", "mismatch_settle_s=0", "--rules", "measured"});
+  Service service({"--set", "mismatch_settle_s=0", "--rules", "default"});
   Sender sender(service.telemetry);
   send_ranks(sender, {1024, 1024, 2048});
   const std::string line = service.child.wait_for_output("\"H2\"");
   REQUIRE_FALSE(line.empty());
   const Json verdict = Json::parse(line);
   CHECK(verdict["class"] == "H2");
-  CHECK(verdict["rules"] == "measured");
+  CHECK(verdict["rules"] == "default");
   CHECK(verdict["job"] == "demo");
   CHECK(verdict["communicator"] == "0000000000000abc");
   CHECK(verdict["op_seq"] == 1);
@@ -174,8 +174,8 @@ TEST_CASE("Settings and flags come from the config file, and the command line wi
     CHECK(std::filesystem::exists(folder.file("verdicts.jsonl")));
   }
   {
-    Service service({"--config", folder.file("ccld.toml"), "--rules", "measured", "--set", "hang_suspect_s=0.5"}, false);
-    CHECK(service.get("/v1/status")["rules"] == "measured");
+    Service service({"--config", folder.file("ccld.toml"), "--rules", "default", "--set", "hang_suspect_s=0.5"}, false);
+    CHECK(service.get("/v1/status")["rules"] == "default");
   }
   // hang_confirm_s of the file is in force: it contradicts the default of hang_suspect_s.
   require_refused({ccld, "serve", "--config", folder.file("ccld.toml")}, 2, "hang_confirm_s");
@@ -391,7 +391,7 @@ TEST_CASE("A request to tune is refused unless it is one, and a web page cannot 
   CHECK(nobody->status == 404);
 }
 
-TEST_CASE("Communicators in the making, metrics, network queues and Send and Recv show in status and metrics") {
+TEST_CASE("Communicator initialization, metrics, network queues and Send and Recv show in status and metrics") {
   Service service;
   Sender sender(service.telemetry);
   WireBatch b;
@@ -410,7 +410,7 @@ TEST_CASE("Communicators in the making, metrics, network queues and Send and Rec
   CHECK(status["communicators"][0]["p2p"]["in_flight"] == 1);
   CHECK(status["communicators"][0]["p2p"]["completed"] == 2);
   const std::string text = service.ask({"status"}).output;
-  CHECK(contains(text, "communicator in the making, hash 000000000000feed, 4 ranks, job demo"));
+  CHECK(contains(text, "communicator initialization, hash 000000000000feed, 4 ranks, job demo"));
   CHECK(contains(text, "bootstrapped: ranks 0"));
   CHECK(contains(text, "never heard of: 3 ranks: 1-3"));
   CHECK(contains(service.get_text("/metrics"),

@@ -14,7 +14,16 @@ TEST_CASE("A setting is parsed into its field and nothing else") {
   CHECK(s.slow_repeat == 7);
   REQUIRE(parse_setting(s, "rules=paper").ok());
   CHECK(s.rules == RuleSet::paper);
+  REQUIRE(parse_setting(s, "rules=default").ok());
+  CHECK(s.rules == Settings{}.rules);
   CHECK(s.slow_theta == Settings{}.slow_theta);
+}
+
+TEST_CASE("Config files and recordings that call the default rules measured are read") {
+  Settings s;
+  REQUIRE(parse_setting(s, "rules=paper").ok());
+  REQUIRE(parse_setting(s, "rules=measured").ok());
+  CHECK(*setting_text(s, "rules") == "default");
 }
 
 TEST_CASE("A wrong setting leaves everything as it was and names the field and its range") {
@@ -26,7 +35,7 @@ TEST_CASE("A wrong setting leaves everything as it was and names the field and i
     CHECK(std::string(status.message()).find("0.01 .. 1000000") != std::string::npos);
   }
   CHECK(s.slow_theta == Settings{}.slow_theta);
-  CHECK(std::string(parse_setting(s, "rules=mine").message()).find("measured | paper") != std::string::npos);
+  CHECK(std::string(parse_setting(s, "rules=mine").message()).find("default | paper") != std::string::npos);
   CHECK(std::string(parse_setting(s, "slow_repeat=1.5").message()).find("slow_repeat") != std::string::npos);
   CHECK(std::string(parse_setting(s, "slow_thetta=1").message()).find("slow_thetta") != std::string::npos);
   CHECK_FALSE(parse_setting(s, "slow_theta").ok());

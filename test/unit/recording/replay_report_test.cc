@@ -36,7 +36,7 @@ TEST_CASE("Of every incident the newest verdict stays, in order of appearance") 
 TEST_CASE("Two rule sets stand side by side, also where one of them has nothing to say") {
   const report::Json measured = {verdict(1, FaultClass::h3_hardware, 3)}, paper = {verdict(1, FaultClass::h3_hardware, 4)};
   const std::string text = comparison_text(measured, paper);
-  CHECK(contains(text, "measured"));
+  CHECK(contains(text, "default"));
   CHECK(contains(text, "paper"));
   CHECK(contains(text, "2.0 s"));
   const size_t ranks = text.find("\nranks ");

@@ -139,7 +139,7 @@ TEST_CASE("Metrics count batches, refusals by reason, and incidents by class and
   }
 }
 
-TEST_CASE("A communicator in the making shows its stages, who is missing, and why it failed") {
+TEST_CASE("A communicator initialization shows its stages, who is missing, and why it failed") {
   Snapshot s = snapshot();
   InitStatus init;
   init.job = "demo";
@@ -156,7 +156,7 @@ TEST_CASE("A communicator in the making shows its stages, who is missing, and wh
   CHECK(status["making"][0]["ranks"][0]["result"].is_null());
   CHECK(status["making"][0]["ranks"][1]["result"] == 6);
   const std::string text = status_text(status, false);
-  CHECK(contains(text, "communicator in the making, hash 000000000000feed, 5 ranks, job demo, FAILED, begun 3.0 s ago"));
+  CHECK(contains(text, "communicator initialization, hash 000000000000feed, 5 ranks, job demo, FAILED, begun 3.0 s ago"));
   CHECK(contains(text, "  failed with ncclResult_t 6: ranks 1\n"));
   CHECK(contains(text, "  never heard of: 3 ranks: 2-4\n"));
   CHECK(contains(prometheus_text(s), "\nccld_communicators_in_the_making 1\n"));

@@ -80,7 +80,7 @@ TEST_CASE("A verdict line says what the incident says") {
   CHECK(line["incident"] == 7);
   CHECK(line["class"] == "H3");
   CHECK(line["state"] == "confirmed");
-  CHECK(line["rules"] == "measured");
+  CHECK(line["rules"] == "default");
   CHECK(line["communicator"] == "0000000000000abc");
   CHECK(line["op_seq"] == 42);
   CHECK(line["operation"]["function"] == "AllReduce");

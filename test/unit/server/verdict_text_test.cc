@@ -12,7 +12,7 @@ namespace {
 
 Json verdict() {
   return Json::parse(R"({"time": "2023-11-14T22:13:40.000Z", "incident": 7, "class": "H3", "title": "Hardware-Fault", "state": "confirmed",
-    "rules": "measured", "job": "demo", "communicator": "0000000000000abc", "comm_name": "tp0", "rank_count": 8, "op_seq": 42,
+    "rules": "default", "job": "demo", "communicator": "0000000000000abc", "comm_name": "tp0", "rank_count": 8, "op_seq": 42,
     "operation": {"function": "AllReduce", "count": 1048576, "datatype": "float32", "reduction": "sum", "root": null,
                   "algorithm": "Ring", "protocol": "Simple", "channels": 2},
     "ranks": [3], "culprits": [{"rank": 3, "host": "node-a", "pid": 4711, "gpu": 3, "bus_id": "0000:10:00.0", "component": "link",
@@ -39,7 +39,7 @@ Why       rank 4  step wanted on channel 1    133  steps
           all     nothing moved             5,000  ms
 Victims   7 ranks suffer, among them 0-2, 4
 Next      look at the cable
-Rules     measured
+Rules     default
 )");
 }
 
