@@ -151,6 +151,7 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
             }
             if constexpr (std::is_same_v<T, InFlight>) {
               w->comm.in_flight(m, *process, now_ns);
+              state_->whatif.add(w->comm, *process, m);
               w->pair_bytes.in_flight(w->comm, m, *process, now_ns);
             }
           }

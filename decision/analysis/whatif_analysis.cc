@@ -71,6 +71,7 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds now_ns, std
     if (!r || !r->process) return false;
     facts[g].host = hosts.emplace(r->host, static_cast<int>(hosts.size())).first->second;
     facts[g].process = processes.emplace(r->process, static_cast<int>(processes.size())).first->second;
+    if (gpu.proxy_samples > 0) facts[g].proxy_age_ms = static_cast<double>(gpu.proxy_age_ms) / static_cast<double>(gpu.proxy_samples);
     if (gpu.launch_least_ns == INT64_MAX) continue;
     const Nanoseconds host_to_service =
         r->process->clock.to_local(static_cast<uint64_t>(now_ns), std::numeric_limits<Nanoseconds>::max()) - now_ns;

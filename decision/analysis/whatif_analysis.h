@@ -31,6 +31,11 @@ class WhatIfAnalysis {
     if (!enabled() || !r || r->process != &process || m.rounds.empty()) return;
     job(comm.job(), now_ns).timeline.add({&process, r->cuda_device}, process.lost_batches(), m);
   }
+  void add(const Communicator& comm, const ProcessModel& process, const InFlight& m) {
+    const RankModel* r = comm.rank(m.rank);
+    const auto job = jobs_.find(comm.job());
+    if (r && r->process == &process && job != jobs_.end()) job->second.timeline.add({&process, r->cuda_device}, m);
+  }
   // Judges windows that are over.
   void settle(Nanoseconds now_ns) {
     for (auto& [name, job] : jobs_)

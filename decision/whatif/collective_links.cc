@@ -12,6 +12,9 @@ namespace {
 // What a step waits for on its way from one GPU to the other.
 enum Part { to_hand_on, to_be_sent, on_the_wire, to_be_given, parts };
 
+// Behind the slow stage of a connection less stands than this part of its queue.
+constexpr double behind_part_max = 0.25;
+
 // Sums over the steps of a connection.
 struct Passage {
   double steps = 0;
@@ -115,13 +118,16 @@ bool find_standing(const Sums& sums, const Settings& settings, SlowCollectives& 
   double steps_most = 0;
   std::map<std::pair<int32_t, int32_t>, SlowLink> by_ends;  // all channels together
   for (const auto& [edge, p] : sums.connections) {
-    const double in_network = p.network_ns() * p.steps / sums.transfer_ns, in_proxy = p.ns[to_hand_on] / sums.transfer_ns;
-    const bool network = in_network >= settings.whatif_standing_steps_min && p.network_ns() >= slow_ns;
-    const bool proxy = !network && in_proxy >= settings.whatif_standing_steps_min && p.ns[to_hand_on] / p.steps >= slow_ns;
+    const double in_network = p.network_ns() * p.steps / sums.transfer_ns,
+                 standing = in_network + p.ns[to_hand_on] / sums.transfer_ns;
+    if (standing < settings.whatif_standing_steps_min) continue;
+    // Behind a slow proxy the network runs empty; in front of a slow network both are full.
+    const bool network = p.network_ns() >= slow_ns && in_network >= behind_part_max * standing,
+               proxy = !network && p.ns[to_hand_on] / p.steps >= slow_ns;
     if (!network && !proxy) continue;
     SlowLink& link = by_ends[{edge.sender, edge.receiver}];
     link.sender = link.at = Rank{edge.sender}, link.receiver = Rank{edge.receiver};
-    link.steps += network ? in_network : in_proxy;
+    link.steps += standing;
     const auto longest = std::max_element(p.ns + to_be_sent, p.ns + parts) - p.ns;
     link.component = proxy ? Component::proxy : longest == to_be_sent ? Component::nic : longest == on_the_wire ? Component::link : Component::proxy;
     if (network && longest == to_be_given) link.at = link.receiver;

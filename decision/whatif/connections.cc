@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 namespace ccld::decision::whatif {
 namespace {
@@ -43,6 +42,7 @@ std::vector<Cause> slow_connections(const Graph& g, const std::vector<GpuFacts>&
   std::vector<Cause> causes;
   const auto host = [&](int gpu) { return facts[static_cast<size_t>(gpu)].host; };
   const auto process = [&](int gpu) { return facts[static_cast<size_t>(gpu)].process; };
+  const auto age_ms = [&](int gpu) { return facts[static_cast<size_t>(gpu)].proxy_age_ms; };
   // Comparable: the same bytes, over the network or not.
   std::map<std::pair<uint64_t, bool>, std::map<std::pair<int, int>, Connection>> kinds;
   for (size_t i = 0; i < g.transfers.size(); ++i) {
@@ -61,9 +61,9 @@ std::vector<Cause> slow_connections(const Graph& g, const std::vector<GpuFacts>&
     const size_t peers = (means.size() + 1) / 2;
     if (means.size() < 2 || peers < std::min<size_t>(2, settings.whatif_peers_min)) continue;
     const double reference_ns = middle({means.begin(), means.begin() + static_cast<std::ptrdiff_t>(peers)});
-    std::set<const Connection*> slow;
+    std::vector<const Connection*> slow;
     for (const auto& [ends, c] : connections)
-      if (c.mean_ns() > settings.whatif_transfer_times_min * reference_ns) slow.insert(&c);
+      if (c.mean_ns() > settings.whatif_transfer_times_min * reference_ns) slow.push_back(&c);
     if (slow.empty() || slow.size() > means.size() - peers) continue;
     for (const Connection* c : slow)
       for (int i : c->transfers)
@@ -74,13 +74,13 @@ std::vector<Cause> slow_connections(const Graph& g, const std::vector<GpuFacts>&
       std::vector<const Connection*> of;
       for (const auto& [ends, c] : connections) {
         if (!matches(c)) continue;
-        if (!slow.contains(&c)) return std::vector<const Connection*>();
+        if (std::find(slow.begin(), slow.end(), &c) == slow.end()) return std::vector<const Connection*>();
         of.push_back(&c);
       }
       return of;
     };
     while (!slow.empty()) {
-      const Connection& c = **slow.begin();
+      const Connection& c = *slow.front();
       std::vector<const Connection*> best{&c};
       Cause::Kind best_kind = Cause::Kind::connection;
       int gpu = c.sender;
@@ -93,11 +93,14 @@ std::vector<Cause> slow_connections(const Graph& g, const std::vector<GpuFacts>&
           const auto proxy = all_slow([&](const Connection& o) {
             return process(o.sender) == process(end) || process(o.receiver) == process(end);
           });
-          if (proxy.size() > best.size()) best = proxy, best_kind = Cause::Kind::proxy, gpu = end;
+          // Of two that serve the same connections, the one that was seen to look at its work more rarely.
+          const bool rarer = proxy.size() == best.size() && best_kind == Cause::Kind::proxy &&
+                             age_ms(end) > age_ms(gpu);
+          if (proxy.size() > best.size() || rarer) best = proxy, best_kind = Cause::Kind::proxy, gpu = end;
         }
       }
       causes.push_back(cause_of(best_kind, gpu, best, reference_ns, peers));
-      for (const Connection* taken : best) slow.erase(taken);
+      for (const Connection* taken : best) std::erase(slow, taken);
     }
   }
   return causes;

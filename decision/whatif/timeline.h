@@ -40,6 +40,7 @@ struct Gpu {
   std::vector<Call> calls;
   uint64_t lost_batches = 0, lost_at_first = 0;  // of its process, when its newest and its first kernel were reported
   bool full = false;
+  uint64_t proxy_age_ms = 0, proxy_samples = 0;  // sum, of snapshots: how long ago its proxy had looked at its work
   // Begin (device clock) minus launch (its machine's clock), at least: a kernel that nothing held up begins at once. It is
   // remembered beyond clear(), with what clocks may have drifted apart since.
   int64_t launch_least_ns = INT64_MAX;
@@ -54,6 +55,7 @@ class Timeline {
 
   void add(GpuKey, uint64_t lost_batches, const Rounds&);
   void add(GpuKey, uint64_t lost_batches, const P2pRounds&);
+  void add(GpuKey, const InFlight&);
 
   // In the order in which they were first heard of.
   const std::vector<Gpu>& gpus() const { return gpus_; }
