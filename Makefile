@@ -74,7 +74,7 @@ tsan: ## Unit tests under ThreadSanitizer (build/tsan)
 	@cmake --build --preset tsan --parallel $(JOBS)
 	@ctest --preset tsan --parallel $(JOBS) --no-label-summary
 
-accuracy: configure ## Are the verdicts right? Both rule sets (4 minutes; FULL=1: all cases, 2 hours; SEED=2, ONLY=regex, REPLAY=1)
+accuracy: configure ## Are the verdicts right? Both rule sets (6 minutes; FULL=1: all cases, 4 hours; SEED=2, ONLY=regex, REPLAY=1)
 	@cmake --build --preset dev --parallel $(JOBS) --target demo_parts
 	@benchmarks/accuracy/accuracy.py --build $(BUILD) $(if $(FULL),--full) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only '$(ONLY)') \
 	  $(if $(REPLAY),--replay) $(if $(AT_A_TIME),--jobs $(AT_A_TIME))

@@ -257,8 +257,8 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
       }
     } else if (is_slow(planted.kind)) {
       const double windows = static_cast<double>(s.slow_repeat) + 1.2;
-      const double allowed_s =
-          planted.from_start ? std::max(from_start_s, from_start_iterations * sc.iteration_s) : windows * s.slow_window_s;
+      const double allowed_s = planted.from_start ? std::max(from_start_s, from_start_iterations * sc.iteration_s)
+                                                  : windows * s.slow_window_s;
       result.truth.suspect_by = planted.at + seconds_to_ns(allowed_s) + slack_ns;
       deadline = std::min(sc.end, result.truth.suspect_by + ns_per_s);
     }

@@ -136,7 +136,8 @@ class Planner {
   bool is_noticeable(const Losses& l) const {
     constexpr double least = 5.5, part_min = 0.25, operations_per_s_min = 0.6;
     if (l.slowdown < least || l.operations_per_s < operations_per_s_min) return false;
-    return !is_s3(kind_) || std::min(l.computation_ns, l.communication_ns) >= part_min * (l.computation_ns + l.communication_ns);
+    return !is_s3(kind_) ||
+           std::min(l.computation_ns, l.communication_ns) >= part_min * (l.computation_ns + l.communication_ns);
   }
 
   // Some iterations after the warm-up.
@@ -554,12 +555,11 @@ class Planner {
     }
   }
 
-  // ---- slow, in the pipeline -----------------------------------------------------------------------------------------
+  // ---- slow, in the pipeline
+  // -----------------------------------------------------------------------------------------
 
   // By how much each transfer is to take longer, so that an iteration does noticeably.
-  double transfer_extra_ns() {
-    return s_.log_real(0.4, 3) * sc_.iteration_s * 1e9 / (2.0 * sc_.traffic.microbatches);
-  }
+  double transfer_extra_ns() { return s_.log_real(0.4, 3) * sc_.iteration_s * 1e9 / (2.0 * sc_.traffic.microbatches); }
 
   // Of one transfer's connection, or of the link between two hosts with all that crosses it in this direction.
   bool throttle_transfers(const PipelineNetwork& network) {

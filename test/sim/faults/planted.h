@@ -76,9 +76,9 @@ struct Planted {
   std::vector<std::pair<int, int>> links;
   bool from_start = false;   // slow before the first iteration
   bool in_pipeline = false;  // slow is what only Send and Recv use
-  int comm = -1;                   // in which it shows first, where that was chosen
-  Instant at = never;              // of mismatches: not before
-  std::string text;                // for people
+  int comm = -1;             // in which it shows first, where that was chosen
+  Instant at = never;        // of mismatches: not before
+  std::string text;          // for people
 };
 
 }  // namespace ccld::sim

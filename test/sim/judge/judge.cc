@@ -79,8 +79,7 @@ bool names_link(const Planted& p, const Layout& layout, const Incident& i, const
   if (!c.peer) return false;
   const int a = process_of(layout, i, c.rank), b = process_of(layout, i, *c.peer);
   // Both directions between two stages have the same ends: the sender must be told.
-  if (!p.links.empty())
-    return std::find(p.links.begin(), p.links.end(), std::pair(a, b)) != p.links.end();
+  if (!p.links.empty()) return std::find(p.links.begin(), p.links.end(), std::pair(a, b)) != p.links.end();
   return (a == p.sender && b == p.receiver) || (a == p.receiver && b == p.sender);
 }
 
