@@ -109,11 +109,6 @@ void WhatIfAnalysis::explain(const std::string& name, Job& job, const whatif::Gr
       }
   const whatif::Explanation explanation = whatif::explain(graph, job.timeline, facts, losses, settings_);
   const WhatIfLook look{watches_, graph, collectives, explanation};
-  if (getenv("WHATIF_DEBUG")) {
-    fprintf(stderr, "slice %.1f s: %zu nodes %zu groups %zu transfers %zu slow collectives length %.1f ms without %.1f\n", now_ns / 1e9, graph.nodes.size(), graph.groups.size(), graph.transfers.size(), collectives.size(), explanation.length_ns / 1e6, explanation.length_without_ns / 1e6);
-    for (const auto& c : collectives) fprintf(stderr, "     collectives comm %lx groups %zu lost part %.3f links %zu\n", c.comm->uid().value, c.groups.size(), c.lost_part, c.links.size());
-    for (const Cause& c : explanation.causes) fprintf(stderr, "   %s kind %d gain %.1f ms measured %.2f ref %.2f peers %d transfers %zu\n", key_of(c, look).c_str(), (int)c.kind, c.gain_ns / 1e6, c.measured_ns / 1e6, c.reference_ns / 1e6, c.peers, c.transfers.size());
-  }
 
   std::map<std::string, Seen> seen;
   std::vector<std::string> keys;

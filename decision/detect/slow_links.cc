@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <map>
 #include <string_view>
 #include <utility>
+
+#include "decision/detect/wire_circles.h"
 
 namespace ccld::decision {
 namespace {
@@ -137,47 +138,6 @@ double drift_ns(const Links& links, const KindBaseline& b) {
   }
   return most_ns;
 }
-
-// Around a circle of machines the differences of their clocks cancel: what steps spent on all its wires together is
-// known without a healthy past, and however far clocks have drifted since then. Rings are circles; in trees the two
-// directions of a connection are.
-class WireCircles {
- public:
-  explicit WireCircles(const Links& links) {
-    for (const auto& [edge, i] : links) {
-      const auto sent = static_cast<size_t>(Interval::sent_to_arrived);
-      if (!i.known[sent] || i.one_clock || i.sender_machine < 0 || i.receiver_machine < 0) continue;
-      const auto [at, first] = hops_[i.sender_machine].emplace(i.receiver_machine, i.ns[sent]);
-      if (!first) at->second = std::min(at->second, i.ns[sent]);
-    }
-  }
-  // Of the smallest circle through this wire; infinite: there is none.
-  double around_ns(const EdgeIntervals& i) {
-    const auto [at, first] = back_ns_.try_emplace({i.receiver_machine, i.sender_machine}, INFINITY);
-    if (first) at->second = path_ns(i.receiver_machine, i.sender_machine);
-    return std::max(0.0, i.ns[static_cast<size_t>(Interval::sent_to_arrived)] + at->second);
-  }
-
- private:
-  double path_ns(int from, int to) const {
-    std::map<int, double> reached{{from, 0}};
-    std::deque<int> next{from};
-    while (!next.empty()) {
-      const int at = next.front();
-      next.pop_front();
-      const double so_far = reached[at];
-      if (at == to) return so_far;
-      const auto hops = hops_.find(at);
-      if (hops == hops_.end()) continue;
-      for (const auto& [onward, ns] : hops->second)
-        if (reached.emplace(onward, so_far + ns).second) next.push_back(onward);
-    }
-    return INFINITY;
-  }
-
-  std::map<std::pair<int, int>, double> back_ns_;  // of all channels between two machines the same
-  std::map<int, std::map<int, double>> hops_;
-};
 
 }  // namespace
 

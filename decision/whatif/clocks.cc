@@ -138,6 +138,15 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
     out.origin_ns.push_back(origin[g]);
   }
   out.components = static_cast<int>(numbers.size());
+  // Common time minus the service's: the same by all GPUs of a component, but for what a kernel queues at least.
+  std::map<int, std::vector<double>> offsets;
+  const auto offset_ns = [&](size_t g) { return out.shift_ns[g] - by_hosts(g); };
+  for (size_t g = 0; g < n; ++g)
+    if (hosts.size() == n && hosts[g].known) offsets[out.component[g]].push_back(offset_ns(g));
+  out.always_queued_ns.resize(n);
+  for (size_t g = 0; g < n; ++g)
+    if (hosts.size() == n && hosts[g].known && offsets[out.component[g]].size() > 2)
+      out.always_queued_ns[g] = std::max(0.0, offset_ns(g) - median(offsets[out.component[g]]));
   return out;
 }
 

@@ -25,6 +25,8 @@ struct Clocks {
   std::vector<double> shift_ns;     // to be added to the time since then to get common time
   std::vector<int> component;       // GPUs of one component can be compared
   int components = 0;
+  // By how much a GPU's least time from launch to begin exceeds that of the others: its kernels always queue.
+  std::vector<double> always_queued_ns;
   double common_ns(int gpu, uint64_t device_ns) const {
     const auto g = static_cast<size_t>(gpu);
     return static_cast<double>(static_cast<int64_t>(device_ns - origin_ns[g])) + shift_ns[g];

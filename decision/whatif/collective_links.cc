@@ -5,6 +5,7 @@
 #include <map>
 
 #include "decision/detect/slow_links.h"
+#include "decision/detect/wire_circles.h"
 
 namespace ccld::decision::whatif {
 namespace {
@@ -29,16 +30,21 @@ double known_ns(const EdgeIntervals& i, Interval which) {
   return i.known[n] ? std::max(0.0, i.ns[n]) : 0;
 }
 
-// Nobody delays what nobody awaits, and behind a slow wire the sender cannot get rid of its steps: that bounds what
-// includes the difference of two clocks.
-void add(const EdgeIntervals& i, Passage& p) {
+// Nobody delays what nobody awaits, behind a slow wire the sender cannot get rid of its steps, and around a circle of
+// machines their clocks cancel: that bounds what includes the difference of two clocks. Nor is it the network's what
+// waits until the receiver begins: all slots, on the mean over the steps so much.
+void add(const EdgeIntervals& i, double around_ns, double later_ns, Passage& p) {
+  constexpr double slots = 8;
+  const double late_ns = std::clamp((slots - i.first_step) / (i.steps - i.first_step), 0.0, 1.0) * std::max(0.0, later_ns);
   const double posted_ns = known_ns(i, Interval::posted_to_handed), sent_ns = known_ns(i, Interval::handed_to_sent),
                awaited_ns = known_ns(i, Interval::awaited_to_arrived);
+  const double wire_ns = i.one_clock ? known_ns(i, Interval::sent_to_arrived)
+                                     : std::min({awaited_ns, posted_ns + sent_ns, around_ns});
+  const double proxy_ns = std::min(posted_ns, i.one_clock ? known_ns(i, Interval::awaited_to_handed) : awaited_ns);
   p.steps += i.steps;
-  p.ns[to_hand_on] += i.steps * std::min(posted_ns, i.one_clock ? known_ns(i, Interval::awaited_to_handed) : awaited_ns);
-  p.ns[to_be_sent] += i.steps * sent_ns;
-  p.ns[on_the_wire] +=
-      i.steps * (i.one_clock ? known_ns(i, Interval::sent_to_arrived) : std::min(awaited_ns, posted_ns + sent_ns));
+  p.ns[to_hand_on] += i.steps * std::max(0.0, proxy_ns - late_ns);
+  p.ns[to_be_sent] += i.steps * std::max(0.0, sent_ns - late_ns);
+  p.ns[on_the_wire] += i.steps * std::max(0.0, wire_ns - late_ns);
   p.ns[to_be_given] += i.steps * known_ns(i, Interval::arrived_to_given);
   p.sender_away_ns += i.sender_away_part * i.round_ns;
   p.receiver_away_ns += i.receiver_away_part * i.round_ns;
@@ -67,6 +73,7 @@ Sums add_up(const Communicator& comm, const Graph& g, const Timeline& t, SlowCol
     RoundEntry e;
     e.links = *rows;
     e.cells.resize(static_cast<size_t>(comm.rank_count()));
+    std::vector<double> begins_ns(e.cells.size(), NAN);
     double started_ns = -INFINITY, ended_ns = -INFINITY;
     for (int member : g.groups[group]) {
       const Node& n = g.nodes[static_cast<size_t>(member)];
@@ -74,12 +81,19 @@ Sums add_up(const Communicator& comm, const Graph& g, const Timeline& t, SlowCol
       if (r >= e.cells.size()) continue;
       e.cells[r].begin_device_ns = n.kernel->begin_ns, e.cells[r].end_device_ns = n.kernel->end_ns;
       e.cells[r].timed = true;
+      begins_ns[r] = n.begin_ns;
       started_ns = std::max(started_ns, n.begin_ns), ended_ns = std::max(ended_ns, n.end_ns);
     }
     if (ended_ns <= started_ns) continue;
     bool any = false;
-    for (const auto& [edge, intervals] : match_links(comm, e))
-      if (intervals.net_device >= 0 && intervals.steps > 0) add(intervals, sums.connections[edge]), any = true;
+    const Links links = match_links(comm, e);
+    WireCircles circles(links);
+    for (const auto& [edge, i] : links) {
+      if (i.net_device < 0 || i.steps <= 0) continue;
+      const double later_ns = begins_ns[static_cast<size_t>(edge.receiver)] - begins_ns[static_cast<size_t>(edge.sender)];
+      add(i, circles.around_ns(i), std::isnan(later_ns) ? 0 : later_ns, sums.connections[edge]);
+      any = true;
+    }
     if (!any) continue;
     if (sums.operations++ == 0) out.op = first.op, out.signature = first.signature;
     sums.transfer_ns += ended_ns - started_ns;

@@ -62,8 +62,10 @@ std::vector<Cause> slow_connections(const Graph& g, const std::vector<GpuFacts>&
     if (means.size() < 2 || peers < std::min<size_t>(2, settings.whatif_peers_min)) continue;
     const double reference_ns = middle({means.begin(), means.begin() + static_cast<std::ptrdiff_t>(peers)});
     std::vector<const Connection*> slow;
+    // What takes little longer beside the slowest is noise.
+    const double beyond_ns = std::max((settings.whatif_transfer_times_min - 1) * reference_ns, (means.back() - reference_ns) / 2);
     for (const auto& [ends, c] : connections)
-      if (c.mean_ns() > settings.whatif_transfer_times_min * reference_ns) slow.push_back(&c);
+      if (c.mean_ns() - reference_ns > beyond_ns) slow.push_back(&c);
     if (slow.empty() || slow.size() > means.size() - peers) continue;
     for (const Connection* c : slow)
       for (int i : c->transfers)

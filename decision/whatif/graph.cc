@@ -152,7 +152,8 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
     if (node.before == none || launch_ns == 0 || gpu.launch_least_ns == INT64_MAX) continue;
     const uint64_t ended_ns = g.nodes[static_cast<size_t>(node.before)].kernel->end_ns;
     const auto launched_after_ns = static_cast<int64_t>(launch_ns + static_cast<uint64_t>(gpu.launch_least_ns) - ended_ns);
-    node.host_ns = std::clamp(static_cast<double>(launched_after_ns), 0.0, node.own_ns);
+    const double after_ns = static_cast<double>(launched_after_ns) - clocks.always_queued_ns[static_cast<size_t>(node.gpu)];
+    node.host_ns = std::clamp(after_ns, 0.0, node.own_ns);
   }
   g.length_ns = length_with(g, Change(g.nodes.size()));
   if (!(g.length_ns > 0)) return std::nullopt;
