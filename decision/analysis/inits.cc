@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "decision/locate/endless_init.h"
 
 namespace ccld::decision {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "decision/detect/mismatch.h"
+#include "decision/locate/mismatch.h"
 
 namespace ccld::decision {
 namespace {

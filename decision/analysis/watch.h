@@ -10,12 +10,12 @@
 
 #include "decision/detect/hang.h"
 #include "decision/detect/p2p.h"
-#include "decision/detect/pair_bytes.h"
 #include "decision/detect/slow.h"
 #include "decision/detect/slow_p2p.h"
 #include "decision/iteration/iteration_times.h"
 #include "decision/iteration/stage.h"
 #include "decision/locate/finding.h"
+#include "decision/locate/pair_bytes.h"
 #include "decision/model/communicator.h"
 
 namespace ccld::decision {

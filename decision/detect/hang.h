@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "decision/locate/hang.h"
+#include "decision/detect/hang_view.h"
 #include "decision/model/communicator.h"
 
 namespace ccld::decision {

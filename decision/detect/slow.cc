@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "decision/detect/launches.h"
-#include "decision/detect/rank_gaps.h"
 #include "decision/locate/paper.h"
 #include "decision/locate/slow.h"
+#include "decision/measure/launches.h"
+#include "decision/measure/rank_gaps.h"
 
 namespace ccld::decision {
 namespace {

@@ -21,10 +21,10 @@
 #include <optional>
 #include <vector>
 
-#include "decision/detect/slow_links.h"
-#include "decision/detect/slow_window.h"
 #include "decision/locate/finding.h"
-#include "decision/model/baseline.h"
+#include "decision/measure/baseline.h"
+#include "decision/measure/slow_links.h"
+#include "decision/measure/slow_window.h"
 #include "decision/model/communicator.h"
 
 namespace ccld::decision {

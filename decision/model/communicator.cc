@@ -363,4 +363,11 @@ Signature Communicator::signature(OpSeq op) const {
   return {};
 }
 
+bool same_node(const Communicator& comm, Rank a, Rank b) {
+  const RankModel *x = comm.rank(a), *y = comm.rank(b);
+  if (!x || !y) return false;
+  if (x->node >= 0 && y->node >= 0) return x->node == y->node;
+  return x->host == y->host;
+}
+
 }  // namespace ccld::decision

@@ -226,4 +226,7 @@ class Communicator {
   bool dirty_ = false;
 };
 
+// By their node numbers, or by their hosts where these are not known.
+bool same_node(const Communicator&, Rank, Rank);
+
 }  // namespace ccld::decision

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include "decision/model/baseline.h"
+#include "decision/measure/baseline.h"
 #include "decision/model/round_entry.h"
 
 namespace ccld::decision {

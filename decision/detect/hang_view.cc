@@ -1,8 +1,9 @@
+#include "decision/detect/hang_view.h"
+
 #include <algorithm>
 #include <map>
 
-#include "decision/locate/hang.h"
-#include "decision/locate/links.h"
+#include "decision/model/steps.h"
 
 namespace ccld::decision {
 

@@ -1,4 +1,4 @@
-#include "decision/detect/slow_window.h"
+#include "decision/measure/slow_window.h"
 
 #include <algorithm>
 

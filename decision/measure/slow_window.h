@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "decision/model/baseline.h"
+#include "decision/measure/baseline.h"
 #include "decision/model/events.h"
 
 namespace ccld::decision {

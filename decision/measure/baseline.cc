@@ -1,4 +1,4 @@
-#include "decision/model/baseline.h"
+#include "decision/measure/baseline.h"
 
 #include <algorithm>
 #include <cmath>

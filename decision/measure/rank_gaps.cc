@@ -1,4 +1,4 @@
-#include "decision/detect/rank_gaps.h"
+#include "decision/measure/rank_gaps.h"
 
 #include <algorithm>
 #include <cmath>
