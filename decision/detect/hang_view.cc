@@ -270,6 +270,13 @@ std::optional<HangView> view_hang(const Communicator& comm, const ProcessTable& 
   return view_p2p(comm, processes, settings);
 }
 
+bool still_hangs(const Communicator& comm, RoundKey key, const ProcessTable& processes, const Settings& settings) {
+  if (key.op.value == 0) return false;
+  const std::optional<HangView> view = view_hang(comm, processes, settings);
+  if (!view || view->p2p) return false;
+  return view->replay == 0 && key.replay == 0 ? view->op <= key.op : view->key() == key;
+}
+
 Nanoseconds fresh_ns(const HangView& view, const Settings& settings) {
   return std::min(seconds_to_ns(settings.poll_fresh_s), std::max<Nanoseconds>(view.stall_ns / 2, 10 * ns_per_ms));
 }

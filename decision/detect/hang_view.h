@@ -52,6 +52,9 @@ struct HangView {
 // and Recv come last: with a collective in flight, that one says who is missing.
 std::optional<HangView> view_hang(const Communicator&, const ProcessTable&, const Settings&);
 
+// Whether ranks that hung in this operation or replay still hang there, although something has moved.
+bool still_hangs(const Communicator&, RoundKey, const ProcessTable&, const Settings&);
+
 // What a rank's own snapshot says of an operation; nullptr: nothing.
 const InFlightOp* find_op(const RankModel&, RoundKey);
 

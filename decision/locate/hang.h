@@ -1,5 +1,5 @@
 // Location of a hang inside one communicator: H1 by how far each rank came, H3 by the walk.
-// (Paper, section 4.2.2, figure 7; H2 comes from the signature history, see detect/mismatch.h.)
+// (Paper, section 4.2.2, figure 7; H2 comes from the signature history, see mismatch.h.)
 //
 // Contract: pure; looks only at what is known of one communicator. O(ranks + lanes).
 #pragma once

@@ -50,7 +50,7 @@ void PairBytes::compare(const Call& call, uint64_t sent, uint64_t received, Nano
 
 void PairBytes::ended(const Communicator& comm, const P2pRounds& m, const ProcessModel& process, Nanoseconds now_ns) {
   const RankModel* own = comm.rank(m.rank);
-  if (settings_.rules == RuleSet::paper || !own || own->process != &process) return;
+  if (!own || own->process != &process) return;
   for (const P2pRound& round : m.rounds) {
     if (!comm.rank(round.peer)) continue;
     const bool sends = round.direction == abi::Direction::send;
@@ -70,7 +70,7 @@ void PairBytes::in_flight(const Communicator& comm, const InFlight& m, const Pro
                           Nanoseconds now_ns) {
   const RankModel* own = comm.rank(m.rank);
   // Only what does not move: the others will soon be over.
-  if (settings_.rules == RuleSet::paper || !m.late || m.p2p.empty() || !own || own->process != &process) return;
+  if (!m.late || m.p2p.empty() || !own || own->process != &process) return;
   const auto [looked, never] = looked_.try_emplace(m.rank.value, m.movement);
   const bool first_look = never || std::exchange(looked->second, m.movement) != m.movement;
   for (const P2pCall& c : m.p2p) {

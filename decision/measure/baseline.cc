@@ -77,23 +77,8 @@ KindBaseline* Baselines::of(const RoundKind& kind) {
   if (it == kinds_.end()) {
     if (kinds_.size() >= settings_.signatures_max) return nullptr;
     it = kinds_.emplace(kind, std::make_unique<KindBaseline>()).first;
-    it->second->t_base_ns = settings_.baseline_init_ms * 1e6;
   }
   return it->second.get();
-}
-
-void Baselines::count(KindBaseline& b, double t_max_ns, Nanoseconds now_ns) {
-  if (b.fixed) return;
-  if (b.counted == 0) b.started_ns = now_ns;
-  const bool time_is_over = now_ns - b.started_ns > seconds_to_ns(settings_.baseline_s);
-  if (!(time_is_over && b.counted > 0)) {
-    b.sum_max_ns += t_max_ns;
-    ++b.counted;
-  }
-  if (b.counted >= settings_.baseline_rounds_max || time_is_over) {
-    b.t_base_ns = b.sum_max_ns / static_cast<double>(b.counted);
-    b.fixed = true;
-  }
 }
 
 void Habit::add(double lost, bool event) {

@@ -1,11 +1,10 @@
-// What is normal for one signature of one communicator: T_base, the healthy spread of what ranks and links do.
-// (Paper, section 4.2.1, equation 1.)
+// What is normal for one signature of one communicator: the usual T_max, the healthy spread of what ranks and links do.
+// (Paper, section 4.2.1, equation 1; its own T_base, which then stays, is in paper/slow.h.)
 //
-// Contract: times in nanoseconds; plain state, not thread-safe. Two notions of T_base: that of the paper, the mean of
-// the maxima of the first m rounds, which then stays; and the usual T_max of the measured rules, whose start is a
-// trimmed mean (one early outlier does not count) and which follows what healthy rounds do. Bounded: at most
-// signatures_max kinds, rank_kinds_max of them with a healthy past of every rank (16 bytes a rank each), and
-// edges_per_rank_max connections with one (100 bytes each).
+// Contract: times in nanoseconds; plain state, not thread-safe. The start of the usual T_max is a trimmed mean (one early
+// outlier does not count), and then it follows what healthy rounds do. Bounded: at most signatures_max kinds,
+// rank_kinds_max of them with a healthy past of every rank (16 bytes a rank each), and edges_per_rank_max connections
+// with one (100 bytes each).
 #pragma once
 
 #include <cstdint>
@@ -126,16 +125,6 @@ struct Habit {
 
 struct KindBaseline {
   uint64_t seen = 0;  // rounds, warm-up included
-
-  // The paper's.
-  uint64_t counted = 0;  // rounds in T_base
-  Nanoseconds started_ns = 0;
-  double sum_max_ns = 0;
-  double t_base_ns = 0;  // equation 1; 0: none yet
-  bool fixed = false;    // T_base is the mean of the first m rounds, not a configured value
-  bool usable() const { return t_base_ns > 0; }
-
-  // The measured rules'.
   bool ready = false;  // enough healthy rounds were seen
   Spread max_ns;       // T_max
   Spread skew_ns;      // over the ranks, the largest minus the smallest gap between two operations
@@ -165,10 +154,8 @@ class Baselines {
  public:
   explicit Baselines(const Settings& settings) : settings_(settings) {}
   KindBaseline* of(const RoundKind&);  // nullptr: too many kinds
-  // A comparable round beyond warm-up with this T_max: equation 1.
-  void count(KindBaseline&, double t_max_ns, Nanoseconds now_ns);
 
-  // The start of the measured rules' baseline: the first 30 rounds (baseline_rounds_max, if that is less), and a quarter
+  // The start of the baseline: the first 30 rounds (baseline_rounds_max, if that is less), and a quarter
   // of slow_window_s at least. (Many operations repeat within a part of an iteration: the first few are all alike.)
   void learn_first(KindBaseline&, double max_ns, double skew_ns, double comm_ns, Nanoseconds now_ns);
   // A round after the first ones: what is rare then is a habit too; what is not makes the first ones doubtful.

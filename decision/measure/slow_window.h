@@ -54,14 +54,9 @@ struct SlowWindow {
   uint32_t first_slow_replay = 0;
   Signature signature;  // of the slow rounds: the first
 
-  // The round with the largest T_max - T_min of comparable ranks (equation 2). Vectors only for rules=paper.
+  // The round with the largest T_max - T_min (equation 2): its R and P are evidence.
   struct Worst {
     double range_ns = -1, t_max_ns = 0, t_min_ns = 0, t_base_ns = 0;
-    OpSeq op;
-    Signature signature;
-    bool base_is_fixed = false;
-    std::vector<Nanoseconds> durations_ns;  // by rank
-    std::vector<uint32_t> send_changes, recv_changes;
     double ratio() const { return t_base_ns > 0 ? (t_max_ns - t_base_ns) / t_base_ns : 0; }
     double p() const { return t_max_ns > t_base_ns ? (t_max_ns - t_min_ns) / (t_max_ns - t_base_ns) : 0; }
   } worst;

@@ -183,7 +183,7 @@ class Communicator {
   Nanoseconds heard_ns() const { return heard_ns_; }
   OpSeq completed_min() const;
 
-  bool is_barrier(const Signature&, bool paper) const;
+  bool is_barrier(const Signature&) const;
   // Best known signature of an operation, from the rounds or from any rank's snapshot.
   Signature signature(OpSeq) const;
 

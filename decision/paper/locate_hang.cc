@@ -1,30 +1,14 @@
-#include "decision/locate/paper.h"
+#include "decision/paper/locate_hang.h"
 
 #include <algorithm>
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "decision/paper/comparable.h"
 
 namespace ccld::decision {
 
-std::vector<std::vector<Rank>> comparable_groups(const Communicator& comm, abi::Algorithm algorithm) {
-  std::map<int, std::vector<Rank>> by_depth;
-  for (const RankModel& r : comm.ranks()) {
-    int depth = 0;
-    if (algorithm == abi::Algorithm::tree)
-      for (const ChannelTopology& c : r.channels)
-        if (c.tree_depth >= 0) {
-          depth = c.tree_depth;
-          break;
-        }
-    by_depth[depth].push_back(r.rank);
-  }
-  std::vector<std::vector<Rank>> groups;
-  for (auto& [depth, ranks] : by_depth) groups.push_back(std::move(ranks));
-  return groups;
-}
-
-Finding locate_hang_paper(const Communicator& comm, const HangView& view, const Settings&, Nanoseconds) {
+Finding locate_hang_paper(const Communicator& comm, const HangView& view) {
   Finding f;
   f.op = view.op;
   f.signature = view.signature;

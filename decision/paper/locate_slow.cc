@@ -1,14 +1,13 @@
-// The slow rules of the paper (section 4.2.2): one round, P against alpha and beta, the least duration, the least rate.
+#include "decision/paper/locate_slow.h"
+
 #include <algorithm>
 #include <cstdint>
 
-#include "decision/locate/paper.h"
-#include "decision/locate/slow.h"
+#include "decision/paper/comparable.h"
 
 namespace ccld::decision {
 
-std::optional<Finding> locate_slow_paper(const Communicator& comm, const SlowWindow& w, const Settings& settings) {
-  const SlowWindow::Worst& worst = w.worst;
+Finding locate_slow_paper(const Communicator& comm, const PaperRound& worst, const Settings& settings) {
   Finding f;
   f.op = worst.op;
   f.signature = worst.signature;

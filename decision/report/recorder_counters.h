@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace ccld::decision::recording {
+namespace ccld::decision::report {
 
 struct RecorderCounters {
   uint64_t entries = 0;         // recorded
@@ -17,4 +17,4 @@ struct RecorderCounters {
   double cpu_s = 0;             // of the recorder's thread
 };
 
-}  // namespace ccld::decision::recording
+}  // namespace ccld::decision::report

@@ -1,15 +1,16 @@
-#include "decision/recording/replay.h"
+#include "decision/server/replay.h"
 
 #include <variant>
 
 #include "absl/container/flat_hash_set.h"
 #include "decision/ingest/batch_decoder.h"
 
-namespace ccld::decision::recording {
+namespace ccld::decision::server {
 namespace {
 
-using server::Analysis;
-using server::tick_period_ns;
+using recording::Entry;
+using recording::EntryKind;
+using recording::Reader;
 
 // A silent job has nothing more to say after so long, and a damaged clock must not keep us busy for years.
 constexpr Nanoseconds ticked_silence_ns_max = 3600 * ns_per_s;
@@ -135,4 +136,4 @@ absl::Status survey(Reader& reader, ReplaySummary& summary) {
   }
 }
 
-}  // namespace ccld::decision::recording
+}  // namespace ccld::decision::server

@@ -16,7 +16,7 @@
 #include "decision/recording/reader.h"
 #include "decision/server/analysis.h"
 
-namespace ccld::decision::recording {
+namespace ccld::decision::server {
 
 struct ReplaySummary {
   Nanoseconds first_ns = 0, last_ns = 0;  // instants of the first and the last entry
@@ -33,9 +33,9 @@ struct ReplayOptions {
 
 // `report`: every incident that is new or changed, with the clock and the calendar of the tick.
 using ReplayReport = std::function<void(const Incident&, Nanoseconds now_ns, int64_t realtime_ns)>;
-absl::Status replay(Reader&, const ReplayOptions&, server::Analysis&, ReplaySummary&, const ReplayReport& report = {});
+absl::Status replay(recording::Reader&, const ReplayOptions&, Analysis&, ReplaySummary&, const ReplayReport& report = {});
 
 // Counts without analysing: for `ccld replay --info`. Messages are decoded to count ranks.
-absl::Status survey(Reader&, ReplaySummary&);
+absl::Status survey(recording::Reader&, ReplaySummary&);
 
-}  // namespace ccld::decision::recording
+}  // namespace ccld::decision::server
