@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <type_traits>
 
 #include "absl/container/flat_hash_map.h"
@@ -15,6 +16,7 @@
 #include "decision/analysis/status_view.h"
 #include "decision/analysis/watch.h"
 #include "decision/analysis/whatif_analysis.h"
+#include "decision/paper/rules.h"
 
 namespace ccld::decision {
 namespace {
@@ -24,7 +26,9 @@ constexpr Nanoseconds forget_every_ns = 10 * ns_per_s;
 }  // namespace
 
 struct Analyzer::State {
-  explicit State(const Settings& s) : settings(s) {}
+  explicit State(const Settings& s) : settings(s) {
+    if (s.rules == RuleSet::paper) paper.emplace(settings, watches, processes, writer);
+  }
 
   const Settings settings;
   ProcessTable processes{settings};
@@ -37,6 +41,7 @@ struct Analyzer::State {
   IterationAnalysis iterations{settings, watches, writer};
   WhatIfAnalysis whatif{settings, watches, writer, iterations};
   SlownessAnalysis slowness{settings, watches, writer, iterations, whatif};
+  std::optional<PaperRules> paper;  // instead of the five above
   Nanoseconds forgot_ns = 0;
   uint64_t contradictions = 0;
 
@@ -80,13 +85,34 @@ struct Analyzer::State {
 
   Watches::iterator remove(Watches::iterator it, Nanoseconds now_ns) {
     Watch& w = *it->second;
-    for (uint64_t id : {w.hang_incident, w.mismatch_incident}) writer.book().resolve(id, now_ns);
+    for (uint64_t id : {w.hang.incident, w.mismatch.incident}) writer.book().resolve(id, now_ns);
     slowness.drop(w, now_ns);
     iterations.drop(w, now_ns);
+    if (paper) paper->drop(w, now_ns);
     for (const RankModel& r : w.comm.ranks())
       if (r.process) std::erase_if(r.process->memberships, [&](const auto& m) { return m.comm == w.comm.uid(); });
     watch_of.erase(it->first);
     return watches.erase(it);
+  }
+
+  void take(Watch& w, Nanoseconds now_ns) {
+    if (paper)
+      paper->take(w, now_ns);
+    else
+      slowness.take(w, now_ns);
+  }
+
+  void look(Nanoseconds now_ns) {
+    for (auto& [uid, w] : watches) {
+      look_for_mismatch(*w, writer, settings, now_ns);
+      slowness.look(*w, now_ns);
+      hangs.look(*w, now_ns);
+    }
+    hangs.settle(now_ns);
+    slowness.settle(now_ns);
+    whatif.settle(now_ns);
+    iterations.settle(now_ns);
+    look_at_inits(inits, hangs.making_links(), watches, processes, writer, settings, now_ns);
   }
 
   void forget(Nanoseconds now_ns) {
@@ -140,19 +166,19 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
             if constexpr (std::is_same_v<T, CommDown>) w->comm.down(m, *process, now_ns);
             if constexpr (std::is_same_v<T, Rounds>) {
               w->comm.rounds(m, *process, now_ns);
-              state_->whatif.add(w->comm, *process, m, now_ns);
-              if (w->comm.history().has_many_complete()) state_->slowness.take(*w, now_ns);
+              if (!state_->paper) state_->whatif.add(w->comm, *process, m, now_ns);
+              if (w->comm.history().has_many_complete()) state_->take(*w, now_ns);
             }
             if constexpr (std::is_same_v<T, P2pRounds>) {
               w->comm.p2p_rounds(m, *process, now_ns);
-              state_->whatif.add(w->comm, *process, m, now_ns);
-              w->pair_bytes.ended(w->comm, m, *process, now_ns);
-              pairs.push_back(&m);
+              if (!state_->paper) state_->whatif.add(w->comm, *process, m, now_ns);
+              if (!state_->paper) w->mismatch.bytes.ended(w->comm, m, *process, now_ns);
+              if (!state_->paper) pairs.push_back(&m);
             }
             if constexpr (std::is_same_v<T, InFlight>) {
               w->comm.in_flight(m, *process, now_ns);
-              state_->whatif.add(w->comm, *process, m);
-              w->pair_bytes.in_flight(w->comm, m, *process, now_ns);
+              if (!state_->paper) state_->whatif.add(w->comm, *process, m);
+              if (!state_->paper) w->mismatch.bytes.in_flight(w->comm, m, *process, now_ns);
             }
           }
         },
@@ -165,16 +191,12 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
 
 std::vector<Incident> Analyzer::advance(Nanoseconds now_ns) {
   State& s = *state_;
-  for (auto& [uid, w] : s.watches) {
-    if (s.settings.rules == RuleSet::measured) look_for_mismatch(*w, s.writer, s.settings, now_ns);
-    s.slowness.look(*w, now_ns);
-    s.hangs.look(*w, now_ns);
+  if (s.paper) {
+    s.inits.tidy(s.processes, now_ns);  // shown, not judged
+    s.paper->advance(now_ns);
+  } else {
+    s.look(now_ns);
   }
-  s.hangs.settle(now_ns);
-  s.slowness.settle(now_ns);
-  s.whatif.settle(now_ns);
-  s.iterations.settle(now_ns);
-  look_at_inits(s.inits, s.hangs.making_links(), s.watches, s.processes, s.writer, s.settings, now_ns);
   s.forget(now_ns);
   describe_stages(s.writer.book(), s.watches, s.iterations, s.settings);
   return s.writer.book().take_changed();

@@ -27,7 +27,6 @@ add_library(ccld_server STATIC
   recording/reader.cc
   recording/recorder.cc
   recording/recording_file.cc
-  recording/replay.cc
   report/prometheus.cc
   report/status_json.cc
   report/status_text.cc
@@ -42,6 +41,7 @@ add_library(ccld_server STATIC
   server/http_api.cc
   server/layout_file.cc
   server/record.cc
+  server/replay.cc
   server/serve.cc
   server/surroundings.cc
   server/tune.cc

@@ -6,7 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "decision/iteration/layout.h"
+#include "decision/model/layout.h"
 
 namespace ccld::decision {
 namespace {

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "decision/detect/p2p.h"
+#include "decision/locate/hang.h"
+#include "decision/locate/p2p.h"
 
 namespace ccld::decision {
 namespace {

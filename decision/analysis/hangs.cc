@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "decision/analysis/cause_findings.h"
-#include "decision/locate/paper.h"
 #include "decision/locate/walk.h"
 
 namespace ccld::decision {
@@ -34,62 +33,36 @@ bool inside(const Communicator& c) {
 }  // namespace
 
 void HangAnalysis::look(Watch& w, Nanoseconds now_ns) {
-  if (settings_.rules == RuleSet::paper) return look_by_paper(w, now_ns);
-  if (w.held_by_fault_ns) w.hang_detector.forget_pause();
-  std::optional<HangView> view = w.hang_detector.check(w.comm, processes_, settings_, now_ns);
-  if (w.held_by_fault_ns && w.comm.moved_ns() > *w.held_by_fault_ns) w.held_by_fault_ns.reset();
-  if (w.alarm && w.comm.moved_ns() > w.alarm->moved_ns) w.alarm.reset();
+  if (w.hang.held_by_fault_ns) w.hang.detector.forget_pause();
+  std::optional<HangView> view = w.hang.detector.check(w.comm, processes_, settings_, now_ns);
+  if (w.hang.held_by_fault_ns && w.comm.moved_ns() > *w.hang.held_by_fault_ns) w.hang.held_by_fault_ns.reset();
+  if (w.hang.alarm && w.comm.moved_ns() > w.hang.alarm->moved_ns) w.hang.alarm.reset();
   if (view) {
-    alarmed_ |= !w.alarm || w.alarm->early != view->early || w.alarm->overdue != view->overdue;
-    w.alarm = Watch::Alarm{view->early, view->overdue, w.comm.moved_ns()};
+    alarmed_ |= !w.hang.alarm || w.hang.alarm->early != view->early || w.hang.alarm->overdue != view->overdue;
+    w.hang.alarm = HangState::Alarm{view->early, view->overdue, w.comm.moved_ns()};
     seen_.insert_or_assign(w.comm.uid(), *std::move(view));
   }
-  if (!w.stuck) return;
+  if (!w.hang.stuck) return;
   if (!inside(w.comm)) return end_hang(w, now_ns);
-  if (w.comm.moved_ns() > w.moved_at_hang_ns) {
+  if (w.comm.moved_ns() > w.hang.moved_ns) {
     if (!goes_on(w)) return end_hang(w, now_ns);
-    w.moved_at_hang_ns = w.comm.moved_ns();
+    w.hang.moved_ns = w.comm.moved_ns();
   }
 }
 
 bool HangAnalysis::goes_on(const Watch& w) const {
-  if (std::any_of(w.hang_calls.begin(), w.hang_calls.end(), [&](const P2pWait& c) { return still_waits(w.comm, c); }))
+  if (std::any_of(w.hang.calls.begin(), w.hang.calls.end(), [&](const P2pWait& c) { return still_waits(w.comm, c); }))
     return true;
-  if (w.hang_key.op.value == 0) return false;
-  const std::optional<HangView> view = view_hang(w.comm, processes_, settings_);
-  if (!view || view->p2p) return false;
-  return view->replay == 0 && w.hang_key.replay == 0 ? view->op <= w.hang_key.op : view->key() == w.hang_key;
+  return still_hangs(w.comm, w.hang.key, processes_, settings_);
 }
 
 void HangAnalysis::end_hang(Watch& w, Nanoseconds now_ns) {
-  writer_.book().resolve(w.hang_incident, now_ns);
-  w.hang_incident = 0;
-  w.hang_confirmed = false;
-  w.stuck = false;
-  w.alarm.reset();
-  w.released_ns = now_ns;
-  w.hang_calls.clear();
-}
-
-void HangAnalysis::look_by_paper(Watch& w, Nanoseconds now_ns) {
-  const std::optional<HangView> view = w.hang_detector.check(w.comm, processes_, settings_, now_ns);
-  if (view && (!w.stuck || now_ns - w.located_ns >= relocate_every_ns)) {
-    w.located_ns = now_ns;
-    const Finding f = locate_hang_paper(w.comm, *view, settings_, now_ns);
-    w.hang_key = f.key();
-    if (!w.stuck) w.moved_at_hang_ns = w.comm.moved_ns();
-    w.stuck = true;
-    if (w.hang_incident == 0)
-      w.hang_incident = writer_.open(w.comm, f, w.comm.moved_ns(), now_ns);
-    else
-      writer_.update(w.hang_incident, w.comm, f, now_ns);
-    w.hang_confirmed = true;
-    writer_.book().confirm(w.hang_incident, now_ns);
-  }
-  if (!w.stuck) return;
-  if (w.comm.moved_ns() > w.moved_at_hang_ns && !goes_on(w)) return end_hang(w, now_ns);
-  w.moved_at_hang_ns = std::max(w.moved_at_hang_ns, w.comm.moved_ns());
-  if (w.comm.ranks_in_flight() == 0 && w.comm.ranks_in_replay() == 0) end_hang(w, now_ns);
+  writer_.book().resolve(w.hang.incident, now_ns);
+  w.hang.incident = 0;
+  w.hang.stuck = false;
+  w.hang.alarm.reset();
+  w.hang.released_ns = now_ns;
+  w.hang.calls.clear();
 }
 
 std::vector<Standing> HangAnalysis::standing(std::vector<Watch*>& watches, Nanoseconds now_ns) {
@@ -97,13 +70,13 @@ std::vector<Standing> HangAnalysis::standing(std::vector<Watch*>& watches, Nanos
   std::vector<Standing> out;
   for (const auto& [uid, w] : watches_) {
     const Communicator& comm = w->comm;
-    if (!inside(comm) || (!w->stuck && now_ns - comm.moved_ns() < least_ns)) continue;
+    if (!inside(comm) || (!w->hang.stuck && now_ns - comm.moved_ns() < least_ns)) continue;
     std::optional<HangView> view;
     if (const auto seen = seen_.find(uid); seen != seen_.end())
       view = std::move(seen->second);
     else
       view = view_hang(comm, processes_, settings_);
-    if (!view || (!w->stuck && view->stall_ns < least_ns)) continue;
+    if (!view || (!w->hang.stuck && view->stall_ns < least_ns)) continue;
     Standing& s = out.emplace_back();
     watches.push_back(w.get());
     s.comm = &comm;
@@ -135,7 +108,7 @@ void HangAnalysis::add_unexplained(const std::vector<Standing>& standing, const 
     for (size_t i : c.standing) explained[i] = true;
   for (size_t i = 0; i < standing.size(); ++i) {
     // What Send and Recv wait for may be a bubble: where anything is unknown there is no verdict.
-    if (explained[i] || !standing[i].located || standing[i].view.p2p || !watches[i]->alarm) continue;
+    if (explained[i] || !standing[i].located || standing[i].view.p2p || !watches[i]->hang.alarm) continue;
     Cause c;
     c.home = i;
     c.standing = {i};
@@ -152,7 +125,7 @@ bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::v
   const Nanoseconds unsure_ns = std::max(seconds_to_ns(settings_.p2p_hang_suspect_s), suspect_ns);
   const bool awaited =
       std::any_of(cause.standing.begin(), cause.standing.end(), [&](size_t i) { return standing[i].view.awaited; });
-  Nanoseconds patience_ns = watches[cause.home]->hang_detector.patience_ns(*home.comm, home.view, settings_, awaited);
+  Nanoseconds patience_ns = watches[cause.home]->hang.detector.patience_ns(*home.comm, home.view, settings_, awaited);
   if (((cause.calls || home.view.p2p) && !cause.complete && !cause.fell_silent) || cause.outdated)
     patience_ns = std::max(patience_ns, unsure_ns);
   if (cause.barrier) patience_ns = std::max(patience_ns, seconds_to_ns(settings_.barrier_hang_suspect_s));
@@ -163,10 +136,10 @@ bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::v
   const bool still = processes_.newest_ns() - cause.moved_ns >= suspect_ns;
   return std::any_of(cause.standing.begin(), cause.standing.end(), [&](size_t i) {
     const Watch& w = *watches[i];
-    if (!w.alarm || w.alarm->early) return false;
+    if (!w.hang.alarm || w.hang.alarm->early) return false;
     // One that waited for another cause until just now has its time before it.
-    const Nanoseconds stall_ns = w.victim ? standing[i].view.stall_ns
-                                          : std::min(standing[i].view.stall_ns, processes_.newest_ns() - w.released_ns);
+    const Nanoseconds stall_ns = w.hang.victim ? standing[i].view.stall_ns
+                                          : std::min(standing[i].view.stall_ns, processes_.newest_ns() - w.hang.released_ns);
     return stall_ns >= (still ? suspect_ns : unsure_ns);
   });
 }
@@ -177,7 +150,7 @@ bool HangAnalysis::follows_mismatch(const Cause& cause, const Finding& f, const 
   Watch* origin = nullptr;
   Incident* m = nullptr;
   const auto consider = [&](Watch& w) {
-    Incident* i = writer_.book().find(w.mismatch_incident);
+    Incident* i = writer_.book().find(w.mismatch.incident);
     if (!i || i->state == VerdictState::resolved || (m && m->id <= i->id)) return;
     m = i;
     origin = &w;
@@ -195,10 +168,10 @@ bool HangAnalysis::follows_mismatch(const Cause& cause, const Finding& f, const 
   for (const ProcessModel* process : blamed)
     for (const ProcessModel::Membership& member : process->memberships) {
       const auto it = watches_.find(member.comm);
-      if (it == watches_.end() || it->second->mismatch_incident == 0) continue;
+      if (it == watches_.end() || it->second->mismatch.incident == 0) continue;
       Watch& w = *it->second;
-      const Incident* i = writer_.book().find(w.mismatch_incident);
-      if (!i || now_ns - w.mismatch_ns > mismatch_follows_ns) continue;
+      const Incident* i = writer_.book().find(w.mismatch.incident);
+      if (!i || now_ns - w.mismatch.seen_ns > mismatch_follows_ns) continue;
       const bool named = std::any_of(i->culprits.begin(), i->culprits.end(),
                                      [&](const Culprit& c) { return c.rank == member.rank; }) ||
                          std::find(i->candidates.begin(), i->candidates.end(), member.rank) != i->candidates.end();
@@ -206,9 +179,9 @@ bool HangAnalysis::follows_mismatch(const Cause& cause, const Finding& f, const 
     }
   if (!m) return false;
   Watch& w = *origin;
-  const bool first = w.mismatch_ns != now_ns && std::none_of(m->evidence.begin(), m->evidence.end(),
+  const bool first = w.mismatch.seen_ns != now_ns && std::none_of(m->evidence.begin(), m->evidence.end(),
                                                              [](const Evidence& e) { return e.what == hang_follows; });
-  w.mismatch_ns = now_ns;
+  w.mismatch.seen_ns = now_ns;
   if (first) {
     m->evidence.push_back({-1, hang_follows, static_cast<double>(f.op.value), "operation"});
     writer_.book().changed(m->id);
@@ -222,35 +195,33 @@ void HangAnalysis::report(const Cause& cause, Finding& f, const std::vector<Watc
   // their own.
   for (size_t i : cause.standing) {
     Watch& w = *watches[i];
-    if (&w == &home || w.hang_incident == 0 || w.located_ns == now_ns) continue;
-    if (home.hang_incident == 0) {
-      home.hang_incident = w.hang_incident;
-      home.hang_confirmed = w.hang_confirmed;
+    if (&w == &home || w.hang.incident == 0 || w.hang.located_ns == now_ns) continue;
+    if (home.hang.incident == 0) {
+      home.hang.incident = w.hang.incident;
     } else {
-      const uint64_t younger = std::max(home.hang_incident, w.hang_incident);
-      home.hang_incident = std::min(home.hang_incident, w.hang_incident);
+      const uint64_t younger = std::max(home.hang.incident, w.hang.incident);
+      home.hang.incident = std::min(home.hang.incident, w.hang.incident);
       writer_.book().resolve(younger, now_ns);
     }
-    w.hang_incident = 0;
-    w.hang_confirmed = w.stuck = false;
-    w.hang_calls.clear();
+    w.hang.incident = 0;
+    w.hang.stuck = false;
+    w.hang.calls.clear();
   }
-  if (!home.stuck) home.moved_at_hang_ns = home.comm.moved_ns();
-  home.stuck = true;
-  home.hang_key = f.key();
+  if (!home.hang.stuck) home.hang.moved_ns = home.comm.moved_ns();
+  home.hang.stuck = true;
+  home.hang.key = f.key();
   if (!may_be_pause(f))
-    for (size_t i : cause.standing) watches[i]->held_by_fault_ns = watches[i]->comm.moved_ns();
+    for (size_t i : cause.standing) watches[i]->hang.held_by_fault_ns = watches[i]->comm.moved_ns();
   if (follows_mismatch(cause, f, watches, now_ns)) {
-    if (home.hang_incident != 0) writer_.book().resolve(std::exchange(home.hang_incident, 0), now_ns);
+    if (home.hang.incident != 0) writer_.book().resolve(std::exchange(home.hang.incident, 0), now_ns);
     return;
   }
-  if (home.hang_incident == 0)
-    home.hang_incident = writer_.open(home.comm, f, home.comm.moved_ns(), now_ns);
+  if (home.hang.incident == 0)
+    home.hang.incident = writer_.open(home.comm, f, home.comm.moved_ns(), now_ns);
   else
-    writer_.update(home.hang_incident, home.comm, f, now_ns);
+    writer_.update(home.hang.incident, home.comm, f, now_ns);
   if (f.hard) {
-    home.hang_confirmed = true;
-    writer_.book().confirm(home.hang_incident, now_ns);
+    writer_.book().confirm(home.hang.incident, now_ns);
   }
 }
 
@@ -278,14 +249,13 @@ void HangAnalysis::take_out_makings(std::vector<Cause>& causes, const std::vecto
 }
 
 void HangAnalysis::settle(Nanoseconds now_ns) {
-  if (settings_.rules == RuleSet::paper) return;
   settle_all(now_ns);
   seen_.clear();
 }
 
 void HangAnalysis::settle_all(Nanoseconds now_ns) {
   const bool any = alarmed_ || std::any_of(watches_.begin(), watches_.end(), [](const auto& w) {
-                     return w.second->alarm || w.second->stuck || w.second->victim;
+                     return w.second->hang.alarm || w.second->hang.stuck || w.second->hang.victim;
                    });
   if (!any) links_ = {};
   if (!any || (!alarmed_ && now_ns - settled_ns_ < relocate_every_ns)) return;
@@ -321,12 +291,12 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
         cause.makings.push_back(m);
     Finding f = CauseFindings(watches_, processes_, makings_).describe(cause, stands, now_ns);
     const bool known = std::any_of(cause.standing.begin(), cause.standing.end(), [&](size_t i) {
-      return watches[i]->hang_incident != 0 && (i == cause.home || !is_home[i]);
+      return watches[i]->hang.incident != 0 && (i == cause.home || !is_home[i]);
     });
     if (!known && !suspicious(cause, f, stands, watches)) continue;
     f.hard |= std::any_of(cause.standing.begin(), cause.standing.end(),
-                          [&](size_t i) { return watches[i]->alarm && watches[i]->alarm->overdue; });
-    watches[cause.home]->located_ns = now_ns;  // it has a cause of its own
+                          [&](size_t i) { return watches[i]->hang.alarm && watches[i]->hang.alarm->overdue; });
+    watches[cause.home]->hang.located_ns = now_ns;  // it has a cause of its own
     reported.emplace_back(&cause, std::move(f));
   }
   std::vector<bool> victim(stands.size());
@@ -335,11 +305,11 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
     Watch& home = *watches[cause->home];
     for (size_t m : cause->makings) {
       const InitKey& key = makings_[m].key;
-      links_.victims.try_emplace(key, home.hang_incident != 0 ? home.hang_incident : home.mismatch_incident);
+      links_.victims.try_emplace(key, home.hang.incident != 0 ? home.hang.incident : home.mismatch.incident);
     }
     if (cause->calls || stands[cause->home].view.p2p) {
       const std::vector<P2pWait>& calls = stands[cause->home].calls;
-      home.hang_calls.assign(calls.begin(), calls.begin() + std::min(calls.size(), calls_kept_max));
+      home.hang.calls.assign(calls.begin(), calls.begin() + std::min(calls.size(), calls_kept_max));
     }
     for (size_t i : cause->standing) victim[i] = victim[i] || i != cause->home;
   }
@@ -347,8 +317,8 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
   for (const auto& [uid, w] : watches_) {
     const bool is = next < watches.size() && watches[next] == w.get() && victim[next];
     next += next < watches.size() && watches[next] == w.get();
-    if (w->victim && !is) w->released_ns = now_ns;
-    w->victim = is;
+    if (w->hang.victim && !is) w->hang.released_ns = now_ns;
+    w->hang.victim = is;
   }
 }
 

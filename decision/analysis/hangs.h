@@ -35,7 +35,6 @@ class HangAnalysis {
   const MakingLinks& making_links() const { return links_; }
 
  private:
-  void look_by_paper(Watch&, Nanoseconds now_ns);
   void settle_all(Nanoseconds now_ns);
   // Whether what moved leaves the hang as it was: further calls, or a part that still creeps.
   bool goes_on(const Watch&) const;

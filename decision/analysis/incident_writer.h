@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "decision/analysis/incident_book.h"
 #include "decision/locate/finding.h"
-#include "decision/model/incident_book.h"
 
 namespace ccld::decision {
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "decision/locate/endless_init.h"
 
 namespace ccld::decision {
 
@@ -47,7 +48,6 @@ void name_missing(Finding& f, const KnownMaking& known) {
 void look_at_inits(InitBook& inits, const MakingLinks& links, const Watches& watches, const ProcessTable& processes,
                    IncidentWriter& writer, const Settings& settings, Nanoseconds now_ns) {
   for (uint64_t id : inits.tidy(processes, now_ns)) writer.book().resolve(id, now_ns);
-  if (settings.rules == RuleSet::paper) return;
   std::optional<std::vector<KnownMaking>> known;  // looked for once, and only if anything is found
   for (auto& [key, making] : inits.all()) {
     if (making.incident != 0 && now_ns - making.looked_ns < look_every_ns) continue;

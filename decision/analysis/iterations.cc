@@ -22,7 +22,6 @@ std::string span(double ns) {
 
 void IterationAnalysis::add(Watch& w, const RoundEntry& e, Nanoseconds now_ns) {
   if (const Signature* s = e.signature()) w.mix.add(*s);
-  if (settings_.rules == RuleSet::paper) return;
   if (!w.iterations) {
     if (w.no_witness || w.comm.rank_count() < 2 || settings_.iteration_witnesses_max == 0) return;
     Job& job = jobs_[w.comm.job()];
@@ -84,7 +83,7 @@ const IterationTimes* IterationAnalysis::witness_like(const Watch& w) const {
 bool IterationAnalysis::explained_elsewhere(const std::string& job) const {
   return std::any_of(watches_.begin(), watches_.end(), [&](const auto& entry) {
     const Watch& w = *entry.second;
-    return w.comm.job() == job && (w.slow_incident != 0 || w.hang_incident != 0 || w.stuck || w.slow_streak() > 0);
+    return w.comm.job() == job && (w.slow_incident != 0 || w.hang.incident != 0 || w.hang.stuck || w.slow_streak() > 0);
   });
 }
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "decision/detect/mismatch.h"
+#include "decision/locate/mismatch.h"
 
 namespace ccld::decision {
 namespace {
@@ -26,50 +26,46 @@ bool says_the_same(const Incident& known, const Finding& f) {
 
 // The hang that was suspected a moment ago has found its cause, or a new one.
 void report(Watch& w, IncidentWriter& writer, const Finding& f, Nanoseconds now_ns) {
-  if (w.hang_incident != 0) {
-    writer.update(w.hang_incident, w.comm, f, now_ns);
-    w.mismatch_incident = std::exchange(w.hang_incident, 0);
-    w.hang_confirmed = false;
+  if (w.hang.incident != 0) {
+    writer.update(w.hang.incident, w.comm, f, now_ns);
+    w.mismatch.incident = std::exchange(w.hang.incident, 0);
   } else {
-    w.mismatch_incident = writer.open(w.comm, f, w.comm.moved_ns(), now_ns);
+    w.mismatch.incident = writer.open(w.comm, f, w.comm.moved_ns(), now_ns);
   }
-  w.mismatches = 1;
-  writer.book().confirm(w.mismatch_incident, now_ns);
+  writer.book().confirm(w.mismatch.incident, now_ns);
 }
 
 void look_at_bytes(Watch& w, IncidentWriter& writer, Nanoseconds now_ns) {
-  const std::optional<Finding> f = w.pair_bytes.next(w.comm, now_ns);
+  const std::optional<Finding> f = w.mismatch.bytes.next(w.comm, now_ns);
   if (!f) return;
-  w.mismatch_ns = now_ns;
-  ++w.mismatches;
-  Incident* known = writer.book().find(w.mismatch_incident);
+  w.mismatch.seen_ns = now_ns;
+  Incident* known = writer.book().find(w.mismatch.incident);
   if (known && known->state != VerdictState::resolved) {
     // Operations that differ leave calls at different places too.
-    if (!w.mismatch_by_bytes && is_follow_up(*known, *f)) return;
-    if (w.mismatch_by_bytes) {
+    if (!w.mismatch.by_bytes && is_follow_up(*known, *f)) return;
+    if (w.mismatch.by_bytes) {
       if (!says_the_same(*known, *f)) writer.update(known->id, w.comm, *f, now_ns);
       return;
     }
   }
   report(w, writer, *f, now_ns);
-  w.mismatch_by_bytes = true;
+  w.mismatch.by_bytes = true;
 }
 
 }  // namespace
 
 void look_for_mismatch(Watch& w, IncidentWriter& writer, const Settings& settings, Nanoseconds now_ns) {
   while (const std::optional<Finding> f = next_mismatch(w.comm, settings, now_ns)) {
-    w.mismatch_ns = now_ns;
-    ++w.mismatches;
-    Incident* known = writer.book().find(w.mismatch_incident);
+    w.mismatch.seen_ns = now_ns;
+    Incident* known = writer.book().find(w.mismatch.incident);
     if (known && known->state != VerdictState::resolved && is_follow_up(*known, *f)) continue;
     report(w, writer, *f, now_ns);
-    w.mismatch_by_bytes = false;
+    w.mismatch.by_bytes = false;
   }
   look_at_bytes(w, writer, now_ns);
-  if (w.mismatch_incident != 0 && !w.stuck && now_ns - w.mismatch_ns > seconds_to_ns(settings.mismatch_clean_s)) {
-    writer.book().resolve(w.mismatch_incident, now_ns);
-    w.mismatch_incident = 0;
+  if (w.mismatch.incident != 0 && !w.hang.stuck && now_ns - w.mismatch.seen_ns > seconds_to_ns(settings.mismatch_clean_s)) {
+    writer.book().resolve(w.mismatch.incident, now_ns);
+    w.mismatch.incident = 0;
   }
 }
 

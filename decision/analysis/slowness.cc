@@ -316,23 +316,22 @@ void SlownessAnalysis::weigh_late_ranks(Watch& w) const {
 }
 
 void SlownessAnalysis::report(Watch& w, Nanoseconds now_ns) {
-  if (settings_.rules == RuleSet::measured) leave_out_kept_ranks(w), weigh_late_ranks(w);
+  leave_out_kept_ranks(w);
+  weigh_late_ranks(w);
   const Finding& finding = w.slow_report.finding;
-  if (settings_.rules == RuleSet::measured) {
-    Watch* cause = cause_of(w);
-    if (cause != &w) {
-      // Until the cause is sure, nobody is accused.
-      if (cause->slow_incident != 0) attach(w, *cause, true, now_ns);
-      return;
-    }
-    if (Watch* other = same_cause_as(w)) {
-      if (!sees_more(w, *other)) return attach(w, *other, false, now_ns);
-      take_over(w, *other, now_ns);
-    } else if (w.slow_role == SlowRole::same) {
-      Watch* owner = owner_of(w.slow_incident);
-      const bool shared = owner && same_culprit(w.comm, finding, owner->comm, owner->slow_report.finding);
-      if (shared && sees_more(w, *owner)) take_over(w, *owner, now_ns);
-    }
+  Watch* cause = cause_of(w);
+  if (cause != &w) {
+    // Until the cause is sure, nobody is accused.
+    if (cause->slow_incident != 0) attach(w, *cause, true, now_ns);
+    return;
+  }
+  if (Watch* other = same_cause_as(w)) {
+    if (!sees_more(w, *other)) return attach(w, *other, false, now_ns);
+    take_over(w, *other, now_ns);
+  } else if (w.slow_role == SlowRole::same) {
+    Watch* owner = owner_of(w.slow_incident);
+    const bool shared = owner && same_culprit(w.comm, finding, owner->comm, owner->slow_report.finding);
+    if (shared && sees_more(w, *owner)) take_over(w, *owner, now_ns);
   }
   if (w.slow_incident != 0 && w.slow_role != SlowRole::owner) {
     const Incident* shared = writer_.book().find(w.slow_incident);
@@ -351,7 +350,7 @@ void SlownessAnalysis::report(Watch& w, Nanoseconds now_ns) {
         }))
       return;
     // That the iterations got longer was known: now it is known why.
-    const uint64_t known_as = settings_.rules == RuleSet::measured ? iterations_.explain(w) : 0;
+    const uint64_t known_as = iterations_.explain(w);
     if (known_as != 0) writer_.update(known_as, w.comm, finding, now_ns);
     hold(w, known_as != 0 ? known_as : writer_.open(w.comm, finding, w.slow_report.onset_ns, now_ns), SlowRole::owner);
   } else

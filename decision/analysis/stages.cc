@@ -40,7 +40,7 @@ TrainingStage stage_of(const Incident& i, const Watch& w, const JobFacts& job, c
   const RankModel* member = w.comm.rank(of);
   const PipelinePlace place = job.pipelined && !is_slow(i.fault) ? pipeline_of(member ? member->process : nullptr, watches, job, layout) : PipelinePlace{};
   const PhaseView phase =
-      phase_of(facts, role, job, i.signature, w.comm.is_barrier(i.signature, false), known && i.replay == 0 ? witness->position(i.op) : std::nullopt,
+      phase_of(facts, role, job, i.signature, w.comm.is_barrier(i.signature), known && i.replay == 0 ? witness->position(i.op) : std::nullopt,
                known && i.replay == 0 ? std::optional<bool>(witness->in_pattern()) : std::nullopt, place.comm, place.rank);
   stage.phase = phase.phase;
   stage.phase_confidence = phase.confidence;

@@ -2,9 +2,9 @@
 // Threads: those of the analyzer.
 #pragma once
 
+#include "decision/analysis/incident_book.h"
 #include "decision/analysis/iterations.h"
 #include "decision/analysis/watch.h"
-#include "decision/model/incident_book.h"
 
 namespace ccld::decision {
 

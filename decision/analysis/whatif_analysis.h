@@ -28,7 +28,7 @@ class WhatIfAnalysis {
   template <class Message>
   void add(const Communicator& comm, const ProcessModel& process, const Message& m, Nanoseconds now_ns) {
     const RankModel* r = comm.rank(m.rank);
-    if (!enabled() || !r || r->process != &process || m.rounds.empty()) return;
+    if (settings_.whatif_gpus_max == 0 || !r || r->process != &process || m.rounds.empty()) return;
     job(comm.job(), now_ns).timeline.add({&process, r->cuda_device}, process.lost_batches(), m);
   }
   void add(const Communicator& comm, const ProcessModel& process, const InFlight& m) {
@@ -68,7 +68,6 @@ class WhatIfAnalysis {
     std::vector<Open> open;
   };
 
-  bool enabled() const { return settings_.rules == RuleSet::measured && settings_.whatif_gpus_max > 0; }
   Job& job(const std::string& name, Nanoseconds now_ns);
   bool is_due(const Job&, Nanoseconds now_ns) const;
   bool facts_of(const whatif::Timeline&, Nanoseconds now_ns, std::vector<whatif::HostClock>&,

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "decision/cli/command.h"
 #include "decision/cli/replay_report.h"
-#include "decision/recording/replay.h"
 #include "decision/report/text_format.h"
 #include "decision/server/config_file.h"
+#include "decision/server/replay.h"
 #include "decision/server/surroundings.h"
 
 namespace ccld::decision {
@@ -61,7 +61,7 @@ uint64_t size_of(const std::string& path) {
 }
 
 // What there was to find out is shown before an error of the file ends the command.
-void warn_of(const Reader& reader, const recording::ReplaySummary& summary) {
+void warn_of(const Reader& reader, const server::ReplaySummary& summary) {
   if (!reader.warning().empty()) say(reader.warning());
   if (summary.gaps > 0) say(absl::StrCat("the recorder could not keep up: ", summary.missing, " entries are missing"));
 }
@@ -69,7 +69,7 @@ void warn_of(const Reader& reader, const recording::ReplaySummary& summary) {
 void show_info(const Values& v) {
   Reader reader = value_of(Reader::open(v.path));
   RecordingFacts facts{.path = v.path, .file_bytes = size_of(v.path), .metadata = reader.metadata()};
-  const absl::Status status = recording::survey(reader, facts.summary);
+  const absl::Status status = server::survey(reader, facts.summary);
   facts.ending = reader.ending();
   show(v.json ? facts_json(facts).dump(2) + "\n" : facts_text(facts));
   warn_of(reader, facts.summary);
@@ -77,7 +77,7 @@ void show_info(const Values& v) {
 }
 
 struct Replayed {
-  recording::ReplaySummary summary;
+  server::ReplaySummary summary;
   FinalVerdicts verdicts;
   absl::Status status;
 };
@@ -86,11 +86,11 @@ Replayed replay_once(const Values& v, std::optional<RuleSet> rules, std::optiona
   Reader reader = value_of(Reader::open(v.path));
   Settings settings = settings_for(v, reader.metadata());
   if (rules.has_value()) settings.rules = *rules;
-  recording::ReplayOptions options;
+  server::ReplayOptions options;
   if (v.until_s.has_value()) options.until_ns = seconds_to_ns(*v.until_s);
   server::Analysis analysis(settings, std::move(writer));
   Replayed result;
-  result.status = recording::replay(reader, options, analysis, result.summary, [&](const Incident& i, Nanoseconds now_ns, int64_t realtime_ns) {
+  result.status = server::replay(reader, options, analysis, result.summary, [&](const Incident& i, Nanoseconds now_ns, int64_t realtime_ns) {
     result.verdicts.see(report::verdict_json(i, now_ns, {realtime_ns - now_ns}));
   });
   if (analysis.verdict_write_errors() > 0 && result.status.ok()) result.status = absl::UnavailableError("--verdicts: not all lines could be written");

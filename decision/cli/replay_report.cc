@@ -19,7 +19,7 @@ using report::has;
 using report::Json;
 using report::text_of;
 
-std::string instant_text(const recording::ReplaySummary& s, Nanoseconds instant_ns) {
+std::string instant_text(const server::ReplaySummary& s, Nanoseconds instant_ns) {
   return report::WallClock{s.first_realtime_ns - s.first_ns}.text(instant_ns);
 }
 
@@ -65,7 +65,7 @@ void FinalVerdicts::see(Json verdict) {
   verdicts_.push_back(std::move(verdict));
 }
 
-Json summary_json(const recording::ReplaySummary& s) {
+Json summary_json(const server::ReplaySummary& s) {
   return {{"seconds", s.seconds()},
           {"messages", s.messages},
           {"message_bytes", s.message_bytes},
@@ -87,7 +87,7 @@ Json facts_json(const RecordingFacts& f) {
 }
 
 std::string facts_text(const RecordingFacts& f) {
-  const recording::ReplaySummary& s = f.summary;
+  const server::ReplaySummary& s = f.summary;
   const recording::Metadata& m = f.metadata;
   std::string out;
   const auto line = [&](const char* label, const std::string& text) { absl::StrAppendFormat(&out, "%-10s%s\n", label, report::wrapped(text, 10)); };
@@ -108,7 +108,7 @@ std::string facts_text(const RecordingFacts& f) {
   return out;
 }
 
-std::string summary_text(const recording::ReplaySummary& s) {
+std::string summary_text(const server::ReplaySummary& s) {
   return absl::StrCat(absl::StrFormat("%.1f s", s.seconds()), ", ", grouped(s.messages), " messages (", grouped(s.message_bytes), " bytes) of ",
                       count_text(s.processes, "process", "processes"), ", ", count_text(s.ranks, "rank", "ranks"), " in ",
                       count_text(s.communicators, "communicator", "communicators"));

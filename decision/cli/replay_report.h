@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "decision/recording/metadata.h"
-#include "decision/recording/replay.h"
+#include "decision/server/replay.h"
 
 namespace ccld::decision {
 
@@ -25,15 +25,15 @@ struct RecordingFacts {
   std::string path;
   uint64_t file_bytes = 0;
   recording::Metadata metadata;
-  recording::ReplaySummary summary;
+  server::ReplaySummary summary;
   std::optional<recording::Ending> ending;
 };
 
-report::Json summary_json(const recording::ReplaySummary&);
+report::Json summary_json(const server::ReplaySummary&);
 report::Json facts_json(const RecordingFacts&);
 std::string facts_text(const RecordingFacts&);
 // One line: "12.3 s, 240 messages (1.2 MB) of 8 processes, 8 ranks in 1 communicator".
-std::string summary_text(const recording::ReplaySummary&);
+std::string summary_text(const server::ReplaySummary&);
 
 // All incidents as `ccld explain` says them.
 std::string verdicts_text(const report::Json& verdicts);

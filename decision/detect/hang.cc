@@ -29,7 +29,7 @@ Nanoseconds HangDetector::patience_ns(const Communicator& comm, const HangView& 
     base_s = std::max(base_s, s.hang_confirm_s);
   else if (view.warmup || !awaited)
     base_s = std::max(base_s, s.hang_warmup_suspect_s);
-  else if (comm.is_barrier(view.signature, false))
+  else if (comm.is_barrier(view.signature))
     base_s = std::max(base_s, s.barrier_hang_suspect_s);
   const Nanoseconds learned = static_cast<Nanoseconds>(s.hang_gap_factor * static_cast<double>(longest_pause_ns_));
   return std::max(seconds_to_ns(base_s), std::min(learned, seconds_to_ns(s.hang_confirm_s)));
@@ -37,7 +37,6 @@ Nanoseconds HangDetector::patience_ns(const Communicator& comm, const HangView& 
 
 std::optional<HangView> HangDetector::check(const Communicator& comm, const ProcessTable& processes, const Settings& s,
                                             Nanoseconds now_ns) {
-  if (s.rules == RuleSet::paper) return check_paper(comm, processes, s, now_ns);
   if (comm.moved_ns() != seen_moved_ns_) {
     if (!pause_is_warmup_) {
       longest_pause_ns_ = std::max(longest_pause_ns_, pause_ns_);
@@ -67,23 +66,6 @@ std::optional<HangView> HangDetector::check(const Communicator& comm, const Proc
   if (process_lost || view->stall_ns >= seconds_to_ns(s.hang_suspect_s)) {
     view->early = true;
     return view;
-  }
-  return std::nullopt;
-}
-
-std::optional<HangView> HangDetector::check_paper(const Communicator& comm, const ProcessTable& processes,
-                                                  const Settings& s, Nanoseconds now_ns) {
-  if (comm.ranks_in_flight() == 0 || now_ns - looked_ns_ < look_every_ns) return std::nullopt;
-  looked_ns_ = now_ns;
-  std::optional<HangView> view = view_hang(comm, processes, s);
-  if (!view || view->p2p || comm.is_barrier(view->signature, true)) return std::nullopt;
-  for (const RankModel& r : comm.ranks()) {
-    if (!r.in_flight()) continue;
-    for (const InFlightOp& o : r.last.operations) {
-      if (o.key() != view->key() || o.replay != 0) continue;  // the ages of replays are those of the capture
-      const Nanoseconds duration_ns = static_cast<Nanoseconds>(o.enter_age_ms) * ns_per_ms + (now_ns - r.sampled_ns);
-      if (duration_ns >= seconds_to_ns(s.hang_confirm_s)) return view;
-    }
   }
   return std::nullopt;
 }

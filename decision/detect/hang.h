@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "decision/locate/hang.h"
+#include "decision/detect/hang_view.h"
 #include "decision/model/communicator.h"
 
 namespace ccld::decision {
@@ -28,8 +28,6 @@ class HangDetector {
   Nanoseconds longest_pause_ns() const { return longest_pause_ns_; }
 
  private:
-  std::optional<HangView> check_paper(const Communicator&, const ProcessTable&, const Settings&, Nanoseconds now_ns);
-
   Nanoseconds looked_ns_ = 0;  // when ranks were last looked at
   Nanoseconds seen_moved_ns_ = 0;
   Nanoseconds pause_ns_ = 0;  // of the standstill that goes on

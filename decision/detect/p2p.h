@@ -14,11 +14,14 @@
 
 #include <vector>
 
-#include "decision/locate/finding.h"
-#include "decision/locate/hang.h"
+#include "decision/detect/hang_view.h"
 #include "decision/model/communicator.h"
 
 namespace ccld::decision {
+
+inline abi::Direction opposite(abi::Direction d) {
+  return d == abi::Direction::send ? abi::Direction::recv : abi::Direction::send;
+}
 
 // What is known of the matching call. Launched: its kernel has not begun. Ended: it has given and taken all that it had
 // to.
@@ -41,9 +44,5 @@ const P2pCall* open_call(const RankModel&);
 
 // The call has not ended yet, as far as the waiter has said.
 bool still_waits(const Communicator&, const P2pWait&);
-
-// H1: `roots` did not make calls that `waits` wait for, and wait for nobody themselves.
-Finding p2p_not_entered(const Communicator&, const std::vector<P2pWait>& waits, const std::vector<Rank>& roots,
-                        const ProcessTable&, Nanoseconds now_ns);
 
 }  // namespace ccld::decision

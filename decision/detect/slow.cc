@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
-#include "decision/detect/launches.h"
-#include "decision/detect/rank_gaps.h"
-#include "decision/locate/paper.h"
-#include "decision/locate/slow.h"
+#include "decision/measure/launches.h"
+#include "decision/measure/rank_gaps.h"
 
 namespace ccld::decision {
 namespace {
@@ -54,9 +53,8 @@ struct SlowDetector::Parts {
 namespace {
 
 constexpr uint32_t learnt_per_slice = 10;  // rounds of one kind: the past fades over minutes, not over seconds
-constexpr size_t slices_max = 8;
-// So many slow windows in a row without a cause and without an incident are a workload that has changed.
-constexpr uint64_t unexplained_max = 12;
+constexpr size_t slices_max = 8, slices_of_window = 2;
+constexpr size_t largest_late_max = 64;  // ranks that are remembered of the worst round
 constexpr double habit_factor = 1.5;
 // Clocks of GPUs drift apart by less than a noticeable wait in this time.
 constexpr Nanoseconds clocks_agree_ns = 60 * ns_per_s;
@@ -69,25 +67,6 @@ uint32_t whole_us(uint64_t ns) { return static_cast<uint32_t>(ns / 1000); }
 double median_known(std::vector<float> v) {
   std::erase_if(v, [](float x) { return std::isnan(x); });
   return median(v);
-}
-
-void consider_worst(const Communicator& comm, const KindBaseline& b, const RoundEntry& e, const Signature& s,
-                    SlowWindow::Worst& w) {
-  for (const std::vector<Rank>& group : comparable_groups(comm, s.algorithm)) {
-    double high = 0, low = INFINITY;
-    for (Rank r : group) {
-      const auto d = static_cast<double>(e.cells[r.value].duration_ns());
-      high = std::max(high, d);
-      low = std::min(low, d);
-    }
-    if (group.empty() || high - low <= w.range_ns) continue;
-    w = {high - low, high, low, b.t_base_ns, e.op, s, b.fixed, {}, {}, {}};
-    for (const RoundCell& c : e.cells) {
-      w.durations_ns.push_back(c.duration_ns());
-      w.send_changes.push_back(c.send_changes);
-      w.recv_changes.push_back(c.recv_changes);
-    }
-  }
 }
 
 // nullopt: it is not known of all GPUs how their clocks agree.
@@ -116,7 +95,7 @@ bool learns_first(const KindBaseline& b, double t_max_ns) {
 
 Nanoseconds SlowDetector::slice_ns() const {
   const Nanoseconds window = seconds_to_ns(settings_.slow_window_s);
-  return settings_.rules == RuleSet::paper ? window : std::max<Nanoseconds>(1, window / 2);
+  return std::max<Nanoseconds>(1, window / 2);
 }
 
 // Gaps do not tell who begins later where one rank left the operation before later than another.
@@ -243,7 +222,7 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
       if (computing[r] < excess_max / 2) continue;
       ++own.late;
       own.present_ns += static_cast<float>(computation);
-      if (largest && w.largest_late.size() < culprits_max) w.largest_late.push_back(static_cast<int32_t>(r));
+      if (largest && w.largest_late.size() < largest_late_max) w.largest_late.push_back(static_cast<int32_t>(r));
       own.idle_ns += static_cast<float>(std::clamp<double>(gaps.last_ns[r] - idle_middle, 0, computing[r]));
       // Queues of one kind of round differ: what is more in one is less in another, unless the rank is behind in all.
       const double elsewhere_ns = p.gap_ns(e.cells[r]) - gaps.own_ns[r];
@@ -258,19 +237,8 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
   add_waits(links, b, factor, begun, w);
 }
 
-void SlowDetector::add_paper(const Communicator& comm, KindBaseline& b, const RoundEntry& e, const Signature& s,
-                             Nanoseconds now_ns) {
-  double t_max_ns = 0;
-  for (const RoundCell& c : e.cells) t_max_ns = std::max(t_max_ns, static_cast<double>(c.duration_ns()));
-  if (b.usable()) {
-    ++slice_.rounds;
-    consider_worst(comm, b, e, s, slice_.worst);
-  }
-  baselines_.count(b, t_max_ns, now_ns);
-}
-
-void SlowDetector::add_measured(const Communicator& comm, KindBaseline& b, const RoundEntry& e, const Signature& s,
-                                Parts& p, Nanoseconds now_ns) {
+void SlowDetector::add(const Communicator& comm, KindBaseline& b, const RoundEntry& e, const Signature& s, Parts& p,
+                       Nanoseconds now_ns) {
   const bool configured = !b.ready && settings_.baseline_init_ms > 0;
   if (!b.ready && !configured) {
     if (learns_first(b, p.t_max_ns)) learn(comm, b, e, p, now_ns);
@@ -287,7 +255,7 @@ void SlowDetector::add_measured(const Communicator& comm, KindBaseline& b, const
   w.comm_time_ns += p.t_max_ns;
   w.total_ns += p.total_ns();
   if (p.t_max_ns - p.t_min_ns > w.worst.range_ns)
-    w.worst = {p.t_max_ns - p.t_min_ns, p.t_max_ns, p.t_min_ns, usual_ns, e.op, s, b.ready, {}, {}, {}};
+    w.worst = {p.t_max_ns - p.t_min_ns, p.t_max_ns, p.t_min_ns, usual_ns};
   if (b.ready) baselines_.learn_habit(b, lost_ns, slow);
   if (slow) {
     if (w.slow_rounds++ == 0) {
@@ -318,12 +286,10 @@ void SlowDetector::add_measured(const Communicator& comm, KindBaseline& b, const
 
 void SlowDetector::add(const Communicator& comm, const RoundEntry& e, Nanoseconds now_ns) {
   if (slice_.started_ns == 0) slice_.started_ns = now_ns;
-  if (good_ns_ == 0) good_ns_ = now_ns;
   const Signature* s = e.signature();
   if (!comm.rank_count_known() || comm.rank_count() < 2 || e.mismatch_ns != 0 || !s) return;
   if (e.cells.size() < static_cast<size_t>(comm.rank_count())) return;
-  const bool paper = settings_.rules == RuleSet::paper;
-  if (comm.is_barrier(*s, paper)) return;
+  if (comm.is_barrier(*s)) return;
   Parts p;
   for (const RoundCell& c : e.cells) {
     p.kernel_operations = std::max(p.kernel_operations, c.kernel_operations);
@@ -337,7 +303,7 @@ void SlowDetector::add(const Communicator& comm, const RoundEntry& e, Nanosecond
   }
   // A rank that is not measured may hide the cause, but not the loss.
   const size_t n = e.cells.size();
-  if (p.timed < (paper ? n : std::max<size_t>(2, (n + 1) / 2))) return;
+  if (p.timed < std::max<size_t>(2, (n + 1) / 2)) return;
   p.gaps_known = p.gap_min_ns >= 0;
   p.set_skew(p.gaps_known ? p.gap_max_ns - p.gap_min_ns : p.t_max_ns - p.t_min_ns);
   RoundKind kind = kind_of(*s);
@@ -345,31 +311,37 @@ void SlowDetector::add(const Communicator& comm, const RoundEntry& e, Nanosecond
   kind.kernel_operations = p.kernel_operations;
   KindBaseline* b = baselines_.of(kind);
   if (!b || ++b->seen <= settings_.warmup_rounds) return;
-  if (paper)
-    add_paper(comm, *b, e, *s, now_ns);
-  else
-    add_measured(comm, *b, e, *s, p, now_ns);
+  add(comm, *b, e, *s, p, now_ns);
 }
 
-SlowReport SlowDetector::advance(const Communicator& comm, bool open, bool elsewhere, Nanoseconds now_ns) {
-  if (slice_.started_ns == 0) return {};
-  const bool paper = settings_.rules == RuleSet::paper;
+bool SlowDetector::close(bool keep, Nanoseconds now_ns) {
+  if (slice_.started_ns == 0) return false;
   const Nanoseconds length = slice_ns(), age = now_ns - slice_.started_ns;
   // Slices end on a common grid, so that communicators speak of the same time.
-  const bool due = paper ? age >= length : now_ns / length != slice_.started_ns / length && age >= length / 2;
-  const uint64_t rounds_min = paper ? settings_.slow_rounds_min : (settings_.slow_rounds_min + 1) / 2;
+  const bool due = now_ns / length != slice_.started_ns / length && age >= length / 2;
+  const uint64_t rounds_min = (settings_.slow_rounds_min + 1) / 2;
   constexpr int prolonged_max = 10;
-  if (!due || (slice_.rounds < rounds_min && age < prolonged_max * length)) return {};
+  if (!due || (slice_.rounds < rounds_min && age < prolonged_max * length)) return false;
   SlowWindow closed;
   std::swap(closed, slice_);
   slice_.started_ns = now_ns;
   if (closed.rounds == 0) {
     slices_.clear();
-    return {};
+    return false;
   }
   slices_.push_back(std::move(closed));
-  while (slices_.size() > (paper ? 1 : repeats_ == 0 ? 2 : slices_max)) slices_.pop_front();
-  return judge(comm, open, elsewhere, now_ns);
+  while (slices_.size() > (keep ? slices_max : slices_of_window)) slices_.pop_front();
+  return true;
+}
+
+SlowWindow SlowDetector::last_window() const {
+  const std::deque<SlowWindow> last(slices_.size() > slices_of_window ? slices_.end() - slices_of_window : slices_.begin(),
+                                    slices_.end());
+  return merge(last);
+}
+
+void SlowDetector::drop_older() {
+  while (slices_.size() > slices_of_window) slices_.pop_front();
 }
 
 bool SlowDetector::loses(const SlowWindow& w) const {
@@ -379,67 +351,6 @@ bool SlowDetector::loses(const SlowWindow& w) const {
   const double habit_ns = habit_factor * baselines_.habit().per_round_ns() * rounds;
   return w.lost_ns >= settings_.slow_lost_share_min * w.comm_time_ns + habit_ns &&
          w.lost_ns >= settings_.slow_total_share_min * w.total_ns;
-}
-
-SlowReport SlowDetector::judge(const Communicator& comm, bool open, bool elsewhere, Nanoseconds now_ns) {
-  SlowReport report;
-  const bool paper = settings_.rules == RuleSet::paper;
-  std::optional<Finding> finding;
-  bool losing = false;
-  if (paper) {
-    const SlowWindow& w = slices_.back();
-    losing = w.worst.ratio() > settings_.slow_theta;
-    if (losing) finding = locate_slow_paper(comm, w, settings_);
-  } else {
-    std::deque<SlowWindow> last(slices_.size() > 2 ? slices_.end() - 2 : slices_.begin(), slices_.end());
-    const SlowWindow w = merge(last);
-    lost_share_ = w.total_ns > 0 ? w.lost_ns / w.total_ns : 0;
-    losing = loses(w);
-    if (losing) finding = locate_slow(comm, w, settings_);
-  }
-  if (!finding) {
-    repeats_ = 0;
-    good_ns_ = now_ns;
-    while (slices_.size() > 2) slices_.pop_front();
-    if (losing && !open && !elsewhere && !paper) {
-      if (++unexplained_ >= unexplained_max) {
-        unexplained_ = 0;
-        baselines_.forget();
-      }
-    } else {
-      unexplained_ = 0;
-    }
-    if (open && ++clean_ >= settings_.slow_clean_windows * (paper ? 1 : 2)) {
-      clean_ = 0;
-      report.event = SlowEvent::resolve;
-    }
-    return report;
-  }
-  clean_ = unexplained_ = 0;
-  if (repeats_ == 0 || !(paper || same_cause(cause_, *finding))) {
-    repeats_ = 0;
-    while (slices_.size() > 2) slices_.pop_front();
-  }
-  ++repeats_;
-  cause_ = *finding;
-  const auto first =
-      std::find_if(slices_.begin(), slices_.end(), [](const SlowWindow& w) { return w.first_slow_ns != 0; });
-  report.onset_ns = first == slices_.end() ? good_ns_ : first->first_slow_ns;
-  if (paper) report.onset_ns = good_ns_;
-  // Nobody in particular: it takes longer to be believed.
-  const uint64_t enough = settings_.slow_repeat * (!paper && finding->culprits.empty() ? 2 : 1);
-  if (repeats_ < enough) return report;
-  if (!paper) {
-    const SlowWindow all = merge(slices_);
-    std::optional<Finding> of_all = locate_slow(comm, all, settings_);
-    if (!of_all || !same_cause(*of_all, *finding)) return report;
-    finding = std::move(of_all);
-  }
-  report.finding = *std::move(finding);
-  // The same culprit once more than the repetition counter asks for; nobody at all stays a suspicion.
-  const bool sure = paper || (repeats_ > settings_.slow_repeat && !report.finding.culprits.empty());
-  report.event = sure ? SlowEvent::confirm : SlowEvent::suspect;
-  return report;
 }
 
 }  // namespace ccld::decision

@@ -13,24 +13,21 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "decision/detect/slow.h"
+#include "decision/measure/baseline.h"
+#include "decision/model/communicator.h"
 
 namespace ccld::decision {
 
 class SlowPairsDetector {
  public:
+  static constexpr uint32_t learn_min = 20;  // kernels of a rank, transfers of a pair, before they are judged
+
   explicit SlowPairsDetector(const Settings& settings) : settings_(settings) {}
 
   void add(const Communicator&, const P2pRounds&, const ProcessModel&, Nanoseconds now_ns);
-  SlowReport advance(const Communicator&, bool open, Nanoseconds now_ns);
   // It has seen Send or Recv: otherwise there is nothing to say.
   bool used() const { return started_ns_ != 0; }
 
-  uint64_t streak() const { return repeats_; }
-  const Finding& cause() const { return cause_; }
-  double lost_share() const { return lost_share_; }
-
- private:
   // What one rank did in a window, and does usually, per kernel.
   struct RankTimes {
     Rank rank;
@@ -57,17 +54,23 @@ class SlowPairsDetector {
   };
   using Pair = std::pair<int32_t, int32_t>;  // sender, receiver
 
+  // The window is over.
+  bool is_due(Nanoseconds now_ns) const;
+  Nanoseconds started_ns() const { return started_ns_; }
+  uint64_t kernels() const { return kernels_; }
+  const RankTable<RankTimes>& ranks() const { return ranks_; }
+  const absl::flat_hash_map<Pair, Transfers>& pairs() const { return pairs_; }
+  // A healthy window teaches.
+  void next_window(bool healthy, Nanoseconds now_ns);
+
+ private:
   void transferred(Pair, bool sender, uint64_t pair_seq, double duration_ns);
-  std::optional<Finding> judge(const Communicator&);
-  void next_window();
 
   const Settings& settings_;
   RankTable<RankTimes> ranks_;
   absl::flat_hash_map<Pair, Transfers> pairs_;
-  Nanoseconds started_ns_ = 0, good_ns_ = 0;
-  uint64_t kernels_ = 0, repeats_ = 0, clean_ = 0;
-  Finding cause_;
-  double lost_share_ = 0;
+  Nanoseconds started_ns_ = 0;
+  uint64_t kernels_ = 0;
 };
 
 }  // namespace ccld::decision

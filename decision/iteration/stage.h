@@ -9,8 +9,8 @@
 #include <array>
 #include <vector>
 
-#include "decision/iteration/layout.h"
 #include "decision/model/communicator.h"
+#include "decision/model/layout.h"
 
 namespace ccld::decision {
 

@@ -1,81 +1,16 @@
 // Location of a hang inside one communicator: H1 by how far each rank came, H3 by the walk.
-// (Paper, section 4.2.2, figure 7; H2 comes from the signature history, see detect/mismatch.h.)
+// (Paper, section 4.2.2, figure 7; H2 comes from the signature history, see mismatch.h.)
 //
 // Contract: pure; looks only at what is known of one communicator. O(ranks + connection endpoints).
 #pragma once
 
-#include <optional>
-#include <vector>
-
+#include "decision/detect/hang_view.h"
 #include "decision/locate/finding.h"
-#include "decision/model/communicator.h"
 
 namespace ccld::decision {
 
-// How far a rank came in the operation that hangs.
-enum class Progress : uint8_t { unknown, not_called, called, launched, begun, done, left };
-
-// What is known about the process of a rank.
-// Not watched: its probe was stopped by an operator, so neither its silence nor its counters mean anything.
-enum class Life : uint8_t { well, stopped, gone, silent, host_silent, aborted, unknown, not_watched };
-
-struct RankProgress {
-  Progress progress = Progress::unknown;
-  Life life = Life::well;
-  // Its own snapshot or frame says so; otherwise its neighbours' lanes are the witnesses, or nobody is.
-  bool own_word = false;
-  // Of Send and Recv: it waits for a call that its peer is not in, which is reason enough not to move.
-  bool waits_outside = false;
-  bool reports() const { return life == Life::well; }
-};
-
-struct HangView {
-  OpSeq op;              // the oldest operation in flight on any rank that still talks
-  uint32_t replay = 0;   // != 0: ranks have begun this replay of it
-  bool p2p = false;      // no operation: the ranks are in Send and Recv, and `ranks` says whose kernel runs
-  bool warmup = false;   // one of the first operations, replays or calls
-  bool measured = true;  // its steps can be seen; otherwise standstill and progress look alike
-  // Somebody is inside and waits. If all GPUs are still busy with what comes before, nobody does.
-  bool awaited = true;
-  Signature signature;
-  std::vector<RankProgress> ranks;  // by rank
-  Nanoseconds stall_ns = 0;         // how long nothing has moved, as far as all ranks that talk have confirmed
-  bool early = false;               // too early for suspicion: only hard evidence counts
-  bool overdue = false;             // so late that it is certain without hard evidence
-  RoundKey key() const { return {op, replay}; }
-};
-
-// nullopt: no rank that talks is inside an operation, a replay or a call. A replay comes first: its kernel runs, so
-// what was called waits behind it. Nobody knows from the host who has launched a graph: a replay that only some ranks
-// show gives a view only if it is known of all others that their GPUs have run the one before it and not this one. Send
-// and Recv come last: with a collective in flight, that one says who is missing.
-std::optional<HangView> view_hang(const Communicator&, const ProcessTable&, const Settings&);
-
-// What a rank's own snapshot says of an operation; nullptr: nothing.
-const InFlightOp* find_op(const RankModel&, RoundKey);
-
-// Gone, stopped or aborted: it cannot come back by itself.
-bool cannot_return(Life);
-// Its last words are not its present state.
-bool lost(Life);
-// For how long that has been so, up to when the others were heard.
-Nanoseconds lost_for_ns(const RankModel&, Nanoseconds known_up_to_ns);
 // A rank that is not in the operation: how far it came, and why.
 Culprit absent_culprit(const Communicator&, const HangView&, Rank);
-// ": its process is gone"; empty if it is well.
-std::string life_text(Life);
-
-// Instant of the newest snapshot, by what is known of the sender's clock now: what comes out of a backlog may have
-// looked newer than it was.
-Nanoseconds sampled_at(const RankModel&);
-
-// How a process is doing; of a rank, also what its communicator says: it may have aborted, or not be watched.
-Life life_of(const ProcessModel&, const ProcessTable&);
-Life life_of(const RankModel&, const ProcessTable&);
-
-// Whether a wait or a poll of this age goes on at the time of the snapshot.
-Nanoseconds fresh_ns(const HangView&, const Settings&);
-
 Finding locate_hang(const Communicator&, const HangView&, const Settings&, Nanoseconds now_ns);
 
 }  // namespace ccld::decision

@@ -27,13 +27,6 @@ bool reached(uint64_t counter, uint32_t want) { return steps_between(want, stati
 
 }  // namespace
 
-bool same_node(const Communicator& comm, Rank a, Rank b) {
-  const RankModel *x = comm.rank(a), *y = comm.rank(b);
-  if (!x || !y) return false;
-  if (x->node >= 0 && y->node >= 0) return x->node == y->node;
-  return x->host == y->host;
-}
-
 bool delivered(const Communicator& comm, const StuckEdge& edge) {
   if (steps_between(edge.want, edge.posted) < 0) return false;
   const ProxyState* rx =

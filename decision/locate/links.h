@@ -5,14 +5,9 @@
 
 #include "decision/locate/finding.h"
 #include "decision/locate/hang.h"
+#include "decision/model/steps.h"
 
 namespace ccld::decision {
-
-// NCCL_STEPS: a sender may be so many steps ahead of its receiver.
-constexpr int32_t steps_in_flight_max = 8;
-
-// Steps are counted modulo 2^32.
-constexpr int32_t steps_between(uint32_t from, uint32_t to) { return static_cast<int32_t>(to - from); }
 
 struct StuckEdge {
   Rank sender, receiver;
@@ -30,8 +25,6 @@ struct EdgeVerdict {
   bool given = true;
   std::vector<Evidence> evidence;
 };
-
-bool same_node(const Communicator&, Rank, Rank);
 
 // The step has come as far as the receiver's GPU could see it.
 bool delivered(const Communicator&, const StuckEdge&);

@@ -71,7 +71,7 @@ void Places::find() {
         const Progress progress = s.view.ranks[p.rank.value].progress;
         p.left_inside = progress == Progress::begun || progress == Progress::called;
       }
-      if (s.comm->is_barrier(s.view.signature, false) && !p.calls)
+      if (s.comm->is_barrier(s.view.signature) && !p.calls)
         if (const auto [it, added] = barriers_.try_emplace(a, Barrier{i, p.since_ns});
             !added && p.since_ns < it->second.since_ns)
           it->second = {i, p.since_ns};

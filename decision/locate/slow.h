@@ -4,15 +4,13 @@
 
 #include <optional>
 
-#include "decision/detect/slow.h"
+#include "decision/locate/finding.h"
+#include "decision/measure/slow_window.h"
 
 namespace ccld::decision {
 
 // nullopt: no cause that stays the same over the window.
 std::optional<Finding> locate_slow(const Communicator&, const SlowWindow&, const Settings&);
-
-// Equation 4 with alpha and beta; least duration for computation, least SendRate and RecvRate for communication.
-std::optional<Finding> locate_slow_paper(const Communicator&, const SlowWindow&, const Settings&);
 
 // Findings have the same cause if they have a culprit in common, or neither has one.
 bool same_cause(const Finding&, const Finding&);

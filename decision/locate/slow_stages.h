@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "decision/detect/slow_window.h"
+#include "decision/measure/slow_window.h"
 #include "decision/model/communicator.h"
 
 namespace ccld::decision {

@@ -347,12 +347,11 @@ OpSeq Communicator::completed_min() const {
   return least;
 }
 
-bool Communicator::is_barrier(const Signature& s, bool paper) const {
+bool Communicator::is_barrier(const Signature& s) const {
   if (s.function != abi::Function::all_reduce) return false;
   const unsigned size = datatype_bytes(s.datatype);
   if (size == 0 || s.count > settings_.barrier_bytes_max) return false;
-  const uint64_t bytes = s.count * size;
-  return paper ? bytes < settings_.barrier_bytes_max : bytes <= settings_.barrier_bytes_max;
+  return s.count * size <= settings_.barrier_bytes_max;
 }
 
 Signature Communicator::signature(OpSeq op) const {
@@ -361,6 +360,13 @@ Signature Communicator::signature(OpSeq op) const {
     for (const InFlightOp& o : r.last.operations)
       if (o.op == op) return o.signature;
   return {};
+}
+
+bool same_node(const Communicator& comm, Rank a, Rank b) {
+  const RankModel *x = comm.rank(a), *y = comm.rank(b);
+  if (!x || !y) return false;
+  if (x->node >= 0 && y->node >= 0) return x->node == y->node;
+  return x->host == y->host;
 }
 
 }  // namespace ccld::decision

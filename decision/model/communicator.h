@@ -183,7 +183,7 @@ class Communicator {
   Nanoseconds heard_ns() const { return heard_ns_; }
   OpSeq completed_min() const;
 
-  bool is_barrier(const Signature&, bool paper) const;
+  bool is_barrier(const Signature&) const;
   // Best known signature of an operation, from the rounds or from any rank's snapshot.
   Signature signature(OpSeq) const;
 
@@ -225,5 +225,8 @@ class Communicator {
   Nanoseconds moved_ns_ = 0, heard_ns_ = 0;
   bool dirty_ = false;
 };
+
+// By their node numbers, or by their hosts where these are not known.
+bool same_node(const Communicator&, Rank, Rank);
 
 }  // namespace ccld::decision

@@ -8,13 +8,11 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "decision/locate/finding.h"
 #include "decision/model/events.h"
 #include "decision/model/processes.h"
 #include "decision/model/status.h"
@@ -76,8 +74,10 @@ class InitBook {
 
 InitStatus init_status(const InitKey&, const Making&, Nanoseconds now_ns);
 
-// nullopt: something has moved in it within init_hang_s, or it failed and says so itself. Otherwise who is missing.
-std::optional<Finding> find_endless_init(const InitKey&, const Making&, const ProcessTable&, const Settings&,
-                                         Nanoseconds now_ns);
+// It has come and is not through.
+bool under_way(const InitRank&);
+bool failed(const Making&);
+// Ranks that nobody has heard of in this making; at most `most`.
+std::vector<Rank> never_heard(const InitKey&, const Making&, size_t most);
 
 }  // namespace ccld::decision

@@ -62,7 +62,7 @@ struct Recorder::State {
   uint64_t queued_bytes = 0;
   std::vector<std::string> spares;
   bool stop = false, recording = true;
-  RecorderCounters shared;
+  report::RecorderCounters shared;
 
   // The thread's side.
   Packer packer;
@@ -281,9 +281,9 @@ void Recorder::flush_if_due(Nanoseconds now_ns) {
   if (state_->builder.due(now_ns)) state_->hand_over();
 }
 
-RecorderCounters Recorder::counters() const {
+report::RecorderCounters Recorder::counters() const {
   const std::lock_guard lock(state_->mutex);
-  RecorderCounters c = state_->shared;
+  report::RecorderCounters c = state_->shared;
   c.entries = state_->entries;
   c.bytes = state_->bytes;
   c.missing = state_->missing;

@@ -26,7 +26,7 @@
 #include "decision/model/verdict.h"
 #include "decision/recording/format.h"
 #include "decision/recording/metadata.h"
-#include "decision/recording/recorder_counters.h"
+#include "decision/report/recorder_counters.h"
 
 namespace ccld::decision::recording {
 
@@ -58,7 +58,7 @@ class Recorder {
   // Hands on what waits for too long, without recording a tick.
   void flush_if_due(Nanoseconds now_ns);
 
-  RecorderCounters counters() const;
+  report::RecorderCounters counters() const;
   // Writes what is left and ends the file. Idempotent.
   void finish();
 

@@ -144,7 +144,7 @@ std::string prometheus_text(const Snapshot& s) {
   text.single("ccld_verdict_lines_total", "counter", "Verdict lines written.", s.verdict_lines);
   text.single("ccld_verdict_write_errors_total", "counter", "Verdict lines that could not be written.", s.verdict_write_errors);
   if (s.recording.has_value()) {
-    const recording::RecorderCounters& r = *s.recording;
+    const RecorderCounters& r = *s.recording;
     text.single("ccld_recording_open", "gauge", "1 while the recording of everything is being written.", r.file_open ? 1 : 0);
     text.single("ccld_recording_entries_total", "counter", "Messages and ticks recorded.", r.entries);
     text.single("ccld_recording_missing_total", "counter", "Messages and ticks for which the recorder had no room.", r.missing);

@@ -172,7 +172,7 @@ Json ingest_json(const Snapshot& s) {
           {"lag_ms", milliseconds(s.ingest.lag_ns)}};
 }
 
-Json recording_json(const std::optional<recording::RecorderCounters>& r) {
+Json recording_json(const std::optional<RecorderCounters>& r) {
   if (!r.has_value()) return nullptr;
   return {{"entries", r->entries},
           {"bytes", r->bytes},

@@ -8,7 +8,7 @@
 
 #include "decision/ingest/ingest.h"
 #include "decision/model/status.h"
-#include "decision/recording/recorder_counters.h"
+#include "decision/report/recorder_counters.h"
 #include "decision/report/verdict_json.h"
 
 namespace ccld::decision::report {
@@ -27,7 +27,7 @@ struct Snapshot {
   uint64_t ticks = 0, late_ticks = 0;
   Nanoseconds tick_duration_ns = 0;        // of the newest one
   uint64_t verdict_lines = 0, verdict_write_errors = 0;
-  std::optional<recording::RecorderCounters> recording;  // nothing: nothing is recorded
+  std::optional<RecorderCounters> recording;  // nothing: nothing is recorded
 };
 
 // `all_ranks`: every rank of every communicator and every process, else only what is silent.

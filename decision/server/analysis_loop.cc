@@ -51,7 +51,7 @@ void AnalysisLoop::on_multipart_message(Nanoseconds now_ns, Nanoseconds realtime
 void AnalysisLoop::finish_recording() {
   if (recorder_ == nullptr) return;
   recorder_->finish();
-  const recording::RecorderCounters c = recorder_->counters();
+  const report::RecorderCounters c = recorder_->counters();
   spdlog::info("recorded {} entries, {} bytes written, {} missing, {} incidents", c.entries, c.file_bytes, c.missing, c.incident_files);
 }
 

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "decision/iteration/layout.h"
+#include "decision/model/layout.h"
 #include "nlohmann/json.hpp"
 
 namespace ccld::decision::server {

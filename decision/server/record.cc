@@ -78,7 +78,7 @@ absl::Status record(const RecordOptions& options) {
 
   record_until_stopped(*socket, *signal_fd, **recorder);
   (*recorder)->finish();
-  const recording::RecorderCounters c = (*recorder)->counters();
+  const report::RecorderCounters c = (*recorder)->counters();
   std::fprintf(stderr, "ccld: %llu messages of %llu bytes recorded, %llu bytes written, %llu missing\n",
                static_cast<unsigned long long>(c.entries), static_cast<unsigned long long>(c.bytes),
                static_cast<unsigned long long>(c.file_bytes), static_cast<unsigned long long>(c.missing));

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "decision/detect/slow_links.h"
-#include "decision/detect/wire_circles.h"
+#include "decision/measure/slow_links.h"
+#include "decision/measure/wire_circles.h"
 
 namespace ccld::decision::whatif {
 namespace {

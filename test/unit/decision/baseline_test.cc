@@ -1,47 +1,8 @@
-#include "decision/model/baseline.h"
+#include "decision/measure/baseline.h"
 
 #include <catch2/catch.hpp>
 
 namespace ccld::decision {
-
-TEST_CASE("T_base is the mean of the maxima of the first rounds and then stays") {
-  Settings s;
-  s.baseline_rounds_max = 4;
-  Baselines baselines(s);
-  KindBaseline& b = *baselines.of(RoundKind{});
-  CHECK_FALSE(b.usable());
-  for (double t : {10.0, 20.0, 30.0}) baselines.count(b, t, 1);
-  CHECK_FALSE(b.usable());
-  baselines.count(b, 40, 1);
-  CHECK(b.fixed);
-  CHECK(b.t_base_ns == 25);
-  baselines.count(b, 1000, 2);
-  CHECK(b.t_base_ns == 25);
-}
-
-TEST_CASE("T_base takes the rounds of the first two minutes if they are fewer") {
-  Settings s;
-  Baselines baselines(s);
-  KindBaseline& b = *baselines.of(RoundKind{});
-  for (int i = 0; i < 3; ++i) baselines.count(b, 10, 1 + i * 50 * ns_per_s);
-  CHECK_FALSE(b.fixed);
-  baselines.count(b, 1000, 151 * ns_per_s);
-  CHECK(b.fixed);
-  CHECK(b.t_base_ns == 10);
-}
-
-TEST_CASE("A configured value serves until the first rounds are over") {
-  Settings s;
-  s.baseline_init_ms = 5;
-  s.baseline_rounds_max = 2;
-  Baselines baselines(s);
-  KindBaseline& b = *baselines.of(RoundKind{});
-  CHECK(b.t_base_ns == 5e6);
-  CHECK_FALSE(b.fixed);
-  baselines.count(b, 10, 1);
-  baselines.count(b, 20, 2);
-  CHECK(b.t_base_ns == 15);
-}
 
 TEST_CASE("Kinds of rounds are bounded") {
   Settings s;

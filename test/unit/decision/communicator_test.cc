@@ -192,18 +192,17 @@ TEST_CASE("A rank that left in good order is not in flight, and does not come ba
   CHECK(f.comm.rank(Rank{0})->left());
 }
 
-TEST_CASE("A barrier is a small AllReduce, and the paper's bound excludes four bytes") {
+TEST_CASE("A barrier is a small AllReduce") {
   Fixture f;
   Signature s = fake::all_reduce(1);
-  CHECK(f.comm.is_barrier(s, false));
-  CHECK_FALSE(f.comm.is_barrier(s, true));
+  CHECK(f.comm.is_barrier(s));
   s.datatype = abi::Datatype::int8;
-  CHECK(f.comm.is_barrier(s, true));
+  CHECK(f.comm.is_barrier(s));
   s.count = 1 << 20;
-  CHECK_FALSE(f.comm.is_barrier(s, false));
+  CHECK_FALSE(f.comm.is_barrier(s));
   s = fake::all_reduce(1);
   s.function = abi::Function::broadcast;
-  CHECK_FALSE(f.comm.is_barrier(s, false));
+  CHECK_FALSE(f.comm.is_barrier(s));
 }
 
 }  // namespace ccld::decision

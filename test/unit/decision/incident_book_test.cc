@@ -1,4 +1,4 @@
-#include "decision/model/incident_book.h"
+#include "decision/analysis/incident_book.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "decision/detect/launches.h"
+#include "decision/measure/launches.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>

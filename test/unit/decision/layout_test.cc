@@ -1,4 +1,4 @@
-#include "decision/iteration/layout.h"
+#include "decision/model/layout.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "decision/detect/mismatch.h"
+#include "decision/locate/mismatch.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "decision/detect/pair_bytes.h"
+#include "decision/locate/pair_bytes.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,9 @@
-#include "decision/locate/paper.h"
+#include "decision/paper/rules.h"
 
 #include <catch2/catch.hpp>
 
+#include "decision/paper/comparable.h"
+#include "decision/paper/slow.h"
 #include "test/unit/decision/verdicts.h"
 
 namespace ccld::decision {
@@ -113,6 +115,50 @@ TEST_CASE("Trees are compared within a layer, rings across all ranks") {
   const auto layers = comparable_groups(comm, abi::Algorithm::tree);
   REQUIRE(layers.size() == 3);
   CHECK(layers[2].size() == 4);
+}
+
+TEST_CASE("T_base is the mean of the maxima of the first rounds and then stays") {
+  Settings s;
+  s.baseline_rounds_max = 4;
+  PaperBaseline b(s);
+  CHECK(b.t_base_ns() == 0);
+  for (double t : {10.0, 20.0, 30.0}) b.count(t, s, 1);
+  CHECK(b.t_base_ns() == 0);
+  b.count(40, s, 1);
+  CHECK(b.is_fixed());
+  CHECK(b.t_base_ns() == 25);
+  b.count(1000, s, 2);
+  CHECK(b.t_base_ns() == 25);
+}
+
+TEST_CASE("T_base takes the rounds of the first two minutes if they are fewer") {
+  Settings s;
+  PaperBaseline b(s);
+  for (int i = 0; i < 3; ++i) b.count(10, s, 1 + i * 50 * ns_per_s);
+  CHECK_FALSE(b.is_fixed());
+  b.count(1000, s, 151 * ns_per_s);
+  CHECK(b.is_fixed());
+  CHECK(b.t_base_ns() == 10);
+}
+
+TEST_CASE("A configured value serves until the first rounds are over") {
+  Settings s;
+  s.baseline_init_ms = 5;
+  s.baseline_rounds_max = 2;
+  PaperBaseline b(s);
+  CHECK(b.t_base_ns() == 5e6);
+  CHECK_FALSE(b.is_fixed());
+  b.count(10, s, 1);
+  b.count(20, s, 2);
+  CHECK(b.t_base_ns() == 15);
+}
+
+TEST_CASE("The paper's barriers are AllReduces of fewer than four bytes") {
+  const Settings settings;
+  Signature s = fake::all_reduce(1);
+  CHECK_FALSE(is_barrier_by_paper(s, settings));
+  s.datatype = abi::Datatype::int8;
+  CHECK(is_barrier_by_paper(s, settings));
 }
 
 }  // namespace ccld::decision

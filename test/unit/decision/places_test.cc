@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "decision/locate/across.h"
+#include "decision/locate/hang.h"
 #include "test/unit/decision/verdicts.h"
 
 namespace ccld::decision {

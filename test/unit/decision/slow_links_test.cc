@@ -1,4 +1,4 @@
-#include "decision/detect/slow_links.h"
+#include "decision/measure/slow_links.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "decision/detect/slow_p2p.h"
+#include "decision/analysis/slow_pairs_judge.h"
 
 #include <catch2/catch.hpp>
 #include <map>
@@ -15,7 +15,7 @@ struct Pipeline {
   Settings settings;
   ProcessTable processes{settings};
   Communicator comm{CommUid{1}, settings};
-  SlowPairsDetector detector{settings};
+  SlowPairsJudge detector{settings};
   std::mt19937 random{1};
   static constexpr int stages = 4, under_way = 4;
   std::array<uint64_t, stages> free_ns{};  // when each stage can begin to work

@@ -1,9 +1,12 @@
 // Incidents of real runs, recorded by a service that had to forget most of the run, replay to their verdicts.
-#include "decision/recording/replay.h"
 #include "decision/server/analysis_loop.h"
+#include "decision/server/replay.h"
 #include "test/unit/recording/recordings.h"
 
 namespace ccld::test {
+
+using server::ReplaySummary;
+
 namespace {
 
 const std::string golden_folder = CCLD_GOLDEN_RECORDINGS;

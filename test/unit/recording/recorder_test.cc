@@ -38,7 +38,7 @@ TEST_CASE("What was recorded is read back in order, with its counts") {
   recorder->multipart(start_ns + 20 * ns_per_s, 5);
   recorder->finish();
   recorder->tick(start_ns + 30 * ns_per_s, 5);  // too late
-  const RecorderCounters c = recorder->counters();
+  const report::RecorderCounters c = recorder->counters();
   CHECK(c.entries == 1101);
   CHECK(c.missing == 0);
   CHECK(c.write_errors == 0);

@@ -1,8 +1,12 @@
-#include "decision/recording/replay.h"
+#include "decision/server/replay.h"
 
 #include "test/unit/recording/recordings.h"
 
 namespace ccld::test {
+
+using server::ReplayOptions;
+using server::ReplaySummary;
+
 namespace {
 
 // Two ranks of which one reduces another count: H2, from the history of signatures.

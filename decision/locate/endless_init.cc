@@ -1,0 +1,90 @@
+#include "decision/locate/endless_init.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "schemas/abi/names.h"
+
+namespace ccld::decision {
+
+using abi::InitStage;
+
+std::optional<Finding> find_endless_init(const InitKey& key, const Making& m, const ProcessTable& processes,
+                                         const Settings& settings, Nanoseconds now_ns) {
+  Nanoseconds moved_ns = m.entered_ns;
+  for (const auto& [rank, r] : m.ranks) moved_ns = std::max({moved_ns, r.entered_ns, r.stage_ns});
+  if (failed(m) || now_ns - moved_ns < seconds_to_ns(settings.init_hang_s)) return std::nullopt;
+  Finding f;
+  f.fault = FaultClass::h1_not_entered;
+  f.title = "communicator init does not end";
+  std::map<InitStage, size_t> stages;
+  for (const auto& [rank, r] : m.ranks) ++stages[r.stage];
+  const auto culprit = [&](int32_t rank, const InitRank* r, std::string reason) {
+    if (f.culprits.size() >= culprits_max) {
+      f.candidates.push_back(Rank{rank});
+      return;
+    }
+    Culprit c;
+    c.rank = Rank{rank};
+    c.component = Component::process;
+    c.reason = std::move(reason);
+    if (r && r->process) {
+      c.host = r->process->id.host;
+      c.pid = r->process->id.pid;
+      c.cuda_device = r->cuda_device;
+    }
+    f.culprits.push_back(std::move(c));
+  };
+  // Who cannot come any more, then who never came, then who is behind the others.
+  for (const auto& [rank, r] : m.ranks) {
+    if (!r.process || !under_way(r)) continue;
+    const std::string stage = absl::StrCat(" while it made the communicator (", abi::name_of(r.stage), ")");
+    if (r.process->gone())
+      culprit(rank, &r, absl::StrCat("its process went away", stage));
+    else if (r.process->stopped())
+      culprit(rank, &r, absl::StrCat("its process is stopped", stage));
+    else if (!r.process->probe_stopped && processes.silent(*r.process))
+      culprit(rank, &r, absl::StrCat("its process is silent", stage));
+  }
+  const size_t missing = static_cast<size_t>(key.rank_count) - std::min<size_t>(m.ranks.size(), key.rank_count);
+  if (f.culprits.empty()) {
+    for (Rank r : never_heard(key, m, culprits_max))
+      culprit(r.value, nullptr, "never heard of: it did not come to the making of the communicator, or is not watched");
+    f.next_step =
+        "Find the processes of the missing ranks: were they started, did they fail before, can they reach the others "
+        "(and "
+        "this service)?";
+  } else {
+    f.next_step =
+        "Look at the named processes: who stopped them, exit status, kernel log, reachability of their hosts.";
+  }
+  if (f.culprits.empty()) {
+    InitStage least = InitStage::ready;
+    for (const auto& [rank, r] : m.ranks) least = std::min(least, r.stage);
+    if (stages[least] < m.ranks.size()) {
+      for (const auto& [rank, r] : m.ranks)
+        if (r.stage == least)
+          culprit(rank, &r,
+                  absl::StrCat("is still ", least == InitStage::entered ? "looking for the others" : "connecting"));
+    } else {
+      for (const auto& [rank, r] : m.ranks) f.candidates.push_back(Rank{rank});
+    }
+    f.next_step =
+        "All ranks came: look at the network between the named ranks and the rest, and at their logs "
+        "(NCCL_DEBUG=INFO).";
+  }
+  for (const auto& [stage, count] : stages)
+    add_evidence(f, -1, absl::StrCat("ranks that are ", abi::name_of(stage)), static_cast<double>(count), "ranks");
+  add_evidence(f, -1, "ranks that were never heard of", static_cast<double>(missing), "ranks");
+  add_evidence(f, -1, "since the first rank began to make the communicator", (now_ns - m.entered_ns) / 1e6, "ms");
+  for (const auto& [rank, r] : m.ranks)
+    if (under_way(r) &&
+        std::none_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank.value == rank; }))
+      f.victims.push_back(Rank{rank});
+  // A rank without this library looks the same as one that is not there.
+  f.confidence = f.culprits.empty() ? 0.2 : missing > 0 ? 0.7 : 0.6;
+  return f;
+}
+
+}  // namespace ccld::decision

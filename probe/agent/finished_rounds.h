@@ -1,0 +1,63 @@
+// Rounds and calls that have ended and were not handed out yet. Links of a round stay open until its proxies have done
+// its last steps, or for link_settle_ns.
+// Threads: one at a time (the agent's lock).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "probe/agent/link_stages.h"
+#include "probe/agent/proxy_watch.h"
+#include "probe/transport/messages.h"
+
+namespace ccld::probe {
+
+// One flush carries at most this many rounds, and as many calls. At one flush in 100 ms this is 40,000 operations a
+// second; above, the oldest are dropped.
+constexpr size_t rounds_pending_max = 4096;
+// Stages of links are kept for the longest rounds of a flush, up to this many rows (56 KiB).
+constexpr size_t links_per_message_max = 1024;
+// How long the proxies of a finished kernel are watched for steps that are still on their way.
+constexpr uint64_t link_settle_ns = 50 * ns_per_ms;
+
+class FinishedRounds {
+ public:
+  FinishedRounds(uint64_t comm_uid, int rank, bool keep) : comm_uid_(comm_uid), rank_(rank), keep_(keep) {}
+
+  void keep(bool keep) { keep_ = keep; }  // false: nobody wants them
+  void add(uint64_t op_seq, const abi::OpRecord&, FinishedRound, std::vector<LinkTrack> links, Instant now);
+  void add(const abi::P2pRecord&, const FinishedRound& kernel);
+
+  bool has_open_links() const { return open_links_ > 0; }
+  void close_links(const ProxyWatch&, Instant now);
+
+  bool has_rounds() const { return !rounds_.empty(); }
+  // Moves them out, except the newest ones whose links are still open (all with `everything`).
+  RoundsMessage take_rounds(Instant now, bool everything);
+  bool has_calls() const { return !calls_.empty(); }
+  P2pRoundsMessage take_calls();
+
+  uint64_t finished() const { return finished_; }
+  uint64_t dropped() const { return dropped_; }
+
+ private:
+  struct Pending {
+    FinishedRound round;
+    uint64_t finished_ns = 0;
+    std::vector<LinkTrack> links;
+    bool open = false;  // links are not settled
+  };
+  static void add_links(const Pending&, RoundsMessage&);
+
+  const uint64_t comm_uid_;
+  const int rank_;
+  bool keep_;
+  std::deque<Pending> rounds_;
+  std::deque<FinishedP2p> calls_;
+  size_t open_links_ = 0;  // rounds with open links
+  uint64_t finished_ = 0, dropped_ = 0;
+};
+
+}  // namespace ccld::probe
