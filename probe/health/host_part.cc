@@ -92,7 +92,7 @@ void HostPart::read(Instant, Metrics* out) {
   add_if(out, MetricId::pressure_memory_some_us, number_after(line_of(memory, "some "), "total="));
   add_if(out, MetricId::pressure_memory_full_us, number_after(line_of(memory, "full "), "total="));
   add_if(out, MetricId::pressure_io_full_us, number_after(line_of(io_.read(), "full "), "total="));
-  const std::string load = load_.read();
+  const std::string load = load_.read();  // "0.70 1.20 1.42 3/90 18443": the fourth are runnable tasks of all tasks
   if (!load.empty()) {
     const double one_minute = strtod(load.c_str(), nullptr);
     add_metric(out, MetricId::host_load_per_mille,
@@ -100,6 +100,9 @@ void HostPart::read(Instant, Metrics* out) {
   }
   if (const auto kilobytes = number_after(meminfo_.read(), "MemAvailable:"))
     add_metric(out, MetricId::host_memory_available_bytes, static_cast<int64_t>(*kilobytes * 1024));
+  if (const size_t slash = load.find('/'); slash != std::string::npos)
+    add_if(out, MetricId::host_runnable_tasks, number_at(load.substr(load.rfind(' ', slash) + 1)));
+  add_metric(out, MetricId::host_processors, processors_);
 }
 
 }  // namespace ccld::probe
