@@ -5,6 +5,7 @@
 
 #include "decision/detect/launches.h"
 #include "decision/detect/rank_gaps.h"
+#include "decision/locate/busy_host.h"
 #include "decision/locate/paper.h"
 #include "decision/locate/slow.h"
 
@@ -381,6 +382,13 @@ bool SlowDetector::loses(const SlowWindow& w) const {
          w.lost_ns >= settings_.slow_total_share_min * w.total_ns;
 }
 
+std::optional<Finding> SlowDetector::locate(const Communicator& comm, const SlowWindow& w, Nanoseconds now_ns) const {
+  std::optional<Finding> found = locate_slow(comm, w, settings_);
+  if (!found) return found;
+  const double lost_ns = w.computation_ns + w.communication_ns + w.elsewhere_ns + w.unknown_ns;
+  return weigh_processors(comm, *std::move(found), lost_ns, {w.started_ns, now_ns}, settings_);
+}
+
 SlowReport SlowDetector::judge(const Communicator& comm, bool open, bool elsewhere, Nanoseconds now_ns) {
   SlowReport report;
   const bool paper = settings_.rules == RuleSet::paper;
@@ -395,7 +403,7 @@ SlowReport SlowDetector::judge(const Communicator& comm, bool open, bool elsewhe
     const SlowWindow w = merge(last);
     lost_share_ = w.total_ns > 0 ? w.lost_ns / w.total_ns : 0;
     losing = loses(w);
-    if (losing) finding = locate_slow(comm, w, settings_);
+    if (losing) finding = locate(comm, w, now_ns);
   }
   if (!finding) {
     repeats_ = 0;
@@ -431,7 +439,7 @@ SlowReport SlowDetector::judge(const Communicator& comm, bool open, bool elsewhe
   if (repeats_ < enough) return report;
   if (!paper) {
     const SlowWindow all = merge(slices_);
-    std::optional<Finding> of_all = locate_slow(comm, all, settings_);
+    std::optional<Finding> of_all = locate(comm, all, now_ns);
     if (!of_all || !same_cause(*of_all, *finding)) return report;
     finding = std::move(of_all);
   }

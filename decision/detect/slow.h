@@ -61,6 +61,7 @@ class SlowDetector {
   void note_together(const RoundEntry&, uint64_t RoundCell::*device_ns, Nanoseconds now_ns);
   void blame(const Communicator&, const KindBaseline&, const RoundEntry&, Parts&, Nanoseconds now_ns);
   bool loses(const SlowWindow&) const;
+  std::optional<Finding> locate(const Communicator&, const SlowWindow&, Nanoseconds now_ns) const;
   SlowReport judge(const Communicator&, bool open, bool elsewhere, Nanoseconds now_ns);
 
   const Settings& settings_;

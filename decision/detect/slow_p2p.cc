@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "decision/locate/busy_host.h"
 #include "decision/locate/slow.h"
 
 namespace ccld::decision {
@@ -233,6 +234,8 @@ SlowReport SlowPairsDetector::advance(const Communicator& comm, bool open, Nanos
   if (!due || (kernels_ < settings_.slow_rounds_min * ranks_.size() && age < prolonged_max * length)) return report;
   std::optional<Finding> finding;
   if (kernels_ > 0) finding = judge(comm);
+  if (finding)
+    finding = weigh_processors(comm, *std::move(finding), lost_share_ * static_cast<double>(age), {started_ns_, now_ns}, settings_);
   const Nanoseconds started_ns = std::exchange(started_ns_, now_ns);
   if (!finding) {
     repeats_ = 0;

@@ -11,6 +11,9 @@ namespace ccld::decision {
 // nullopt: no cause that stays the same over the window.
 std::optional<Finding> locate_slow(const Communicator&, const SlowWindow&, const Settings&);
 
+// What to look at next, by class and culprits.
+std::string slow_next_step(const Finding&);
+
 // Equation 4 with alpha and beta; least duration for computation, least SendRate and RecvRate for communication.
 std::optional<Finding> locate_slow_paper(const Communicator&, const SlowWindow&, const Settings&);
 
