@@ -115,6 +115,8 @@ Shortage shortage_of(const Communicator& comm, const ProcessModel& process, Work
 bool explains_proxy(const Communicator& comm, Rank r, Nanoseconds missing_ns, const TimeWindow& w,
                     const Settings& settings) {
   const ProcessModel* process = process_of(comm, r);
+  // Threads that somebody stops are not kept by others that run.
+  if (process && process->threads_stopped_ns > 0 && process->threads_stopped_ns >= w.from_ns) return false;
   return process && enough(waited_for_processor(*process, Worker::proxies, w).value_or(0), missing_ns, settings);
 }
 

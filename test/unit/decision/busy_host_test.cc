@@ -156,6 +156,20 @@ TEST_CASE(
   CHECK(job.cluster.reported().empty());
 }
 
+TEST_CASE("A process that says that its threads are stopped is named on a busy host as well") {
+  Job job;
+  job.rounds(300);
+  job.host_waits(0, 0.5, 0.8);
+  job.host_waits(1, 0.5, 0.8);
+  for (int i = 0; i < 40; ++i) {
+    Metrics m;
+    m.metrics = {{abi::MetricId::process_threads_stopped, "", 1}};
+    job.cluster.send(3, {m});
+    job.rounds(10, away_proxy());
+  }
+  named(only(job.cluster), {3}, Component::proxy);
+}
+
 TEST_CASE("A process that waits alone is that process: a quota, or threads pinned to one processor") {
   Job job;
   job.rounds(300);
