@@ -108,6 +108,14 @@ const Entry entries[] = {
     {CCLD_FIELD(slow_spread_factor), 0, 1000, "and exceeds its healthy mean by at least this many healthy spreads",
      "twice the mean deviation: a healthy rank or link exceeds it in a tenth of the rounds, and no other in most of "
      "them"},
+    {CCLD_FIELD(processor_wait_part_min), 0.01, 10,
+     "a proxy, a late host or a link is not the cause of a loss if its threads waited for a processor for this part of "
+     "the time that it is blamed for",
+     "what waits that long is not slow itself; waits are sampled once a second, so more cannot be asked for"},
+    {CCLD_FIELD(processor_wait_alike_min), 0.01, 10,
+     "that is its host's doing if the other processes of the host (and everybody's, if those of the other hosts) wait "
+     "for at least this part as long; otherwise its own",
+     "processes that share processors get equal parts of them; with a quota or pinned to one, a process waits alone"},
     {CCLD_FIELD(baseline_rounds_max), 1, 1e6,
      "T_base is the mean of the maxima of the first m rounds of a signature; m is at most this; the default rules take "
      "the first 30 rounds, or this many if it is less, over at least a quarter of slow_window_s",

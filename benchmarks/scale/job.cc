@@ -198,9 +198,9 @@ void Job::add_health(int rank, probe::BatchEncoder& out) const {
   };
   using abi::MetricId;
   add(MetricId::agent_samples, MetricId::agent_control_refused, "");
-  add(MetricId::process_threads_running, MetricId::process_system_ns, "");
+  add(MetricId::process_threads_running, MetricId::process_proxy_threads, "");
   add(MetricId::cgroup_throttled_periods, MetricId::cgroup_memory_high_events, "");
-  add(MetricId::pressure_cpu_some_us, MetricId::host_memory_available_bytes, "");
+  add(MetricId::pressure_cpu_some_us, MetricId::host_processors, "");
   add(MetricId::gpu_sm_clock_mhz, MetricId::gpu_pcie_replays, bus_of(rank));
   for (int port = 0; port < gpus_per_node; ++port) {
     const std::string instance = "mlx5_" + std::to_string(port) + ":1";

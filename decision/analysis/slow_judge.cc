@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "decision/locate/busy_host.h"
 #include "decision/locate/slow.h"
 
 namespace ccld::decision {
@@ -19,6 +20,13 @@ void SlowJudge::add(const Communicator& comm, const RoundEntry& e, Nanoseconds n
   detector_.add(comm, e, now_ns);
 }
 
+std::optional<Finding> SlowJudge::locate(const Communicator& comm, const SlowWindow& w, Nanoseconds now_ns) const {
+  std::optional<Finding> found = locate_slow(comm, w, settings_);
+  if (!found) return found;
+  const double lost_ns = w.computation_ns + w.communication_ns + w.elsewhere_ns + w.unknown_ns;
+  return weigh_processors(comm, *std::move(found), lost_ns, {w.started_ns, now_ns}, settings_);
+}
+
 SlowReport SlowJudge::advance(const Communicator& comm, bool open, bool elsewhere, Nanoseconds now_ns) {
   SlowReport report;
   if (!detector_.close(repeats_ > 0, now_ns)) return report;
@@ -26,7 +34,7 @@ SlowReport SlowJudge::advance(const Communicator& comm, bool open, bool elsewher
   lost_share_ = w.total_ns > 0 ? w.lost_ns / w.total_ns : 0;
   const bool losing = detector_.loses(w);
   std::optional<Finding> finding;
-  if (losing) finding = locate_slow(comm, w, settings_);
+  if (losing) finding = locate(comm, w, now_ns);
   if (!finding) {
     repeats_ = 0;
     good_ns_ = now_ns;
@@ -60,7 +68,7 @@ SlowReport SlowJudge::advance(const Communicator& comm, bool open, bool elsewher
   const uint64_t enough = settings_.slow_repeat * (finding->culprits.empty() ? 2 : 1);
   if (repeats_ < enough) return report;
   const SlowWindow all = merge(slices);
-  std::optional<Finding> of_all = locate_slow(comm, all, settings_);
+  std::optional<Finding> of_all = locate(comm, all, now_ns);
   if (!of_all || !same_cause(*of_all, *finding)) return report;
   report.finding = *std::move(of_all);
   // The same culprit once more than the repetition counter asks for; nobody at all stays a suspicion.

@@ -5,6 +5,8 @@
 // Contract: time injected; one judge per communicator; rounds in any order.
 #pragma once
 
+#include <optional>
+
 #include "decision/analysis/slow_report.h"
 #include "decision/detect/slow.h"
 
@@ -25,6 +27,7 @@ class SlowJudge {
   double lost_share() const { return lost_share_; }  // of the time of the last window
 
  private:
+  std::optional<Finding> locate(const Communicator&, const SlowWindow&, Nanoseconds now_ns) const;
   const Settings& settings_;
   SlowDetector detector_;
   uint64_t repeats_ = 0, clean_ = 0, unexplained_ = 0;

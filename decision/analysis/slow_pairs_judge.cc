@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "decision/locate/busy_host.h"
 #include "decision/locate/slow.h"
 #include "decision/locate/slow_p2p.h"
 
@@ -21,6 +22,10 @@ SlowReport SlowPairsJudge::advance(const Communicator& comm, bool open, Nanoseco
   std::optional<Finding> finding;
   if (detector_.kernels() > 0) finding = locate_slow_p2p(comm, detector_, settings_, lost_share_);
   const Nanoseconds started_ns = detector_.started_ns();
+  if (finding) {
+    const double lost_ns = lost_share_ * static_cast<double>(now_ns - started_ns);
+    finding = weigh_processors(comm, *std::move(finding), lost_ns, {started_ns, now_ns}, settings_);
+  }
   detector_.next_window(!finding, now_ns);
   if (!finding) {
     repeats_ = 0;

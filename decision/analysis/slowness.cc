@@ -51,6 +51,13 @@ bool of_whole_transfer(const Finding& f, const Culprit& c) {
   return f.signature.function == abi::Function::send && c.component == Component::link && c.peer.has_value();
 }
 
+// A host is one, whichever of its ranks are in the communicator.
+bool same_host(const Communicator& a, const Culprit& x, const Communicator& b, const Culprit& y) {
+  if (x.component != Component::host || y.component != Component::host) return false;
+  const ProcessModel *p = process_of(a, x.rank), *q = process_of(b, y.rank);
+  return p && q && p->host == q->host;
+}
+
 bool is_end(const Communicator& comm, const Culprit& connection, const ProcessModel* process) {
   return process && connection.peer &&
          (process_of(comm, connection.rank) == process || process_of(comm, *connection.peer) == process);
@@ -69,7 +76,7 @@ bool carried_by(const Communicator& a, const Finding& f, const Culprit& slow, co
 bool same_culprit(const Communicator& a, const Finding& f, const Communicator& b, const Finding& g) {
   for (const Culprit& x : f.culprits) {
     for (const Culprit& y : g.culprits) {
-      if (carried_by(a, f, x, b, y) || carried_by(b, g, y, a, x)) return true;
+      if (carried_by(a, f, x, b, y) || carried_by(b, g, y, a, x) || same_host(a, x, b, y)) return true;
       const ProcessModel* process = process_of(a, x.rank);
       if (!process || process != process_of(b, y.rank)) continue;
       if (of_device(x) && x.component == y.component) return true;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "decision/analysis/whatif_findings.h"
+#include "decision/locate/busy_host.h"
 
 namespace ccld::decision {
 namespace {
@@ -171,6 +173,10 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
         if (const RankModel* m = comm.rank(r)) told.processes.push_back(m->process);
     const auto view = iterations_.view(comm.job());
     describe(look, comm, view ? view->now_ns : 0, f);
+    const double lost_ns = look.explanation.length_ns - look.explanation.length_without_ns;
+    std::optional<Finding> weighed = weigh_processors(comm, std::move(f), lost_ns, {job.started_ns, now_ns}, settings_);
+    if (!weighed) continue;
+    f = *std::move(weighed);
     if (since_ns <= job.first_ns)
       add_evidence(f, -1, "it was so from the start on, for", static_cast<double>(now_ns - since_ns) / 1e9, "s");
 

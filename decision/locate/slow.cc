@@ -73,28 +73,6 @@ void describe_window(Finding& f, const SlowWindow& w) {
   add_evidence(f, -1, "P of the worst round", w.worst.p(), "");
 }
 
-std::string next_step_of(const Finding& f) {
-  const auto names = [&](Component component) {
-    return std::any_of(f.culprits.begin(), f.culprits.end(),
-                       [&](const Culprit& c) { return c.component == component; });
-  };
-  const bool network = names(Component::link) || names(Component::nic), proxy = names(Component::proxy);
-  if (f.fault == FaultClass::s1_computation_slow)
-    return "Compare GPU clocks, temperature and power, CPU load and data loading of the named rank with its peers'.";
-  if (f.fault == FaultClass::s3_mixed_slow)
-    return absl::StrCat("Two causes: look at the late rank (GPU clocks, data loading, host) and at the named ",
-                        network ? "link."
-                        : proxy ? "proxy (what else runs on its processors)."
-                                : "GPU.");
-  if (f.culprits.empty())
-    return "No link stands out: compare link rates of all nodes, and check whether the whole fabric or machine is "
-           "busy.";
-  if (proxy && !network)
-    return "Check what else runs on the processors of the named process: its proxy thread waits for one (quota, "
-           "pinning, data loaders), or hangs in a call of its own.";
-  return "Check the named device or link: negotiated rate, errors, congestion, other traffic.";
-}
-
 // The lost time by kind, and which kinds count.
 struct Kinds {
   double total_ns = 0;
@@ -156,6 +134,28 @@ void name_late_ranks(const Communicator& comm, const SlowWindow& w, const Kinds&
 
 }  // namespace
 
+std::string slow_next_step(const Finding& f) {
+  const auto names = [&](Component component) {
+    return std::any_of(f.culprits.begin(), f.culprits.end(),
+                       [&](const Culprit& c) { return c.component == component; });
+  };
+  const bool network = names(Component::link) || names(Component::nic), proxy = names(Component::proxy);
+  if (f.fault == FaultClass::s1_computation_slow)
+    return "Compare GPU clocks, temperature and power, CPU load and data loading of the named rank with its peers'.";
+  if (f.fault == FaultClass::s3_mixed_slow)
+    return absl::StrCat("Two causes: look at the late rank (GPU clocks, data loading, host) and at the named ",
+                        network ? "link."
+                        : proxy ? "proxy (what else runs on its processors)."
+                                : "GPU.");
+  if (f.culprits.empty())
+    return "No link stands out: compare link rates of all nodes, and check whether the whole fabric or machine is "
+           "busy.";
+  if (proxy && !network)
+    return "Check what else runs on the processors of the named process: its proxy thread waits for one (quota, "
+           "pinning, data loaders), or hangs in a call of its own.";
+  return "Check the named device or link: negotiated rate, errors, congestion, other traffic.";
+}
+
 std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w, const Settings& settings) {
   Finding f;
   f.op = w.first_slow_op;
@@ -192,7 +192,7 @@ std::optional<Finding> locate_slow(const Communicator& comm, const SlowWindow& w
     f.fault = FaultClass::s2_communication_slow;
     f.confidence = n.named() ? 0.9 : 0.3;
   }
-  f.next_step = next_step_of(f);
+  f.next_step = slow_next_step(f);
   if (!n.named() && !k.computation) {
     // Who is not measured may be late unseen.
     for (size_t r = 0; r < w.ranks.size(); ++r)

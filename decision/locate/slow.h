@@ -12,6 +12,9 @@ namespace ccld::decision {
 // nullopt: no cause that stays the same over the window.
 std::optional<Finding> locate_slow(const Communicator&, const SlowWindow&, const Settings&);
 
+// What to look at next, by class and culprits.
+std::string slow_next_step(const Finding&);
+
 // Findings have the same cause if they have a culprit in common, or neither has one.
 bool same_cause(const Finding&, const Finding&);
 bool same_cause(const std::vector<Culprit>&, const std::vector<Culprit>&);

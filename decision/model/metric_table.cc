@@ -52,10 +52,13 @@ MetricType type_of(abi::MetricId id) {
     case abi::MetricId::process_threads_zombie:
     case abi::MetricId::process_main_thread_state:
     case abi::MetricId::process_resident_bytes:
+    case abi::MetricId::process_proxy_threads:
     case abi::MetricId::cgroup_memory_bytes:
     case abi::MetricId::cgroup_memory_limit_bytes:
     case abi::MetricId::host_load_per_mille:
     case abi::MetricId::host_memory_available_bytes:
+    case abi::MetricId::host_runnable_tasks:
+    case abi::MetricId::host_processors:
     case abi::MetricId::gpu_sm_clock_mhz:
     case abi::MetricId::gpu_sm_clock_max_mhz:
     case abi::MetricId::gpu_memory_clock_mhz:

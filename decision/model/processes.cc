@@ -157,15 +157,25 @@ NetQueueList::operator std::vector<NetQueue>() const {
   return queues;
 }
 
+void ProcessTable::join(ProcessModel& p) {
+  p.host = &hosts_[machine_of(p.id)];
+  ++p.host->processes;
+  p.host->members.push_back(&p);
+}
+
+void ProcessTable::leave(ProcessModel& p) {
+  std::erase(p.host->members, &p);
+  if (--p.host->processes == 0) hosts_.erase(machine_of(p.id));
+}
+
 // A process may speak before it knows what its host is called: it stays one process.
 ProcessModel* ProcessTable::renamed(ProcessModel& p, const ProcessId& id) {
   if (id.host.empty()) return &p;
   if (!p.id.host.empty()) return nullptr;  // two machines that look alike
   auto node = processes_.extract(p.id);
-  if (--p.host->processes == 0) hosts_.erase(machine_of(p.id));
+  leave(p);
   node.key() = p.id = id;
-  p.host = &hosts_[machine_of(id)];
-  ++p.host->processes;
+  join(p);
   processes_.insert(std::move(node));
   return &p;
 }
@@ -185,8 +195,7 @@ ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
       heard_before ? *heard_before : *processes_.emplace(batch.process, std::make_unique<ProcessModel>()).first->second;
   if (!heard_before) {
     p.id = batch.process;
-    p.host = &hosts_[machine_of(batch.process)];
-    ++p.host->processes;
+    join(p);
     by_pid_.erase(Pid(p.id));
     by_pid_.insert(&p);
   }
@@ -235,12 +244,33 @@ const ProcessModel* ProcessTable::lost_sibling(const ProcessModel& reporter, con
   return (*it)->stopped() || (*it)->gone() ? *it : nullptr;
 }
 
+namespace {
+
+void note_run_delays(ProcessModel& p, const Metrics& m, Nanoseconds now_ns) {
+  RunDelay delay;
+  bool known = false;
+  const auto us_to_ns = [](int64_t us) { return static_cast<Nanoseconds>(1000 * static_cast<uint64_t>(us)); };
+  for (const Metric& v : m.metrics) {
+    switch (v.id) {
+      case abi::MetricId::process_main_run_delay_ns: known = true, delay.main_ns = v.value; break;
+      case abi::MetricId::process_proxy_run_delay_ns: delay.proxies_ns = v.value; break;
+      case abi::MetricId::cgroup_throttled_us: delay.throttled_ns = us_to_ns(v.value); break;
+      case abi::MetricId::pressure_cpu_some_us: delay.pressure_ns = us_to_ns(v.value); break;
+      default: break;
+    }
+  }
+  if (known) p.run_delays.add(delay, now_ns);
+}
+
+}  // namespace
+
 void ProcessTable::metrics(ProcessModel& reporter, const Metrics& m, Nanoseconds now_ns) {
   reporter.metrics = std::make_shared<const MetricTable>(merged(reporter.metrics.get(), m, now_ns));
   const bool stopped = std::any_of(m.metrics.begin(), m.metrics.end(), [](const Metric& v) {
     return v.id == abi::MetricId::process_threads_stopped && v.value > 0;
   });
   if (stopped) reporter.threads_stopped_ns = now_ns;
+  note_run_delays(reporter, m, now_ns);
 }
 
 void ProcessTable::net_queues(ProcessModel& reporter, const NetQueues& m, Nanoseconds now_ns) {
@@ -269,7 +299,7 @@ void ProcessTable::forget(Nanoseconds now_ns) {
     const ProcessModel& p = *it->second;
     const bool old = now_ns - p.heard_ns > seconds_to_ns(settings_.forget_s);
     if (old && p.memberships.empty()) {
-      if (--p.host->processes == 0) hosts_.erase(machine_of(p.id));
+      leave(*it->second);
       if (const auto own = by_pid_.find(Pid(p.id)); own != by_pid_.end() && *own == &p) by_pid_.erase(own);
       it = processes_.erase(it);
     } else {

@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "decision/model/events.h"
 #include "decision/model/metric_table.h"
+#include "decision/model/run_delays.h"
 #include "decision/settings.h"
 
 namespace ccld::decision {
@@ -90,6 +91,7 @@ class NetQueueList {
 struct HostModel {
   Nanoseconds heard_ns = 0;  // last batch of any of its processes
   size_t processes = 0;
+  std::vector<const struct ProcessModel*> members;  // these
 };
 
 struct ProcessModel {
@@ -118,6 +120,7 @@ struct ProcessModel {
   std::vector<Membership> memberships;
 
   std::shared_ptr<const MetricTable> metrics;  // nullptr: none yet; replaced, never changed
+  RunDelayHistory run_delays;                  // how long its threads waited for a processor
   Nanoseconds threads_stopped_ns = 0;          // the last report that some of its threads were stopped; 0: none
   NetQueueList net_queues;                     // of the newest report
   Nanoseconds net_queues_ns = 0;
@@ -182,6 +185,8 @@ class ProcessTable {
     bool operator()(const Pid& a, const Pid& b) const { return a == b; }
   };
   using Processes = std::map<ProcessId, std::unique_ptr<ProcessModel>>;
+  void join(ProcessModel&);   // its host
+  void leave(ProcessModel&);  // its host
   ProcessModel* known(const ProcessId&);
   ProcessModel* renamed(ProcessModel& like, const ProcessId&);
 

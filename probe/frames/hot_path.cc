@@ -8,6 +8,7 @@
 #include "probe/frames/recording.h"
 #include "probe/frames/words.h"
 #include "probe/probe.h"
+#include "probe/process/proxy_threads.h"
 
 namespace ccld::probe {
 namespace {
@@ -329,6 +330,7 @@ void proxy_visited(Comm* comm, const ProxySteps& steps) {
   store_relaxed(record->step_count, steps.step_count);
   store_relaxed(record->ticks, record->ticks + 1);
   if (record->connection == 0) {
+    note_proxy_thread();
     store_release(record->connection, steps.connection);
     store_release(line.connections, comm->proxy_side.records);
   }

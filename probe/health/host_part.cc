@@ -19,7 +19,8 @@ std::string group_folder(const HealthRoots& roots) {
   KernelFile membership;
   if (!membership.open(roots.proc + "/self/cgroup")) return {};
   constexpr std::string_view version_2 = "0::";
-  const std::string_view line = line_of(membership.read(), version_2);
+  const std::string groups = membership.read();
+  const std::string_view line = line_of(groups, version_2);
   if (line.empty()) return {};
   return roots.sys + "/fs/cgroup" + std::string(trimmed(line.substr(version_2.size())));
 }
@@ -49,12 +50,12 @@ unsigned CgroupPart::source_count() const {
 }
 
 void CgroupPart::read(Instant, Metrics* out) {
-  const std::string_view cpu = cpu_stat_.read();
+  const std::string cpu = cpu_stat_.read();
   add_if(out, MetricId::cgroup_throttled_periods, number_after(cpu, "nr_throttled "));
   add_if(out, MetricId::cgroup_throttled_us, number_after(cpu, "throttled_usec "));
   add_if(out, MetricId::cgroup_memory_bytes, memory_current_.read_number());
   add_if(out, MetricId::cgroup_memory_limit_bytes, memory_max_.read_number());  // "max": no limit, no value
-  const std::string_view events = memory_events_.read();
+  const std::string events = memory_events_.read();
   add_if(out, MetricId::cgroup_oom_kills, number_after(events, "oom_kill "));
   add_if(out, MetricId::cgroup_memory_high_events, number_after(events, "high "));
 }
@@ -87,18 +88,21 @@ unsigned HostPart::source_count() const {
 
 void HostPart::read(Instant, Metrics* out) {
   add_if(out, MetricId::pressure_cpu_some_us, number_after(line_of(cpu_.read(), "some "), "total="));
-  const std::string_view memory = memory_.read();
+  const std::string memory = memory_.read();
   add_if(out, MetricId::pressure_memory_some_us, number_after(line_of(memory, "some "), "total="));
   add_if(out, MetricId::pressure_memory_full_us, number_after(line_of(memory, "full "), "total="));
   add_if(out, MetricId::pressure_io_full_us, number_after(line_of(io_.read(), "full "), "total="));
-  const std::string_view load = load_.read();
+  const std::string load = load_.read();  // "0.70 1.20 1.42 3/90 18443": the fourth are runnable tasks of all tasks
   if (!load.empty()) {
-    const double one_minute = strtod(std::string(load.substr(0, load.find(' '))).c_str(), nullptr);
+    const double one_minute = strtod(load.c_str(), nullptr);
     add_metric(out, MetricId::host_load_per_mille,
                static_cast<int64_t>(one_minute * 1000.0 / static_cast<double>(processors_)));
   }
   if (const auto kilobytes = number_after(meminfo_.read(), "MemAvailable:"))
     add_metric(out, MetricId::host_memory_available_bytes, static_cast<int64_t>(*kilobytes * 1024));
+  if (const size_t slash = load.find('/'); slash != std::string::npos)
+    add_if(out, MetricId::host_runnable_tasks, number_at(load.substr(load.rfind(' ', slash) + 1)));
+  add_metric(out, MetricId::host_processors, processors_);
 }
 
 }  // namespace ccld::probe

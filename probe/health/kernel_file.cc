@@ -7,11 +7,6 @@
 #include <utility>
 
 namespace ccld::probe {
-namespace {
-
-thread_local char buffer[4096];
-
-}  // namespace
 
 bool KernelFile::open(const std::string& path) {
   if (fd_ >= 0) ::close(fd_);
@@ -19,10 +14,11 @@ bool KernelFile::open(const std::string& path) {
   return fd_ >= 0;
 }
 
-std::string_view KernelFile::read() const {
+std::string KernelFile::read() const {
   if (fd_ < 0) return {};
+  char buffer[4096];
   const ssize_t size = pread(fd_, buffer, sizeof(buffer), 0);
-  return size > 0 ? std::string_view(buffer, static_cast<size_t>(size)) : std::string_view();
+  return size > 0 ? std::string(buffer, static_cast<size_t>(size)) : std::string();
 }
 
 std::optional<uint64_t> KernelFile::read_number() const { return number_at(read()); }

@@ -17,8 +17,9 @@ class KernelFile {
   // True if it can be opened.
   bool open(const std::string& path);
   bool is_open() const { return fd_ >= 0; }
-  // The whole text, at most 4 KiB; valid until the next read of any file on this thread.
-  std::string_view read() const;
+  // The whole text, at most 4 KiB. A copy: a buffer of each thread would need room in the static thread storage, which
+  // a library that is loaded late does not get.
+  std::string read() const;
   // The number that the text begins with.
   std::optional<uint64_t> read_number() const;
 

@@ -105,7 +105,7 @@ void PortPart::read(Instant now, Metrics* out) {
     listed_ns_ = now.monotonic_ns;
   }
   for (const Port& port : ports_) {
-    const std::string_view state = port.state.read();
+    const std::string state = port.state.read();
     if (state.empty()) continue;  // it is gone
     if (port.infiniband) {
       if (const auto number = number_at(state))
@@ -113,7 +113,7 @@ void PortPart::read(Instant now, Metrics* out) {
     } else if (trimmed(state) != "unknown") {
       add_metric(out, MetricId::port_state, trimmed(state) == "up" ? interface_up : interface_down, port.instance);
     }
-    const std::string rate(port.rate.read());  // "100 Gb/sec (4X EDR)"; of interfaces: megabits, -1 while it is down
+    const std::string rate = port.rate.read();  // "100 Gb/sec (4X EDR)"; of interfaces: megabits, -1 while it is down
     if (!rate.empty()) {
       const double value = strtod(rate.c_str(), nullptr);
       if (value > 0)

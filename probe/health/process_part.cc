@@ -41,7 +41,8 @@ bool ProcessPart::open(std::vector<std::string>* absent) {
 }
 
 void ProcessPart::read(Instant, Metrics* out) {
-  const std::string_view fields = fields_from_state(stat_.read());
+  const std::string stat = stat_.read();
+  const std::string_view fields = fields_from_state(stat);
   if (fields.empty()) return;
   add_metric(out, MetricId::process_main_thread_state, fields[0]);
   if (const auto value = field(fields, field_major_faults))

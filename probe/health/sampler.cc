@@ -7,6 +7,7 @@
 #include "probe/health/host_part.h"
 #include "probe/health/port_part.h"
 #include "probe/health/process_part.h"
+#include "probe/health/run_delay_part.h"
 
 namespace ccld::probe {
 
@@ -61,6 +62,8 @@ unsigned Sampler::source_count() const {
 void add_all_parts(Sampler* sampler, const HealthRoots& roots, std::vector<std::string>* absent) {
   sampler->add(std::make_unique<ProcessPart>(roots), false, absent);
   sampler->add(std::make_unique<ThreadsPart>(roots), false, absent);
+  sampler->add(std::make_unique<RunDelayPart>(roots), false, absent);
+  sampler->add(std::make_unique<ThreadsDelayPart>(roots), false, absent);
   sampler->add(std::make_unique<CgroupPart>(roots), false, absent);
   sampler->add(std::make_unique<HostPart>(roots), true, absent);
   sampler->add(std::make_unique<PortPart>(roots), true, absent);

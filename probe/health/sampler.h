@@ -22,7 +22,7 @@ namespace ccld::probe {
 
 struct SamplerOptions {
   uint64_t period_ns = ns_per_s;
-  uint32_t part_share_ppm = 20;  // six parts and waking up stay below 0.02 % of a core
+  uint32_t part_share_ppm = 20;  // eight parts and waking up stay below 0.02 % of a core
   uint64_t period_max_ns = 600 * ns_per_s;
 };
 

@@ -49,6 +49,11 @@ enum class MetricId : uint16_t {
   process_involuntary_switches = 138,
   process_user_ns = 139,
   process_system_ns = 140,
+  // Time in which threads were ready to run and waited for a processor (run-queue delay of /proc/<pid>/task/*/schedstat).
+  process_run_delay_ns = 141,          // of all its threads; a thread that ends keeps its part
+  process_main_run_delay_ns = 142,     // of its main thread
+  process_proxy_run_delay_ns = 143,    // of NCCL's progress threads, the mean of them
+  process_proxy_threads = 144,         // gauge: of how many
 
   // ---- its control group and host
   cgroup_throttled_periods = 160,
@@ -63,6 +68,8 @@ enum class MetricId : uint16_t {
   pressure_io_full_us = 173,
   host_load_per_mille = 174,           // one-minute load per processor
   host_memory_available_bytes = 175,
+  host_runnable_tasks = 176,           // gauge: running, or waiting for a processor
+  host_processors = 177,               // gauge: online
 
   // ---- GPU, instance: PCI bus id
   gpu_sm_clock_mhz = 200,

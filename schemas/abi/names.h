@@ -176,6 +176,10 @@ constexpr const char* name_of(MetricId value) {
     case MetricId::process_involuntary_switches: return "process_involuntary_switches";
     case MetricId::process_user_ns: return "process_user_ns";
     case MetricId::process_system_ns: return "process_system_ns";
+    case MetricId::process_run_delay_ns: return "process_run_delay_ns";
+    case MetricId::process_main_run_delay_ns: return "process_main_run_delay_ns";
+    case MetricId::process_proxy_run_delay_ns: return "process_proxy_run_delay_ns";
+    case MetricId::process_proxy_threads: return "process_proxy_threads";
     case MetricId::cgroup_throttled_periods: return "cgroup_throttled_periods";
     case MetricId::cgroup_throttled_us: return "cgroup_throttled_us";
     case MetricId::cgroup_memory_bytes: return "cgroup_memory_bytes";
@@ -188,6 +192,8 @@ constexpr const char* name_of(MetricId value) {
     case MetricId::pressure_io_full_us: return "pressure_io_full_us";
     case MetricId::host_load_per_mille: return "host_load_per_mille";
     case MetricId::host_memory_available_bytes: return "host_memory_available_bytes";
+    case MetricId::host_runnable_tasks: return "host_runnable_tasks";
+    case MetricId::host_processors: return "host_processors";
     case MetricId::gpu_sm_clock_mhz: return "gpu_sm_clock_mhz";
     case MetricId::gpu_sm_clock_max_mhz: return "gpu_sm_clock_max_mhz";
     case MetricId::gpu_memory_clock_mhz: return "gpu_memory_clock_mhz";

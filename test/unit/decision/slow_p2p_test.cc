@@ -22,6 +22,9 @@ struct Pipeline {
   std::array<double, stages> work_ms{10, 10, 10, 10};
   std::array<double, stages> transfer_ms{2, 2, 2, 2};  // of what stage r sends
   std::array<double, stages> queued_ms{1, 1, 1, 1};    // from the launch of a kernel to its begin
+  std::array<double, stages> waits{};                  // for a processor: part of the time, main and progress threads
+  std::array<RunDelay, stages> waited{};
+  Nanoseconds told_ns = 0;
   uint64_t step = 0;
   std::map<uint64_t, uint64_t> done_ns;
   Nanoseconds now_ns = 100 * ns_per_s, start_ns = now_ns;
@@ -55,6 +58,20 @@ struct Pipeline {
     m.rounds.push_back(round);
     detector.add(comm, m, *comm.rank(Rank{rank})->process, now_ns);
   }
+  void tell_waits() {
+    for (int r = 0; r < stages; ++r) {
+      const auto ns = static_cast<Nanoseconds>(waits[r] * static_cast<double>(told_ns == 0 ? 1000 : now_ns - told_ns));
+      waited[r].main_ns += ns;
+      waited[r].proxies_ns += ns;
+      Metrics m;
+      m.metrics = {{abi::MetricId::process_main_run_delay_ns, "", waited[r].main_ns},
+                   {abi::MetricId::process_proxy_run_delay_ns, "", waited[r].proxies_ns}};
+      Batch b;
+      b.process.pid = 100 + static_cast<uint32_t>(r);
+      ProcessTable::metrics(*processes.heard(b, now_ns), m, now_ns);
+    }
+    told_ns = now_ns;
+  }
   void steps(int n) {
     std::normal_distribution<double> spread(1, noise);
     for (int i = 0; i < n; ++i) {
@@ -76,6 +93,7 @@ struct Pipeline {
         free_ns[r] = has_ns = arrived_ns;
       }
       now_ns = start_ns + static_cast<Nanoseconds>(free_ns[stages - 1]);
+      if (now_ns - told_ns >= ns_per_s) tell_waits();
       SlowReport report = detector.advance(comm, open, now_ns);
       if (report.event == SlowEvent::resolve) open = false;
       if (report.event == SlowEvent::suspect || report.event == SlowEvent::confirm) open = true;
@@ -134,6 +152,34 @@ TEST_CASE("A transfer that takes longer is communication-slow and names both end
   REQUIRE(f.culprits.size() == 1);
   CHECK(f.culprits[0].rank == Rank{1});
   CHECK(f.culprits[0].peer == Rank{2});
+}
+
+TEST_CASE("A stage that waits for a processor as all do is not named; one that waits alone is") {
+  Pipeline p;
+  p.waits = {0.02, 0.02, 0.02, 0.02};
+  p.steps(2000);
+  p.work_ms[1] = 30;
+  SECTION("all") {
+    p.waits = {0.5, 0.7, 0.5, 0.5};
+    p.steps(1500);
+    CHECK(p.reports.empty());
+  }
+  SECTION("alone") {
+    p.waits[1] = 0.7;
+    p.steps(1500);
+    REQUIRE_FALSE(p.reports.empty());
+    CHECK(ranks_of(p.reports.back().finding.culprits) == std::set<int>{1});
+  }
+}
+
+TEST_CASE("Transfers that take longer while all progress threads wait for processors name no link") {
+  Pipeline p;
+  p.waits = {0.02, 0.02, 0.02, 0.02};
+  p.steps(2000);
+  p.transfer_ms[1] = 30;
+  p.waits = {0.7, 0.7, 0.7, 0.7};
+  p.steps(1500);
+  CHECK(p.reports.empty());
 }
 
 TEST_CASE("A pipeline of which all stages do more work has no culprit") {

@@ -1,5 +1,6 @@
 // What is said of the process, its host, GPUs and ports, on trees of files and an NVML of the test's own.
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "probe/frames/frame_file.h"
 #include "probe/health/gpu_part.h"
@@ -18,7 +20,9 @@
 #include "probe/health/neighbours.h"
 #include "probe/health/port_part.h"
 #include "probe/health/process_part.h"
+#include "probe/health/run_delay_part.h"
 #include "probe/health/sampler.h"
+#include "probe/process/proxy_threads.h"
 #include "test/unit/frames/temporary_folder.h"
 
 namespace ccld::probe {
@@ -95,6 +99,106 @@ TEST_CASE("Threads are counted by state") {
   }
 }
 
+// Makes a thread known as a progress thread and lets it end.
+pid_t noted_thread() {
+  pid_t id = 0;
+  std::thread([&id] {
+    id = static_cast<pid_t>(syscall(SYS_gettid));
+    note_proxy_thread();
+    note_proxy_thread();  // knows itself
+  }).join();
+  return id;
+}
+
+TEST_CASE("The wait for a processor is the second number of schedstat, unless the kernel counts nothing") {
+  CHECK(run_delay_ns("80891 12345 17\n") == uint64_t{12345});
+  CHECK(run_delay_ns("80891 0 1\n") == uint64_t{0});
+  CHECK_FALSE(run_delay_ns("0 0 0\n"));
+  CHECK_FALSE(run_delay_ns("80891"));
+  CHECK_FALSE(run_delay_ns(""));
+}
+
+TEST_CASE("Main thread and progress threads: how long they waited for a processor") {
+  FakeTree tree;
+  const auto put = [&tree](pid_t thread, uint64_t delay_ns) {
+    tree.put("/proc/self/task/" + std::to_string(thread) + "/schedstat", "5 " + std::to_string(delay_ns) + " 1\n");
+  };
+  tree.put("/proc/self/schedstat", "1000 700 3\n");
+  RunDelayPart part(tree.roots());
+  std::vector<std::string> absent;
+  REQUIRE(part.open(&absent));
+  CHECK(absent.empty());
+  Metrics metrics = read_once(part);
+  CHECK(value_of(metrics, MetricId::process_main_run_delay_ns) == 700);
+  CHECK_FALSE(value_of(metrics, MetricId::process_proxy_run_delay_ns));
+
+  const pid_t first = noted_thread();
+  put(first, 100);
+  metrics = read_once(part);
+  CHECK(value_of(metrics, MetricId::process_proxy_run_delay_ns) == 100);
+  CHECK(value_of(metrics, MetricId::process_proxy_threads) == 1);
+  put(first, 300);
+  CHECK(value_of(read_once(part), MetricId::process_proxy_run_delay_ns) == 300);
+
+  // Of two it is the mean.
+  forget_proxy_thread(first);
+  std::thread second([&] {
+    note_proxy_thread();
+    put(static_cast<pid_t>(syscall(SYS_gettid)), 400);
+    std::thread([&] {
+      note_proxy_thread();
+      put(static_cast<pid_t>(syscall(SYS_gettid)), 200);
+      metrics = read_once(part);
+    }).join();
+  });
+  second.join();
+  CHECK(value_of(metrics, MetricId::process_proxy_threads) == 2);
+  CHECK(value_of(metrics, MetricId::process_proxy_run_delay_ns) == 600);
+
+  // Threads that have ended are forgotten; the sum stays for who comes next.
+  for (const pid_t thread : proxy_threads()) tree.put("/proc/self/task/" + std::to_string(thread) + "/schedstat", "");
+  CHECK_FALSE(value_of(read_once(part), MetricId::process_proxy_run_delay_ns));
+  CHECK(proxy_threads().empty());
+}
+
+TEST_CASE("The waits of all threads add up, and a thread that ends keeps its part") {
+  FakeTree tree;
+  const std::string tasks = "/proc/self/task/";
+  tree.put("/proc/self/schedstat", "1000 700 3\n");
+  tree.put(tasks + "100/schedstat", "1000 700 3\n");
+  tree.put(tasks + "101/schedstat", "1000 50 3\n");
+  ThreadsDelayPart part(tree.roots());
+  std::vector<std::string> absent;
+  REQUIRE(part.open(&absent));
+  CHECK(value_of(read_once(part), MetricId::process_run_delay_ns) == 750);
+  tree.put(tasks + "101/schedstat", "");
+  tree.put(tasks + "102/schedstat", "1 20 1\n");
+  CHECK(value_of(read_once(part), MetricId::process_run_delay_ns) == 770);
+  tree.put(tasks + "102/schedstat", "1 5 1\n");  // another thread with its number
+  CHECK(value_of(read_once(part), MetricId::process_run_delay_ns) == 775);
+}
+
+TEST_CASE("At most so many threads are read at a time") {
+  FakeTree tree;
+  tree.put("/proc/self/schedstat", "1000 1 3\n");
+  for (unsigned thread = 0; thread < 2 * ThreadsDelayPart::threads_max; ++thread)
+    tree.put("/proc/self/task/" + std::to_string(1000 + thread) + "/schedstat", "1 1 1\n");
+  ThreadsDelayPart part(tree.roots());
+  std::vector<std::string> absent;
+  REQUIRE(part.open(&absent));
+  CHECK(value_of(read_once(part), MetricId::process_run_delay_ns) == ThreadsDelayPart::threads_max);
+}
+
+TEST_CASE("A kernel that does not count waits for processors gives no values, and one line says so") {
+  FakeTree tree;
+  tree.put("/proc/self/schedstat", "0 0 0\n");
+  tree.put("/proc/self/task/100/schedstat", "0 0 0\n");
+  std::vector<std::string> absent;
+  CHECK_FALSE(RunDelayPart(tree.roots()).open(&absent));
+  CHECK_FALSE(ThreadsDelayPart(tree.roots()).open(&absent));
+  CHECK(absent.size() == 1);
+}
+
 TEST_CASE("The control group: throttling and memory; no limit is no value; files are read again") {
   FakeTree tree;
   tree.put("/proc/self/cgroup", "0::/slice/job.scope\n");
@@ -149,6 +253,8 @@ TEST_CASE("The host: pressure, load and memory") {
   CHECK(value_of(metrics, MetricId::pressure_io_full_us) == 55);
   CHECK(value_of(metrics, MetricId::host_load_per_mille) == 3000 / sysconf(_SC_NPROCESSORS_ONLN));
   CHECK(value_of(metrics, MetricId::host_memory_available_bytes) == 512000);
+  CHECK(value_of(metrics, MetricId::host_runnable_tasks) == 4);
+  CHECK(value_of(metrics, MetricId::host_processors) == sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 TEST_CASE("Ports of InfiniBand and interfaces: state, rate and counters in bytes; loopback is none") {

@@ -1,0 +1,300 @@
+#include "decision/locate/busy_host.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "decision/locate/slow.h"
+
+namespace ccld::decision {
+namespace {
+
+// Waits are read once a second and told with the next message.
+constexpr Nanoseconds told_late_ns = ns_per_s;
+constexpr int told_late_steps = 2;
+constexpr Nanoseconds past_min_ns = 3 * ns_per_s;  // a few samples
+constexpr Nanoseconds past_parts_max = 4;
+constexpr size_t neighbours_max = 64;  // a median of so many processes of a host is enough
+
+Nanoseconds of(const RunDelay& d, Worker which) { return which == Worker::main ? d.main_ns : d.proxies_ns; }
+
+std::optional<Nanoseconds> median_of(std::vector<Nanoseconds> all) {
+  if (all.empty()) return std::nullopt;
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::nth_element(all.begin(), middle, all.end());
+  return *middle;
+}
+
+const ProcessModel* process_of(const Communicator& comm, Rank r) {
+  const RankModel* m = comm.rank(r);
+  return m ? m->process : nullptr;
+}
+
+std::vector<const HostModel*> hosts_of(const Communicator& comm) {
+  std::vector<const HostModel*> hosts;
+  comm.visit_ranks([&](const RankModel& r) {
+    if (r.process && r.process->host) hosts.push_back(r.process->host);
+  });
+  std::sort(hosts.begin(), hosts.end());
+  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
+  return hosts;
+}
+
+bool alike(Nanoseconds other_ns, Nanoseconds own_ns, const Settings& settings) {
+  return static_cast<double>(other_ns) >= settings.processor_wait_alike_min * static_cast<double>(own_ns);
+}
+
+bool enough(Nanoseconds waited_ns, Nanoseconds missing_ns, const Settings& settings) {
+  return waited_ns > 0 &&
+         static_cast<double>(waited_ns) >= settings.processor_wait_part_min * static_cast<double>(missing_ns);
+}
+
+// A quota explains its wait.
+bool throttled(const ProcessModel& process, Nanoseconds waited_ns, const TimeWindow& w, const Settings& settings) {
+  const std::optional<RunDelay> delay = process.run_delays.between(w.from_ns, w.to_ns);
+  return delay && alike(delay->throttled_ns, waited_ns, settings);
+}
+
+}  // namespace
+
+std::optional<Nanoseconds> waited_for_processor(const ProcessModel& process, Worker which, const TimeWindow& w) {
+  std::optional<Nanoseconds> most;
+  for (int late = 0; late <= told_late_steps; ++late) {
+    const Nanoseconds by_ns = late * told_late_ns;
+    if (const auto delay = process.run_delays.between(w.from_ns + by_ns, w.to_ns + by_ns))
+      most = std::max(most.value_or(0), of(*delay, which));
+  }
+  return most;
+}
+
+std::optional<Nanoseconds> usually_waits_for_processor(const ProcessModel& process, Worker which, const TimeWindow& w) {
+  const Nanoseconds oldest_ns = process.run_delays.oldest_ns(), past_ns = w.from_ns - oldest_ns;
+  if (process.run_delays.empty() || past_ns < past_min_ns) return std::nullopt;
+  // The best part of it: what is slow for minutes becomes part of the past.
+  const Nanoseconds parts = std::clamp<Nanoseconds>(past_ns / past_min_ns, 1, past_parts_max),
+                    part_ns = past_ns / parts;
+  std::optional<Nanoseconds> least;
+  for (Nanoseconds i = 0; i < parts; ++i) {
+    const auto delay = process.run_delays.between(oldest_ns + i * part_ns, oldest_ns + (i + 1) * part_ns);
+    if (!delay) continue;
+    const double times = static_cast<double>(w.to_ns - w.from_ns) / static_cast<double>(part_ns);
+    const auto ns = static_cast<Nanoseconds>(times * static_cast<double>(of(*delay, which)));
+    least = std::min(least.value_or(ns), ns);
+  }
+  return least;
+}
+
+std::optional<Nanoseconds> host_waited_for_processor(const HostModel& host, Worker which, const TimeWindow& w,
+                                                     const ProcessModel* but) {
+  std::vector<Nanoseconds> all;
+  for (const ProcessModel* p : host.members) {
+    if (p == but || all.size() == neighbours_max) continue;
+    if (which == Worker::proxies && !p->run_delays.has_proxies()) continue;
+    if (const auto waited_ns = waited_for_processor(*p, which, w)) all.push_back(*waited_ns);
+  }
+  return median_of(std::move(all));
+}
+
+Shortage shortage_of(const Communicator& comm, const ProcessModel& process, Worker which, const TimeWindow& w,
+                     const Settings& settings) {
+  const Nanoseconds own_ns = waited_for_processor(process, which, w).value_or(0);
+  if (throttled(process, own_ns, w, settings)) return Shortage::own;
+  const auto neighbours_ns = host_waited_for_processor(*process.host, which, w, &process);
+  if (neighbours_ns && !alike(*neighbours_ns, own_ns, settings)) return Shortage::own;
+  const Nanoseconds host_ns = host_waited_for_processor(*process.host, which, w).value_or(own_ns);
+  std::vector<Nanoseconds> elsewhere;
+  for (const HostModel* host : hosts_of(comm))
+    if (host != process.host)
+      if (const auto waited_ns = host_waited_for_processor(*host, which, w)) elsewhere.push_back(*waited_ns);
+  const auto others_ns = median_of(std::move(elsewhere));
+  if (others_ns) return alike(*others_ns, host_ns, settings) ? Shortage::everywhere : Shortage::host;
+  // Of the only process on the only host it is not known who keeps it from running.
+  return neighbours_ns ? Shortage::everywhere : Shortage::own;
+}
+
+bool explains_proxy(const Communicator& comm, Rank r, Nanoseconds missing_ns, const TimeWindow& w,
+                    const Settings& settings) {
+  const ProcessModel* process = process_of(comm, r);
+  // Threads that somebody stops are not kept by others that run.
+  if (process && process->threads_stopped_ns > 0 && process->threads_stopped_ns >= w.from_ns) return false;
+  return process && enough(waited_for_processor(*process, Worker::proxies, w).value_or(0), missing_ns, settings);
+}
+
+bool explains_late_host(const Communicator& comm, Rank r, Nanoseconds missing_ns, const TimeWindow& w,
+                        const Settings& settings) {
+  const ProcessModel* process = process_of(comm, r);
+  const auto own_ns = process ? waited_for_processor(*process, Worker::main, w) : std::nullopt;
+  if (!own_ns) return false;
+  std::vector<Nanoseconds> near, far;
+  comm.visit_ranks([&](const RankModel& other) {
+    if (!other.process || other.process == process) return;
+    if (const auto waited_ns = waited_for_processor(*other.process, Worker::main, w))
+      (other.process->host == process->host ? near : far).push_back(*waited_ns);
+  });
+  const auto peers_ns = median_of(std::move(far.empty() ? near : far));
+  return peers_ns && enough(*own_ns - *peers_ns, missing_ns, settings);
+}
+
+bool explains_growth(const Communicator& comm, Rank r, Worker which, Nanoseconds missing_ns, const TimeWindow& w,
+                     const Settings& settings) {
+  const ProcessModel* process = process_of(comm, r);
+  if (!process) return false;
+  const auto waited_ns = waited_for_processor(*process, which, w),
+             usual_ns = usually_waits_for_processor(*process, which, w);
+  return waited_ns && usual_ns && enough(*waited_ns - *usual_ns, missing_ns, settings);
+}
+
+namespace {
+
+// What the wait of a thread explains.
+struct Explained {
+  const ProcessModel* process;
+  Worker which;
+};
+
+std::optional<Explained> explained(const Communicator& comm, const Finding& f, const Culprit& c, double lost_ns,
+                                   const TimeWindow& w, const Settings& settings) {
+  const auto missing_ns = static_cast<Nanoseconds>(c.lost_time_share * lost_ns);
+  const bool pairs = f.signature.function == abi::Function::send;  // each rank with its own past
+  const auto found = [&](Rank r, Worker which) { return Explained{process_of(comm, r), which}; };
+  switch (c.component) {
+    case Component::process:
+      if (pairs ? explains_growth(comm, c.rank, Worker::main, missing_ns, w, settings)
+                : explains_late_host(comm, c.rank, missing_ns, w, settings))
+        return found(c.rank, Worker::main);
+      break;
+    case Component::proxy:
+      if (explains_proxy(comm, c.rank, missing_ns, w, settings)) return found(c.rank, Worker::proxies);
+      break;
+    case Component::link:
+    case Component::nic:
+      for (const Rank end : {c.rank, c.peer.value_or(c.rank)})
+        if (explains_growth(comm, end, Worker::proxies, missing_ns, w, settings)) return found(end, Worker::proxies);
+      break;
+    default: break;
+  }
+  return std::nullopt;
+}
+
+double percent(Nanoseconds ns, const TimeWindow& w) {
+  return 100 * static_cast<double>(ns) / static_cast<double>(std::max<Nanoseconds>(1, w.to_ns - w.from_ns));
+}
+
+void add_waits(Finding& f, int32_t rank, const char* whose, Worker which, std::optional<Nanoseconds> waited_ns,
+               const TimeWindow& w) {
+  if (waited_ns)
+    add_evidence(f, rank,
+                 absl::StrCat(which == Worker::main ? "main thread" : "progress threads",
+                              " ready to run without a processor, ", whose),
+                 percent(*waited_ns, w), "%");
+}
+
+// Some task of the host waited, by its own account (PSI).
+std::optional<Nanoseconds> pressure(const HostModel& host, const TimeWindow& w) {
+  Nanoseconds most_ns = 0;
+  for (const ProcessModel* p : host.members)
+    if (const auto delay = p->run_delays.between(w.from_ns, w.to_ns)) most_ns = std::max(most_ns, delay->pressure_ns);
+  return most_ns > 0 ? std::optional(most_ns) : std::nullopt;
+}
+
+// All ranks of the communicator on the host, which share what its lack of processors costs.
+void name_host(const Communicator& comm, const HostModel& host, double share, Worker which, const TimeWindow& w,
+               Finding& f) {
+  std::vector<Rank> ranks;
+  comm.visit_ranks([&](const RankModel& r) {
+    if (r.process && r.process->host == &host && ranks.size() < culprits_max) ranks.push_back(r.rank);
+  });
+  if (ranks.empty()) return;
+  for (const Rank r : ranks) {
+    Culprit c = make_culprit(comm, r, Component::host, "its host is short of processors");
+    c.lost_time_share = share / static_cast<double>(ranks.size());
+    if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(c));
+  }
+  const std::string& name = f.culprits.back().host;
+  f.title = f.title.empty() ? absl::StrCat("host ", name, " is short of processors")
+                            : absl::StrCat(f.title, ", host ", name, " too");
+  add_waits(f, ranks[0].value, "processes of this host", which, host_waited_for_processor(host, which, w), w);
+  for (const HostModel* other : hosts_of(comm)) {
+    if (other == &host) continue;
+    add_waits(f, -1, "processes of another host", which, host_waited_for_processor(*other, which, w), w);
+    break;
+  }
+  if (const auto psi_ns = pressure(host, w))
+    add_evidence(f, ranks[0].value, "some task of the host waited for a processor (PSI)", percent(*psi_ns, w), "%");
+}
+
+// Nobody stands out, and everybody waits longer for processors than before.
+bool all_wait(const Communicator& comm, double lost_ns, const TimeWindow& w, const Settings& settings) {
+  size_t ranks = 0, wait = 0;
+  comm.visit_ranks([&](const RankModel& r) {
+    if (!r.process) return;
+    ++ranks;
+    for (const Worker which : {Worker::main, Worker::proxies})
+      if (explains_growth(comm, r.rank, which, static_cast<Nanoseconds>(lost_ns), w, settings)) {
+        ++wait;
+        return;
+      }
+  });
+  return 2 * wait > ranks;
+}
+
+}  // namespace
+
+std::optional<Finding> weigh_processors(const Communicator& comm, Finding f, double lost_ns, const TimeWindow& w,
+                                        const Settings& settings) {
+  if (f.culprits.empty()) {
+    if (all_wait(comm, lost_ns, w, settings)) return std::nullopt;
+    return f;
+  }
+  struct Short {
+    const HostModel* host;
+    Worker which;
+    double share;
+  };
+  std::vector<Short> hosts;
+  std::vector<Culprit> left;
+  bool dropped = false;
+  for (Culprit& c : f.culprits) {
+    const auto why = explained(comm, f, c, lost_ns, w, settings);
+    const Shortage shortage = why ? shortage_of(comm, *why->process, why->which, w, settings) : Shortage::own;
+    if (shortage == Shortage::own) {
+      if (why)
+        add_waits(f, c.rank.value, "this process alone", why->which, waited_for_processor(*why->process, why->which, w),
+                  w);
+      left.push_back(std::move(c));
+      continue;
+    }
+    dropped = true;
+    if (shortage == Shortage::everywhere) continue;
+    const auto known =
+        std::find_if(hosts.begin(), hosts.end(), [&](const Short& s) { return s.host == why->process->host; });
+    if (known == hosts.end())
+      hosts.push_back({why->process->host, why->which, c.lost_time_share});
+    else
+      known->share += c.lost_time_share;
+  }
+  f.culprits = std::move(left);
+  if (!dropped) return f;
+  // What is left has the class of its kind.
+  const bool late = std::any_of(f.culprits.begin(), f.culprits.end(), [](const Culprit& c) {
+    return !c.peer && (c.component == Component::process || c.component == Component::gpu);
+  });
+  if (hosts.empty() && f.culprits.empty()) return std::nullopt;
+  const bool network = std::any_of(f.culprits.begin(), f.culprits.end(), [](const Culprit& c) {
+    return c.peer || (c.component != Component::process && c.component != Component::gpu);
+  });
+  if (f.fault == FaultClass::s3_mixed_slow && hosts.empty() && late != network) {
+    f.fault = late ? FaultClass::s1_computation_slow : FaultClass::s2_communication_slow;
+    f.next_step = slow_next_step(f);
+  }
+  for (const Short& s : hosts) name_host(comm, *s.host, s.share, s.which, w, f);
+  if (!hosts.empty())
+    f.next_step =
+        "Look at what else runs on the named host: other jobs, data loaders, more processes than processors; compare "
+        "with the other hosts.";
+  f.victims.clear();
+  collect_victims(comm, f);
+  return f;
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,57 @@
+// What a lack of processors explains of slowness: whose threads waited for a processor, and who waited alike.
+// (Beyond the paper.)
+//
+// On a host that is short of processors every thread comes late now and then. Naming the proxy or the process that
+// happened to come last is wrong: the host is the cause, or nobody where all hosts are alike. One process that waits
+// while its neighbours do not (quota, pinning) is a cause of its own.
+//
+// Contract: pure functions of the model. What is not reported (other kernels, lost telemetry) explains nothing.
+// Cost: linear in the ranks of the communicator.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "decision/locate/finding.h"
+#include "decision/settings.h"
+
+namespace ccld::decision {
+
+struct TimeWindow {
+  Nanoseconds from_ns = 0, to_ns = 0;
+};
+
+enum class Worker { main, proxies };  // the thread that launches; NCCL's progress threads, their mean
+
+// How long the thread waited for a processor in the window; telemetry comes up to two seconds later than what it
+// speaks of, and the doubt counts for the wait. nullopt: not known.
+std::optional<Nanoseconds> waited_for_processor(const ProcessModel&, Worker, const TimeWindow&);
+// As long a window of its past, before this one. nullopt: not known.
+std::optional<Nanoseconds> usually_waits_for_processor(const ProcessModel&, Worker, const TimeWindow&);
+// The median of the processes of a host, `but` left out; nullopt: there is no other, or nothing is known.
+std::optional<Nanoseconds> host_waited_for_processor(const HostModel&, Worker, const TimeWindow&,
+                                                     const ProcessModel* but = nullptr);
+
+// Who else waits like this process.
+enum class Shortage {
+  own,        // nobody: it is this process
+  host,       // the other processes of its host, but not those of other hosts of the communicator
+  everywhere  // all hosts of the communicator alike, or it has one host only
+};
+Shortage shortage_of(const Communicator&, const ProcessModel&, Worker, const TimeWindow&, const Settings&);
+
+// Whether `part_min` of what is missing was waited for a processor ...
+// ... by its progress threads, at all: who does not run does not look at its work.
+bool explains_proxy(const Communicator&, Rank, Nanoseconds missing_ns, const TimeWindow&, const Settings&);
+// ... by its main thread beyond those of ranks on other hosts (or of all others): ranks are late compared with each
+// other.
+bool explains_late_host(const Communicator&, Rank, Nanoseconds missing_ns, const TimeWindow&, const Settings&);
+// ... by such a thread beyond its past.
+bool explains_growth(const Communicator&, Rank, Worker, Nanoseconds missing_ns, const TimeWindow&, const Settings&);
+
+// The finding without culprits that a lack of processors explains, and with the host instead where one lacks them.
+// `lost_ns`: what their shares are parts of. nullopt: nothing is left to be reported.
+std::optional<Finding> weigh_processors(const Communicator&, Finding, double lost_ns, const TimeWindow&,
+                                        const Settings&);
+
+}  // namespace ccld::decision
