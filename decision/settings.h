@@ -66,9 +66,12 @@ struct Settings {
   // What a job would gain without a cause: ranks and connections compared with their peers.
   double whatif_gain_min = 0.05;
   double whatif_spread_factor = 4;
+  double whatif_recurs_min = 0.4;
+  double whatif_same_role_min = 0.95;
   double whatif_transfer_times_min = 1.5;
   double whatif_away_min = 0.4;
   double whatif_standing_steps_min = 4;
+  double whatif_behind_part_max = 0.25;
   uint64_t whatif_peers_min = 3;
   uint64_t whatif_kernels_min = 24;
   uint64_t whatif_kernels_max = 512;

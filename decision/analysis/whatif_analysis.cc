@@ -73,7 +73,8 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds now_ns, std
     if (!r || !r->process) return false;
     facts[g].host = hosts.emplace(r->host, static_cast<int>(hosts.size())).first->second;
     facts[g].process = processes.emplace(r->process, static_cast<int>(processes.size())).first->second;
-    if (gpu.proxy_samples > 0) facts[g].proxy_age_ms = static_cast<double>(gpu.proxy_age_ms) / static_cast<double>(gpu.proxy_samples);
+    if (gpu.proxy_samples > 0)
+      facts[g].proxy_age_ms = static_cast<double>(gpu.proxy_age_ms) / static_cast<double>(gpu.proxy_samples);
     if (gpu.launch_least_ns == INT64_MAX) continue;
     const Nanoseconds host_to_service =
         r->process->clock.to_local(static_cast<uint64_t>(now_ns), std::numeric_limits<Nanoseconds>::max()) - now_ns;
@@ -100,7 +101,8 @@ void WhatIfAnalysis::explain(const std::string& name, Job& job, const whatif::Gr
   std::vector<whatif::SlowCollectives> collectives;
   std::vector<whatif::LossOfGroups> losses;
   std::vector<CommUid> comms;
-  for (const std::vector<int>& group : graph.groups) comms.push_back(graph.nodes[static_cast<size_t>(group.front())].kernel->comm);
+  for (const std::vector<int>& group : graph.groups)
+    comms.push_back(graph.nodes[static_cast<size_t>(group.front())].kernel->comm);
   std::sort(comms.begin(), comms.end());
   comms.erase(std::unique(comms.begin(), comms.end()), comms.end());
   for (CommUid uid : comms)
@@ -129,7 +131,8 @@ void WhatIfAnalysis::explain(const std::string& name, Job& job, const whatif::Gr
   std::set<std::string> now(keys.begin(), keys.end());
   job.seen = std::move(seen);
   std::erase_if(job.open, [&](Open& o) {
-    const bool goes_on = std::any_of(o.causes.begin(), o.causes.end(), [&](const auto& key) { return now.contains(key); });
+    const bool goes_on =
+        std::any_of(o.causes.begin(), o.causes.end(), [&](const auto& key) { return now.contains(key); });
     o.clean = goes_on ? 0 : o.clean + 1;
     if (o.clean < 2 * settings_.slow_clean_windows) return false;
     writer_.book().resolve(o.incident, now_ns);

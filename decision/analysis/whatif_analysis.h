@@ -1,10 +1,10 @@
-// Slowness of a job by what it would gain: ranks and connections that differ from their peers, also from the job's first
-// iterations on, and also those that only Send and Recv use. (Beyond the paper; whatif/ has the model.)
+// Slowness of a job by what it would gain: ranks and connections that differ from their peers, also from the job's
+// first iterations on, and also those that only Send and Recv use. (Beyond the paper; whatif/ has the model.)
 //
 // Contract: a job is judged once in half a slow_window_s, on the timeline of all its GPUs. A cause that is seen in
-// slow_repeat + 1 of them (one without it counts against it) becomes an incident, unless another incident of that job is open; one more
-// window confirms it; without it for 2 x slow_clean_windows it is resolved.
-// Threads: those of the analyzer.
+// slow_repeat + 1 of them (one without it counts against it) becomes an incident, unless another incident of that job
+// is open; one more window confirms it; without it for 2 x slow_clean_windows it is resolved. Threads: those of the
+// analyzer.
 #pragma once
 
 #include <map>
@@ -21,7 +21,8 @@ namespace ccld::decision {
 
 class WhatIfAnalysis {
  public:
-  WhatIfAnalysis(const Settings& settings, Watches& watches, IncidentWriter& writer, const IterationAnalysis& iterations)
+  WhatIfAnalysis(const Settings& settings, Watches& watches, IncidentWriter& writer,
+                 const IterationAnalysis& iterations)
       : settings_(settings), watches_(watches), writer_(writer), iterations_(iterations) {}
 
   // What a rank's GPU did; `m` is Rounds or P2pRounds.

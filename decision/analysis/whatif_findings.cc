@@ -71,7 +71,8 @@ void add_links(const whatif::SlowCollectives& s, const Communicator& comm, Findi
     const Rank peer = l.at == l.sender ? l.receiver : l.sender;
     Culprit c = make_culprit(
         comm, l.at, l.component,
-        l.steps == 0 ? absl::StrFormat("its proxy did not look at its connections for %.0f %% of the transfers", 100 * std::min(1.0, l.away_part))
+        l.steps == 0 ? absl::StrFormat("its proxy did not look at its connections for %.0f %% of the transfers",
+                                       100 * std::min(1.0, l.away_part))
                      : absl::StrFormat("%.1f steps stand %s rank %d on average", l.steps,
                                        l.component == Component::link  ? "on the wire to"
                                        : l.component == Component::nic ? "in its network device towards"
@@ -119,9 +120,9 @@ CommUid told_by(const Cause& c, const WhatIfLook& look) {
     const Transfer& t = look.graph.transfers[static_cast<size_t>(i)];
     waited_ns[kernel(look, t.recv).comm] += t.ns;
   }
-  return std::max_element(waited_ns.begin(), waited_ns.end(), [](const auto& a, const auto& b) {
-           return a.second < b.second;
-         })->first;
+  return std::max_element(waited_ns.begin(), waited_ns.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
 }
 
 bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& comm, double host_part, double share,
@@ -133,10 +134,10 @@ bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& co
       const Kernel& k = kernel(look, i);
       if (k.comm != comm.uid()) continue;
       const bool host = host_part > 0.5;
-      Culprit culprit = make_culprit(
-          comm, k.rank, host ? Component::process : Component::gpu,
-          absl::StrFormat("%s %.1f ms before each operation; %d peers need %.1f ms",
-                          host ? "its host needs" : "its GPU needs", c.measured_ns / 1e6, c.peers, c.reference_ns / 1e6));
+      Culprit culprit = make_culprit(comm, k.rank, host ? Component::process : Component::gpu,
+                                     absl::StrFormat("%s %.1f ms before each operation; %d peers need %.1f ms",
+                                                     host ? "its host needs" : "its GPU needs", c.measured_ns / 1e6,
+                                                     c.peers, c.reference_ns / 1e6));
       culprit.queued_part = 1 - host_part;
       f.culprits.push_back(std::move(culprit));
       if (f.op.value == 0) f.op = k.op, f.signature = k.signature;
@@ -153,7 +154,8 @@ bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& co
     add_connections(c, look, comm, f);
   }
   const size_t named = f.culprits.size() - before;
-  for (size_t i = before; i < f.culprits.size(); ++i) f.culprits[i].lost_time_share = share / static_cast<double>(named);
+  for (size_t i = before; i < f.culprits.size(); ++i)
+    f.culprits[i].lost_time_share = share / static_cast<double>(named);
   return named > 0;
 }
 
@@ -163,7 +165,7 @@ void describe(const WhatIfLook& look, const Communicator& comm, double iteration
   };
   const auto count = std::count_if(f.culprits.begin(), f.culprits.end(), late);
   const bool transfers = static_cast<size_t>(count) < f.culprits.size();
-  f.fault = count == 0   ? FaultClass::s2_communication_slow
+  f.fault = count == 0  ? FaultClass::s2_communication_slow
             : transfers ? FaultClass::s3_mixed_slow
                         : FaultClass::s1_computation_slow;
   f.confidence = 0.85;

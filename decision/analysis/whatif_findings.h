@@ -29,7 +29,8 @@ CommUid told_by(const whatif::Cause&, const WhatIfLook&);
 
 // Adds its culprits, as ranks of this communicator; false: the communicator does not know it.
 // `host_part`: of lateness, what is the host's; `share`: of what all causes lose.
-bool add_culprits(const whatif::Cause&, const WhatIfLook&, const Communicator&, double host_part, double share, Finding&);
+bool add_culprits(const whatif::Cause&, const WhatIfLook&, const Communicator&, double host_part, double share,
+                  Finding&);
 
 // Of findings whose culprits are complete: class, evidence, next step.
 void describe(const WhatIfLook&, const Communicator&, double iteration_ns, Finding&);

@@ -36,21 +36,23 @@ class Remedy {
       const LossOfGroups& loss = collectives_[static_cast<size_t>(c.collectives)];
       for (int group : loss.groups)
         for (int member : g_.groups[static_cast<size_t>(group)])
-          change.transfer_less_ns[static_cast<size_t>(member)] = std::max(
-              change.transfer_less_ns[static_cast<size_t>(member)],
-              static_cast<float>(loss.part * g_.nodes[static_cast<size_t>(member)].transfer_ns));
+          change.transfer_less_ns[static_cast<size_t>(member)] =
+              std::max(change.transfer_less_ns[static_cast<size_t>(member)],
+                       static_cast<float>(loss.part * g_.nodes[static_cast<size_t>(member)].transfer_ns));
       return;
     }
     if (c.transfers.empty()) {
       const auto [from, to] = g_.gpus[static_cast<size_t>(c.gpu)];
-      for (int i = from; i < to; ++i) change.own_less_ns[static_cast<size_t>(i)] = beyond_.own_ns[static_cast<size_t>(i)];
+      for (int i = from; i < to; ++i)
+        change.own_less_ns[static_cast<size_t>(i)] = beyond_.own_ns[static_cast<size_t>(i)];
       return;
     }
     for (int i : c.transfers) {
       const Transfer& t = g_.transfers[static_cast<size_t>(i)];
       const auto less = static_cast<float>(transfer_less_ns_[static_cast<size_t>(i)]);
       for (int end : {t.send, t.recv})
-        change.transfer_less_ns[static_cast<size_t>(end)] = std::max(change.transfer_less_ns[static_cast<size_t>(end)], less);
+        change.transfer_less_ns[static_cast<size_t>(end)] =
+            std::max(change.transfer_less_ns[static_cast<size_t>(end)], less);
     }
   }
 
@@ -117,7 +119,8 @@ Explanation explain(const Graph& g, const Timeline& t, const std::vector<GpuFact
     candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
   }
   for (Candidate& c : candidates) out.causes.push_back(std::move(c.cause));
-  std::stable_sort(out.causes.begin(), out.causes.end(), [](const Cause& a, const Cause& b) { return a.gain_ns > b.gain_ns; });
+  std::stable_sort(out.causes.begin(), out.causes.end(),
+                   [](const Cause& a, const Cause& b) { return a.gain_ns > b.gain_ns; });
   return out;
 }
 

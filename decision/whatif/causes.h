@@ -1,9 +1,9 @@
-// Who makes a job slow, by what the job would gain without: the smallest set of GPUs, hosts and connections that explains
-// the loss. (Paper, section 4.2.2, S1 to S3, which compares durations within one communicator.)
+// Who makes a job slow, by what the job would gain without: the smallest set of GPUs, hosts and connections that
+// explains the loss. (Paper, section 4.2.2, S1 to S3, which compares durations within one communicator.)
 //
 // Healthy is what peers do: GPUs with the same role at the same occurrence (the same operation number of communicators
-// that do the same), connections that carry the same bytes. Imbalance that moves from rank to rank averages out and needs
-// no rule; nor do victims, who have no time of their own.
+// that do the same), connections that carry the same bytes. Imbalance that moves from rank to rank averages out and
+// needs no rule; nor do victims, who have no time of their own.
 //
 // Contract: pure. Shares are of the length of the graph.
 #pragma once
@@ -18,18 +18,18 @@ namespace ccld::decision::whatif {
 
 // What is known of a GPU beside its kernels.
 struct GpuFacts {
-  int host = none;     // GPUs of one host have equal numbers
-  int process = none;  // and of one process
+  int host = none;          // GPUs of one host have equal numbers
+  int process = none;       // and of one process
   double proxy_age_ms = 0;  // how long ago its proxy had looked at its work, on average
 };
 
 struct Cause {
   enum class Kind { gpu, host, wire, proxy, connection, collectives };
   Kind kind = Kind::gpu;
-  int gpu = none;               // of gpu, host and proxy; of wire and connection: the sender's
-  int collectives = none;       // of collectives: which of those given
-  std::vector<int> transfers;   // of wire, proxy and connection: of the graph
-  double gain_ns = 0;           // by how much the job would be shorter, the other causes gone
+  int gpu = none;                            // of gpu, host and proxy; of wire and connection: the sender's
+  int collectives = none;                    // of collectives: which of those given
+  std::vector<int> transfers;                // of wire, proxy and connection: of the graph
+  double gain_ns = 0;                        // by how much the job would be shorter, the other causes gone
   double measured_ns = 0, reference_ns = 0;  // own time a kernel, or a transfer, and what it is with peers
   int peers = 0;
 };

@@ -1,9 +1,9 @@
 // How the clocks of a job's GPUs differ, from what their kernels prove about each other.
 //
 // A collective that needs everybody ends on all ranks within its transfer, so the shortest ones compare the clocks of
-// their GPUs best. Where only Send and Recv connect two groups of GPUs, a Recv cannot end before its Send has begun: that
-// gives an interval, and within it hosts' clocks decide (a kernel begins soon after its launch at least once; a batch
-// arrives soon after it was sent at least once).
+// their GPUs best. Where only Send and Recv connect two groups of GPUs, a Recv cannot end before its Send has begun:
+// that gives an interval, and within it hosts' clocks decide (a kernel begins soon after its launch at least once; a
+// batch arrives soon after it was sent at least once).
 //
 // Contract: pure.
 #pragma once

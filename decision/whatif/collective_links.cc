@@ -13,9 +13,6 @@ namespace {
 // What a step waits for on its way from one GPU to the other.
 enum Part { to_hand_on, to_be_sent, on_the_wire, to_be_given, parts };
 
-// Behind the slow stage of a connection less stands than this part of its queue.
-constexpr double behind_part_max = 0.25;
-
 // Sums over the steps of a connection.
 struct Passage {
   double steps = 0;
@@ -35,11 +32,12 @@ double known_ns(const EdgeIntervals& i, Interval which) {
 // waits until the receiver begins: all slots, on the mean over the steps so much.
 void add(const EdgeIntervals& i, double around_ns, double later_ns, Passage& p) {
   constexpr double slots = 8;
-  const double late_ns = std::clamp((slots - i.first_step) / (i.steps - i.first_step), 0.0, 1.0) * std::max(0.0, later_ns);
+  const double late_ns =
+      std::clamp((slots - i.first_step) / (i.steps - i.first_step), 0.0, 1.0) * std::max(0.0, later_ns);
   const double posted_ns = known_ns(i, Interval::posted_to_handed), sent_ns = known_ns(i, Interval::handed_to_sent),
                awaited_ns = known_ns(i, Interval::awaited_to_arrived);
-  const double wire_ns = i.one_clock ? known_ns(i, Interval::sent_to_arrived)
-                                     : std::min({awaited_ns, posted_ns + sent_ns, around_ns});
+  const double wire_ns =
+      i.one_clock ? known_ns(i, Interval::sent_to_arrived) : std::min({awaited_ns, posted_ns + sent_ns, around_ns});
   const double proxy_ns = std::min(posted_ns, i.one_clock ? known_ns(i, Interval::awaited_to_handed) : awaited_ns);
   p.steps += i.steps;
   p.ns[to_hand_on] += i.steps * std::max(0.0, proxy_ns - late_ns);
@@ -90,7 +88,8 @@ Sums add_up(const Communicator& comm, const Graph& g, const Timeline& t, SlowCol
     WireCircles circles(links);
     for (const auto& [edge, i] : links) {
       if (i.net_device < 0 || i.steps <= 0) continue;
-      const double later_ns = begins_ns[static_cast<size_t>(edge.receiver)] - begins_ns[static_cast<size_t>(edge.sender)];
+      const double later_ns =
+          begins_ns[static_cast<size_t>(edge.receiver)] - begins_ns[static_cast<size_t>(edge.sender)];
       add(i, circles.around_ns(i), std::isnan(later_ns) ? 0 : later_ns, sums.connections[edge]);
       any = true;
     }
@@ -136,14 +135,17 @@ bool find_standing(const Sums& sums, const Settings& settings, SlowCollectives& 
                  standing = in_network + p.ns[to_hand_on] / sums.transfer_ns;
     if (standing < settings.whatif_standing_steps_min) continue;
     // Behind a slow proxy the network runs empty; in front of a slow network both are full.
-    const bool network = p.network_ns() >= slow_ns && in_network >= behind_part_max * standing,
+    const bool network = p.network_ns() >= slow_ns && in_network >= settings.whatif_behind_part_max * standing,
                proxy = !network && p.ns[to_hand_on] / p.steps >= slow_ns;
     if (!network && !proxy) continue;
     SlowLink& link = by_ends[{edge.sender, edge.receiver}];
     link.sender = link.at = Rank{edge.sender}, link.receiver = Rank{edge.receiver};
     link.steps += standing;
     const auto longest = std::max_element(p.ns + to_be_sent, p.ns + parts) - p.ns;
-    link.component = proxy ? Component::proxy : longest == to_be_sent ? Component::nic : longest == on_the_wire ? Component::link : Component::proxy;
+    link.component = proxy                    ? Component::proxy
+                     : longest == to_be_sent  ? Component::nic
+                     : longest == on_the_wire ? Component::link
+                                              : Component::proxy;
     if (network && longest == to_be_given) link.at = link.receiver;
     steps_most = std::max(steps_most, p.steps);
   }

@@ -63,7 +63,8 @@ std::vector<Cause> slow_connections(const Graph& g, const std::vector<GpuFacts>&
     const double reference_ns = middle({means.begin(), means.begin() + static_cast<std::ptrdiff_t>(peers)});
     std::vector<const Connection*> slow;
     // What takes little longer beside the slowest is noise.
-    const double beyond_ns = std::max((settings.whatif_transfer_times_min - 1) * reference_ns, (means.back() - reference_ns) / 2);
+    const double beyond_ns =
+        std::max((settings.whatif_transfer_times_min - 1) * reference_ns, (means.back() - reference_ns) / 2);
     for (const auto& [ends, c] : connections)
       if (c.mean_ns() - reference_ns > beyond_ns) slow.push_back(&c);
     if (slow.empty() || slow.size() > means.size() - peers) continue;
@@ -96,8 +97,8 @@ std::vector<Cause> slow_connections(const Graph& g, const std::vector<GpuFacts>&
             return process(o.sender) == process(end) || process(o.receiver) == process(end);
           });
           // Of two that serve the same connections, the one that was seen to look at its work more rarely.
-          const bool rarer = proxy.size() == best.size() && best_kind == Cause::Kind::proxy &&
-                             age_ms(end) > age_ms(gpu);
+          const bool rarer =
+              proxy.size() == best.size() && best_kind == Cause::Kind::proxy && age_ms(end) > age_ms(gpu);
           if (proxy.size() > best.size() || rarer) best = proxy, best_kind = Cause::Kind::proxy, gpu = end;
         }
       }

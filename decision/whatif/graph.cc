@@ -75,7 +75,8 @@ bool find_order(Graph& g) {
   for (size_t i = 0; i < g.order.size(); ++i) {
     const auto v = static_cast<size_t>(g.order[i]);
     for (int e = first[v]; e < first[v + 1]; ++e)
-      if (--waiting[static_cast<size_t>(to[static_cast<size_t>(e)])] == 0) g.order.push_back(to[static_cast<size_t>(e)]);
+      if (--waiting[static_cast<size_t>(to[static_cast<size_t>(e)])] == 0)
+        g.order.push_back(to[static_cast<size_t>(e)]);
   }
   return static_cast<int>(g.order.size()) == all;
 }
@@ -89,7 +90,8 @@ template <class Begin>
 double ready_ns(const Graph& g, const Node& node, double own_begin_ns, double group_ns, Begin begin_ns) {
   double ready = own_begin_ns;
   if (node.group != none) ready = std::max(ready, group_ns);
-  for (int j = 0; j < node.needs; ++j) ready = std::max(ready, begin_ns(g.needs[static_cast<size_t>(node.first_need + j)]));
+  for (int j = 0; j < node.needs; ++j)
+    ready = std::max(ready, begin_ns(g.needs[static_cast<size_t>(node.first_need + j)]));
   return ready;
 }
 
@@ -141,8 +143,9 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
   for (size_t i = 0; i < g.groups.size(); ++i)
     for (int member : g.groups[i]) started[i] = std::max(started[i], g.nodes[static_cast<size_t>(member)].begin_ns);
   for (Node& node : g.nodes) {
-    const double ready = ready_ns(g, node, node.begin_ns, node.group == none ? 0 : started[static_cast<size_t>(node.group)],
-                                  [&](int i) { return g.nodes[static_cast<size_t>(i)].begin_ns; });
+    const double ready =
+        ready_ns(g, node, node.begin_ns, node.group == none ? 0 : started[static_cast<size_t>(node.group)],
+                 [&](int i) { return g.nodes[static_cast<size_t>(i)].begin_ns; });
     node.transfer_ns = std::max(0.0, node.end_ns - ready);
   }
   for (Node& node : g.nodes) {
@@ -151,8 +154,10 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
     node.host_ns = NAN;
     if (node.before == none || launch_ns == 0 || gpu.launch_least_ns == INT64_MAX) continue;
     const uint64_t ended_ns = g.nodes[static_cast<size_t>(node.before)].kernel->end_ns;
-    const auto launched_after_ns = static_cast<int64_t>(launch_ns + static_cast<uint64_t>(gpu.launch_least_ns) - ended_ns);
-    const double after_ns = static_cast<double>(launched_after_ns) - clocks.always_queued_ns[static_cast<size_t>(node.gpu)];
+    const auto launched_after_ns =
+        static_cast<int64_t>(launch_ns + static_cast<uint64_t>(gpu.launch_least_ns) - ended_ns);
+    const double after_ns =
+        static_cast<double>(launched_after_ns) - clocks.always_queued_ns[static_cast<size_t>(node.gpu)];
     node.host_ns = std::clamp(after_ns, 0.0, node.own_ns);
   }
   g.length_ns = length_with(g, Change(g.nodes.size()));
@@ -171,7 +176,8 @@ double length_with(const Graph& g, const Change& change) {
       begin[i] = node.before == none ? node.begin_ns
                                      : end[static_cast<size_t>(node.before)] +
                                            std::max(0.0, node.own_ns - static_cast<double>(change.own_less_ns[i]));
-      if (node.group != none) group[static_cast<size_t>(node.group)] = std::max(group[static_cast<size_t>(node.group)], begin[i]);
+      if (node.group != none)
+        group[static_cast<size_t>(node.group)] = std::max(group[static_cast<size_t>(node.group)], begin[i]);
       continue;
     }
     const double ready = ready_ns(g, node, begin[i], node.group == none ? 0 : group[static_cast<size_t>(node.group)],

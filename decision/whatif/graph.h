@@ -40,13 +40,13 @@ struct Transfer {
 };
 
 struct Graph {
-  std::vector<Node> nodes;               // by GPU, then by begin
+  std::vector<Node> nodes;  // by GPU, then by begin
   std::vector<int> needs;
   std::vector<std::vector<int>> groups;  // nodes of a collective
   std::vector<Transfer> transfers;
   std::vector<std::pair<int, int>> gpus;  // of each GPU its first node, and one past its last
-  std::vector<int> order;                // of begins (node), ends (node + n) and groups (group + 2 n)
-  double length_ns = 0;                  // mean over the GPUs: from the first begin of anything to its last end
+  std::vector<int> order;                 // of begins (node), ends (node + n) and groups (group + 2 n)
+  double length_ns = 0;                   // mean over the GPUs: from the first begin of anything to its last end
 };
 
 // nullopt: there is nothing in which GPUs depend on each other, or what is known contradicts itself.

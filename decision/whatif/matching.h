@@ -23,7 +23,8 @@ struct Pair {
 };
 
 struct Matches {
-  std::vector<Collective> collectives;  // that need everybody, and that all GPUs of the communicator in it have reported
+  std::vector<Collective>
+      collectives;  // that need everybody, and that all GPUs of the communicator in it have reported
   std::vector<Pair> pairs;
 };
 

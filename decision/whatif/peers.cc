@@ -11,11 +11,6 @@
 namespace ccld::decision::whatif {
 namespace {
 
-// GPUs have the same role if they do the same in the same order: the angle between how often each kernel follows each.
-constexpr double same_role_min = 0.95;
-// What is beyond the peers' counts where it recurs: in this part of the occurrences of a kind, or more. (Imbalance that
-// moves among four ranks reaches a quarter; a checkpoint is far rarer.)
-constexpr double recurs_min = 0.3;
 constexpr float off = NAN;
 
 size_t kind_of(const Graph& g, const Timeline& t, const Node& n) {
@@ -59,7 +54,8 @@ double angle(const Habits& a, const Habits& b) {
   return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
 }
 
-std::vector<int> roles_of(const Graph& g, const std::vector<size_t>& kinds) {
+// GPUs have the same role if they do the same in the same order.
+std::vector<int> roles_of(const Graph& g, const std::vector<size_t>& kinds, double same_role_min) {
   std::vector<int> roles(g.gpus.size(), none);
   std::vector<Habits> known;
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
@@ -107,7 +103,9 @@ void leave_out_rare(const Graph& g, const std::vector<size_t>& kinds, const Sett
       float& ns = b.own_ns[static_cast<size_t>(i)];
       if (std::isnan(ns)) continue;
       const OfKind& k = of[kinds[static_cast<size_t>(i)]];
-      if (k.sum_ns > 0 && k.late < std::max<double>(static_cast<double>(settings.slow_rounds_min), recurs_min * k.nodes)) ns = off;
+      if (k.sum_ns > 0 && k.late < std::max<double>(static_cast<double>(settings.slow_rounds_min),
+                                                    settings.whatif_recurs_min * k.nodes))
+        ns = off;
     }
   }
 }
@@ -117,12 +115,13 @@ void leave_out_rare(const Graph& g, const std::vector<size_t>& kinds, const Sett
 Beyond compare_with_peers(const Graph& g, const Timeline& t, const Settings& settings) {
   std::vector<size_t> kinds;
   for (const Node& n : g.nodes) kinds.push_back(kind_of(g, t, n));
-  const std::vector<int> roles = roles_of(g, kinds);
+  const std::vector<int> roles = roles_of(g, kinds, settings.whatif_same_role_min);
   absl::flat_hash_map<std::pair<int, size_t>, std::vector<int>> occurrences;
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     const Node& n = g.nodes[i];
     const int role = roles[static_cast<size_t>(n.gpu)];
-    if (n.before != none && role != none && !is_barrier(*n.kernel, settings)) occurrences[{role, occurrence_of(t, n, kinds[i])}].push_back(static_cast<int>(i));
+    if (n.before != none && role != none && !is_barrier(*n.kernel, settings))
+      occurrences[{role, occurrence_of(t, n, kinds[i])}].push_back(static_cast<int>(i));
   }
   Beyond b;
   b.own_ns.assign(g.nodes.size(), off);

@@ -18,7 +18,7 @@ struct Beyond {
     double own_ns = 0;               // own time of the nodes compared
     size_t nodes = 0;
     int peers = 0;
-    double deviation_ns = 0;         // of the sums of its peers: what is usual among them
+    double deviation_ns = 0;  // of the sums of its peers: what is usual among them
   };
   std::vector<OfGpu> gpus;
 };

@@ -3,8 +3,8 @@
 // past.)
 //
 // Contract: plain state, not thread-safe. Times of kernels are those of their own GPU's clock; clocks.h makes them
-// comparable. Bounded: `whatif_gpus_max` GPUs and `whatif_kernels_max` kernels of each; what comes beyond is counted and
-// left out. A communicator or process may be forgotten meanwhile: nothing here points to one.
+// comparable. Bounded: `whatif_gpus_max` GPUs and `whatif_kernels_max` kernels of each; what comes beyond is counted
+// and left out. A communicator or process may be forgotten meanwhile: nothing here points to one.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct Kernel {
   Rank rank;
   OpSeq op;  // 0: Send and Recv
   uint32_t replay = 0;
-  Signature signature;                        // of a collective
-  uint32_t first_call = 0, call_count = 0;    // of Gpu::calls
+  Signature signature;                      // of a collective
+  uint32_t first_call = 0, call_count = 0;  // of Gpu::calls
 };
 
 struct Gpu {
@@ -41,8 +41,8 @@ struct Gpu {
   uint64_t lost_batches = 0, lost_at_first = 0;  // of its process, when its newest and its first kernel were reported
   bool full = false;
   uint64_t proxy_age_ms = 0, proxy_samples = 0;  // sum, of snapshots: how long ago its proxy had looked at its work
-  // Begin (device clock) minus launch (its machine's clock), at least: a kernel that nothing held up begins at once. It is
-  // remembered beyond clear(), with what clocks may have drifted apart since.
+  // Begin (device clock) minus launch (its machine's clock), at least: a kernel that nothing held up begins at once. It
+  // is remembered beyond clear(), with what clocks may have drifted apart since.
   int64_t launch_least_ns = INT64_MAX;
 };
 
