@@ -1,0 +1,251 @@
+// What a job would gain, on timelines that are written down here.
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "decision/whatif/causes.h"
+
+namespace ccld::decision::whatif {
+namespace {
+
+constexpr double ms = 1e6;
+
+// GPUs whose clocks begin anywhere and which call as the test says; every operation ends everywhere at once.
+struct Job {
+  explicit Job(int gpus) : now_ms(static_cast<size_t>(gpus)), gpus(gpus) {
+    for (int g = 0; g < gpus; ++g) facts.push_back({g / 4, g, 0});
+  }
+  uint64_t clock_ns(int gpu, double at_ms) const {
+    return static_cast<uint64_t>((1000.0 * (gpu + 1) + at_ms) * ms);  // a second apart from each other
+  }
+  // All of `members` work for `own_ms(gpu)` and then reduce for `transfer_ms`.
+  template <class Own>
+  void collective(uint64_t comm, const std::vector<int>& members, double transfer_ms, Own own_ms) {
+    double last_ms = 0;
+    std::vector<double> begins;
+    for (int g : members) {
+      begins.push_back(now_ms[static_cast<size_t>(g)] + own_ms(g));
+      last_ms = std::max(last_ms, begins.back());
+    }
+    const OpSeq op{++ops[comm]};
+    for (size_t i = 0; i < members.size(); ++i) {
+      Rounds m;
+      m.comm = CommUid{comm};
+      m.rank = Rank{static_cast<int32_t>(i)};
+      Round r;
+      r.op = op;
+      r.signature.function = abi::Function::all_reduce;
+      r.signature.count = 1 << 20;
+      r.signature.datatype = abi::Datatype::float32;
+      r.begin_device_ns = clock_ns(members[i], begins[i]);
+      r.end_device_ns = clock_ns(members[i], last_ms + transfer_ms);
+      // The host launches early, but for a late one, which launches when its GPU has long been idle.
+      const double early_ms = late_host == members[i] ? 0 : own_ms(members[i]);
+      r.launch_monotonic_ns = static_cast<uint64_t>((5000 + begins[i] - early_ms) * ms);
+      m.rounds = {r};
+      timeline.add({&keys[static_cast<size_t>(members[i])], 0}, 0, m);
+      now_ms[static_cast<size_t>(members[i])] = last_ms + transfer_ms;
+    }
+  }
+  void transfer(uint64_t comm, int sender, int receiver, bool up, double own_ms, double transfer_ms,
+                double slots_ms = 0.1) {
+    const double send_ms = now_ms[static_cast<size_t>(sender)] + own_ms,
+                 recv_ms = now_ms[static_cast<size_t>(receiver)];
+    const double end_ms = std::max(send_ms, recv_ms) + transfer_ms;
+    const uint64_t seq = ++pairs[{comm, up}];
+    // A Send that its slots take ends before its Recv.
+    add_call(comm, sender, up ? 0 : 1, abi::Direction::send, up ? 1 : 0, seq, send_ms, send_ms + slots_ms);
+    add_call(comm, receiver, up ? 1 : 0, abi::Direction::recv, up ? 0 : 1, seq, recv_ms, end_ms);
+    now_ms[static_cast<size_t>(sender)] = send_ms + slots_ms;
+    now_ms[static_cast<size_t>(receiver)] = end_ms;
+  }
+  void add_call(uint64_t comm, int gpu, int rank, abi::Direction direction, int peer, uint64_t seq, double begin_ms,
+                double end_ms) {
+    P2pRounds m;
+    m.comm = CommUid{comm};
+    m.rank = Rank{rank};
+    P2pRound r;
+    r.peer = Rank{peer};
+    r.direction = direction;
+    r.pair_seq = seq;
+    r.bytes = 1 << 16;
+    r.begin_device_ns = clock_ns(gpu, begin_ms);
+    r.end_device_ns = clock_ns(gpu, end_ms);
+    m.rounds = {r};
+    timeline.add({&keys[static_cast<size_t>(gpu)], 0}, 0, m);
+  }
+  std::optional<Graph> graph() {
+    const Matches matches = match_kernels(timeline);
+    std::vector<HostClock> hosts;  // all launches are told by one clock
+    for (const Gpu& g : timeline.gpus())
+      hosts.push_back({g.launch_least_ns != INT64_MAX, -static_cast<double>(g.launch_least_ns)});
+    return build_graph(timeline, matches, compare_clocks(timeline, matches, hosts));
+  }
+  Explanation explain() {
+    const std::optional<Graph> g = graph();
+    REQUIRE(g);
+    return whatif::explain(*g, timeline, facts, {}, settings);
+  }
+
+  Settings settings;
+  Timeline timeline{settings};
+  std::vector<double> now_ms;
+  int gpus;
+  int late_host = -1;
+  std::vector<GpuFacts> facts;
+  char keys[16] = {};
+  std::map<uint64_t, uint64_t> ops;
+  std::map<std::pair<uint64_t, bool>, uint64_t> pairs;
+};
+
+const std::vector<int> all_8{0, 1, 2, 3, 4, 5, 6, 7};
+
+}  // namespace
+
+TEST_CASE("With the measured times the measured length comes out again") {
+  Job job(8);
+  for (int i = 0; i < 30; ++i) job.collective(1, all_8, 5, [&](int g) { return 10.0 + (g * 7 + i * 3) % 5; });
+  const std::optional<Graph> g = job.graph();
+  REQUIRE(g);
+  double first = INFINITY, last = -INFINITY;
+  for (const Node& n : g->nodes) first = std::min(first, n.begin_ns), last = std::max(last, n.end_ns);
+  CHECK(g->length_ns == Approx(last - first).epsilon(1e-6));
+  CHECK(length_with(*g, Change(g->nodes.size())) == g->length_ns);
+}
+
+TEST_CASE("A GPU that was slow from the first operation on is told from its peers, with what the job would gain") {
+  Job job(8);
+  for (int i = 0; i < 40; ++i) job.collective(1, all_8, 5, [](int g) { return g == 5 ? 40.0 : 10.0; });
+  const Explanation e = job.explain();
+  REQUIRE(e.causes.size() == 1);
+  CHECK(e.causes[0].kind == Cause::Kind::gpu);
+  CHECK(e.causes[0].gpu == 5);
+  // 45 ms an operation, 15 without it.
+  CHECK(e.length_without_ns / e.length_ns == Approx(1.0 / 3).margin(0.03));
+}
+
+TEST_CASE("A late host is told from a slow GPU by its launches") {
+  Job job(8);
+  job.late_host = 2;
+  for (int i = 0; i < 40; ++i) job.collective(1, all_8, 5, [](int g) { return g == 2 ? 40.0 : 10.0; });
+  const Explanation e = job.explain();
+  REQUIRE(e.causes.size() == 1);
+  CHECK(e.causes[0].kind == Cause::Kind::host);
+  CHECK(e.causes[0].gpu == 2);
+}
+
+TEST_CASE("Two that are equally slow are both named: without one of them nothing is gained") {
+  Job job(8);
+  for (int i = 0; i < 40; ++i) job.collective(1, all_8, 5, [](int g) { return g == 1 || g == 6 ? 40.0 : 10.0; });
+  const Explanation e = job.explain();
+  std::set<int> named;
+  for (const Cause& c : e.causes) named.insert(c.gpu);
+  CHECK(named == std::set<int>{1, 6});
+}
+
+TEST_CASE("Who waits for a slow GPU in another communicator is no cause") {
+  Job job(8);
+  for (int i = 0; i < 40; ++i) {
+    for (int t = 0; t < 4; ++t)
+      job.collective(10 + static_cast<uint64_t>(t), {2 * t, 2 * t + 1}, 1, [](int g) { return g == 5 ? 20.0 : 5.0; });
+    for (int d = 0; d < 2; ++d)
+      job.collective(20 + static_cast<uint64_t>(d), {d, d + 2, d + 4, d + 6}, 4, [](int) { return 1.0; });
+  }
+  const Explanation e = job.explain();
+  REQUIRE(e.causes.size() == 1);
+  CHECK(e.causes[0].gpu == 5);
+}
+
+TEST_CASE("Imbalance that moves, and what happens rarely, is no cause") {
+  Job moves(8);
+  for (int i = 0; i < 80; ++i) moves.collective(1, all_8, 5, [&](int g) { return (i * 5 + g) % 8 == 0 ? 60.0 : 10.0; });
+  CHECK(moves.explain().causes.empty());
+  Job rare(8);
+  for (int i = 0; i < 80; ++i)
+    rare.collective(1, all_8, 5, [&](int g) { return g == 0 && i % 20 == 3 ? 400.0 : 10.0; });
+  CHECK(rare.explain().causes.empty());
+}
+
+TEST_CASE("Of two ranks that differ nobody is named: neither has peers") {
+  Job job(2);
+  for (int i = 0; i < 40; ++i) job.collective(1, {0, 1}, 5, [](int g) { return g == 0 ? 40.0 : 10.0; });
+  CHECK(job.explain().causes.empty());
+}
+
+TEST_CASE("Stages of a pipeline have roles of their own: the longer one is no straggler") {
+  Job job(8);
+  for (int i = 0; i < 40; ++i) {
+    for (int p = 0; p < 4; ++p) {
+      const auto comm = 30 + static_cast<uint64_t>(p);
+      job.transfer(comm, p, p + 4, true, 5, 1);
+      job.transfer(comm, p + 4, p, false, 25, 1);
+    }
+    for (int s = 0; s < 2; ++s)
+      job.collective(40 + static_cast<uint64_t>(s), {4 * s, 4 * s + 1, 4 * s + 2, 4 * s + 3}, 2,
+                     [](int) { return 1.0; });
+  }
+  CHECK(job.explain().causes.empty());
+}
+
+TEST_CASE("A wire that only the Sends of a pipeline cross is told by all of its connections together") {
+  Job job(8);
+  job.collective(50, all_8, 1, [](int) { return 0.5; });  // GPUs are numbered as they are heard of
+  for (int i = 0; i < 40; ++i) {
+    for (int p = 0; p < 4; ++p) {
+      const auto comm = 30 + static_cast<uint64_t>(p);
+      job.transfer(comm, p, p + 4, true, 5, 50);
+      job.transfer(comm, p + 4, p, false, 5, 2);
+    }
+    for (int s = 0; s < 2; ++s)
+      job.collective(40 + static_cast<uint64_t>(s), {4 * s, 4 * s + 1, 4 * s + 2, 4 * s + 3}, 2,
+                     [](int) { return 1.0; });
+    job.collective(50, all_8, 1, [](int) { return 0.5; });
+  }
+  const Explanation e = job.explain();
+  REQUIRE(e.causes.size() == 1);
+  CHECK(e.causes[0].kind == Cause::Kind::wire);
+  CHECK(e.causes[0].transfers.size() == 160);
+  CHECK(e.causes[0].measured_ns == Approx(50 * ms).epsilon(0.1));
+  CHECK(e.causes[0].reference_ns == Approx(2 * ms).epsilon(0.3));
+}
+
+TEST_CASE("Clocks are compared by the ends of collectives, whatever they began with") {
+  Job job(4);
+  for (int i = 0; i < 10; ++i) job.collective(1, {0, 1, 2, 3}, 2, [](int g) { return 3.0 + g; });
+  const Matches m = match_kernels(job.timeline);
+  const Clocks c = compare_clocks(job.timeline, m, {});
+  CHECK(c.components == 1);
+  for (const Collective& op : m.collectives) {
+    std::vector<double> ends;
+    for (Place p : op.members)
+      ends.push_back(c.common_ns(
+          p.gpu, job.timeline.gpus()[static_cast<size_t>(p.gpu)].kernels[static_cast<size_t>(p.kernel)].end_ns));
+    for (double end : ends) CHECK(end == Approx(ends[0]).margin(1000));
+  }
+}
+
+TEST_CASE("A timeline is bounded, and says what it left out") {
+  Settings settings;
+  settings.whatif_gpus_max = 1;
+  settings.whatif_kernels_max = 2;
+  Timeline t(settings);
+  Rounds m;
+  m.comm = CommUid{1};
+  m.rounds.resize(3);
+  for (size_t i = 0; i < 3; ++i) {
+    m.rounds[i].op = OpSeq{i + 1};
+    m.rounds[i].begin_device_ns = 10 * i + 1, m.rounds[i].end_device_ns = 10 * i + 5;
+  }
+  int a = 0, b = 0;
+  t.add({&a, 0}, 0, m);
+  t.add({&b, 0}, 0, m);
+  REQUIRE(t.gpus().size() == 1);
+  CHECK(t.gpus()[0].kernels.size() == 2);
+  CHECK(t.gpus()[0].full);
+  CHECK(t.left_out() == 1);
+}
+
+}  // namespace ccld::decision::whatif
