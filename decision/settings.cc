@@ -166,10 +166,13 @@ const Entry entries[] = {
      "of two that differ, nobody knows which one is slow"},
     {CCLD_FIELD(whatif_kernels_min), 4, 1e6,
      "a window is prolonged until most GPUs of the job have run so many kernels in it", "what happens once is no habit"},
-    {CCLD_FIELD(whatif_kernels_max), 16, 1e6, "and of each GPU at most so many are looked at",
-     "100 bytes each; some iterations of a large model, hundreds of a small one"},
-    {CCLD_FIELD(whatif_gpus_max), 0, 1e6, "jobs of more GPUs are not looked at in this way",
-     "50 MB; 0: none is"},
+    {CCLD_FIELD(whatif_kernels_max), 1024, 1e8,
+     "and of all GPUs together at most so many are looked at, of each an equal part but no more than 512",
+     "100 bytes and a microsecond each; 8 GPUs reach hundreds of iterations of a small model, 500 a few"},
+    {CCLD_FIELD(whatif_gpus_max), 0, 1e6,
+     "GPUs of all jobs together that are compared with their peers; a job for which there is no room is compared with "
+     "its past only; 0: none",
+     "beyond it an equal part of whatif_kernels_max is too little to compare"},
 
     {CCLD_FIELD(layout_tp), 0, 1e7,
      "processes of a tensor parallel group; 0: the layout of the job is not known, and is guessed",

@@ -74,8 +74,8 @@ struct Settings {
   double whatif_behind_part_max = 0.25;
   uint64_t whatif_peers_min = 3;
   uint64_t whatif_kernels_min = 24;
-  uint64_t whatif_kernels_max = 512;
-  uint64_t whatif_gpus_max = 1024;
+  uint64_t whatif_kernels_max = 1u << 16;
+  uint64_t whatif_gpus_max = 512;
 
   // Layout of the job, if known.
   uint64_t layout_tp = 0;

@@ -55,6 +55,13 @@ bool IncidentBook::any_open(const std::string& job, const std::vector<uint64_t>&
   });
 }
 
+bool IncidentBook::any_slow_open(const std::string& job, uint64_t but) const {
+  return std::any_of(incidents_.begin(), incidents_.end(), [&](const Incident& i) {
+    return i.job == job && i.state != VerdictState::resolved && i.id != but &&
+           i.fault >= FaultClass::s1_computation_slow;
+  });
+}
+
 uint64_t IncidentBook::open_count() const {
   return std::count_if(incidents_.begin(), incidents_.end(),
                        [](const Incident& i) { return i.state != VerdictState::resolved; });

@@ -34,6 +34,7 @@ class IncidentBook {
   uint64_t open_count() const;
   // Of this job, beside these.
   bool any_open(const std::string& job, const std::vector<uint64_t>& but) const;
+  bool any_slow_open(const std::string& job, uint64_t but) const;
 
  private:
   const Settings& settings_;

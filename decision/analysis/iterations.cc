@@ -80,7 +80,13 @@ const IterationTimes* IterationAnalysis::witness_like(const Watch& w) const {
   return nullptr;
 }
 
+uint64_t IterationAnalysis::incident(const std::string& job) const {
+  const auto it = jobs_.find(job);
+  return it == jobs_.end() ? 0 : it->second.incident;
+}
+
 bool IterationAnalysis::explained_elsewhere(const std::string& job) const {
+  if (writer_.book().any_slow_open(job, incident(job))) return true;
   return std::any_of(watches_.begin(), watches_.end(), [&](const auto& entry) {
     const Watch& w = *entry.second;
     return w.comm.job() == job && (w.slow_incident != 0 || w.hang.incident != 0 || w.hang.stuck || w.slow_streak() > 0);

@@ -29,6 +29,9 @@ class IterationAnalysis {
   // A slow communicator of the job explains its incident, if there is one; then that belongs to the caller. 0: none.
   uint64_t explain(const Watch&);
 
+  // The job's incident, while nothing explains it; 0: none.
+  uint64_t incident(const std::string& job) const;
+
   // The job's iteration time before the newest change and now, as the witness with the longest iterations saw it.
   struct View {
     double usual_ns = 0, now_ns = 0;

@@ -25,7 +25,7 @@ bool is_late(const Cause& c) { return c.kind == Cause::Kind::gpu || c.kind == Ca
 WhatIfAnalysis::Job& WhatIfAnalysis::job(const std::string& name, Nanoseconds now_ns) {
   auto it = jobs_.find(name);
   if (it == jobs_.end()) {
-    it = jobs_.emplace(name, Job(settings_)).first;
+    it = jobs_.emplace(name, Job(settings_, gpus_)).first;
     it->second.started_ns = it->second.first_ns = now_ns;
   }
   it->second.heard_ns = now_ns;
@@ -138,7 +138,7 @@ void WhatIfAnalysis::explain(const std::string& name, Job& job, const whatif::Gr
     writer_.book().resolve(o.incident, now_ns);
     return true;
   });
-  std::vector<uint64_t> own;
+  std::vector<uint64_t> own{iterations_.incident(name)};
   for (const Open& o : job.open) own.push_back(o.incident);
   report(job, look, keys, writer_.book().any_open(name, own), now_ns);
 }
@@ -190,7 +190,12 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     });
     if (known == job.open.end()) {
       if (explained) continue;
-      told.incident = writer_.open(comm, f, since_ns, now_ns);
+      // That the iterations got longer was known: now it is known why.
+      told.incident = iterations_.explain(*watch->second);
+      if (told.incident != 0)
+        writer_.update(told.incident, comm, f, now_ns);
+      else
+        told.incident = writer_.open(comm, f, since_ns, now_ns);
       job.open.push_back(std::move(told));
       continue;
     }

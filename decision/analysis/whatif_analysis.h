@@ -3,8 +3,8 @@
 //
 // Contract: a job is judged once in half a slow_window_s, on the timeline of all its GPUs. A cause that is seen in
 // slow_repeat + 1 of them (one without it counts against it) becomes an incident, unless another incident of that job
-// is open; one more window confirms it; without it for 2 x slow_clean_windows it is resolved. Threads: those of the
-// analyzer.
+// is open; one more window confirms it; without it for 2 x slow_clean_windows it is resolved.
+// Threads: those of the analyzer.
 #pragma once
 
 #include <map>
@@ -21,8 +21,7 @@ namespace ccld::decision {
 
 class WhatIfAnalysis {
  public:
-  WhatIfAnalysis(const Settings& settings, Watches& watches, IncidentWriter& writer,
-                 const IterationAnalysis& iterations)
+  WhatIfAnalysis(const Settings& settings, Watches& watches, IncidentWriter& writer, IterationAnalysis& iterations)
       : settings_(settings), watches_(watches), writer_(writer), iterations_(iterations) {}
 
   // What a rank's GPU did; `m` is Rounds or P2pRounds.
@@ -62,7 +61,7 @@ class WhatIfAnalysis {
     bool confirmed = false;
   };
   struct Job {
-    explicit Job(const Settings& s) : timeline(s) {}
+    Job(const Settings& s, size_t& gpus_in_all) : timeline(s, gpus_in_all) {}
     whatif::Timeline timeline;
     Nanoseconds first_ns = 0, started_ns = 0, heard_ns = 0;  // of the job, of the window, of its newest report
     std::map<std::string, Seen> seen;
@@ -82,7 +81,8 @@ class WhatIfAnalysis {
   const Settings& settings_;
   Watches& watches_;
   IncidentWriter& writer_;
-  const IterationAnalysis& iterations_;
+  IterationAnalysis& iterations_;
+  size_t gpus_ = 0;  // in the timelines of all jobs
   std::map<std::string, Job> jobs_;
 };
 

@@ -22,17 +22,25 @@ bool is_timed(uint8_t flags, uint64_t begin_ns, uint64_t end_ns) {
 }  // namespace
 
 Gpu* Timeline::gpu(GpuKey key, uint64_t lost_batches) {
+  if (left_out_ > 0) return ++left_out_, nullptr;  // what is not whole is not judged
   const auto [it, added] = index_.try_emplace(key, gpus_.size());
   if (added) {
-    if (gpus_.size() >= settings_.whatif_gpus_max) {
+    if (gpus_in_all_ >= settings_.whatif_gpus_max) {
       index_.erase(it);
       return ++left_out_, nullptr;
     }
+    ++gpus_in_all_;
     gpus_.emplace_back().lost_at_first = lost_batches;
   }
   Gpu& g = gpus_[it->second];
   g.lost_batches = lost_batches;
   return &g;
+}
+
+bool Timeline::has_room(Gpu& g) {
+  g.full = g.kernels.size() >= kernels_of_gpu_max_ || kernels_ >= settings_.whatif_kernels_max;
+  kernels_ += g.full ? 0 : 1;
+  return !g.full;
 }
 
 void Timeline::add(GpuKey key, uint64_t lost_batches, const Rounds& m) {
@@ -44,10 +52,7 @@ void Timeline::add(GpuKey key, uint64_t lost_batches, const Rounds& m) {
     if ((r.flags & round_shared_kernel) != 0 && !g->kernels.empty() && g->kernels.back().comm == m.comm &&
         g->kernels.back().begin_ns == r.begin_device_ns && g->kernels.back().end_ns == r.end_device_ns)
       continue;
-    if (g->kernels.size() >= settings_.whatif_kernels_max) {
-      g->full = true;
-      break;
-    }
+    if (!has_room(*g)) break;
     Kernel k;
     k.begin_ns = r.begin_device_ns, k.end_ns = r.end_device_ns;
     k.launch_monotonic_ns = r.replay == 0 ? r.launch_monotonic_ns : 0;
@@ -70,10 +75,7 @@ void Timeline::add(GpuKey key, uint64_t lost_batches, const P2pRounds& m) {
     const bool same_kernel = !g->kernels.empty() && g->kernels.back().op.value == 0 &&
                              g->kernels.back().comm == m.comm && g->kernels.back().begin_ns == r.begin_device_ns;
     if (!same_kernel) {
-      if (g->kernels.size() >= settings_.whatif_kernels_max) {
-        g->full = true;
-        break;
-      }
+      if (!has_room(*g)) break;
       Kernel k;
       k.begin_ns = r.begin_device_ns, k.end_ns = r.end_device_ns;
       k.launch_monotonic_ns = r.replay == 0 ? r.launch_monotonic_ns : 0;
@@ -121,8 +123,12 @@ void Timeline::clear(Nanoseconds age_ns) {
     index.emplace(keys[i], kept.size());
     kept.push_back(std::move(g));
   }
+  gpus_in_all_ -= gpus_.size() - kept.size();
   gpus_ = std::move(kept);
   index_ = std::move(index);
+  kernels_ = 0;
+  kernels_of_gpu_max_ =
+      std::min<size_t>(kernels_of_gpu_most, settings_.whatif_kernels_max / std::max<size_t>(1, gpus_.size()));
   links_.clear();
   left_out_ = 0;
 }

@@ -3,8 +3,8 @@
 // past.)
 //
 // Contract: plain state, not thread-safe. Times of kernels are those of their own GPU's clock; clocks.h makes them
-// comparable. Bounded: `whatif_gpus_max` GPUs and `whatif_kernels_max` kernels of each; what comes beyond is counted
-// and left out. A communicator or process may be forgotten meanwhile: nothing here points to one.
+// comparable. Bounded by `whatif_gpus_max` GPUs and `whatif_kernels_max` kernels; what comes beyond is left out. A
+// communicator or process may be forgotten meanwhile: nothing here points to one.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,10 @@ using GpuKey = std::pair<const void*, int>;
 
 class Timeline {
  public:
-  explicit Timeline(const Settings& settings) : settings_(settings) {}
+  // `gpus_in_all`: of all timelines together, which whatif_gpus_max bounds.
+  Timeline(const Settings& settings, size_t& gpus_in_all) : settings_(settings), gpus_in_all_(gpus_in_all) {}
+  Timeline(Timeline&& other) noexcept = default;
+  ~Timeline() { gpus_in_all_ -= gpus_.size(); }
 
   void add(GpuKey, uint64_t lost_batches, const Rounds&);
   void add(GpuKey, uint64_t lost_batches, const P2pRounds&);
@@ -66,12 +69,18 @@ class Timeline {
   void clear(Nanoseconds age_ns);
 
  private:
+  static constexpr size_t kernels_of_gpu_most = 512;
   Gpu* gpu(GpuKey, uint64_t lost_batches);
 
   const Settings& settings_;
+  size_t& gpus_in_all_;
   std::vector<Gpu> gpus_;
   absl::flat_hash_map<GpuKey, size_t> index_;
   absl::flat_hash_map<std::pair<CommUid, OpSeq>, std::vector<std::pair<Rank, LinkStages>>> links_;
+  bool has_room(Gpu&);
+
+  size_t kernels_ = 0;
+  size_t kernels_of_gpu_max_ = kernels_of_gpu_most;  // in this window
   size_t left_out_ = 0;
 };
 

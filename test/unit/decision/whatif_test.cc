@@ -91,7 +91,8 @@ struct Job {
   }
 
   Settings settings;
-  Timeline timeline{settings};
+  size_t gpus_in_all = 0;
+  Timeline timeline{settings, gpus_in_all};
   std::vector<double> now_ms;
   int gpus;
   int late_host = -1;
@@ -231,7 +232,8 @@ TEST_CASE("A timeline is bounded, and says what it left out") {
   Settings settings;
   settings.whatif_gpus_max = 1;
   settings.whatif_kernels_max = 2;
-  Timeline t(settings);
+  size_t gpus_in_all = 0;
+  Timeline t(settings, gpus_in_all);
   Rounds m;
   m.comm = CommUid{1};
   m.rounds.resize(3);
