@@ -59,7 +59,7 @@ std::vector<Cause> slow_connections(const Graph& g, const std::vector<GpuFacts>&
     for (const auto& [ends, c] : connections) means.push_back(c.mean_ns());
     std::sort(means.begin(), means.end());
     const size_t peers = (means.size() + 1) / 2;
-    if (means.size() < 2 || peers < std::min<size_t>(2, settings.whatif_peers_min)) continue;
+    if (peers < settings.whatif_peers_min) continue;
     const double reference_ns = middle({means.begin(), means.begin() + static_cast<std::ptrdiff_t>(peers)});
     std::vector<const Connection*> slow;
     // What takes little longer beside the slowest is noise.
