@@ -88,6 +88,8 @@ Sums add_up(const Communicator& comm, const Graph& g, const Timeline& t, SlowCol
     WireCircles circles(links);
     for (const auto& [edge, i] : links) {
       if (i.net_device < 0 || i.steps <= 0) continue;
+      // It may have reported them before it was known that the communicator has fewer ranks.
+      if (std::max(edge.sender, edge.receiver) >= comm.rank_count()) continue;
       const double later_ns =
           begins_ns[static_cast<size_t>(edge.receiver)] - begins_ns[static_cast<size_t>(edge.sender)];
       add(i, circles.around_ns(i), std::isnan(later_ns) ? 0 : later_ns, sums.connections[edge]);

@@ -294,6 +294,51 @@ TEST_CASE("Ranks beyond the room for them are refused and counted, and what is k
   CHECK(status.ranks_refused > 0);
 }
 
+TEST_CASE("Stages that were reported by ranks which their communicator turns out not to have are left out") {
+  constexpr int far = huge_ranks - 2;  // and far + 1
+  Analyzer a{Settings{}};
+  Nanoseconds now = ns_per_s;
+  const auto send = [&](uint32_t pid, std::vector<Payload> payloads) {
+    Batch b = batch_of(pid, now);
+    b.payloads = std::move(payloads);
+    a.apply(b, now);
+  };
+  const auto round_at = [&](uint64_t comm, int rank, uint64_t op) {
+    Rounds m = rounds(comm, rank, op, 0);
+    m.rounds[0].begin_device_ns = static_cast<uint64_t>(now) + op % 2;
+    m.rounds[0].end_device_ns = static_cast<uint64_t>(now) + 50'000'000;
+    return m;
+  };
+  // Two processes that another communicator knows speak as ranks far beyond those of communicator 1.
+  for (int r = 0; r < 2; ++r) {
+    CommUp known = up(2, r, 2);
+    known.cuda_device = -1;  // as of a communicator that was not announced: the same GPU
+    send(1 + static_cast<uint32_t>(r), {known, round_at(2, r, 1)});
+  }
+  for (uint64_t op = 1; op <= 40; ++op) {
+    now += 100 * ns_per_ms;
+    for (int r = 0; r < 2; ++r) {
+      Rounds m = round_at(1, far + r, op);
+      for (const abi::Direction direction : {abi::Direction::send, abi::Direction::recv}) {
+        LinkStages l;
+        l.op = OpSeq{op};
+        l.peer = far + 1 - r;
+        l.net_device = 0;
+        l.steps = 8;
+        l.gpu_mean_realtime_ns = l.ready_mean_realtime_ns = l.wire_mean_realtime_ns = l.done_mean_realtime_ns = now;
+        l.direction = direction;
+        m.links.push_back(l);
+      }
+      send(1 + static_cast<uint32_t>(r), {m});
+    }
+    send(3, {round_at(1, 0, op)});
+  }
+  send(3, {up(1, 0, 2)});
+  for (int i = 0; i < 100; ++i) a.advance(now += 100 * ns_per_ms);
+  CHECK(a.status(now).contradictions == 1);
+  CHECK(a.incidents().empty());
+}
+
 TEST_CASE("Whatever a stranger says, the analysis survives it") {
   const int seeds = 300;
   for (int seed = 1; seed <= seeds; ++seed) {
