@@ -29,7 +29,7 @@ class WhatIfAnalysis {
   void add(const Communicator& comm, const ProcessModel& process, const Message& m, Nanoseconds now_ns) {
     const RankModel* r = comm.rank(m.rank);
     if (settings_.whatif_gpus_max == 0 || !r || r->process != &process || m.rounds.empty()) return;
-    job(comm.job(), now_ns).timeline.add({&process, r->cuda_device}, process.lost_batches(), m);
+    job(comm.job(), now_ns).timeline.add({&process, r->cuda_device}, m);
   }
   void add(const Communicator& comm, const ProcessModel& process, const InFlight& m) {
     const RankModel* r = comm.rank(m.rank);

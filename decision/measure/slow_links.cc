@@ -53,11 +53,6 @@ struct EndsApart {
   double awaited_ns = 0;  // by how much longer than usual the mean step was awaited before it could come
 };
 
-// Until the other end begins, at most all slots wait: of the mean over the steps so much.
-double of_mean_ns(const EdgeIntervals& i, double ns) {
-  return std::clamp((slots - i.first_step) / (i.steps - i.first_step), 0.0, 1.0) * ns;
-}
-
 // A receiver whose kernel begins long after its launch has posted its receives: then it keeps nothing waiting in the
 // network as long as slots in front of its GPU are free.
 EndsApart ends_apart(const Edge& edge, const std::vector<RankBegin>& begins, const EdgeIntervals& i) {
@@ -82,13 +77,12 @@ void discount_late_end(const EndsApart& apart, EdgeIntervals& i) {
   if (apart.begun_ns > 0)
     for (Interval which : {Interval::given_to_consumed, Interval::posted_to_consumed})
       i.ns[static_cast<size_t>(which)] -= of_mean_ns(i, apart.begun_ns);
-  if (apart.later_ns > 0)
-    i.ns[static_cast<size_t>(Interval::posted_to_handed)] -= of_mean_ns(i, apart.waited_ns);
+  if (apart.later_ns > 0) i.ns[static_cast<size_t>(Interval::posted_to_handed)] -= of_mean_ns(i, apart.waited_ns);
 }
 
 // A receiver that starts late leaves what was sent before on the wire, nobody knows how many steps. But none for longer
-// than it was late, and behind a slow wire the sender cannot get rid of its steps. So much is sure of what seems to have
-// been on the wire longer.
+// than it was late, and behind a slow wire the sender cannot get rid of its steps. So much is sure of what seems to
+// have been on the wire longer.
 double sure_wire_ns(const EdgeIntervals& i, double growth_ns, double otherwise_ns) {
   const auto ns = [&](Interval which) {
     const auto n = static_cast<size_t>(which);
@@ -126,8 +120,8 @@ double one_clock_bound(Stage stage, const EdgeIntervals& i, const EdgeBaseline* 
   return INFINITY;
 }
 
-// Nothing arrives sooner than usual: where it seems so, clocks have drifted since, as far as that at least. The other way
-// around this looks like a slow wire.
+// Nothing arrives sooner than usual: where it seems so, clocks have drifted since, as far as that at least. The other
+// way around this looks like a slow wire.
 double drift_ns(const Links& links, const KindBaseline& b) {
   const auto sent = static_cast<size_t>(Interval::sent_to_arrived);
   double most_ns = 0;
@@ -140,6 +134,10 @@ double drift_ns(const Links& links, const KindBaseline& b) {
 }
 
 }  // namespace
+
+double of_mean_ns(const EdgeIntervals& i, double ns) {
+  return std::clamp((slots - i.first_step) / (i.steps - i.first_step), 0.0, 1.0) * ns;
+}
 
 Links match_links(const Communicator& comm, const RoundEntry& e) {
   struct End {
@@ -283,8 +281,7 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
       if (s.stage == Stage::wire) least = std::min(least, sent_ns);
       const double otherwise_ns = apart[n].waited_ns + (intervals.one_clock ? 0 : drifted_ns);
       if (s.stage == Stage::wire && otherwise_ns > 0 && std::isfinite(least))
-        loss.unsure_wire_ns +=
-            intervals.steps * std::max(0.0, least - sure_wire_ns(intervals, least, otherwise_ns));
+        loss.unsure_wire_ns += intervals.steps * std::max(0.0, least - sure_wire_ns(intervals, least, otherwise_ns));
       if (std::isfinite(least)) loss.waited_ns[static_cast<size_t>(s.stage)] += intervals.steps * std::max(0.0, least);
     }
   }

@@ -16,8 +16,8 @@ namespace ccld::decision {
 struct EdgeIntervals {
   double ns[interval_count];
   bool known[interval_count] = {};
-  bool one_clock = false;                          // both ends on one machine
-  int sender_machine = -1, receiver_machine = -1;  // numbers of this round
+  bool one_clock = false;                               // both ends on one machine
+  int sender_machine = -1, receiver_machine = -1;       // numbers of this round
   double sender_away_part = 0, receiver_away_part = 0;  // of the round, in which the proxies did not look at their work
   double round_ns = 0;
   double steps = 0;
@@ -27,6 +27,9 @@ struct EdgeIntervals {
 using Links = std::vector<std::pair<Edge, EdgeIntervals>>;
 
 Links match_links(const Communicator&, const RoundEntry&);
+
+// Until the other end begins, at most all slots wait: of the mean over the steps so much.
+double of_mean_ns(const EdgeIntervals&, double ns);
 
 // When a rank's kernel began. NaN: not known.
 struct RankBegin {

@@ -347,12 +347,7 @@ OpSeq Communicator::completed_min() const {
   return least;
 }
 
-bool Communicator::is_barrier(const Signature& s) const {
-  if (s.function != abi::Function::all_reduce) return false;
-  const unsigned size = datatype_bytes(s.datatype);
-  if (size == 0 || s.count > settings_.barrier_bytes_max) return false;
-  return s.count * size <= settings_.barrier_bytes_max;
-}
+bool Communicator::is_barrier(const Signature& s) const { return decision::is_barrier(s, settings_.barrier_bytes_max); }
 
 Signature Communicator::signature(OpSeq op) const {
   if (const Signature* s = history_.signature_at(op)) return *s;

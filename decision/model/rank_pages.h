@@ -2,7 +2,7 @@
 // that claims a communicator of 262,144 ranks costs one page.
 //
 // RankPages numbers the slots of the pages; RankTable keeps a RankModel-like value in each.
-// Contract: plain state, not thread-safe. `Value` has a member `rank`. References stay valid until clear().
+// Contract: plain state, not thread-safe. `Value` has a member `rank`. References stay valid.
 #pragma once
 
 #include <algorithm>

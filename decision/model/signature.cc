@@ -66,6 +66,11 @@ bool needs_everybody(abi::Function f) {
   }
 }
 
+bool is_barrier(const Signature& s, uint64_t bytes_max) {
+  const uint64_t size = datatype_bytes(s.datatype);
+  return s.function == abi::Function::all_reduce && size > 0 && s.count <= bytes_max / size;
+}
+
 Signature completed(Signature known, const Signature& other) {
   if (known.algorithm == abi::Algorithm::unknown) known.algorithm = other.algorithm;
   if (known.protocol == abi::Protocol::unknown) known.protocol = other.protocol;

@@ -20,6 +20,9 @@ std::string field_text(const Signature&, SignatureField);
 // A rank can finish it only after every rank has begun: each gives data that all need.
 bool needs_everybody(abi::Function);
 
+// An AllReduce of so little that it only makes ranks wait for each other.
+bool is_barrier(const Signature&, uint64_t bytes_max);
+
 // `known`, with what only `other` knows of NCCL's choices.
 Signature completed(Signature known, const Signature& other);
 

@@ -8,7 +8,6 @@
 // Contract: pure. Shares are of the length of the graph.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "decision/settings.h"

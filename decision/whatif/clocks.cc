@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "decision/whatif/middle.h"
+
 namespace ccld::decision::whatif {
 namespace {
 
@@ -40,12 +42,6 @@ class Joined {
   std::vector<size_t> parent_;
   std::vector<double> shift_ns_;
 };
-
-double median(std::vector<double>& v) {
-  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
-  std::nth_element(v.begin(), middle, v.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -86,7 +82,7 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
           ends[{c->members[0].gpu, p.gpu}].push_back(at(c->members[0], kernel(c->members[0]).end_ns) -
                                                      at(p, kernel(p).end_ns));
     for (auto& [gpus, ns] : ends)
-      joined.join(static_cast<size_t>(gpus.first), static_cast<size_t>(gpus.second), median(ns));
+      joined.join(static_cast<size_t>(gpus.first), static_cast<size_t>(gpus.second), middle(ns));
     joined.tidy();
   }
 
@@ -119,7 +115,7 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
     }
   std::vector<double> host_shift(n, NAN);
   for (size_t r = 0; r < n; ++r)
-    if (!host_words[r].empty()) host_shift[r] = median(host_words[r]);
+    if (!host_words[r].empty()) host_shift[r] = middle(host_words[r]);
   for (const auto& [roots, i] : between) {
     double d = host_shift[roots.second] - host_shift[roots.first];
     if (std::isnan(d)) d = std::isfinite(i.least_ns + i.most_ns) ? (i.least_ns + i.most_ns) / 2 : 0;
@@ -146,7 +142,7 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
   out.always_queued_ns.resize(n);
   for (size_t g = 0; g < n; ++g)
     if (hosts.size() == n && hosts[g].known && offsets[out.component[g]].size() > 2)
-      out.always_queued_ns[g] = std::max(0.0, offset_ns(g) - median(offsets[out.component[g]]));
+      out.always_queued_ns[g] = std::max(0.0, offset_ns(g) - middle(offsets[out.component[g]]));
   return out;
 }
 

@@ -6,6 +6,7 @@
 
 #include "decision/measure/slow_links.h"
 #include "decision/measure/wire_circles.h"
+#include "decision/whatif/middle.h"
 
 namespace ccld::decision::whatif {
 namespace {
@@ -28,12 +29,10 @@ double known_ns(const EdgeIntervals& i, Interval which) {
 }
 
 // Nobody delays what nobody awaits, behind a slow wire the sender cannot get rid of its steps, and around a circle of
-// machines their clocks cancel: that bounds what includes the difference of two clocks. Nor is it the network's what
-// waits until the receiver begins: all slots, on the mean over the steps so much.
+// machines their clocks cancel: that bounds what includes the difference of two clocks. What waits until the
+// receiver begins is not the network's.
 void add(const EdgeIntervals& i, double around_ns, double later_ns, Passage& p) {
-  constexpr double slots = 8;
-  const double late_ns =
-      std::clamp((slots - i.first_step) / (i.steps - i.first_step), 0.0, 1.0) * std::max(0.0, later_ns);
+  const double late_ns = of_mean_ns(i, std::max(0.0, later_ns));
   const double posted_ns = known_ns(i, Interval::posted_to_handed), sent_ns = known_ns(i, Interval::handed_to_sent),
                awaited_ns = known_ns(i, Interval::awaited_to_arrived);
   const double wire_ns =
@@ -46,12 +45,6 @@ void add(const EdgeIntervals& i, double around_ns, double later_ns, Passage& p) 
   p.ns[to_be_given] += i.steps * known_ns(i, Interval::arrived_to_given);
   p.sender_away_ns += i.sender_away_part * i.round_ns;
   p.receiver_away_ns += i.receiver_away_part * i.round_ns;
-}
-
-double median(std::vector<double> v) {
-  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
-  std::nth_element(v.begin(), middle, v.end());
-  return *middle;
 }
 
 struct Sums {
@@ -111,7 +104,7 @@ bool find_away(const Sums& sums, const Settings& settings, SlowCollectives& out)
   }
   std::vector<double> all;
   for (const auto& [rank, ns] : away_ns) all.push_back(ns);
-  const double usual_ns = all.empty() ? 0 : median(all);
+  const double usual_ns = all.empty() ? 0 : middle(all);
   double most_ns = 0;
   for (const auto& [rank, ns] : away_ns) {
     const double beyond_ns = ns - usual_ns;
@@ -128,7 +121,7 @@ bool find_standing(const Sums& sums, const Settings& settings, SlowCollectives& 
   for (const auto& [edge, p] : sums.connections) all_ns.push_back(p.network_ns());
   std::sort(all_ns.begin(), all_ns.end());
   all_ns.resize((all_ns.size() + 1) / 2);  // one direction of a wire is half of its connections
-  const double usual_ns = median(all_ns);
+  const double usual_ns = middle(all_ns);
   const double slow_ns = settings.whatif_transfer_times_min * usual_ns;
   double steps_most = 0;
   std::map<std::pair<int32_t, int32_t>, SlowLink> by_ends;  // all channels together

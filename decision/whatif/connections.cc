@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "decision/whatif/middle.h"
+
 namespace ccld::decision::whatif {
 namespace {
 
@@ -13,11 +15,6 @@ struct Connection {
   double sum_ns = 0;
   double mean_ns() const { return sum_ns / static_cast<double>(transfers.size()); }
 };
-
-double middle(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
-  return v[v.size() / 2];
-}
 
 Cause cause_of(Cause::Kind kind, int gpu, const std::vector<const Connection*>& of, double reference_ns, size_t peers) {
   Cause c;

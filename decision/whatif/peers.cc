@@ -6,12 +6,13 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
-#include "decision/model/names.h"
+#include "decision/measure/rank_gaps.h"
+#include "decision/model/signature.h"
 
 namespace ccld::decision::whatif {
 namespace {
 
-constexpr float off = NAN;
+constexpr float off = NAN;  // of a node that is not compared
 
 size_t kind_of(const Graph& g, const Timeline& t, const Node& n) {
   const Kernel& k = *n.kernel;
@@ -25,13 +26,6 @@ size_t kind_of(const Graph& g, const Timeline& t, const Node& n) {
     kind = absl::HashOf(kind, call.direction, call.peer > k.rank, call.bytes);
   }
   return kind;
-}
-
-// Whoever is late to a barrier may be so on purpose: it writes a checkpoint.
-bool is_barrier(const Kernel& k, const Settings& settings) {
-  const uint64_t size = datatype_bytes(k.signature.datatype);
-  return k.op.value != 0 && k.signature.function == abi::Function::all_reduce && size > 0 &&
-         k.signature.count <= settings.barrier_bytes_max / size;
 }
 
 // Operations of communicators that do the same have the same numbers.
@@ -70,13 +64,6 @@ std::vector<int> roles_of(const Graph& g, const std::vector<size_t>& kinds, doub
     roles[gpu] = static_cast<int>(role);
   }
   return roles;
-}
-
-float median(std::vector<float>& v) {
-  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
-  std::nth_element(v.begin(), middle, v.end());
-  if (v.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(v.begin(), middle)) / 2;
 }
 
 // Kinds in which what is beyond the peers' does not recur are left out.
@@ -120,7 +107,8 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Settings& set
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     const Node& n = g.nodes[i];
     const int role = roles[static_cast<size_t>(n.gpu)];
-    if (n.before != none && role != none && !is_barrier(*n.kernel, settings))
+    // Whoever is late to a barrier may be so on purpose: it writes a checkpoint.
+    if (n.before != none && role != none && !is_barrier(n.kernel->signature, settings.barrier_bytes_max))
       occurrences[{role, occurrence_of(t, n, kinds[i])}].push_back(static_cast<int>(i));
   }
   Beyond b;
@@ -136,7 +124,8 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Settings& set
       const double ns = g.nodes[static_cast<size_t>(i)].host_ns;
       if (!std::isnan(ns)) host.push_back(static_cast<float>(ns));
     }
-    const float own_usual = median(own), host_usual = host.empty() ? off : median(host);
+    const auto own_usual = static_cast<float>(median(own)),
+               host_usual = host.empty() ? off : static_cast<float>(median(host));
     for (int i : nodes) {
       const Node& n = g.nodes[static_cast<size_t>(i)];
       b.own_ns[static_cast<size_t>(i)] = static_cast<float>(n.own_ns) - own_usual;

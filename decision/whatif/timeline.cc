@@ -21,7 +21,7 @@ bool is_timed(uint8_t flags, uint64_t begin_ns, uint64_t end_ns) {
 
 }  // namespace
 
-Gpu* Timeline::gpu(GpuKey key, uint64_t lost_batches) {
+Gpu* Timeline::gpu(GpuKey key) {
   if (left_out_ > 0) return ++left_out_, nullptr;  // what is not whole is not judged
   const auto [it, added] = index_.try_emplace(key, gpus_.size());
   if (added) {
@@ -30,21 +30,19 @@ Gpu* Timeline::gpu(GpuKey key, uint64_t lost_batches) {
       return ++left_out_, nullptr;
     }
     ++gpus_in_all_;
-    gpus_.emplace_back().lost_at_first = lost_batches;
+    gpus_.emplace_back();
   }
-  Gpu& g = gpus_[it->second];
-  g.lost_batches = lost_batches;
-  return &g;
+  return &gpus_[it->second];
 }
 
-bool Timeline::has_room(Gpu& g) {
-  g.full = g.kernels.size() >= kernels_of_gpu_max_ || kernels_ >= settings_.whatif_kernels_max;
-  kernels_ += g.full ? 0 : 1;
-  return !g.full;
+bool Timeline::take_room(const Gpu& g) {
+  if (g.kernels.size() >= kernels_of_gpu_max_ || kernels_ >= settings_.whatif_kernels_max) return false;
+  ++kernels_;
+  return true;
 }
 
-void Timeline::add(GpuKey key, uint64_t lost_batches, const Rounds& m) {
-  Gpu* const g = gpu(key, lost_batches);
+void Timeline::add(GpuKey key, const Rounds& m) {
+  Gpu* const g = gpu(key);
   if (!g) return;
   for (const Round& r : m.rounds) {
     if (!r.has_device_times() || !is_timed(r.flags, r.begin_device_ns, r.end_device_ns)) continue;
@@ -52,7 +50,7 @@ void Timeline::add(GpuKey key, uint64_t lost_batches, const Rounds& m) {
     if ((r.flags & round_shared_kernel) != 0 && !g->kernels.empty() && g->kernels.back().comm == m.comm &&
         g->kernels.back().begin_ns == r.begin_device_ns && g->kernels.back().end_ns == r.end_device_ns)
       continue;
-    if (!has_room(*g)) break;
+    if (!take_room(*g)) break;
     Kernel k;
     k.begin_ns = r.begin_device_ns, k.end_ns = r.end_device_ns;
     k.launch_monotonic_ns = r.replay == 0 ? r.launch_monotonic_ns : 0;
@@ -67,15 +65,15 @@ void Timeline::add(GpuKey key, uint64_t lost_batches, const Rounds& m) {
   }
 }
 
-void Timeline::add(GpuKey key, uint64_t lost_batches, const P2pRounds& m) {
-  Gpu* const g = gpu(key, lost_batches);
+void Timeline::add(GpuKey key, const P2pRounds& m) {
+  Gpu* const g = gpu(key);
   if (!g) return;
   for (const P2pRound& r : m.rounds) {
     if (!is_timed(r.flags, r.begin_device_ns, r.end_device_ns)) continue;
     const bool same_kernel = !g->kernels.empty() && g->kernels.back().op.value == 0 &&
                              g->kernels.back().comm == m.comm && g->kernels.back().begin_ns == r.begin_device_ns;
     if (!same_kernel) {
-      if (!has_room(*g)) break;
+      if (!take_room(*g)) break;
       Kernel k;
       k.begin_ns = r.begin_device_ns, k.end_ns = r.end_device_ns;
       k.launch_monotonic_ns = r.replay == 0 ? r.launch_monotonic_ns : 0;
@@ -119,7 +117,6 @@ void Timeline::clear(Nanoseconds age_ns) {
     Gpu g;
     if (gpus_[i].launch_least_ns != INT64_MAX)
       g.launch_least_ns = gpus_[i].launch_least_ns + age_ns / ns_per_s * drift_ns_per_s;
-    g.lost_at_first = g.lost_batches = gpus_[i].lost_batches;
     index.emplace(keys[i], kept.size());
     kept.push_back(std::move(g));
   }

@@ -38,8 +38,6 @@ struct Kernel {
 struct Gpu {
   std::vector<Kernel> kernels;
   std::vector<Call> calls;
-  uint64_t lost_batches = 0, lost_at_first = 0;  // of its process, when its newest and its first kernel were reported
-  bool full = false;
   uint64_t proxy_age_ms = 0, proxy_samples = 0;  // sum, of snapshots: how long ago its proxy had looked at its work
   // Begin (device clock) minus launch (its machine's clock), at least: a kernel that nothing held up begins at once. It
   // is remembered beyond clear(), with what clocks may have drifted apart since.
@@ -56,8 +54,8 @@ class Timeline {
   Timeline(Timeline&& other) noexcept = default;
   ~Timeline() { gpus_in_all_ -= gpus_.size(); }
 
-  void add(GpuKey, uint64_t lost_batches, const Rounds&);
-  void add(GpuKey, uint64_t lost_batches, const P2pRounds&);
+  void add(GpuKey, const Rounds&);
+  void add(GpuKey, const P2pRounds&);
   void add(GpuKey, const InFlight&);
 
   // In the order in which they were first heard of.
@@ -70,15 +68,14 @@ class Timeline {
 
  private:
   static constexpr size_t kernels_of_gpu_most = 512;
-  Gpu* gpu(GpuKey, uint64_t lost_batches);
+  Gpu* gpu(GpuKey);
+  bool take_room(const Gpu&);
 
   const Settings& settings_;
   size_t& gpus_in_all_;
   std::vector<Gpu> gpus_;
   absl::flat_hash_map<GpuKey, size_t> index_;
   absl::flat_hash_map<std::pair<CommUid, OpSeq>, std::vector<std::pair<Rank, LinkStages>>> links_;
-  bool has_room(Gpu&);
-
   size_t kernels_ = 0;
   size_t kernels_of_gpu_max_ = kernels_of_gpu_most;  // in this window
   size_t left_out_ = 0;

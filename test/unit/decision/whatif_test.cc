@@ -46,7 +46,7 @@ struct Job {
       const double early_ms = late_host == members[i] ? 0 : own_ms(members[i]);
       r.launch_monotonic_ns = static_cast<uint64_t>((5000 + begins[i] - early_ms) * ms);
       m.rounds = {r};
-      timeline.add({&keys[static_cast<size_t>(members[i])], 0}, 0, m);
+      timeline.add({&keys[static_cast<size_t>(members[i])], 0}, m);
       now_ms[static_cast<size_t>(members[i])] = last_ms + transfer_ms;
     }
   }
@@ -75,7 +75,7 @@ struct Job {
     r.begin_device_ns = clock_ns(gpu, begin_ms);
     r.end_device_ns = clock_ns(gpu, end_ms);
     m.rounds = {r};
-    timeline.add({&keys[static_cast<size_t>(gpu)], 0}, 0, m);
+    timeline.add({&keys[static_cast<size_t>(gpu)], 0}, m);
   }
   std::optional<Graph> graph() {
     const Matches matches = match_kernels(timeline);
@@ -242,11 +242,10 @@ TEST_CASE("A timeline is bounded, and says what it left out") {
     m.rounds[i].begin_device_ns = 10 * i + 1, m.rounds[i].end_device_ns = 10 * i + 5;
   }
   int a = 0, b = 0;
-  t.add({&a, 0}, 0, m);
-  t.add({&b, 0}, 0, m);
+  t.add({&a, 0}, m);
+  t.add({&b, 0}, m);
   REQUIRE(t.gpus().size() == 1);
   CHECK(t.gpus()[0].kernels.size() == 2);
-  CHECK(t.gpus()[0].full);
   CHECK(t.left_out() == 1);
 }
 
