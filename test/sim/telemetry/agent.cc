@@ -151,7 +151,7 @@ void Agent::add_links(const StepRun& run, int side, const Stages& of, std::vecto
       const Connection& connection = plan.connections[c];
       const bool sends = direction == abi::Direction::send;
       const int steps = std::min(run.steps_of(side), run.count(c, sends ? At::posted : At::consumed, of.end));
-      if (steps == 0 || links.size() >= links_max) return;
+      if (steps == 0 || links.size() >= links_max || (of.peer_of_pair >= 0 && !connection.network)) return;
       const auto step_size = static_cast<uint32_t>(of.step_size);
       const int first_step =
           static_cast<int>(wire::first_counted_step(static_cast<uint32_t>(steps) * step_size) / step_size);
