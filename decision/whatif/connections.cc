@@ -155,13 +155,16 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
         for (const Connection* o : slow)
           if (o->proxy_of == none ? !o->network && (serves(o->sender) || serves(o->receiver)) : serves(o->proxy_of))
             best.push_back(o);
-      } else if (kind.second) {
+      }
+      if (kind.second) {
+        // One wire is likelier than the proxies of all its connections.
         const auto wire = all_slow([&](const Connection& o) {
           return host(o.sender) == host(c.sender) && host(o.receiver) == host(c.receiver);
         });
-        if (wire.size() > best.size()) best = wire, best_kind = Cause::Kind::wire;
+        if (wire.size() > best.size()) best = wire, best_kind = Cause::Kind::wire, gpu = c.sender;
+      }
+      if (kind.second && c.proxy_of == none && !c.network) {
         for (int end : {c.sender, c.receiver}) {
-          if (c.network) break;
           const auto proxy = all_slow([&](const Connection& o) {
             return process(o.sender) == process(end) || process(o.receiver) == process(end);
           });

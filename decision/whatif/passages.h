@@ -1,7 +1,7 @@
 // Where the steps of each Send and its Recv waited on their way over the network, as far as both ends reported it.
 //
 // The means of the two ends are by the clocks of two hosts. The clocks of the GPUs are known to each other (graph.h),
-// and each host's realtime to its GPUs: a batch is sent soon after a kernel has ended at least once.
+// and each machine's realtime to its GPUs: a batch is sent soon after a kernel has ended, at least once.
 //
 // Contract: pure. Linear in the reported stages of links.
 #pragma once
