@@ -63,7 +63,7 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds now_ns, std
   clocks.resize(t.gpus().size());
   facts.resize(t.gpus().size());
   if (t.left_out() > 0) return false;
-  std::map<std::string, int> hosts;
+  std::map<std::string, int> hosts, machines;
   std::map<const ProcessModel*, int> processes;
   for (size_t g = 0; g < t.gpus().size(); ++g) {
     const whatif::Gpu& gpu = t.gpus()[g];
@@ -73,6 +73,7 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds now_ns, std
     if (!r || !r->process) return false;
     facts[g].host = hosts.emplace(r->host, static_cast<int>(hosts.size())).first->second;
     facts[g].process = processes.emplace(r->process, static_cast<int>(processes.size())).first->second;
+    facts[g].machine = machines.emplace(r->process->id.boot_id, static_cast<int>(machines.size())).first->second;
     if (gpu.proxy_samples > 0)
       facts[g].proxy_age_ms = static_cast<double>(gpu.proxy_age_ms) / static_cast<double>(gpu.proxy_samples);
     if (gpu.launch_least_ns == INT64_MAX) continue;

@@ -29,7 +29,8 @@ class WhatIfAnalysis {
   void add(const Communicator& comm, const ProcessModel& process, const Message& m, Nanoseconds now_ns) {
     const RankModel* r = comm.rank(m.rank);
     if (settings_.whatif_gpus_max == 0 || !r || r->process != &process || m.rounds.empty()) return;
-    job(comm.job(), now_ns).timeline.add({&process, r->cuda_device}, m);
+    job(comm.job(), now_ns).timeline.add({&process, r->cuda_device}, m,
+                                  {process.sent_monotonic_ns, process.sent_realtime_ns});
   }
   void add(const Communicator& comm, const ProcessModel& process, const InFlight& m) {
     const RankModel* r = comm.rank(m.rank);

@@ -48,6 +48,35 @@ const T* elements(const flatbuffers::Vector<T>* v) {
   return v == nullptr ? nullptr : reinterpret_cast<const T*>(v->Data());
 }
 
+// Names of the columns about links, for what is refused.
+struct LinkFields {
+  const char *links, *proxy_away_us, *first_step;
+};
+constexpr LinkFields links_of_rounds{"Rounds.links", "Rounds.link_proxy_away_us", "Rounds.link_first_step"};
+constexpr LinkFields links_of_p2p{"P2pRounds.links", "P2pRounds.link_proxy_away_us", "P2pRounds.link_first_step"};
+
+// `Table`: Rounds or P2pRounds.
+template <class Table>
+bool decode_links(Decoder& d, const Table& in, const LinkFields& fields, std::vector<LinkStages>& out) {
+  const size_t rows = length(in.links());
+  if (!d.vector(fields.links, in.links(), links_per_message_max) ||
+      !optional_column(d, fields.proxy_away_us, in.link_proxy_away_us(), rows, "links") ||
+      !optional_column(d, fields.first_step, in.link_first_step(), rows, "links"))
+    return false;
+  out.resize(rows);
+  for (size_t i = 0; i < rows; ++i) {
+    LinkStages& link = out[i];
+    if (!decode(d, *in.links()->Get(static_cast<flatbuffers::uoffset_t>(i)), link)) return false;
+    if (in.link_proxy_away_us() != nullptr)
+      link.proxy_away_us = in.link_proxy_away_us()->Get(static_cast<flatbuffers::uoffset_t>(i));
+    if (in.link_first_step() == nullptr) continue;
+    link.first_step = in.link_first_step()->Get(static_cast<flatbuffers::uoffset_t>(i));
+    if (link.first_step != 0 && link.first_step >= link.steps)
+      return d.fail(fields.first_step, absl::StrCat("is ", link.first_step, ", there are ", link.steps, " steps"));
+  }
+  return true;
+}
+
 bool decode_rows(Decoder& d, const wire::Rounds& in, Rounds& out) {
   absl::InlinedVector<Signature, 8> signatures(length(in.signatures()));
   for (size_t i = 0; i < signatures.size(); ++i) {
@@ -131,7 +160,6 @@ bool decode(Decoder& d, const wire::Rounds& in, Rounds& out) {
   if (!d.comm("Rounds.comm_uid", in.comm_uid()) || !d.rank("Rounds.rank", in.rank()) ||
       !d.vector("Rounds.op_seq", in.op_seq(), rounds_per_message_max) ||
       !d.vector("Rounds.signatures", in.signatures(), rounds_per_message_max) ||
-      !d.vector("Rounds.links", in.links(), links_per_message_max) ||
       !column(d, "Rounds.signature_index", in.signature_index(), rows) ||
       !column(d, "Rounds.enter_monotonic_ns", in.enter_monotonic_ns(), rows) ||
       !column(d, "Rounds.launch_monotonic_ns", in.launch_monotonic_ns(), rows) ||
@@ -142,25 +170,13 @@ bool decode(Decoder& d, const wire::Rounds& in, Rounds& out) {
       !column(d, "Rounds.send_changes", in.send_changes(), rows) ||
       !column(d, "Rounds.recv_changes", in.recv_changes(), rows) || !column(d, "Rounds.samples", in.samples(), rows) ||
       !column(d, "Rounds.flags", in.flags(), rows) || !optional_column(d, "Rounds.replay", in.replay(), rows) ||
-      !optional_column(d, "Rounds.signals", in.signals(), rows) ||
-      !optional_column(d, "Rounds.link_proxy_away_us", in.link_proxy_away_us(), length(in.links()), "links") ||
-      !optional_column(d, "Rounds.link_first_step", in.link_first_step(), length(in.links()), "links")) {
+      !optional_column(d, "Rounds.signals", in.signals(), rows)) {
     return false;
   }
   out.comm = CommUid(in.comm_uid());
   out.rank = Rank(in.rank());
   if (rows > 0 && !decode_rows(d, in, out)) return false;
-  out.links.resize(length(in.links()));
-  for (size_t i = 0; i < out.links.size(); ++i) {
-    if (!decode(d, *in.links()->Get(i), out.links[i])) return false;
-    if (in.link_proxy_away_us() != nullptr) out.links[i].proxy_away_us = in.link_proxy_away_us()->Get(i);
-    if (in.link_first_step() == nullptr) continue;
-    out.links[i].first_step = in.link_first_step()->Get(i);
-    if (out.links[i].first_step != 0 && out.links[i].first_step >= out.links[i].steps)
-      return d.fail("Rounds.link_first_step",
-                    absl::StrCat("is ", out.links[i].first_step, ", there are ", out.links[i].steps, " steps"));
-  }
-  return true;
+  return decode_links(d, in, links_of_rounds, out.links);
 }
 
 bool decode(Decoder& d, const wire::P2pRounds& in, P2pRounds& out) {
@@ -205,7 +221,7 @@ bool decode(Decoder& d, const wire::P2pRounds& in, P2pRounds& out) {
       return false;
     }
   }
-  return true;
+  return decode_links(d, in, links_of_p2p, out.links);
 }
 
 }  // namespace ccld::decision::ingest

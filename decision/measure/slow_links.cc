@@ -139,7 +139,7 @@ double of_mean_ns(const EdgeIntervals& i, double ns) {
   return std::clamp((slots - i.first_step) / (i.steps - i.first_step), 0.0, 1.0) * ns;
 }
 
-Links match_links(const Communicator& comm, const RoundEntry& e) {
+Links match_links(const LinkRows& rows, double round_ns, absl::FunctionRef<int(Rank)> machine) {
   struct End {
     double gpu = 0, ready = 0, wire = 0, done = 0, away_ns = 0, steps = 0;
     int net_device = -1;
@@ -164,31 +164,22 @@ Links match_links(const Communicator& comm, const RoundEntry& e) {
     bool missing_ready = false, missing_wire = false, missing_done = false;
   };
   std::map<Edge, std::pair<End, End>> ends;
-  if (e.links.empty()) return {};
-  const int64_t origin = e.links.front().second.gpu_mean_realtime_ns;  // keeps sums of realtime precise
-  for (const auto& [rank, l] : e.links) {
+  if (rows.empty()) return {};
+  const int64_t origin = rows.front().second.gpu_mean_realtime_ns;  // keeps sums of realtime precise
+  for (const auto& [rank, l] : rows) {
     if (l.steps == 0 || l.peer < 0 || l.gpu_mean_realtime_ns == 0) continue;
     const bool sends = l.direction == abi::Direction::send;
     auto& pair = ends[Edge{sends ? rank.value : l.peer, sends ? l.peer : rank.value, l.channel}];
     (sends ? pair.first : pair.second).add(l, origin);
   }
-  double round_ns = 0;
-  for (const RoundCell& c : e.cells)
-    if (c.timed) round_ns = std::max(round_ns, static_cast<double>(c.duration_ns()));
   Links out;
-  std::map<std::string_view, int> machines;
-  const auto machine = [&](const RankModel* r) {
-    return r && r->process ? machines.emplace(r->process->id.boot_id, static_cast<int>(machines.size())).first->second
-                           : -1;
-  };
   for (const auto& [edge, pair] : ends) {
     const End &s = pair.first, &r = pair.second;
     if (s.steps == 0 || r.steps == 0) continue;
     EdgeIntervals i;
-    const RankModel *a = comm.rank(Rank{edge.sender}), *b = comm.rank(Rank{edge.receiver});
-    i.one_clock = a && b && a->process && b->process && a->process->id.boot_id == b->process->id.boot_id;
-    i.sender_machine = machine(a);
-    i.receiver_machine = machine(b);
+    i.sender_machine = machine(Rank{edge.sender});
+    i.receiver_machine = machine(Rank{edge.receiver});
+    i.one_clock = i.sender_machine >= 0 && i.sender_machine == i.receiver_machine;
     i.steps = std::min(s.steps, r.steps);
     i.first_step = std::min({s.first_step, r.first_step, i.steps - 1});
     i.net_device = s.net_device;
@@ -214,6 +205,18 @@ Links match_links(const Communicator& comm, const RoundEntry& e) {
     out.emplace_back(edge, i);
   }
   return out;
+}
+
+Links match_links(const Communicator& comm, const RoundEntry& e) {
+  double round_ns = 0;
+  for (const RoundCell& c : e.cells)
+    if (c.timed) round_ns = std::max(round_ns, static_cast<double>(c.duration_ns()));
+  std::map<std::string_view, int> machines;
+  return match_links(e.links, round_ns, [&](Rank rank) {
+    const RankModel* r = comm.rank(rank);
+    if (!r || !r->process) return -1;
+    return machines.emplace(r->process->id.boot_id, static_cast<int>(machines.size())).first->second;
+  });
 }
 
 void learn_waits(const Edge& edge, const EdgeIntervals& i, const std::vector<RankBegin>& begins,

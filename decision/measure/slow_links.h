@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "decision/measure/slow_window.h"
 #include "decision/model/communicator.h"
 
@@ -26,6 +27,10 @@ struct EdgeIntervals {
 };
 using Links = std::vector<std::pair<Edge, EdgeIntervals>>;
 
+using LinkRows = std::vector<std::pair<Rank, LinkStages>>;  // and who reported them
+
+// `round_ns`: how long it took; 0: not known. `machine`: number of a rank's machine; -1: not known.
+Links match_links(const LinkRows&, double round_ns, absl::FunctionRef<int(Rank)> machine);
 Links match_links(const Communicator&, const RoundEntry&);
 
 // Until the other end begins, at most all slots wait: of the mean over the steps so much.

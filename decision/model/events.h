@@ -130,7 +130,7 @@ struct Round {
 };
 
 struct LinkStages {
-  OpSeq op;
+  OpSeq op;  // of Send and Recv: the pair_seq of the kernel's first call with that peer in that direction
   int64_t gpu_mean_realtime_ns = 0, ready_mean_realtime_ns = 0, wire_mean_realtime_ns = 0, done_mean_realtime_ns = 0;
   int32_t peer = -1, net_device = -1;
   uint32_t steps = 0;
@@ -164,6 +164,7 @@ struct P2pRounds {
   CommUid comm;
   Rank rank;
   std::vector<P2pRound> rounds;
+  std::vector<LinkStages> links;
 };
 
 constexpr uint32_t age_never = 0xffffffffu;

@@ -204,6 +204,8 @@ ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
   p.host->heard_ns = std::max(p.host->heard_ns, now_ns);
   newest_ns_ = std::max(newest_ns_, now_ns);
   p.clock.observe(batch.sent_monotonic_ns, now_ns);
+  p.sent_monotonic_ns = batch.sent_monotonic_ns;
+  p.sent_realtime_ns = batch.sent_realtime_ns;
   p.state = '?';
   p.may_have_left = false;
   ++p.batches;

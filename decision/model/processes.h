@@ -109,6 +109,8 @@ struct ProcessModel {
   // The last that was heard of it is what became of a request: it may have been told to report elsewhere, or nowhere.
   bool may_have_left = false;
   Nanoseconds state_since_ns = 0;
+  uint64_t sent_monotonic_ns = 0;  // the newest batch
+  int64_t sent_realtime_ns = 0;
   ClockMap clock;
 
   ProcessId id;

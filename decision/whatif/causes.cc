@@ -84,7 +84,7 @@ Explanation explain(const Graph& g, const Timeline& t, const std::vector<GpuFact
     candidates.push_back(std::move(c));
   }
   std::vector<double> transfer_less_ns;
-  for (Cause& cause : slow_connections(g, facts, settings, transfer_less_ns)) {
+  for (Cause& cause : slow_connections(g, t, facts, settings, transfer_less_ns)) {
     Candidate c;
     for (int i : cause.transfers) c.most_ns += transfer_less_ns[static_cast<size_t>(i)];
     c.cause = std::move(cause);

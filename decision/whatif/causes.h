@@ -20,6 +20,7 @@ struct GpuFacts {
   int host = none;          // GPUs of one host have equal numbers
   int process = none;       // and of one process
   double proxy_age_ms = 0;  // how long ago its proxy had looked at its work, on average
+  int machine = none;       // GPUs of one machine have equal numbers, and one clock of the host
 };
 
 struct Cause {

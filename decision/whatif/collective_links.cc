@@ -4,48 +4,13 @@
 #include <cmath>
 #include <map>
 
+#include "decision/measure/passage.h"
 #include "decision/measure/slow_links.h"
 #include "decision/measure/wire_circles.h"
 #include "decision/whatif/middle.h"
 
 namespace ccld::decision::whatif {
 namespace {
-
-// What a step waits for on its way from one GPU to the other.
-enum Part { to_hand_on, to_be_sent, on_the_wire, to_be_given, parts };
-
-// Sums over the steps of a connection.
-struct Passage {
-  double steps = 0;
-  double ns[parts] = {};
-  double sender_away_ns = 0, receiver_away_ns = 0;
-  // From the sender's proxy to the receiver's GPU, of a step.
-  double network_ns() const { return steps > 0 ? (ns[to_be_sent] + ns[on_the_wire] + ns[to_be_given]) / steps : 0; }
-};
-
-double known_ns(const EdgeIntervals& i, Interval which) {
-  const auto n = static_cast<size_t>(which);
-  return i.known[n] ? std::max(0.0, i.ns[n]) : 0;
-}
-
-// Nobody delays what nobody awaits, behind a slow wire the sender cannot get rid of its steps, and around a circle of
-// machines their clocks cancel: that bounds what includes the difference of two clocks. What waits until the
-// receiver begins is not the network's.
-void add(const EdgeIntervals& i, double around_ns, double later_ns, Passage& p) {
-  const double late_ns = of_mean_ns(i, std::max(0.0, later_ns));
-  const double posted_ns = known_ns(i, Interval::posted_to_handed), sent_ns = known_ns(i, Interval::handed_to_sent),
-               awaited_ns = known_ns(i, Interval::awaited_to_arrived);
-  const double wire_ns =
-      i.one_clock ? known_ns(i, Interval::sent_to_arrived) : std::min({awaited_ns, posted_ns + sent_ns, around_ns});
-  const double proxy_ns = std::min(posted_ns, i.one_clock ? known_ns(i, Interval::awaited_to_handed) : awaited_ns);
-  p.steps += i.steps;
-  p.ns[to_hand_on] += i.steps * std::max(0.0, proxy_ns - late_ns);
-  p.ns[to_be_sent] += i.steps * std::max(0.0, sent_ns - late_ns);
-  p.ns[on_the_wire] += i.steps * std::max(0.0, wire_ns - late_ns);
-  p.ns[to_be_given] += i.steps * known_ns(i, Interval::arrived_to_given);
-  p.sender_away_ns += i.sender_away_part * i.round_ns;
-  p.receiver_away_ns += i.receiver_away_part * i.round_ns;
-}
 
 struct Sums {
   std::map<Edge, Passage> connections;  // over the network
@@ -85,7 +50,7 @@ Sums add_up(const Communicator& comm, const Graph& g, const Timeline& t, SlowCol
       if (std::max(edge.sender, edge.receiver) >= comm.rank_count()) continue;
       const double later_ns =
           begins_ns[static_cast<size_t>(edge.receiver)] - begins_ns[static_cast<size_t>(edge.sender)];
-      add(i, circles.around_ns(i), std::isnan(later_ns) ? 0 : later_ns, sums.connections[edge]);
+      sums.connections[edge].add(i, circles.around_ns(i), std::isnan(later_ns) ? 0 : later_ns);
       any = true;
     }
     if (!any) continue;
@@ -136,7 +101,7 @@ bool find_standing(const Sums& sums, const Settings& settings, SlowCollectives& 
     SlowLink& link = by_ends[{edge.sender, edge.receiver}];
     link.sender = link.at = Rank{edge.sender}, link.receiver = Rank{edge.receiver};
     link.steps += standing;
-    const auto longest = std::max_element(p.ns + to_be_sent, p.ns + parts) - p.ns;
+    const auto longest = std::max_element(p.ns + to_be_sent, p.ns + passage_parts) - p.ns;
     link.component = proxy                    ? Component::proxy
                      : longest == to_be_sent  ? Component::nic
                      : longest == on_the_wire ? Component::link

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "decision/whatif/middle.h"
+#include "decision/whatif/passages.h"
 
 namespace ccld::decision::whatif {
 namespace {
@@ -13,8 +14,58 @@ struct Connection {
   int sender = none, receiver = none;  // GPUs
   std::vector<int> transfers;
   double sum_ns = 0;
+  Passage passage;              // of those whose stages are known
+  double passage_times_ns = 0;  // how long they took
+  int proxy_of = none;          // GPU whose proxy is slow, if the stages say so
+  bool network = false;         // they say that it is what is between the proxies
   double mean_ns() const { return sum_ns / static_cast<double>(transfers.size()); }
 };
+
+constexpr size_t parts = passage_parts;
+constexpr double explains_min = 0.5;  // of what transfers take longer
+
+// Means of a connection: time of a step in each part, and part of the transfers in which the proxies did not look.
+struct Means {
+  double ns[parts] = {}, sender_away = 0, receiver_away = 0;
+  explicit Means(const Connection& c) {
+    for (size_t part = 0; part < parts; ++part) ns[part] = c.passage.ns[part] / c.passage.steps;
+    sender_away = c.passage.sender_away_ns / c.passage_times_ns;
+    receiver_away = c.passage.receiver_away_ns / c.passage_times_ns;
+  }
+};
+
+// What `of` says of the others, in the middle.
+template <class Of>
+double usual(const std::vector<Means>& others, Of of) {
+  std::vector<double> values;
+  for (const Means& m : others) values.push_back(of(m));
+  return values.empty() ? 0 : middle(std::move(values));
+}
+
+// Whether a proxy, or what is between the proxies, makes it slow.
+void look_at_stages(const std::vector<Means>& others, double longer_part, const Settings& settings, Connection& c) {
+  if (c.passage.steps <= 0 || c.passage_times_ns <= 0) return;
+  const Means now(c);
+  const double sender_away = now.sender_away - usual(others, [](const Means&m) { return m.sender_away; }),
+               receiver_away = now.receiver_away - usual(others, [](const Means&m) { return m.receiver_away; });
+  if (std::max(sender_away, receiver_away) >= settings.whatif_away_min) {
+    c.proxy_of = sender_away >= receiver_away ? c.sender : c.receiver;
+    return;
+  }
+  double beyond_ns[parts];
+  for (size_t part = 0; part < parts; ++part)
+    beyond_ns[part] = std::max(0.0, now.ns[part] - usual(others, [&](const Means& m) { return m.ns[part]; }));
+  const double network_ns = beyond_ns[to_be_sent] + beyond_ns[on_the_wire] + beyond_ns[to_be_given],
+               all_ns = network_ns + beyond_ns[to_hand_on];
+  if (all_ns * c.passage.steps < explains_min * longer_part * c.passage_times_ns) return;
+  const auto longest = std::max_element(beyond_ns + to_be_sent, beyond_ns + parts) - beyond_ns;
+  if (network_ns < settings.whatif_behind_part_max * all_ns)
+    c.proxy_of = c.sender;
+  else if (longest == to_be_given)
+    c.proxy_of = c.receiver;
+  else
+    c.network = true;
+}
 
 Cause cause_of(Cause::Kind kind, int gpu, const std::vector<const Connection*>& of, double reference_ns, size_t peers) {
   Cause c;
@@ -33,13 +84,14 @@ Cause cause_of(Cause::Kind kind, int gpu, const std::vector<const Connection*>& 
 
 }  // namespace
 
-std::vector<Cause> slow_connections(const Graph& g, const std::vector<GpuFacts>& facts, const Settings& settings,
-                                    std::vector<double>& less_ns) {
+std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, const std::vector<GpuFacts>& facts,
+                                    const Settings& settings, std::vector<double>& less_ns) {
   less_ns.assign(g.transfers.size(), 0);
   std::vector<Cause> causes;
   const auto host = [&](int gpu) { return facts[static_cast<size_t>(gpu)].host; };
   const auto process = [&](int gpu) { return facts[static_cast<size_t>(gpu)].process; };
   const auto age_ms = [&](int gpu) { return facts[static_cast<size_t>(gpu)].proxy_age_ms; };
+  const std::vector<Passage> passages = passages_of_transfers(g, timeline, facts);
   // Comparable: the same bytes, over the network or not.
   std::map<std::pair<uint64_t, bool>, std::map<std::pair<int, int>, Connection>> kinds;
   for (size_t i = 0; i < g.transfers.size(); ++i) {
@@ -49,6 +101,9 @@ std::vector<Cause> slow_connections(const Graph& g, const std::vector<GpuFacts>&
     c.sender = sender, c.receiver = receiver;
     c.transfers.push_back(static_cast<int>(i));
     c.sum_ns += t.ns;
+    if (passages[i].steps <= 0) continue;
+    c.passage.add(passages[i]);
+    c.passage_times_ns += t.ns;
   }
   for (auto& [kind, connections] : kinds) {
     // Half of the connections may be slow (one direction of a wire), so a healthy one is found among the faster.
@@ -58,16 +113,25 @@ std::vector<Cause> slow_connections(const Graph& g, const std::vector<GpuFacts>&
     const size_t peers = (means.size() + 1) / 2;
     if (peers < settings.whatif_peers_min) continue;
     const double reference_ns = middle({means.begin(), means.begin() + static_cast<std::ptrdiff_t>(peers)});
-    std::vector<const Connection*> slow;
+    std::vector<Connection*> slow;
+    std::vector<Means> others;
     // What takes little longer beside the slowest is noise.
     const double beyond_ns =
         std::max((settings.whatif_transfer_times_min - 1) * reference_ns, (means.back() - reference_ns) / 2);
-    for (const auto& [ends, c] : connections)
-      if (c.mean_ns() - reference_ns > beyond_ns) slow.push_back(&c);
+    for (auto& [ends, c] : connections) {
+      if (c.mean_ns() - reference_ns > beyond_ns)
+        slow.push_back(&c);
+      else if (c.passage.steps > 0 && c.passage_times_ns > 0)
+        others.emplace_back(c);
+    }
     if (slow.empty() || slow.size() > means.size() - peers) continue;
-    for (const Connection* c : slow)
+    for (Connection* c : slow) {
       for (int i : c->transfers)
         less_ns[static_cast<size_t>(i)] = std::max(0.0, g.transfers[static_cast<size_t>(i)].ns - reference_ns);
+      look_at_stages(others, 1 - reference_ns / c->mean_ns(), settings, *c);
+    }
+    // A proxy that is known may explain connections of which less is known.
+    std::stable_partition(slow.begin(), slow.end(), [](const Connection* c) { return c->proxy_of != none; });
 
     // All connections of a wire, or of a process, and more than one of them.
     const auto all_slow = [&](auto matches) {
@@ -84,11 +148,22 @@ std::vector<Cause> slow_connections(const Graph& g, const std::vector<GpuFacts>&
       std::vector<const Connection*> best{&c};
       Cause::Kind best_kind = Cause::Kind::connection;
       int gpu = c.sender;
+      if (c.proxy_of != none) {
+        best_kind = Cause::Kind::proxy, gpu = c.proxy_of;
+        const auto serves = [&](int end) { return process(end) == process(gpu); };
+        best.clear();
+        for (const Connection* o : slow)
+          if (o->proxy_of == none ? !o->network && (serves(o->sender) || serves(o->receiver)) : serves(o->proxy_of))
+            best.push_back(o);
+      }
       if (kind.second) {
+        // One wire is likelier than the proxies of all its connections.
         const auto wire = all_slow([&](const Connection& o) {
           return host(o.sender) == host(c.sender) && host(o.receiver) == host(c.receiver);
         });
-        if (wire.size() > best.size()) best = wire, best_kind = Cause::Kind::wire;
+        if (wire.size() > best.size()) best = wire, best_kind = Cause::Kind::wire, gpu = c.sender;
+      }
+      if (kind.second && c.proxy_of == none && !c.network) {
         for (int end : {c.sender, c.receiver}) {
           const auto proxy = all_slow([&](const Connection& o) {
             return process(o.sender) == process(end) || process(o.receiver) == process(end);

@@ -130,7 +130,7 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
     const Node &s = g.nodes[static_cast<size_t>(send)], &r = g.nodes[static_cast<size_t>(recv)];
     needs.emplace_back(recv, send);
     if (s.end_ns >= r.begin_ns) needs.emplace_back(send, recv);
-    g.transfers.push_back({send, recv, p.bytes, std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns))});
+    g.transfers.push_back({send, recv, p.bytes, p.pair_seq, std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns))});
   }
   std::sort(needs.begin(), needs.end());
   for (const auto& [node, need] : needs) {

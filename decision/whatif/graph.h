@@ -35,7 +35,7 @@ struct Node {
 // A Send and its Recv.
 struct Transfer {
   int send = none, recv = none;  // nodes
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, pair_seq = 0;
   double ns = 0;  // from when both had begun to the end of the Recv
 };
 

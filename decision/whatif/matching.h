@@ -19,7 +19,7 @@ struct Collective {
 
 struct Pair {
   Place send, recv;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, pair_seq = 0;
 };
 
 struct Matches {

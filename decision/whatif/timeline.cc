@@ -7,11 +7,23 @@ namespace {
 
 // Clocks of a host and of its GPU drift apart by no more.
 constexpr int64_t drift_ns_per_s = 20'000;
-// Of one operation: a ring of 64 channels over a few hundred ranks.
+// Of one collective: a ring of 64 channels over a few hundred ranks. Of all Sends and Recvs of a window: 128 for each of
+// 512 GPUs, 5 MiB.
 constexpr size_t link_rows_max = 1 << 16;
 
 void note_launch(Gpu& g, uint64_t begin_ns, uint64_t launch_ns) {
   if (launch_ns != 0) g.launch_least_ns = std::min(g.launch_least_ns, static_cast<int64_t>(begin_ns - launch_ns));
+}
+
+void note_report(Gpu& g, uint64_t end_ns, SentAt sent) {
+  if (sent.monotonic_ns == 0) return;
+  g.report_most_ns = std::min(g.report_most_ns, static_cast<int64_t>(sent.monotonic_ns - end_ns));
+  g.realtime_ahead_ns = sent.realtime_ns - static_cast<int64_t>(sent.monotonic_ns);
+}
+
+// What was known to be at most so much, later on.
+int64_t drifted_ns(int64_t most_ns, Nanoseconds age_ns) {
+  return most_ns == INT64_MAX ? most_ns : most_ns + age_ns / ns_per_s * drift_ns_per_s;
 }
 
 bool is_timed(uint8_t flags, uint64_t begin_ns, uint64_t end_ns) {
@@ -41,11 +53,12 @@ bool Timeline::take_room(const Gpu& g) {
   return true;
 }
 
-void Timeline::add(GpuKey key, const Rounds& m) {
+void Timeline::add(GpuKey key, const Rounds& m, SentAt sent) {
   Gpu* const g = gpu(key);
   if (!g) return;
   for (const Round& r : m.rounds) {
     if (!r.has_device_times() || !is_timed(r.flags, r.begin_device_ns, r.end_device_ns)) continue;
+    note_report(*g, r.end_device_ns, sent);
     // Several operations may share a kernel: the first of them stands for it.
     if ((r.flags & round_shared_kernel) != 0 && !g->kernels.empty() && g->kernels.back().comm == m.comm &&
         g->kernels.back().begin_ns == r.begin_device_ns && g->kernels.back().end_ns == r.end_device_ns)
@@ -65,11 +78,12 @@ void Timeline::add(GpuKey key, const Rounds& m) {
   }
 }
 
-void Timeline::add(GpuKey key, const P2pRounds& m) {
+void Timeline::add(GpuKey key, const P2pRounds& m, SentAt sent) {
   Gpu* const g = gpu(key);
   if (!g) return;
   for (const P2pRound& r : m.rounds) {
     if (!is_timed(r.flags, r.begin_device_ns, r.end_device_ns)) continue;
+    note_report(*g, r.end_device_ns, sent);
     const bool same_kernel = !g->kernels.empty() && g->kernels.back().op.value == 0 &&
                              g->kernels.back().comm == m.comm && g->kernels.back().begin_ns == r.begin_device_ns;
     if (!same_kernel) {
@@ -85,6 +99,13 @@ void Timeline::add(GpuKey key, const P2pRounds& m) {
     ++g->kernels.back().call_count;
     g->calls.push_back({r.peer, r.direction, r.pair_seq, r.bytes});
   }
+  for (const LinkStages& l : m.links) {
+    if (l.net_device < 0 || l.peer < 0) continue;
+    if (++rows_of_calls_ > link_rows_max) break;
+    const bool sends = l.direction == abi::Direction::send;
+    const Rank peer{l.peer};
+    links_of_calls_[{m.comm, sends ? m.rank : peer, sends ? peer : m.rank, l.op.value}].emplace_back(m.rank, l);
+  }
 }
 
 void Timeline::add(GpuKey key, const InFlight& m) {
@@ -97,6 +118,12 @@ void Timeline::add(GpuKey key, const InFlight& m) {
 const std::vector<std::pair<Rank, LinkStages>>* Timeline::links(CommUid comm, OpSeq op) const {
   const auto it = links_.find({comm, op});
   return it == links_.end() ? nullptr : &it->second;
+}
+
+const std::vector<std::pair<Rank, LinkStages>>* Timeline::links(CommUid comm, Rank sender, Rank receiver,
+                                                                uint64_t pair_seq) const {
+  const auto it = links_of_calls_.find({comm, sender, receiver, pair_seq});
+  return it == links_of_calls_.end() ? nullptr : &it->second;
 }
 
 size_t Timeline::kernels_of_most() const {
@@ -115,8 +142,8 @@ void Timeline::clear(Nanoseconds age_ns) {
   for (size_t i = 0; i < gpus_.size(); ++i) {
     if (gpus_[i].kernels.empty()) continue;
     Gpu g;
-    if (gpus_[i].launch_least_ns != INT64_MAX)
-      g.launch_least_ns = gpus_[i].launch_least_ns + age_ns / ns_per_s * drift_ns_per_s;
+    g.launch_least_ns = drifted_ns(gpus_[i].launch_least_ns, age_ns);
+    g.report_most_ns = drifted_ns(gpus_[i].report_most_ns, age_ns);
     index.emplace(keys[i], kept.size());
     kept.push_back(std::move(g));
   }
@@ -127,6 +154,8 @@ void Timeline::clear(Nanoseconds age_ns) {
   kernels_of_gpu_max_ =
       std::min<size_t>(kernels_of_gpu_most, settings_.whatif_kernels_max / std::max<size_t>(1, gpus_.size()));
   links_.clear();
+  links_of_calls_.clear();
+  rows_of_calls_ = 0;
   left_out_ = 0;
 }
 

@@ -3,11 +3,12 @@
 // past.)
 //
 // Contract: plain state, not thread-safe. Times of kernels are those of their own GPU's clock; clocks.h makes them
-// comparable. Bounded by `whatif_gpus_max` GPUs and `whatif_kernels_max` kernels; what comes beyond is left out. A
-// communicator or process may be forgotten meanwhile: nothing here points to one.
+// comparable. Bounded by `whatif_gpus_max` GPUs, `whatif_kernels_max` kernels and link_rows_max stages of links (of each
+// collective, and of all Sends and Recvs); what comes beyond is left out. A communicator or process may be forgotten meanwhile: nothing here points to one.
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,15 @@ struct Gpu {
   // Begin (device clock) minus launch (its machine's clock), at least: a kernel that nothing held up begins at once. It
   // is remembered beyond clear(), with what clocks may have drifted apart since.
   int64_t launch_least_ns = INT64_MAX;
+  // Its machine's clock minus its own, at most: a kernel has ended when it is reported. Remembered likewise.
+  int64_t report_most_ns = INT64_MAX;
+  int64_t realtime_ahead_ns = 0;  // realtime minus the machine's clock, as of the newest report
+};
+
+// When something was reported, by the sender's clocks; 0: not known.
+struct SentAt {
+  uint64_t monotonic_ns = 0;
+  int64_t realtime_ns = 0;
 };
 
 // A GPU is the same one in all communicators of a process. The process is only compared, never looked into.
@@ -54,13 +64,15 @@ class Timeline {
   Timeline(Timeline&& other) noexcept = default;
   ~Timeline() { gpus_in_all_ -= gpus_.size(); }
 
-  void add(GpuKey, const Rounds&);
-  void add(GpuKey, const P2pRounds&);
+  void add(GpuKey, const Rounds&, SentAt = {});
+  void add(GpuKey, const P2pRounds&, SentAt = {});
   void add(GpuKey, const InFlight&);
 
   // In the order in which they were first heard of.
   const std::vector<Gpu>& gpus() const { return gpus_; }
   const std::vector<std::pair<Rank, LinkStages>>* links(CommUid, OpSeq) const;  // nullptr: none
+  // Of a Send and its Recv, as far as they went over the network.
+  const std::vector<std::pair<Rank, LinkStages>>* links(CommUid, Rank sender, Rank receiver, uint64_t pair_seq) const;
   size_t left_out() const { return left_out_; }                                 // reports of GPUs beyond the bound
   size_t kernels_of_most() const;  // of the median GPU: how much there is to judge
   // Begins anew; GPUs of which nothing was heard since the last time are forgotten.
@@ -76,6 +88,9 @@ class Timeline {
   std::vector<Gpu> gpus_;
   absl::flat_hash_map<GpuKey, size_t> index_;
   absl::flat_hash_map<std::pair<CommUid, OpSeq>, std::vector<std::pair<Rank, LinkStages>>> links_;
+  absl::flat_hash_map<std::tuple<CommUid, Rank, Rank, uint64_t>, std::vector<std::pair<Rank, LinkStages>>>
+      links_of_calls_;
+  size_t rows_of_calls_ = 0;
   size_t kernels_ = 0;
   size_t kernels_of_gpu_max_ = kernels_of_gpu_most;  // in this window
   size_t left_out_ = 0;

@@ -117,7 +117,7 @@ void Agent::detach_locked(Comm* comm, abi::CommState end_state, Instant now) {
     // A communicator that lived shorter than the agent's period was never announced.
     if (attached.next_up_ns == 0) outbox_.emplace_back(comm_up(attached));
     if (tracker.has_rounds()) outbox_.emplace_back(tracker.take_rounds(now, true));
-    if (tracker.has_p2p()) outbox_.emplace_back(tracker.take_p2p());
+    if (tracker.has_p2p()) outbox_.emplace_back(tracker.take_p2p(now, true));
     CommDownMessage down;
     down.comm_uid = comm->identity.comm_uid;
     down.rank = comm->setup.rank;
@@ -172,7 +172,8 @@ void Agent::report(Attached& attached, Instant now, bool beat, std::vector<Messa
     const size_t before = out->size();
     RoundsMessage rounds = tracker.take_rounds(now, false);
     if (!rounds.rounds.empty()) out->emplace_back(std::move(rounds));
-    if (tracker.has_p2p()) out->emplace_back(tracker.take_p2p());
+    P2pRoundsMessage calls = tracker.take_p2p(now, false);
+    if (!calls.rounds.empty()) out->emplace_back(std::move(calls));
     if (out->size() != before) attached.next_flush_ns = t + static_cast<uint64_t>(settings_.flush_ms) * ns_per_ms;
   }
   const bool late_beat = tracker.late(now) && t >= attached.next_late_ns;
@@ -208,7 +209,7 @@ void Agent::sample_all(Instant now, bool beat, std::vector<Message>* out) {
       report(*attached, now, beat, out);
     else if (tracker.has_rounds() || tracker.has_p2p()) {  // nobody to tell
       tracker.take_rounds(now, true);
-      tracker.take_p2p();
+      tracker.take_p2p(now, true);
     }
   }
   activity_.stuck = activity_.in_flight && !moving;

@@ -85,7 +85,7 @@ void CapturedPlans::finish_replay(Kernel& kernel, const FinishedRound& measured,
     finished.add(record.commit, record, round, std::move(links), s.now);
     links.clear();
   }
-  for (const abi::P2pRecord& record : plan.calls) finished.add(record, round);
+  for (const abi::P2pRecord& record : plan.calls) finished.add(record, round, {}, s.now);
 }
 
 }  // namespace ccld::probe

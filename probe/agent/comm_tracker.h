@@ -79,10 +79,10 @@ class CommTracker {
   // While recording is stopped: only what the training path goes on counting.
   InFlightMessage stopped_message(Instant now) const;
   bool has_rounds() const { return finished_.has_rounds(); }
-  // Moves out the finished rounds, except the newest ones whose links are still open (all with `everything`).
+  // Moves out the finished rounds, or calls, except the newest ones whose links are still open (all with `everything`).
   RoundsMessage take_rounds(Instant now, bool everything) { return finished_.take_rounds(now, everything); }
   bool has_p2p() const { return finished_.has_calls(); }
-  P2pRoundsMessage take_p2p() { return finished_.take_calls(); }
+  P2pRoundsMessage take_p2p(Instant now, bool everything) { return finished_.take_calls(now, everything); }
 
  private:
   InFlightMessage empty_message(const OperationRecords::Counts&, Instant now) const;

@@ -6,6 +6,55 @@
 #include "probe/agent/records.h"
 
 namespace ccld::probe {
+namespace {
+
+// `number`: what the rows of its links go by.
+void add_links(const std::vector<LinkTrack>& links, uint64_t number, LinkColumns& columns) {
+  for (const LinkTrack& l : links) {
+    if (l.gpu.steps() == 0) continue;
+    const uint32_t first = l.first_step();
+    const int64_t gpu = l.gpu.mean_ns(first);
+    const int64_t ready = l.direction == abi::Direction::send ? gpu : l.ready.mean_ns(first);
+    columns.links.emplace_back(number, gpu, ready, l.wire.mean_ns(first), l.done.mean_ns(first), l.peer,
+                               l.has_proxy ? l.net_device : -1, l.gpu.steps(), l.channel,
+                               static_cast<uint8_t>(l.direction), static_cast<uint8_t>(l.lane / abi::lane_peers));
+    columns.link_proxy_away_us.push_back(l.proxy_away_us());
+    columns.link_first_step.push_back(first);
+  }
+}
+
+// Those of the longest, as many as fit.
+template <class Pending, class Number>
+void add_links(const std::vector<Pending>& taken, Number number, LinkColumns& columns) {
+  std::vector<const Pending*> with_links;
+  for (const Pending& pending : taken)
+    if (!pending.links.empty()) with_links.push_back(&pending);
+  std::stable_sort(with_links.begin(), with_links.end(),
+                   [](const Pending* a, const Pending* b) { return a->samples > b->samples; });
+  for (const Pending* pending : with_links) {
+    if (columns.links.size() + pending->links.size() > links_per_message_max) break;
+    add_links(pending->links, number(pending->row), columns);
+  }
+}
+
+}  // namespace
+
+template <class Row>
+void FinishedRounds::add(std::deque<Pending<Row>>& rows, const Row& row, uint32_t samples, std::vector<LinkTrack> links,
+                         Instant now) {
+  Pending<Row> pending;
+  pending.row = row;
+  pending.samples = samples;
+  pending.finished_ns = now.monotonic_ns;
+  pending.links = std::move(links);
+  pending.open = !pending.links.empty();
+  open_links_ += pending.open;
+  rows.push_back(std::move(pending));
+  if (rows.size() <= rounds_pending_max) return;
+  open_links_ -= rows.front().open;
+  rows.pop_front();
+  ++dropped_;
+}
 
 void FinishedRounds::add(uint64_t op_seq, const abi::OpRecord& record, FinishedRound round,
                          std::vector<LinkTrack> links, Instant now) {
@@ -19,20 +68,11 @@ void FinishedRounds::add(uint64_t op_seq, const abi::OpRecord& record, FinishedR
   if (record.plan_operations > 1) round.flags |= flag(wire::RoundFlags::shared_kernel);
   if ((record.signals & abi::signal_steps) == 0)
     round.flags &= static_cast<uint8_t>(~flag(wire::RoundFlags::counts_valid));
-  Pending pending;
-  pending.round = round;
-  pending.finished_ns = now.monotonic_ns;
-  pending.links = std::move(links);
-  pending.open = !pending.links.empty();
-  open_links_ += pending.open;
-  rounds_.push_back(std::move(pending));
-  if (rounds_.size() <= rounds_pending_max) return;
-  open_links_ -= rounds_.front().open;
-  rounds_.pop_front();
-  ++dropped_;
+  add(rounds_, round, round.samples, std::move(links), now);
 }
 
-void FinishedRounds::add(const abi::P2pRecord& record, const FinishedRound& kernel) {
+void FinishedRounds::add(const abi::P2pRecord& record, const FinishedRound& kernel, std::vector<LinkTrack> links,
+                         Instant now) {
   ++finished_;
   if (!keep_) return;
   FinishedP2p call;
@@ -49,15 +89,12 @@ void FinishedRounds::add(const abi::P2pRecord& record, const FinishedRound& kern
   call.end_device_ns = kernel.end_device_ns;
   call.send_steps = kernel.send_steps;
   call.recv_steps = kernel.recv_steps;
-  calls_.push_back(call);
-  if (calls_.size() <= rounds_pending_max) return;
-  calls_.pop_front();
-  ++dropped_;
+  add(calls_, call, kernel.samples, std::move(links), now);
 }
 
-void FinishedRounds::close_links(const ProxyWatch& proxies, Instant now) {
-  if (open_links_ == 0) return;
-  for (Pending& pending : rounds_) {
+template <class Row>
+void FinishedRounds::close_links(std::deque<Pending<Row>>& rows, const ProxyWatch& proxies, Instant now) {
+  for (Pending<Row>& pending : rows) {
     if (!pending.open) continue;
     proxies.update(pending.links, now);
     const bool settled =
@@ -69,58 +106,49 @@ void FinishedRounds::close_links(const ProxyWatch& proxies, Instant now) {
   }
 }
 
-void FinishedRounds::add_links(const Pending& pending, RoundsMessage& message) {
-  for (const LinkTrack& l : pending.links) {
-    if (l.gpu.steps() == 0) continue;
-    const uint32_t first = l.first_step();
-    const int64_t gpu = l.gpu.mean_ns(first);
-    const int64_t ready = l.direction == abi::Direction::send ? gpu : l.ready.mean_ns(first);
-    message.links.emplace_back(pending.round.op_seq, gpu, ready, l.wire.mean_ns(first), l.done.mean_ns(first), l.peer,
-                               l.has_proxy ? l.net_device : -1, l.gpu.steps(), l.channel,
-                               static_cast<uint8_t>(l.direction), static_cast<uint8_t>(l.lane / abi::lane_peers));
-    message.link_proxy_away_us.push_back(l.proxy_away_us());
-    message.link_first_step.push_back(first);
+void FinishedRounds::close_links(const ProxyWatch& proxies, Instant now) {
+  if (open_links_ == 0) return;
+  close_links(rounds_, proxies, now);
+  close_links(calls_, proxies, now);
+}
+
+template <class Row>
+std::vector<FinishedRounds::Pending<Row>> FinishedRounds::take(std::deque<Pending<Row>>& rows, Instant now,
+                                                               bool everything) {
+  std::vector<Pending<Row>> taken;
+  while (!rows.empty() && (everything || !rows.front().open)) {
+    Pending<Row>& front = rows.front();
+    if (front.open) {
+      for (LinkTrack& link : front.links) link.close(now.realtime_ns);
+      --open_links_;
+    }
+    taken.push_back(std::move(front));
+    rows.pop_front();
   }
+  return taken;
 }
 
 RoundsMessage FinishedRounds::take_rounds(Instant now, bool everything) {
   RoundsMessage message;
   message.comm_uid = comm_uid_;
   message.rank = rank_;
-  std::vector<Pending> taken;
-  while (!rounds_.empty() && (everything || !rounds_.front().open)) {
-    Pending& front = rounds_.front();
-    if (front.open) {
-      for (LinkTrack& link : front.links) link.close(now.realtime_ns);
-      --open_links_;
-    }
-    taken.push_back(std::move(front));
-    rounds_.pop_front();
-  }
+  std::vector<PendingRound> taken = take(rounds_, now, everything);
   // A group may finish its operations in another order than they were entered.
-  std::stable_sort(taken.begin(), taken.end(), [](const Pending& a, const Pending& b) {
-    return a.round.op_seq != b.round.op_seq ? a.round.op_seq < b.round.op_seq : a.round.replay < b.round.replay;
+  std::stable_sort(taken.begin(), taken.end(), [](const PendingRound& a, const PendingRound& b) {
+    return a.row.op_seq != b.row.op_seq ? a.row.op_seq < b.row.op_seq : a.row.replay < b.row.replay;
   });
-  std::vector<const Pending*> with_links;
-  for (const Pending& pending : taken) {
-    message.rounds.push_back(pending.round);
-    if (!pending.links.empty()) with_links.push_back(&pending);
-  }
-  std::stable_sort(with_links.begin(), with_links.end(),
-                   [](const Pending* a, const Pending* b) { return a->round.samples > b->round.samples; });
-  for (const Pending* pending : with_links) {
-    if (message.links.size() + pending->links.size() > links_per_message_max) break;
-    add_links(*pending, message);
-  }
+  for (const PendingRound& pending : taken) message.rounds.push_back(pending.row);
+  add_links(taken, [](const FinishedRound& round) { return round.op_seq; }, message);
   return message;
 }
 
-P2pRoundsMessage FinishedRounds::take_calls() {
+P2pRoundsMessage FinishedRounds::take_calls(Instant now, bool everything) {
   P2pRoundsMessage message;
   message.comm_uid = comm_uid_;
   message.rank = rank_;
-  message.rounds.assign(calls_.begin(), calls_.end());
-  calls_.clear();
+  const std::vector<PendingCall> taken = take(calls_, now, everything);
+  for (const PendingCall& pending : taken) message.rounds.push_back(pending.row);
+  add_links(taken, [](const FinishedP2p& call) { return call.pair_seq; }, message);
   return message;
 }
 

@@ -1,5 +1,5 @@
-// Rounds and calls that have ended and were not handed out yet. Links of a round stay open until its proxies have done
-// its last steps, or for link_settle_ns.
+// Rounds and calls that have ended and were not handed out yet. Links stay open until their proxies have done the last
+// steps, or for link_settle_ns.
 // Threads: one at a time (the agent's lock).
 #pragma once
 
@@ -17,7 +17,7 @@ namespace ccld::probe {
 // One flush carries at most this many rounds, and as many calls. At one flush in 100 ms this is 40,000 operations a
 // second; above, the oldest are dropped.
 constexpr size_t rounds_pending_max = 4096;
-// Stages of links are kept for the longest rounds of a flush, up to this many rows (56 KiB).
+// Stages of links are kept for the longest rounds, and for the longest calls, of a flush, up to this many rows (56 KiB).
 constexpr size_t links_per_message_max = 1024;
 // How long the proxies of a finished kernel are watched for steps that are still on their way.
 constexpr uint64_t link_settle_ns = 50 * ns_per_ms;
@@ -28,7 +28,8 @@ class FinishedRounds {
 
   void keep(bool keep) { keep_ = keep; }  // false: nobody wants them
   void add(uint64_t op_seq, const abi::OpRecord&, FinishedRound, std::vector<LinkTrack> links, Instant now);
-  void add(const abi::P2pRecord&, const FinishedRound& kernel);
+  // `links`: those with its peer in its direction; of several such calls of a kernel, of the first.
+  void add(const abi::P2pRecord&, const FinishedRound& kernel, std::vector<LinkTrack> links, Instant now);
 
   bool has_open_links() const { return open_links_ > 0; }
   void close_links(const ProxyWatch&, Instant now);
@@ -37,26 +38,37 @@ class FinishedRounds {
   // Moves them out, except the newest ones whose links are still open (all with `everything`).
   RoundsMessage take_rounds(Instant now, bool everything);
   bool has_calls() const { return !calls_.empty(); }
-  P2pRoundsMessage take_calls();
+  // Likewise.
+  P2pRoundsMessage take_calls(Instant now, bool everything);
 
   uint64_t finished() const { return finished_; }
   uint64_t dropped() const { return dropped_; }
 
  private:
+  template <class Row>
   struct Pending {
-    FinishedRound round;
+    Row row;
+    uint32_t samples = 0;
     uint64_t finished_ns = 0;
     std::vector<LinkTrack> links;
     bool open = false;  // links are not settled
   };
-  static void add_links(const Pending&, RoundsMessage&);
+  using PendingRound = Pending<FinishedRound>;
+  using PendingCall = Pending<FinishedP2p>;
+
+  template <class Row>
+  void add(std::deque<Pending<Row>>&, const Row&, uint32_t samples, std::vector<LinkTrack>, Instant now);
+  template <class Row>
+  void close_links(std::deque<Pending<Row>>&, const ProxyWatch&, Instant now);
+  template <class Row>
+  std::vector<Pending<Row>> take(std::deque<Pending<Row>>&, Instant now, bool everything);
 
   const uint64_t comm_uid_;
   const int rank_;
   bool keep_;
-  std::deque<Pending> rounds_;
-  std::deque<FinishedP2p> calls_;
-  size_t open_links_ = 0;  // rounds with open links
+  std::deque<PendingRound> rounds_;
+  std::deque<PendingCall> calls_;
+  size_t open_links_ = 0;  // rounds and calls with open links
   uint64_t finished_ = 0, dropped_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "probe/agent/operation_records.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace ccld::probe {
@@ -10,6 +11,23 @@ constexpr unsigned kept_of(const abi::OpRecord&) { return abi::ops_max; }
 constexpr unsigned kept_of(const abi::P2pRecord&) { return abi::p2ps_max; }
 
 constexpr uint8_t still_going = 0xff;
+
+// Links of a kernel, for its calls of Send and Recv; only those over the network: within a node there are no stages.
+class LinksOfPeers {
+ public:
+  explicit LinksOfPeers(std::vector<LinkTrack> links) {
+    for (LinkTrack& l : links)
+      if (l.has_proxy && l.net_device >= 0) links_[{static_cast<uint8_t>(l.direction), l.peer}].push_back(std::move(l));
+  }
+  // The first call with a peer in a direction gets them.
+  std::vector<LinkTrack> take(const abi::P2pRecord& call) {
+    auto found = links_.extract({call.direction, call.peer});
+    return found.empty() ? std::vector<LinkTrack>() : std::move(found.mapped());
+  }
+
+ private:
+  std::map<std::pair<uint8_t, int32_t>, std::vector<LinkTrack>> links_;
+};
 
 }  // namespace
 
@@ -165,7 +183,7 @@ void OperationRecords::conclude(Call& call, uint8_t flags, Sampling& s) {
   FinishedRound kernel;
   kernel.flags = flags;
   // A captured call is nothing yet: only its replays move bytes.
-  if ((call.record.flags & abi::op_captured) == 0) finished_.add(call.record, kernel);
+  if ((call.record.flags & abi::op_captured) == 0) finished_.add(call.record, kernel, {}, s.now);
   call.done = true;
   s.moved = true;
 }
@@ -279,13 +297,14 @@ void OperationRecords::finish(Kernel& kernel, const FinishedRound& measured, Sam
     finished_.add(o.number, o.record, measured, std::move(links), s.now);
     links.clear();  // of the first operation that the kernel carried
   }
+  LinksOfPeers of_peers(std::move(links));
   for (Call& c : calls_) {
     if (c.done || !c.known) continue;
     if (launch_ns != 0 && c.record.enter_monotonic_ns > launch_ns) break;
     if (c.record.plan != kernel.token || !rows_.expected(c.record)) continue;
     s.lose_calls(kernel.lapped);
     end(c, &enter_ns, &launch_ns);
-    finished_.add(c.record, measured);
+    finished_.add(c.record, measured, of_peers.take(c.record), s.now);
   }
   if (launch_ns != 0) ended_in_turn(enter_ns, launch_ns, s);
 }

@@ -18,6 +18,21 @@ auto column(FlatBufferBuilder& builder, const std::vector<Row>& rounds, Get get)
   return Offset<flatbuffers::Vector<Value>>(offset);
 }
 
+struct LinkOffsets {
+  Offset<flatbuffers::Vector<const wire::LinkStages*>> links;
+  Offset<flatbuffers::Vector<uint32_t>> away, first_step;
+};
+
+LinkOffsets encode_links(FlatBufferBuilder& builder, const LinkColumns& m) {
+  LinkOffsets offsets;
+  offsets.links = builder.CreateVectorOfStructs(m.links);
+  // Proxies that look all the time are the rule.
+  if (std::any_of(m.link_proxy_away_us.begin(), m.link_proxy_away_us.end(), [](uint32_t us) { return us != 0; }))
+    offsets.away = builder.CreateVector(m.link_proxy_away_us);
+  if (!m.link_first_step.empty()) offsets.first_step = builder.CreateVector(m.link_first_step);
+  return offsets;
+}
+
 Offset<void> encode(FlatBufferBuilder& builder, const CommUpMessage& m) {
   std::vector<Offset<wire::ChannelTopology>> channels;
   for (const ChannelTopology& c : m.identity.channels) {
@@ -72,21 +87,15 @@ Offset<void> encode(FlatBufferBuilder& builder, const RoundsMessage& m) {
   const auto recv_changes = column(builder, m.rounds, [](const R& r) { return r.recv_changes; });
   const auto samples = column(builder, m.rounds, [](const R& r) { return r.samples; });
   const auto flags = column(builder, m.rounds, [](const R& r) { return r.flags; });
-  const auto links = builder.CreateVectorOfStructs(m.links);
+  const LinkOffsets links = encode_links(builder, m);
   // Hardly any round is a replay.
   Offset<flatbuffers::Vector<uint32_t>> replay;
   if (std::any_of(m.rounds.begin(), m.rounds.end(), [](const R& r) { return r.replay != 0; }))
     replay = column(builder, m.rounds, [](const R& r) { return r.replay; });
   const auto signals = column(builder, m.rounds, [](const R& r) { return r.signals; });
-  // Proxies that look all the time are the rule.
-  Offset<flatbuffers::Vector<uint32_t>> away;
-  if (std::any_of(m.link_proxy_away_us.begin(), m.link_proxy_away_us.end(), [](uint32_t us) { return us != 0; }))
-    away = builder.CreateVector(m.link_proxy_away_us);
-  Offset<flatbuffers::Vector<uint32_t>> first_step;
-  if (!m.link_first_step.empty()) first_step = builder.CreateVector(m.link_first_step);
   return wire::CreateRounds(builder, m.comm_uid, m.rank, op_seq, signatures_offset, index_offset, enter, launch, begin,
-                            end, send_steps, recv_steps, send_changes, recv_changes, samples, flags, links, replay,
-                            signals, away, first_step)
+                            end, send_steps, recv_steps, send_changes, recv_changes, samples, flags, links.links,
+                            replay, signals, links.away, links.first_step)
       .Union();
 }
 
@@ -105,8 +114,10 @@ Offset<void> encode(FlatBufferBuilder& builder, const P2pRoundsMessage& m) {
   const auto plan = column(builder, m.rounds, [](const R& r) { return r.plan; });
   const auto send_steps = column(builder, m.rounds, [](const R& r) { return r.send_steps; });
   const auto recv_steps = column(builder, m.rounds, [](const R& r) { return r.recv_steps; });
+  // Most transfers are too short for stages.
+  const LinkOffsets links = m.links.empty() ? LinkOffsets() : encode_links(builder, m);
   return wire::CreateP2pRounds(builder, m.comm_uid, m.rank, peer, direction, pair_seq, bytes, enter, launch, begin, end,
-                               flags, replay, plan, send_steps, recv_steps)
+                               flags, replay, plan, send_steps, recv_steps, links.links, links.away, links.first_step)
       .Union();
 }
 

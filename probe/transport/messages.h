@@ -51,13 +51,17 @@ struct FinishedRound {
   uint8_t signals = 0;  // abi::Signal
 };
 
-struct RoundsMessage {
+// Columns of equal length.
+struct LinkColumns {
+  std::vector<wire::LinkStages> links;
+  std::vector<uint32_t> link_proxy_away_us;  // empty: all 0
+  std::vector<uint32_t> link_first_step;     // empty: all 0
+};
+
+struct RoundsMessage : LinkColumns {
   uint64_t comm_uid = 0;
   int rank = 0;
   std::vector<FinishedRound> rounds;
-  std::vector<wire::LinkStages> links;
-  std::vector<uint32_t> link_proxy_away_us;  // of each; empty: all 0
-  std::vector<uint32_t> link_first_step;     // of each; empty: all 0
 };
 
 // A Send or Recv call that has ended.
@@ -77,7 +81,7 @@ struct FinishedP2p {
   uint32_t recv_steps = 0;
 };
 
-struct P2pRoundsMessage {
+struct P2pRoundsMessage : LinkColumns {
   uint64_t comm_uid = 0;
   int rank = 0;
   std::vector<FinishedP2p> rounds;

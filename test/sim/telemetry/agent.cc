@@ -13,6 +13,7 @@ namespace {
 
 constexpr Nanoseconds late_ns = ns_per_s, late_report_ns = 100 * ns_per_ms, beat_ns = ns_per_s,
                       up_repeat_ns = 30 * ns_per_s, sample_ns = ns_per_ms;
+constexpr uint32_t link_samples_min = 3;
 constexpr size_t links_max = 1024, operations_max = 16, calls_max = 64;
 
 uint32_t age_ms(Instant now, Instant since) {
@@ -23,6 +24,8 @@ uint32_t age_ms(Instant now, Instant since) {
 uint32_t poll_age_ms(Instant now, int group) {
   return 1 + static_cast<uint32_t>((now / ns_per_ms * 7 + group * 13) % 60);
 }
+
+uint32_t samples_of(Instant begin, Instant end) { return static_cast<uint32_t>((end - begin) / sample_ns) + 1; }
 
 bool announces_receives(const OpShape* s) { return s && s->signature.protocol == abi::Protocol::simple; }
 
@@ -127,10 +130,11 @@ void Agent::add_rounds(Membership& m, Instant now, std::vector<Payload>& out) co
       r.send_steps += lanes * steps;
       r.recv_steps += lanes * steps;
     }
-    r.samples = static_cast<uint32_t>((op.end - op.begin) / sample_ns) + 1;
+    r.samples = samples_of(op.begin, op.end);
     r.send_changes = r.recv_changes = std::min(r.samples, steps / static_cast<uint32_t>(op.shape->step_size));
     message.rounds.push_back(r);
-    if (r.samples >= 3 && op.round->steps) add_links(m, op, message);
+    if (r.samples >= link_samples_min && op.round->steps)
+      add_links(*op.round->steps, m.rank, {op.op, op.begin, op.end, op.shape->step_size}, message.links);
   }
   if (message.rounds.empty()) return;
   message.comm = CommUid{job_.layout().comms()[m.comm].uid};
@@ -138,30 +142,29 @@ void Agent::add_rounds(Membership& m, Instant now, std::vector<Payload>& out) co
   out.push_back(std::move(message));
 }
 
-void Agent::add_links(const Membership& m, const OpRecord& op, Rounds& message) const {
+void Agent::add_links(const StepRun& run, int side, const Stages& of, std::vector<LinkStages>& links) const {
   using At = StepRun::At;
-  const StepRun& run = *op.round->steps;
   const StepPlan& plan = run.plan();
-  for (int g : plan.by_rank[m.rank]) {
+  for (int g : plan.by_rank[side]) {
     const Group& group = plan.groups[g];
     const auto add = [&](int c, abi::Direction direction) {
       const Connection& connection = plan.connections[c];
       const bool sends = direction == abi::Direction::send;
-      const int steps = std::min(run.steps_of(m.rank), run.count(c, sends ? At::posted : At::consumed, op.end));
-      if (steps == 0 || message.links.size() >= links_max) return;
-      const auto step_size = static_cast<uint32_t>(op.shape->step_size);
+      const int steps = std::min(run.steps_of(side), run.count(c, sends ? At::posted : At::consumed, of.end));
+      if (steps == 0 || links.size() >= links_max || (of.peer_of_pair >= 0 && !connection.network)) return;
+      const auto step_size = static_cast<uint32_t>(of.step_size);
       const int first_step =
           static_cast<int>(wire::first_counted_step(static_cast<uint32_t>(steps) * step_size) / step_size);
       const auto mean = [&](At stage) {
         double sum = 0;
-        const Instant origin = op.begin;
+        const Instant origin = of.begin;
         for (int k = first_step; k < steps; ++k)
-          sum += static_cast<double>(std::min(sampled(run.at(c, stage, k)), sampled(op.end) + 50 * ns_per_ms) - origin);
+          sum += static_cast<double>(std::min(sampled(run.at(c, stage, k)), sampled(of.end) + 50 * ns_per_ms) - origin);
         return place_.clocks.realtime(origin + static_cast<Nanoseconds>(sum / (steps - first_step)));
       };
       LinkStages l;
-      l.op = OpSeq{op.op};
-      l.peer = sends ? connection.receiver : connection.sender;
+      l.op = OpSeq{of.number};
+      l.peer = of.peer_of_pair >= 0 ? of.peer_of_pair : sends ? connection.receiver : connection.sender;
       l.net_device = connection.network ? 0 : -1;
       l.steps = static_cast<uint32_t>(steps) * step_size;
       l.channel = static_cast<uint16_t>(connection.channel);
@@ -175,11 +178,11 @@ void Agent::add_links(const Membership& m, const OpRecord& op, Rounds& message) 
         l.wire_mean_realtime_ns = mean(sends ? At::handed : At::arrived);
         l.done_mean_realtime_ns = mean(sends ? At::sent : At::given);
         // A pause is known but for the sample after its begin and the one before its end.
-        const Instant first = sends ? run.at(c, At::posted, 0) : op.begin,
-                      last = std::min(op.end, run.at(c, sends ? At::sent : At::given, steps - 1));
+        const Instant first = sends ? run.at(c, At::posted, 0) : of.begin,
+                      last = std::min(of.end, run.at(c, sends ? At::sent : At::given, steps - 1));
         l.proxy_away_us = static_cast<uint32_t>(run.away_ns(c, sends, first, last, 2 * sample_ns) / 1000);
       }
-      message.links.push_back(l);
+      links.push_back(l);
     };
     for (int c : group.receives) add(c, abi::Direction::recv);
     for (int c : group.sends) add(c, abi::Direction::send);
@@ -203,9 +206,11 @@ void Agent::add_calls(Membership& m, Instant now, std::vector<Payload>& out) con
     r.end_device_ns = place_.clocks.device(call.end);
     r.flags = round_counts_valid;
     r.plan = call.token;
-    (call.direction == abi::Direction::send ? r.send_steps : r.recv_steps) =
-        static_cast<uint32_t>(call.pair->steps->steps_of(call.direction == abi::Direction::send ? 0 : 1));
+    const int side = call.direction == abi::Direction::send ? 0 : 1;
+    (side == 0 ? r.send_steps : r.recv_steps) = static_cast<uint32_t>(call.pair->steps->steps_of(side));
     message.rounds.push_back(r);
+    if (samples_of(call.begin, call.end) >= link_samples_min)
+      add_links(*call.pair->steps, side, {call.pair_seq, call.begin, call.end, 1, call.peer}, message.links);
   }
   if (message.rounds.empty()) return;
   message.comm = CommUid{job_.layout().comms()[m.comm].uid};

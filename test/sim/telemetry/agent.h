@@ -44,12 +44,19 @@ class Agent {
     uint64_t ops_completed = 0;
   };
   decision::CommUp comm_up(const Membership&) const;
+  // `side`: the rank within the round's plan.
   void add_rounds(Membership&, Instant now, std::vector<decision::Payload>&) const;
-  void add_links(const Membership&, const OpRecord&, decision::Rounds&) const;
+  // What the samples of a kernel say of the stages of its connections.
+  struct Stages {
+    uint64_t number;        // of the operation, or of the call among those of its pair
+    Instant begin, end;     // of the kernel
+    int step_size = 1;
+    int peer_of_pair = -1;  // of a Send or Recv
+  };
+  void add_links(const StepRun&, int side, const Stages&, std::vector<decision::LinkStages>&) const;
   void add_calls(Membership&, Instant now, std::vector<decision::Payload>&) const;
   decision::InFlight snapshot(Membership&, Instant now) const;
   void describe(const Membership&, const OpRecord&, Instant now, bool tells, decision::InFlight&) const;
-  // `side`: the rank within the round's plan.
   void add_lanes(const StepRun&, int side, const OpShape*, uint32_t token, Instant begin, uint32_t first_step,
                  int peer_of_pair, Instant now, decision::InFlight&) const;
   void add_proxies(const StepRun&, int side, int step_size, uint32_t first_step, int peer_of_pair, Instant now,

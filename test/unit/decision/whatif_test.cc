@@ -13,6 +13,11 @@ namespace {
 
 constexpr double ms = 1e6;
 
+// How long the mean step of a transfer waits for each of these.
+struct Waits {
+  double sender_proxy_ms = 0, device_ms = 0, wire_ms = 0, receiver_proxy_ms = 0;
+};
+
 // GPUs whose clocks begin anywhere and which call as the test says; every operation ends everywhere at once.
 struct Job {
   explicit Job(int gpus) : now_ms(static_cast<size_t>(gpus)), gpus(gpus) {
@@ -51,19 +56,45 @@ struct Job {
     }
   }
   void transfer(uint64_t comm, int sender, int receiver, bool up, double own_ms, double transfer_ms,
-                double slots_ms = 0.1) {
+                double slots_ms = 0.1, const Waits* waits = nullptr, uint32_t receiver_away_us = 0) {
     const double send_ms = now_ms[static_cast<size_t>(sender)] + own_ms,
                  recv_ms = now_ms[static_cast<size_t>(receiver)];
     const double end_ms = std::max(send_ms, recv_ms) + transfer_ms;
     const uint64_t seq = ++pairs[{comm, up}];
     // A Send that its slots take ends before its Recv.
-    add_call(comm, sender, up ? 0 : 1, abi::Direction::send, up ? 1 : 0, seq, send_ms, send_ms + slots_ms);
-    add_call(comm, receiver, up ? 1 : 0, abi::Direction::recv, up ? 0 : 1, seq, recv_ms, end_ms);
+    std::optional<LinkStages> out, in;
+    if (waits) {
+      const double posted_ms = std::max(send_ms, recv_ms), handed_ms = posted_ms + waits->sender_proxy_ms,
+                   sent_ms = handed_ms + waits->device_ms, arrived_ms = sent_ms + waits->wire_ms,
+                   given_ms = arrived_ms + waits->receiver_proxy_ms;
+      out = stages(sender, seq, up ? 1 : 0, {posted_ms, posted_ms, handed_ms, sent_ms});
+      out->direction = abi::Direction::send;
+      in = stages(receiver, seq, up ? 0 : 1, {given_ms, posted_ms, arrived_ms, given_ms});
+      in->proxy_away_us = receiver_away_us;
+    }
+    add_call(comm, sender, up ? 0 : 1, abi::Direction::send, up ? 1 : 0, seq, send_ms, send_ms + slots_ms, out);
+    add_call(comm, receiver, up ? 1 : 0, abi::Direction::recv, up ? 0 : 1, seq, recv_ms, end_ms, in);
     now_ms[static_cast<size_t>(sender)] = send_ms + slots_ms;
     now_ms[static_cast<size_t>(receiver)] = end_ms;
   }
+  // Clocks of hosts are hours apart.
+  static int64_t realtime_ns(int gpu, double at_ms) {
+    return 1'700'000'000'000'000'000 + static_cast<int64_t>((3'600'000.0 * (gpu / 4) + at_ms) * ms);
+  }
+  static LinkStages stages(int gpu, uint64_t seq, int peer, std::vector<double> means_ms) {
+    LinkStages l;
+    l.op = OpSeq{seq};
+    l.peer = peer;
+    l.net_device = 0;
+    l.steps = 20;
+    l.gpu_mean_realtime_ns = realtime_ns(gpu, means_ms[0]);
+    l.ready_mean_realtime_ns = realtime_ns(gpu, means_ms[1]);
+    l.wire_mean_realtime_ns = realtime_ns(gpu, means_ms[2]);
+    l.done_mean_realtime_ns = realtime_ns(gpu, means_ms[3]);
+    return l;
+  }
   void add_call(uint64_t comm, int gpu, int rank, abi::Direction direction, int peer, uint64_t seq, double begin_ms,
-                double end_ms) {
+                double end_ms, const std::optional<LinkStages>& link) {
     P2pRounds m;
     m.comm = CommUid{comm};
     m.rank = Rank{rank};
@@ -75,7 +106,10 @@ struct Job {
     r.begin_device_ns = clock_ns(gpu, begin_ms);
     r.end_device_ns = clock_ns(gpu, end_ms);
     m.rounds = {r};
-    timeline.add({&keys[static_cast<size_t>(gpu)], 0}, m);
+    if (link) m.links = {*link};
+    const double reported_ms = end_ms + 1 + 7 * (seq % 5);
+    timeline.add({&keys[static_cast<size_t>(gpu)], 0}, m,
+                 {static_cast<uint64_t>((5000 + reported_ms) * ms), realtime_ns(gpu, reported_ms)});
   }
   std::optional<Graph> graph() {
     const Matches matches = match_kernels(timeline);
@@ -211,6 +245,83 @@ TEST_CASE("A wire that only the Sends of a pipeline cross is told by all of its 
   CHECK(e.causes[0].transfers.size() == 160);
   CHECK(e.causes[0].measured_ns == Approx(50 * ms).epsilon(0.1));
   CHECK(e.causes[0].reference_ns == Approx(2 * ms).epsilon(0.3));
+}
+
+TEST_CASE("Stages of a transfer tell whose proxy, or that the network, makes it slow") {
+  const auto cause_of = [](const Waits& waits) {
+    Job job(8);
+    job.collective(50, all_8, 1, [](int) { return 0.5; });
+    const Waits healthy{0.2, 0.1, 0.1, 0.1};
+    for (int i = 0; i < 40; ++i) {
+      for (int p = 0; p < 4; ++p) {
+        const auto comm = 30 + static_cast<uint64_t>(p);
+        job.transfer(comm, p, p + 4, true, 5, p == 1 ? 50 : 2, 0.1, p == 1 ? &waits : &healthy);
+        job.transfer(comm, p + 4, p, false, 5, 2);
+      }
+      job.collective(50, all_8, 1, [](int) { return 0.5; });
+    }
+    const Explanation e = job.explain();
+    REQUIRE(e.causes.size() == 1);
+    CHECK(e.causes[0].transfers.size() == 40);
+    return e.causes[0];
+  };
+  // 20 steps wait for 20 ms of 50 each: 8 of them all the time.
+  const Cause sender = cause_of({20, 0.1, 0.1, 0.1});
+  CHECK(sender.kind == Cause::Kind::proxy);
+  CHECK(sender.gpu == 1);
+  const Cause receiver = cause_of({0.2, 0.1, 0.1, 20});
+  CHECK(receiver.kind == Cause::Kind::proxy);
+  CHECK(receiver.gpu == 5);
+  // In front of a slow network the sender's proxy has a queue, too.
+  CHECK(cause_of({0.2, 20, 0.1, 0.1}).kind == Cause::Kind::connection);
+  CHECK(cause_of({14, 0.1, 8, 0.1}).kind == Cause::Kind::connection);
+  // Something else takes most of the time.
+  CHECK(cause_of({1, 0.1, 0.1, 0.1}).kind == Cause::Kind::connection);
+}
+
+TEST_CASE("A proxy that was seen not to look at its work is the cause, whatever else seems to wait") {
+  Job job(8);
+  job.collective(50, all_8, 1, [](int) { return 0.5; });
+  for (int i = 0; i < 40; ++i) {
+    for (int p = 0; p < 4; ++p) {
+      const auto comm = 30 + static_cast<uint64_t>(p);
+      const Waits waits{1, 1, 20, 1};
+      job.transfer(comm, p, p + 4, true, 5, p == 2 ? 50 : 2, 0.1, p == 2 ? &waits : nullptr, 45'000);
+      job.transfer(comm, p + 4, p, false, 5, 2);
+    }
+    job.collective(50, all_8, 1, [](int) { return 0.5; });
+  }
+  const Explanation e = job.explain();
+  REQUIRE(e.causes.size() == 1);
+  CHECK(e.causes[0].kind == Cause::Kind::proxy);
+  CHECK(e.causes[0].gpu == 6);
+}
+
+TEST_CASE("A timeline keeps stages of Send and Recv that go over the network, and only so many") {
+  Settings settings;
+  size_t gpus_in_all = 0;
+  Timeline t(settings, gpus_in_all);
+  int process = 0;
+  P2pRounds m;
+  m.comm = CommUid{1};
+  m.rank = Rank{0};
+  LinkStages l = Job::stages(0, 3, 1, {1, 1, 2, 3});
+  l.direction = abi::Direction::send;
+  m.links = {l, l, l};
+  m.links[1].net_device = -1;
+  m.links[2].op = OpSeq{4};
+  t.add({&process, 0}, m);
+  REQUIRE(t.links(CommUid{1}, Rank{0}, Rank{1}, 3));
+  CHECK(t.links(CommUid{1}, Rank{0}, Rank{1}, 3)->size() == 1);
+  CHECK(t.links(CommUid{1}, Rank{0}, Rank{1}, 4));
+  CHECK_FALSE(t.links(CommUid{1}, Rank{1}, Rank{0}, 3));
+  m.links.assign(1 << 17, l);
+  m.links.back().op = OpSeq{5};
+  t.add({&process, 0}, m);
+  CHECK(t.links(CommUid{1}, Rank{0}, Rank{1}, 3)->size() < m.links.size());
+  CHECK_FALSE(t.links(CommUid{1}, Rank{0}, Rank{1}, 5));
+  t.clear(0);
+  CHECK_FALSE(t.links(CommUid{1}, Rank{0}, Rank{1}, 3));
 }
 
 TEST_CASE("Clocks are compared by the ends of collectives, whatever they began with") {

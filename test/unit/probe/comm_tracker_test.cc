@@ -476,7 +476,7 @@ TEST_CASE("point-to-point calls are in flight until their kernel has ended") {
   s.frame.end_kernel(1, 900, 3, 3);
   s.sample();
   CHECK_FALSE(s.tracker.in_flight());
-  const P2pRoundsMessage r = s.tracker.take_p2p();
+  const P2pRoundsMessage r = s.tracker.take_p2p(s.clock.at, true);
   REQUIRE(r.rounds.size() == 2);
   CHECK(r.comm_uid == 0x77);
   const FinishedP2p& second = r.rounds[1];
@@ -751,6 +751,48 @@ TEST_CASE("the stages of a link tell where its steps waited") {
   CHECK(ms_after(receiver.wire_mean_realtime_ns()) == Approx(mean + 1));
   CHECK(ms_after(receiver.done_mean_realtime_ns()) == Approx(mean + 2));
   CHECK(ms_after(receiver.gpu_mean_realtime_ns()) == Approx(mean + 3));
+}
+
+TEST_CASE("the stages of a Send and of a Recv go with the first call with that peer") {
+  Scene s(1);
+  s.frame.enter_p2p(Direction::recv, 4, 64);  // an earlier kernel's
+  s.frame.launch_p2p(1, 6);
+  s.frame.begin_kernel(1, 6, 50);
+  s.frame.end_kernel(1, 60, 0, 0);
+  s.sample();
+  s.tracker.take_p2p(s.clock.at, true);
+  const uint64_t calls[] = {s.frame.enter_p2p(Direction::recv, 4, 4096), s.frame.enter_p2p(Direction::recv, 4, 4096),
+                            s.frame.enter_p2p(Direction::send, 2, 8192), s.frame.enter_p2p(Direction::send, 3, 8192)};
+  for (uint64_t call : calls) s.frame.launch_p2p(call, 7);
+  s.frame.begin_kernel(1, 7, 500);
+  abi::Lane& recv = s.frame.open_lane(0, Direction::recv, 2, 0, 4, 0);
+  abi::Lane& send = s.frame.open_lane(0, Direction::send, 2, 0, 2, 0);
+  abi::Lane& within_node = s.frame.open_lane(0, Direction::send, 2, 0, 3, 1);
+  abi::ProxyRecord& in = s.frame.proxy(0, Direction::recv, 0, 4, 0, 1);
+  abi::ProxyRecord& out = s.frame.proxy(1, Direction::send, 0, 2, 0, 1);
+  // Both proxies take 2 ms for a step; the network has the last one only when the kernel has ended.
+  const auto reached = [](int ms, int delay) { return static_cast<uint32_t>(std::min(std::max(ms - delay, 0), 10)); };
+  for (int ms = 1; ms <= 20; ++ms) {
+    send.current_step = within_node.current_step = reached(ms, 0);
+    out.transmitted = out.done = reached(ms, 2);
+    in.posted = in.received = reached(ms, 0);
+    in.transmitted = recv.current_step = reached(ms, 2);
+    ++s.frame.header().proxy.ticks;
+    if (ms == 11) s.frame.end_kernel(1, 900, 10, 10);
+    s.sample();
+    if (ms == 11) CHECK(s.tracker.take_p2p(s.clock.at, false).rounds.size() == 0);
+  }
+  const P2pRoundsMessage m = s.tracker.take_p2p(s.clock.at, false);
+  REQUIRE(m.rounds.size() == 4);
+  REQUIRE(m.links.size() == 2);
+  CHECK(m.link_first_step.size() == 2);
+  const wire::LinkStages &from_4 = m.links[0], &to_2 = m.links[1];
+  CHECK((from_4.peer() == 4 && from_4.direction() == static_cast<uint8_t>(Direction::recv) && from_4.op_seq() == 2));
+  CHECK((to_2.peer() == 2 && to_2.direction() == static_cast<uint8_t>(Direction::send) && to_2.op_seq() == 1));
+  CHECK((to_2.net_device() == 1 && to_2.steps() == 10));
+  CHECK(to_2.wire_mean_realtime_ns() - to_2.gpu_mean_realtime_ns() == 2'000'000);
+  CHECK(from_4.done_mean_realtime_ns() - from_4.wire_mean_realtime_ns() == 2'000'000);
+  CHECK_FALSE(s.tracker.busy());
 }
 
 TEST_CASE("a proxy that never finishes holds its round back for a bounded time only") {

@@ -105,6 +105,9 @@ std::vector<Message> one_of_each() {
   p2p.rank = 7;
   for (uint64_t i = 0; i < 3; ++i)
     p2p.rounds.push_back({static_cast<int32_t>(20 + i), 1, 8, 21, 22, 23 + i, 24 + i, 25 + i, 26 + i, 27 + i, 28 + i});
+  p2p.links.emplace_back(23, 31, 32, 33, 34, 20, 2, 40, uint16_t{1}, uint8_t{1}, uint8_t{3});
+  p2p.link_proxy_away_us = {35};
+  p2p.link_first_step = {36};
   const CommInitMessage init{5, 12, 7, 8, abi::InitStage::failed, 30, 31, 6, 1};
   MetricsMessage metrics;
   metrics.metrics = {{abi::MetricId::agent_samples, "", 5}, {abi::MetricId::port_state, "mlx5_0:1", -4}};
@@ -266,6 +269,22 @@ TEST_CASE("point-to-point rounds come out again") {
   CHECK(p2p->launch_monotonic_ns()->Get(1) == 27);
   CHECK(p2p->begin_device_ns()->Get(1) == 28);
   CHECK(p2p->end_device_ns()->Get(1) == 29);
+  REQUIRE(p2p->links()->size() == 1);
+  CHECK(p2p->links()->Get(0)->op_seq() == 23);
+  CHECK(p2p->links()->Get(0)->wire_mean_realtime_ns() == 33);
+  CHECK(p2p->link_proxy_away_us()->Get(0) == 35);
+  CHECK(p2p->link_first_step()->Get(0) == 36);
+}
+
+TEST_CASE("calls without stages of links do not pay for the columns") {
+  BatchEncoder encoder;
+  P2pRoundsMessage calls;
+  calls.rounds.resize(2);
+  encoder.add(calls);
+  const auto bytes = encoder.finish(Sender{}, 1, 0, 0);
+  const auto* p2p = wire::GetBatch(bytes.data)->messages()->Get(0)->payload_as_P2pRounds();
+  CHECK(p2p->links() == nullptr);
+  CHECK(p2p->link_first_step() == nullptr);
 }
 
 TEST_CASE("what is not about communicators comes out again") {

@@ -209,6 +209,51 @@ TEST_CASE("Columns and values of Send and Recv rounds are checked as strictly") 
   refused([](WireP2pRounds& r) { r.end[0] = UINT64_MAX; }, "P2pRounds.end_device_ns");
   refused([](WireP2pRounds& r) { r.comm_uid = 0; }, "P2pRounds.comm_uid");
   refused([](WireP2pRounds& r) { r.rank = -1; }, "P2pRounds.rank");
+  const auto link = [](int64_t gpu_ns, int32_t peer, int32_t net_device, uint16_t channel, uint8_t direction, uint64_t number = 1) {
+    return wire::LinkStages(number, gpu_ns, 0, 0, 0, peer, net_device, 8, channel, direction, 0);
+  };
+  refused([&](WireP2pRounds& r) { r.links = {link(INT64_MIN, 1, 0, 0, 0)}; }, "LinkStages.gpu_mean_realtime_ns");
+  refused([&](WireP2pRounds& r) { r.links = {link(0, rank_count_max, 0, 0, 0)}; }, "LinkStages.peer");
+  refused([&](WireP2pRounds& r) { r.links = {link(0, 1, -2, 0, 0)}; }, "LinkStages.net_device");
+  refused([&](WireP2pRounds& r) { r.links = {link(0, 1, 0, 64, 0)}; }, "LinkStages.channel");
+  refused([&](WireP2pRounds& r) { r.links = {link(0, 1, 0, 0, 2)}; }, "LinkStages.direction");
+  refused([&](WireP2pRounds& r) { r.links = {link(0, 1, 0, 0, 0, 0)}; }, "LinkStages.op_seq");
+  refused([](WireP2pRounds& r) { r.away = {1}; }, "P2pRounds.link_proxy_away_us");
+  refused([](WireP2pRounds& r) { r.first_step = {1}; }, "P2pRounds.link_first_step");
+  refused(
+      [&](WireP2pRounds& r) {
+        r.links = {link(0, 1, 0, 0, 0)};
+        r.first_step = {8};
+      },
+      "P2pRounds.link_first_step");
+  refused([&](WireP2pRounds& r) { r.links.resize(links_per_message_max + 1, link(0, 1, 0, 0, 0)); }, "P2pRounds.links");
+}
+
+TEST_CASE("Stages of links of Send and Recv come out again, and may be absent") {
+  WireP2pRounds rounds;
+  rounds.links = {wire::LinkStages(7, 11, 12, 13, 14, 1, 0, 8, 3, 1, 2), wire::LinkStages(1, 21, 22, 23, 24, 1, 0, 8, 3, 0, 2)};
+  rounds.away = {700, 0};
+  rounds.first_step = {4, 0};
+  WireBatch b;
+  add_p2p_rounds(b, rounds);
+  add_p2p_rounds(b, {});
+  const auto batch = decode(b.finish());
+  REQUIRE(batch.ok());
+  const auto& links = std::get<P2pRounds>(batch->payloads[0]).links;
+  REQUIRE(links.size() == 2);
+  CHECK(links[0].op == OpSeq(7));
+  CHECK(links[0].gpu_mean_realtime_ns == 11);
+  CHECK(links[0].ready_mean_realtime_ns == 12);
+  CHECK(links[0].wire_mean_realtime_ns == 13);
+  CHECK(links[0].done_mean_realtime_ns == 14);
+  CHECK(links[0].steps == 8);
+  CHECK(links[0].channel == 3);
+  CHECK(links[0].direction == abi::Direction::send);
+  CHECK(links[0].group == 2);
+  CHECK(links[0].proxy_away_us == 700);
+  CHECK(links[0].first_step == 4);
+  CHECK(links[1].first_step == 0);
+  CHECK(std::get<P2pRounds>(batch->payloads[1]).links.empty());
 }
 
 TEST_CASE("What is said of a making, of metrics, queues and requests is checked") {

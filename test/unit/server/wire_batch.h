@@ -168,6 +168,8 @@ struct WireP2pRounds {
                         end = {2000, 2000};
   std::vector<uint8_t> flags = {16, 16};
   std::vector<uint32_t> replay = {0, 0}, plan = {5, 5};
+  std::vector<wire::LinkStages> links;      // empty: absent
+  std::vector<uint32_t> away, first_step;  // likewise
 };
 
 inline void add_p2p_rounds(WireBatch& b, const WireP2pRounds& r = {}) {
@@ -175,7 +177,9 @@ inline void add_p2p_rounds(WireBatch& b, const WireP2pRounds& r = {}) {
   b.add(wire::Payload::P2pRounds,
         wire::CreateP2pRounds(fbb, r.comm_uid, r.rank, fbb.CreateVector(r.peer), fbb.CreateVector(r.direction), fbb.CreateVector(r.pair_seq),
                               fbb.CreateVector(r.bytes), fbb.CreateVector(r.enter), fbb.CreateVector(r.launch), fbb.CreateVector(r.begin),
-                              fbb.CreateVector(r.end), fbb.CreateVector(r.flags), fbb.CreateVector(r.replay), fbb.CreateVector(r.plan)));
+                              fbb.CreateVector(r.end), fbb.CreateVector(r.flags), fbb.CreateVector(r.replay), fbb.CreateVector(r.plan), 0, 0,
+                              r.links.empty() ? 0 : fbb.CreateVectorOfStructs(r.links), r.away.empty() ? 0 : fbb.CreateVector(r.away),
+                              r.first_step.empty() ? 0 : fbb.CreateVector(r.first_step)));
 }
 
 struct WireMetric {

@@ -1,0 +1,41 @@
+#include "decision/measure/passage.h"
+
+#include <algorithm>
+
+namespace ccld::decision {
+namespace {
+
+double known_ns(const EdgeIntervals& i, Interval which) {
+  const auto n = static_cast<size_t>(which);
+  return i.known[n] ? std::max(0.0, i.ns[n]) : 0;
+}
+
+}  // namespace
+
+// Nobody delays what nobody awaits, behind a slow wire the sender cannot get rid of its steps, and around a circle of
+// machines their clocks cancel: that bounds what includes the difference of two clocks. What waits until the
+// receiver begins is not the network's.
+void Passage::add(const EdgeIntervals& i, double around_ns, double later_ns) {
+  const double late_ns = of_mean_ns(i, std::max(0.0, later_ns));
+  const double posted_ns = known_ns(i, Interval::posted_to_handed), sent_ns = known_ns(i, Interval::handed_to_sent),
+               awaited_ns = known_ns(i, Interval::awaited_to_arrived);
+  const double wire_ns =
+      i.one_clock ? known_ns(i, Interval::sent_to_arrived) : std::min({awaited_ns, posted_ns + sent_ns, around_ns});
+  const double proxy_ns = std::min(posted_ns, i.one_clock ? known_ns(i, Interval::awaited_to_handed) : awaited_ns);
+  steps += i.steps;
+  ns[to_hand_on] += i.steps * std::max(0.0, proxy_ns - late_ns);
+  ns[to_be_sent] += i.steps * std::max(0.0, sent_ns - late_ns);
+  ns[on_the_wire] += i.steps * std::max(0.0, wire_ns - late_ns);
+  ns[to_be_given] += i.steps * known_ns(i, Interval::arrived_to_given);
+  sender_away_ns += i.sender_away_part * i.round_ns;
+  receiver_away_ns += i.receiver_away_part * i.round_ns;
+}
+
+void Passage::add(const Passage& other) {
+  steps += other.steps;
+  for (size_t part = 0; part < passage_parts; ++part) ns[part] += other.ns[part];
+  sender_away_ns += other.sender_away_ns;
+  receiver_away_ns += other.receiver_away_ns;
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,26 @@
+// What the steps of a connection over the network wait for on their way from one GPU to the other, in four parts that
+// add up over operations. (Paper, section 4.2.2: S2.)
+//
+// Contract: plain state; nanoseconds.
+#pragma once
+
+#include "decision/measure/slow_links.h"
+
+namespace ccld::decision {
+
+// For the sender's proxy, for the network to say "sent", for their arrival, and for the receiver's proxy.
+enum PassagePart { to_hand_on, to_be_sent, on_the_wire, to_be_given, passage_parts };
+
+// Sums over the steps of a connection.
+struct Passage {
+  double steps = 0;
+  double ns[passage_parts] = {};
+  double sender_away_ns = 0, receiver_away_ns = 0;
+  // From the sender's proxy to the receiver's GPU, of a step.
+  double network_ns() const { return steps > 0 ? (ns[to_be_sent] + ns[on_the_wire] + ns[to_be_given]) / steps : 0; }
+  // `around_ns`: of WireCircles; `later_ns`: by how much the receiver begins later than the sender.
+  void add(const EdgeIntervals&, double around_ns, double later_ns);
+  void add(const Passage&);
+};
+
+}  // namespace ccld::decision
