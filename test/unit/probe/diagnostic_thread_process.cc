@@ -332,6 +332,19 @@ void survives_fork() {
   end_communicator(comm);
 }
 
+// Memory that waits for another communicator goes with the process that has it, not with a child.
+void leaves_no_spare_file() {
+  Comm* comm = start_communicator();
+  comm_end(comm, abi::CommState::destroyed);
+  EXPECT(frames_left() == 0 && files_left(".spare") == 1);
+  EXPECT(comm_retire(comm) != nullptr);
+  const pid_t child = fork();
+  if (child == 0) std::exit(0);
+  int status = 0;
+  EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT(files_left(".spare") == 1);
+}
+
 void disabled() {
   setenv("NCCL_PROBE_ENABLE", "0", 1);
   set_log(nullptr);
@@ -452,6 +465,7 @@ int main(int argc, char** argv) {
                                                    {"bad_endpoint", bad_endpoint},
                                                    {"survives_fork", survives_fork},
                                                    {"disabled", disabled},
+                                                   {"leaves_no_spare_file", leaves_no_spare_file},
                                                    {"ends_in_static_destructor", ends_in_static_destructor},
                                                    {"is_woken_from_rest", is_woken_from_rest},
                                                    {"obeys_the_service", obeys_the_service},
