@@ -43,6 +43,11 @@ void ccld_comm_ready(struct ncclComm* comm, struct ncclComm* parent);
 // It is about to be freed and no kernel of it runs any more.
 void ccld_comm_ends(struct ncclComm* comm);
 
+// ---- NCCL's log (own_log.cc) ---------------------------------------------------------------------------------------
+
+// The warning that this thread is about to log is the probe's: no call of the user has failed of it.
+bool ccld_warns();
+
 // ---- several ranks on one GPU (shared_gpus.cc) ---------------------------------------------------------------------
 
 // The user asked for it (CCLD_SHARE_GPUS).
