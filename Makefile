@@ -10,7 +10,7 @@ BUILD := build/dev
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: gpu-verify help bootstrap configure build nccl nccl-small check-abi demo test unit integration sim check asan tsan accuracy bench-overhead bench-scale check-ptxas image image-test format tidy clean
+.PHONY: gpu-verify help bootstrap configure build nccl install nccl-small check-abi demo test unit integration sim check asan tsan accuracy bench-overhead bench-scale check-ptxas image image-test format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -38,6 +38,9 @@ nccl-small: bootstrap
 	@if ! PATH=$$PATH:$${CUDA_HOME:-/usr/local/cuda}/bin command -v nvcc >/dev/null; then echo "no nvcc: the build for GPUs is not checked"; else \
 	  scripts/configure cuda-small && cmake --build --preset cuda-small --parallel $(JOBS) --target nccl && \
 	  scripts/check-abi build/cuda-small/nccl/lib/libnccl.so.2; fi
+
+install: nccl ## Install it for programs to build against, as NVIDIA's package has it (PREFIX=/usr/local)
+	@cmake --install build/$(CUDA_PRESET) --component nccl --prefix $(or $(PREFIX),/usr/local)
 
 check-abi: $(if $(LIBRARY),bootstrap,nccl) ## Can it stand in for the toolkit's own libnccl.so.2? (LIBRARY=path: another than that of make nccl)
 	@scripts/check-abi $(or $(LIBRARY),build/$(CUDA_PRESET)/nccl/lib/libnccl.so.2)

@@ -39,7 +39,8 @@ uint64_t init_entered(uint64_t comm_hash, int rank, int rank_count, int cuda_dev
 // Further stages of that making; 0 is ignored. `result` is NCCL's, of a failure; `comm_number` is that of the frame, 0: none.
 void init_reached(uint64_t making, abi::InitStage, int result, uint32_t comm_number);
 
-struct Comm;  // one communicator as the probe sees it
+struct Comm;         // one communicator as the probe sees it
+struct FrameMemory;  // memory that was a frame, and its file if it has one
 
 struct CommSetup {
   int rank;
@@ -47,9 +48,13 @@ struct CommSetup {
   int cuda_device;
   unsigned channel_count;      // channels that may ever run (collectives and point-to-point)
   uint32_t nccl_version;
+  FrameMemory* spare = nullptr;  // to be used in place of new memory, if it is large enough; gone once there is a Comm
 };
 // Creates the frame file and maps it. nullptr: disabled or not possible (warned once).
 Comm* comm_create(const CommSetup&);
+// Right after comm_create: the frame moves into `memory` of frame_size bytes, which stays the caller's, and has no file
+// any more.
+void comm_move(Comm*, void* memory);
 // A communicator lives without a frame because its owner could not use it (metric agent_comms_unwatched; comm_create counts
 // its own failures).
 void comm_unwatched();
@@ -102,6 +107,12 @@ void net_connection(Comm*, abi::Direction, int channel, int peer, int net_device
 void comm_end(Comm*, abi::CommState end_state);
 // Unmaps the frame and frees the object; after the caller has unregistered the memory.
 void comm_release(Comm*);
+// Frees the object alone: the memory can be another communicator's frame later. nullptr: it cannot, and stays as it is.
+FrameMemory* comm_retire(Comm*);
+void* frame_memory_address(const FrameMemory*);
+size_t frame_memory_size(const FrameMemory*);
+// Unmaps it, unless it is the caller's, and removes its file.
+void frame_memory_release(FrameMemory*);
 
 // ---- HOT -------------------------------------------------------------------------------------------------------
 

@@ -83,8 +83,13 @@ FramesOutput show_frames(const FramesOptions& options) {
            });
   };
   std::vector<std::string> frame_paths, process_paths;
+  std::error_code ignored;
   for (fs::directory_iterator it(options.dir, error), end; !error && it != end; it.increment(error)) {
     bool is_process = false;
+    abi::ProcessName keeper;
+    if (options.clean && abi::parse_spare_file_name(it->path().filename().string(), &keeper) && wanted(keeper) &&
+        !processes.may_exist(keeper))
+      fs::remove(it->path(), ignored);
     const auto owner = owner_of(it->path().filename().string(), &is_process);
     if (owner && wanted(*owner)) (is_process ? process_paths : frame_paths).push_back(it->path().string());
   }

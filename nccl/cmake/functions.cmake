@@ -10,6 +10,7 @@ set(ccld_default_functions
   "AllGatherV RING *"
   "Broadcast RING *"
   "AllReduce Sum (f32|f64|f16|bf16|i32|u32|i8|u8) (RING|TREE) *"
+  "AllReduce Sum (i64|u64) RING *"  # without TREE: a test that the others are taken then
   "AllReduce (Prod|MinMax|PreMulSum) f32 (RING|TREE) *"
   "ReduceScatter Sum f32 (RING|PAT) *"
   "Reduce Sum f32 RING *")
@@ -24,5 +25,10 @@ if(CCLD_NCCL_DEVICE STREQUAL "cuda")
     "Reduce Sum f32 RING *")
 endif()
 list(JOIN ccld_default_functions "|" ccld_default_functions)
+# A build folder that has the default of another day gets today's.
+if(DEFINED CACHE{CCLD_NCCL_DEFAULT_FUNCS} AND CCLD_NCCL_ONLY_FUNCS STREQUAL CCLD_NCCL_DEFAULT_FUNCS)
+  unset(CCLD_NCCL_ONLY_FUNCS CACHE)
+endif()
+set(CCLD_NCCL_DEFAULT_FUNCS "${ccld_default_functions}" CACHE INTERNAL "What CCLD_NCCL_ONLY_FUNCS is if nobody sets it")
 set(CCLD_NCCL_ONLY_FUNCS "${ccld_default_functions}" CACHE STRING
     "Device functions to build, in upstream's ONLY_FUNCS grammar (empty: all, which takes an hour)")

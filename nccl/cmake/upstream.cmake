@@ -47,7 +47,7 @@ function(ccld_upstream_tree tree folder cache)
   set(${tree} "${folder}/upstream" PARENT_SCOPE)
 endfunction()
 
-# Writes nccl.h and the version header, which upstream's makefiles generate, to `folder`.
+# Writes nccl.h and the version header, which upstream's makefiles generate, to `folder`; sets CCLD_NCCL_VERSION.
 function(ccld_upstream_generated_headers tree folder)
   file(STRINGS "${tree}/makefiles/version.mk" lines REGEX "^NCCL_(MAJOR|MINOR|PATCH|SUFFIX)")
   foreach(line IN LISTS lines)
@@ -66,6 +66,7 @@ function(ccld_upstream_generated_headers tree folder)
     ccld_stop("upstream's nccl.h.in has a field that nccl/cmake/upstream.cmake does not fill")
   endif()
   ccld_write_if_different("${folder}/nccl.h" "${text}")
+  set(CCLD_NCCL_VERSION "${version_MAJOR}.${version_MINOR}.${version_PATCH}" PARENT_SCOPE)
   set(release "v${version_MAJOR}.${version_MINOR}.${version_PATCH}")
   ccld_write_if_different("${folder}/nccl_git_version.h"
     "#pragma once\n#define NCCL_GIT_BRANCH \"${release}\"\n#define NCCL_GIT_COMMIT_HASH \"ccld\"\n")

@@ -43,6 +43,11 @@ void ccld_comm_ready(struct ncclComm* comm, struct ncclComm* parent);
 // It is about to be freed and no kernel of it runs any more.
 void ccld_comm_ends(struct ncclComm* comm);
 
+// ---- NCCL's log (own_log.cc) ---------------------------------------------------------------------------------------
+
+// The warning that this thread is about to log is the probe's: no call of the user has failed of it.
+bool ccld_warns();
+
 // ---- several ranks on one GPU (shared_gpus.cc) ---------------------------------------------------------------------
 
 // The user asked for it (CCLD_SHARE_GPUS).
@@ -77,6 +82,11 @@ void ccld_plan_launched(struct ncclComm* comm, struct ncclKernelPlan* plan, nccl
 
 // NCCL chose a device function. ncclInvalidUsage, and a warning that names it, if the build has none of that kind.
 ncclResult_t ccld_function_chosen(int function_id);
+bool ccld_function_is_built(const struct ncclTaskColl* task, int algorithm, int protocol);
+// NCCL, or a tuner plugin, has given each algorithm and protocol a cost for `task` (a row of protocols for each
+// algorithm, negative: impossible) and is about to take the cheapest. Those that are not built become impossible, unless
+// that leaves nothing: then ccld_function_chosen says what is missing.
+void ccld_costs_known(const struct ncclTaskColl* task, float* costs);
 // Without them NCCL takes its ordinary kernels.
 bool ccld_symmetric_kernels_are_built();
 

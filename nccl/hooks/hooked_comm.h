@@ -15,7 +15,7 @@ struct ccld_comm {
   uint64_t uid = 0;                  // CommUid, once it is ready
   std::string name;                  // that the user gave it; NCCL keeps no copy
   unsigned channel_count = 0;        // channels that the frame has room for
-  void* registered = nullptr;        // the frame, as registered with CUDA
+  bool allocated = false;            // the frame lies in memory that CUDA gave
   char* stream_line = nullptr;       // abi::StreamLine of the frame, as the GPU addresses it
   const ncclProxyState* proxy_state = nullptr;  // the progress thread that works for this communicator in this process
 

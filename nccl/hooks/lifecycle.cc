@@ -1,6 +1,6 @@
 // A communicator's life: how far its making comes; its frame is made and shown to the GPU, filled in when the
 // communicator is ready, and taken away.
-#include <cstring>
+#include <cstddef>
 #include <new>
 #include <string>
 #include <vector>
@@ -8,7 +8,9 @@
 #include "comm.h"
 #include "nccl.h"
 #include "nccl/hooks/ccld_hooks.h"
+#include "nccl/hooks/gpu_frames.h"
 #include "nccl/hooks/hooked_comm.h"
+#include "nccl/hooks/own_log.h"
 #include "nccl/hooks/replays.h"
 #include "nccl/hooks/watched_comms.h"
 #include "nvmlwrap.h"
@@ -19,61 +21,6 @@
 
 namespace ccld::hooks {
 namespace {
-
-void log_through_nccl(probe::LogLevel level, const char* line) {
-  if (level == probe::LogLevel::warning) {
-    WARN("PROBE %s", line);
-  } else {
-    INFO(NCCL_INIT, "PROBE %s", line);
-  }
-}
-
-void warn_once(const char* what, const char* reason) {
-  static bool warned = false;  // two threads at the same moment may both warn, which does no harm
-  if (__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED)) return;
-  WARN("PROBE a communicator is not watched: %s: %s", what, reason);
-}
-
-// CUDA forbids some calls to every thread while any stream is being captured; these are as harmless to a capture as
-// NCCL's own.
-class CaptureAllowed {
- public:
-  CaptureAllowed() { changed_ = cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess; }
-  ~CaptureAllowed() {
-    if (changed_) (void)cudaThreadExchangeStreamCaptureMode(&mode_);
-  }
-  CaptureAllowed(const CaptureAllowed&) = delete;
-  CaptureAllowed& operator=(const CaptureAllowed&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-  bool changed_ = false;
-};
-
-// The frame as the GPU addresses it, or null after a warning.
-char* show_to_gpu(void* memory, size_t bytes) {
-  CaptureAllowed allowed;
-  cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
-  if (error != cudaSuccess) {
-    warn_once("cudaHostRegister", cudaGetErrorString(error));
-    (void)cudaGetLastError();  // it is not NCCL's error
-    return nullptr;
-  }
-  void* device_address = nullptr;
-  error = cudaHostGetDevicePointer(&device_address, memory, 0);
-  if (error != cudaSuccess) {
-    warn_once("cudaHostGetDevicePointer", cudaGetErrorString(error));
-    (void)cudaGetLastError();
-    (void)cudaHostUnregister(memory);
-    return nullptr;
-  }
-  return static_cast<char*>(device_address);
-}
-
-void hide_from_gpu(void* memory) {
-  CaptureAllowed allowed;
-  if (cudaHostUnregister(memory) != cudaSuccess) (void)cudaGetLastError();
-}
 
 unsigned channels_that_may_run(const ncclComm* comm) {
   int channels = comm->nChannels;
@@ -154,9 +101,7 @@ void end(ncclComm* comm, abi::CommState end_state) {
   comm->ccld = nullptr;
   watched_comms().remove(hooked);
   probe::comm_end(hooked->probe, end_state);
-  // The order matters: CUDA must let go of the pages before they are unmapped.
-  hide_from_gpu(hooked->registered);
-  probe::comm_release(hooked->probe);
+  retire_gpu_frame(hooked->probe, hooked->allocated);
   delete hooked;
 }
 
@@ -174,7 +119,7 @@ uint64_t split_hash(const ncclComm* parent, int child_count) {
 using namespace ccld;
 
 uint64_t ccld_split_entered(struct ncclComm* parent, int child_count) {
-  probe::set_log(&hooks::log_through_nccl);
+  hooks::connect_log();
   return probe::init_entered(hooks::split_hash(parent, child_count), parent->rank, parent->nRanks, parent->cudaDev);
 }
 
@@ -186,7 +131,7 @@ void ccld_config_inherited(struct ncclComm* child, struct ncclComm* parent) {
 }
 
 void ccld_init_entered(struct ncclComm* comm, int rank, int rank_count, int cuda_device) {
-  probe::set_log(&hooks::log_through_nccl);
+  hooks::connect_log();
   comm->ccld_making = probe::init_entered(comm->commHash, rank, rank_count, cuda_device);
 }
 
@@ -205,7 +150,7 @@ void ccld_init_failed(struct ncclComm* comm, uint64_t split, ncclResult_t result
 }
 
 void ccld_comm_created(struct ncclComm* comm, struct ncclKernelCommAndChannels* device_side) {
-  probe::set_log(&hooks::log_through_nccl);
+  hooks::connect_log();
   if (!probe::enabled()) return;
   probe::CommSetup setup{};
   setup.rank = comm->rank;
@@ -213,28 +158,25 @@ void ccld_comm_created(struct ncclComm* comm, struct ncclKernelCommAndChannels* 
   setup.cuda_device = comm->cudaDev;
   setup.channel_count = hooks::channels_that_may_run(comm);
   setup.nccl_version = static_cast<uint32_t>(hooks::nccl_version());
-  probe::Comm* watched = probe::comm_create(setup);
-  if (watched == nullptr) return;
-
-  void* memory = probe::frame_memory(watched);
-  char* device_address = hooks::show_to_gpu(memory, probe::frame_size(watched));
-  ccld_comm* hooked = device_address != nullptr ? new (std::nothrow) ccld_comm : nullptr;
+  hooks::GpuFrame frame;
+  if (!hooks::make_gpu_frame(setup, &frame)) return;
+  auto* hooked = new (std::nothrow) ccld_comm;
   if (hooked == nullptr) {
-    if (device_address != nullptr) hooks::hide_from_gpu(memory);
-    probe::comm_end(watched, abi::CommState::destroyed);
-    probe::comm_release(watched);
+    probe::comm_end(frame.comm, abi::CommState::init_failed);
+    hooks::retire_gpu_frame(frame.comm, frame.allocated);
     probe::comm_unwatched();
     return;
   }
-  hooked->probe = watched;
-  hooked->number = static_cast<const abi::FrameHeader*>(memory)->identity.comm_number;
+  hooked->probe = frame.comm;
+  hooked->allocated = frame.allocated;
+  const auto* header = static_cast<const abi::FrameHeader*>(probe::frame_memory(frame.comm));
+  hooked->number = header->identity.comm_number;
   hooked->channel_count = setup.channel_count;
-  hooked->registered = memory;
-  hooked->stream_line = device_address + offsetof(abi::FrameHeader, stream);
+  hooked->stream_line = frame.device_address + offsetof(abi::FrameHeader, stream);
   device_side->comm.ccld_replays = hooks::make_replay_counters(comm);
   for (unsigned c = 0; c < setup.channel_count; ++c) {
     device_side->channels[c].ccld =
-        device_address + probe::device_channels_offset(watched) + c * sizeof(abi::DeviceChannel);
+        frame.device_address + probe::device_channels_offset(frame.comm) + c * sizeof(abi::DeviceChannel);
   }
   comm->ccld = hooked;
   probe::init_reached(comm->ccld_making, abi::InitStage::connected, ncclSuccess, hooked->number);

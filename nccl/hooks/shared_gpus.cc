@@ -2,9 +2,12 @@
 // did.
 #include "nccl/hooks/shared_gpus_rule.h"
 
+#include <string>
+
 #include "ccld_hooks.h"
 #include "comm.h"
 #include "debug.h"
+#include "nccl/hooks/own_log.h"
 #include "param.h"
 #include "transport.h"
 #include "utils.h"
@@ -15,7 +18,7 @@ bool read_switch() {
   const char* text = ncclGetEnv(ccld::hooks::share_gpus_variable);
   const std::optional<bool> on = ccld::hooks::parse_share_gpus(text);
   if (!on.has_value()) {
-    WARN("%s: must be 0 or 1, not \"%s\"; it is 0", ccld::hooks::share_gpus_variable, text);
+    ccld::hooks::warn(std::string(ccld::hooks::share_gpus_variable) + ": must be 0 or 1, not \"" + text + "\"; it is 0");
     return false;
   }
   if (*on) {

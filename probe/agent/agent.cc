@@ -62,7 +62,13 @@ Agent::Agent(const Settings& settings, const Sender& sender, const Clock& clock)
 
 Agent::~Agent() = default;
 
-void Agent::set_transport(std::unique_ptr<Transport> transport) { transport_ = std::move(transport); }
+void Agent::set_transport(std::unique_ptr<Transport> transport) { change_transport(std::move(transport)); }
+
+void Agent::change_transport(std::unique_ptr<Transport> transport) {
+  give_up_waiting();
+  service_.restart();
+  transport_ = std::move(transport);
+}
 
 PaceOptions Agent::pace_options() const {
   PaceOptions options;
@@ -387,6 +393,7 @@ void Agent::publish_health(std::vector<Message>* out) {
 
 void Agent::poll_control(Instant now) {
   next_control_ns_ = now.monotonic_ns + control_poll_ns;
+  if (transport_ != nullptr) look_for_service(now);
   ControlWish wish;
   std::unique_ptr<Transport> next_transport;
   if (board_ != nullptr && board_->read_control(board_sequence_, &wish)) {
@@ -394,7 +401,7 @@ void Agent::poll_control(Instant now) {
     const ControlInForce result = apply(wish, &next_transport);
     board_->show_control(result);
     answer(result);
-    if (next_transport != nullptr || in_force_.endpoint.empty()) transport_ = std::move(next_transport);
+    if (next_transport != nullptr || in_force_.endpoint.empty()) change_transport(std::move(next_transport));
   }
   // A handful at a time: a service that talks without end does not keep the thread.
   for (int i = 0; i < 4 && transport_ != nullptr && transport_->receive(&received_); ++i) {
@@ -404,7 +411,7 @@ void Agent::poll_control(Instant now) {
     }
     const ControlInForce result = apply(wish, &next_transport);
     answer(result);
-    if (next_transport != nullptr || in_force_.endpoint.empty()) transport_ = std::move(next_transport);
+    if (next_transport != nullptr || in_force_.endpoint.empty()) change_transport(std::move(next_transport));
   }
 }
 
@@ -463,15 +470,48 @@ void Agent::send(const std::vector<Message>& messages) {
 void Agent::send_batch() {
   if (encoder_.empty()) return;
   const Instant now = clock_.now();
+  const bool connected = look_for_service(now);
   const BatchEncoder::Bytes bytes = encoder_.finish(batch_sender_, ++batch_seq_, now.realtime_ns, now.monotonic_ns);
   switch (transport_->send(bytes.data, bytes.size)) {
     case SendResult::sent:
-      ++health_.sent_batches;
-      health_.sent_bytes += bytes.size;
+      ++(connected ? health_.sent_batches : health_.waiting_batches);
+      (connected ? health_.sent_bytes : waiting_bytes_) += bytes.size;
       break;
     case SendResult::full: ++health_.dropped_batches; break;
     case SendResult::error: ++health_.send_errors; break;
   }
+}
+
+// Whether it is there.
+bool Agent::look_for_service(Instant now, uint64_t patience_ns) {
+  const bool connected = transport_->connected();
+  const std::string service = "the service at " + in_force_.endpoint;
+  switch (service_.look(connected, now.monotonic_ns, patience_ns)) {
+    case ServiceWatch::News::none: break;
+    case ServiceWatch::News::out_of_reach:
+      log_line(LogLevel::warning, service + " (NCCL_PROBE_ENDPOINT) cannot be reached; up to " +
+                                      std::to_string(settings_.queue_max) +
+                                      " batches wait for it, then they are dropped and counted");
+      break;
+    case ServiceWatch::News::back:
+      // As loud as what it ends.
+      log_line(LogLevel::warning, service + " is there; " +
+                                      std::to_string(health_.dropped_batches - dropped_when_away_) +
+                                      " batches were dropped meanwhile");
+      break;
+    case ServiceWatch::News::reached: log_line(LogLevel::info, service + " is there"); break;
+  }
+  if (connected) {
+    health_.sent_batches += std::exchange(health_.waiting_batches, 0);
+    health_.sent_bytes += std::exchange(waiting_bytes_, 0);
+    dropped_when_away_ = health_.dropped_batches;
+  }
+  return connected;
+}
+
+void Agent::give_up_waiting() {
+  health_.dropped_batches += std::exchange(health_.waiting_batches, 0);
+  waiting_bytes_ = 0;
 }
 
 void Agent::close() {
@@ -490,6 +530,7 @@ void Agent::close() {
   if (sends())
     for (ProcessSource* source : sources_) source->collect(now, &messages);
   send(messages);
+  if (transport_ != nullptr) look_for_service(now, service_patience_at_end_ns);
 }
 
 }  // namespace ccld::probe

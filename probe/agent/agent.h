@@ -4,7 +4,8 @@
 // Contract
 //   tick() does everything that is due and says when it wants to be called again. It never blocks on the service and
 //   never throws away anything silently: a batch that the transport refuses is counted, and its number is missing in
-//   the sequence that the service sees. detach() reads the frame a last time; after it returns, the agent does not
+//   the sequence that the service sees. What waits for a service that is not there counts as sent once it is, and as
+//   dropped when it is given up. detach() reads the frame a last time; after it returns, the agent does not
 //   touch the communicator any more. What an operator wishes (control.h), through the process file or the service, is
 //   judged field by field, applied, and answered.
 //
@@ -21,6 +22,7 @@
 #include "probe/agent/clock.h"
 #include "probe/agent/comm_tracker.h"
 #include "probe/agent/pace.h"
+#include "probe/agent/service_watch.h"
 #include "probe/agent/siblings.h"
 #include "probe/agent/sources.h"
 #include "probe/control/control.h"
@@ -94,6 +96,9 @@ class Agent {
   void answer(const ControlInForce&);
   void send(const std::vector<Message>&);
   void send_batch();
+  bool look_for_service(Instant now, uint64_t patience_ns = service_patience_ns);
+  void give_up_waiting();
+  void change_transport(std::unique_ptr<Transport>);
   PaceOptions pace_options() const;
   uint64_t wait_ns(Instant now);
   uint64_t heartbeat_ns() const;
@@ -110,6 +115,9 @@ class Agent {
   bool tells_ = false;                            // guarded by mutex_: somebody is to be told of rounds
 
   std::unique_ptr<Transport> transport_;
+  ServiceWatch service_;
+  uint64_t waiting_bytes_ = 0;  // of Health::waiting_batches
+  uint64_t dropped_when_away_ = 0;  // Health::dropped_batches when the service was last there
   OpenTransport open_transport_;
   ProcessBoard* board_ = nullptr;
   std::vector<ProcessSource*> sources_;

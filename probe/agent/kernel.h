@@ -38,6 +38,7 @@ struct Kernel {
   uint64_t begun = 0, ended = 0;     // of channel_mask
   bool all_waits_announced = false;  // all its operations use the Simple protocol
   bool lapped = false;
+  bool replay_awaited = false;  // it has ended, and its index was not to be seen
   bool counts_valid = true;
   uint32_t end_flags = 0;
   uint64_t first_begin_ns = 0;  // of the run that was seen first

@@ -169,6 +169,15 @@ void KernelFollower::observe(bool slow_look, Sampling& s) {
     if ((kernel->begun & ~kernel->ended) != 0) observe(*kernel, slow_look, s);
 }
 
+// The index of a replay is written before everything else and may be seen last: the next sample looks again.
+bool KernelFollower::awaits_replay(Kernel& kernel) const {
+  if (!kernel.captured || kernel.replay != 0 || kernel.lapped || kernel.replay_awaited) return false;
+  const CapturedPlans::Plan* plan = records_.captured().find(kernel.token);
+  if (plan == nullptr || plan->replay_slot == 0) return false;
+  kernel.replay_awaited = true;
+  return true;
+}
+
 void KernelFollower::finish_ended(Sampling& s) {
   for (size_t i = 0; i < kernels_.size();) {
     Kernel& kernel = *kernels_[i];
@@ -179,6 +188,7 @@ void KernelFollower::finish_ended(Sampling& s) {
       ++i;
       continue;
     }
+    if (complete && awaits_replay(kernel)) break;  // replays are told in their order
     kernel.lapped |= !complete;
     for (Channel& ch : channels_)
       if (ch.kernel == &kernel) ch.kernel = nullptr;

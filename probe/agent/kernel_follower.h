@@ -52,6 +52,7 @@ class KernelFollower {
   Kernel& new_kernel();
   void read_replay(Kernel&) const;
   void untangle_replays();
+  bool awaits_replay(Kernel&) const;
   void observe(Kernel&, bool slow_look, Sampling&);
   void finish(Kernel&, Sampling&);
 

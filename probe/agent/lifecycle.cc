@@ -29,7 +29,7 @@ void comm_end(Comm* comm, abi::CommState end_state) {
   comm->detached.store(true, std::memory_order_relaxed);
   frame_set_state(*comm, end_state);
   if (Agent* agent = existing_agent()) agent->detach(comm, end_state);
-  frame_unlink(*comm);
+  frame_hide(*comm);
 }
 
 }  // namespace ccld::probe

@@ -7,7 +7,8 @@
 //     run_ended(channel, run, const RoundEnd*, const RoundCounts*)   null: overwritten, or never written
 //     runs_lost(channel, count)                                      runs of which nothing is known
 //   Every run_begun is followed by one run_ended. With `thorough`, a run without an end is given up if its successor
-//   has ended: kernels of one communicator run one after the other.
+//   has ended: kernels of one communicator run one after the other. Rows of one run become visible in any order: an end
+//   whose counts are not to be seen yet is told in a later call.
 //
 // Threads: one at a time.
 #pragma once
@@ -17,6 +18,10 @@
 #include "schemas/abi/frame_reader.h"
 
 namespace ccld::probe {
+
+// Calls in which the counts of a run that has ended are looked for in vain: they take microseconds, so they were never
+// written.
+constexpr unsigned counts_looks_max = 8;
 
 class RunFollower {
  public:
@@ -61,8 +66,9 @@ class RunFollower {
     const abi::Found found = frame.read_end(channel, run_, &end);
     if (found == abi::Found::yes) {
       abi::RoundCounts counts;
-      const bool counted = frame.read_counts(channel, run_, &counts) == abi::Found::yes;
-      close(channel, &end, counted ? &counts : nullptr, sink);
+      const bool counted = read_counts(frame, channel, &counts);
+      if (!counted && await_counts(frame, channel)) return false;
+      close(channel, &end, counted || read_counts(frame, channel, &counts) ? &counts : nullptr, sink);
       return true;
     }
     abi::RoundBegin next_begin;
@@ -76,15 +82,29 @@ class RunFollower {
     return false;
   }
 
+  bool read_counts(const abi::FrameView& frame, uint32_t channel, abi::RoundCounts* counts) const {
+    return frame.read_counts(channel, run_, counts) == abi::Found::yes;
+  }
+
+  // Whether the counts, which are not to be seen, may still come. What a kernel has stored is visible before its
+  // successor begins.
+  bool await_counts(const abi::FrameView& frame, uint32_t channel) {
+    abi::RoundBegin next;
+    const abi::Found found = frame.read_begin(channel, run_ + 1, &next);
+    return found != abi::Found::yes && found != abi::Found::later && ++counts_looks_ < counts_looks_max;
+  }
+
   template <class Sink>
   void close(uint32_t channel, const abi::RoundEnd* end, const abi::RoundCounts* counts, Sink& sink) {
     open_ = false;
+    counts_looks_ = 0;
     const uint32_t run = run_++;
     sink.run_ended(channel, run, end, counts);
   }
 
   uint32_t run_ = 1;
   bool open_ = false;
+  unsigned counts_looks_ = 0;  // in vain, after the end of `run_` was seen
 };
 
 }  // namespace ccld::probe

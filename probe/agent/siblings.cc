@@ -82,6 +82,15 @@ Siblings::File Siblings::read_frame(const std::string& path, const abi::ProcessN
   return file;
 }
 
+void Siblings::remove_spare(const std::string& path, const abi::ProcessName& name) const {
+  if (!abi::same_pid_namespace(name.pid_namespace, options_.own.pid_namespace)) return;
+  abi::FrameIdentity id{};
+  if (read_file(path, &id, sizeof id) != sizeof id || id.magic != abi::frame_magic || id.pid != name.pid ||
+      id.pid_namespace != name.pid_namespace || abi::FrameView::text(id.boot_id) != options_.boot_id)
+    return;
+  if (read_state({name.pid, id.pid_start_ticks}) == 'X') unlink(path.c_str());
+}
+
 void Siblings::scan(Instant now) {
   ++scans_;
   for (auto& [key, process] : processes_) process.has_frame = false;
@@ -90,6 +99,8 @@ void Siblings::scan(Instant now) {
   while (const dirent* entry = readdir(folder.get())) {
     abi::ProcessName name;
     uint32_t comm_number = 0;
+    if (abi::parse_spare_file_name(entry->d_name, &name) && !(name == options_.own))
+      remove_spare(options_.frames_dir + "/" + entry->d_name, name);
     if (!abi::parse_frame_file_name(entry->d_name, &name, &comm_number) || name == options_.own) continue;
     File& file = files_[entry->d_name];
     if (file.read_ns == 0 || now.monotonic_ns - file.read_ns >= file_reread_ns)

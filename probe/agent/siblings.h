@@ -77,6 +77,8 @@ class Siblings {
 
   // Letter of the process, 'X' if there is no such process (any more).
   char read_state(const Key&) const;
+  // That of a process that is gone.
+  void remove_spare(const std::string& path, const abi::ProcessName&) const;
 
   const SiblingOptions options_;
   std::map<Key, Process> processes_;

@@ -14,10 +14,11 @@ struct Health {
   uint64_t samples = 0;          // passes over all communicators
   uint64_t late_samples = 0;     // passes that began more than one period after they were due
   uint64_t lapped_rounds = 0;    // rounds whose record or device times were overwritten before they were read
-  uint64_t dropped_batches = 0;  // the queue to the service was full
+  uint64_t dropped_batches = 0;  // the queue to the service was full, or the service never came for what was in it
   uint64_t dropped_rounds = 0;   // finished rounds in excess of what one flush carries
   uint64_t send_errors = 0;      // the transport refused a batch for another reason than a full queue
-  uint64_t sent_batches = 0;
+  uint64_t sent_batches = 0;     // handed to a connection
+  uint64_t waiting_batches = 0;  // now, for a connection
   uint64_t sent_bytes = 0;
   uint64_t cpu_ns = 0;  // of the diagnostic thread
   uint64_t period_us = 0;
@@ -56,6 +57,7 @@ constexpr HealthMetric health_metrics[] = {
     {abi::MetricId::agent_proxies_dropped, &Health::proxies_dropped},
     {abi::MetricId::agent_p2p_lapped, &Health::p2p_lapped},
     {abi::MetricId::agent_forgotten_captures, &Health::forgotten_captures},
+    {abi::MetricId::agent_waiting_batches, &Health::waiting_batches},
     {abi::MetricId::agent_control_applied, &Health::control_applied},
     {abi::MetricId::agent_control_refused, &Health::control_refused},
 };

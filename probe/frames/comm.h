@@ -34,7 +34,9 @@ struct Comm {
   // ---- constant after comm_create
   CommSetup setup;
   uint32_t number = 0;     // of this process, from 1
-  std::string path;        // of the frame file
+  std::string path;        // of the frame file; empty: there is none
+  bool spare = false;      // the file has the name of a spare one (frame_hide)
+  bool borrowed = false;   // the memory is the caller's
   void* memory = nullptr;  // the mapping
   size_t bytes = 0;
   abi::FrameHeader* header = nullptr;      // parts of the mapping

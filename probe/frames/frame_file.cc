@@ -14,6 +14,7 @@
 #include <cstring>
 #include <ctime>
 #include <new>
+#include <set>
 #include <string>
 
 #include "probe/counters/log.h"
@@ -43,6 +44,51 @@ uint64_t monotonic_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// Spare files of this process, which go with it. Never destroyed: communicators may end at the very end.
+class SpareFiles {
+ public:
+  // False: the process is ending.
+  bool add(const std::string& path) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (ended_) return false;
+    if (paths_.empty() && !announced_) {
+      announced_ = true;
+      std::atexit([] { spare_files().remove_all(); });
+    }
+    paths_.insert(path);
+    return true;
+  }
+  void forget(const std::string& path) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    paths_.erase(path);
+  }
+  static SpareFiles& spare_files() {
+    static auto* const files = new SpareFiles;
+    return *files;
+  }
+
+ private:
+  void remove_all() {
+    if (static_cast<uint32_t>(getpid()) != process_identity().name.pid) return;  // a forked child: they are its parent's
+    std::lock_guard<std::mutex> lock(mutex_);
+    ended_ = true;
+    for (const std::string& path : paths_) unlink(path.c_str());
+    paths_.clear();
+  }
+
+  std::mutex mutex_;
+  std::set<std::string> paths_;
+  bool announced_ = false, ended_ = false;
+};
+
+void lay_out(Comm& comm) {
+  comm.header = static_cast<abi::FrameHeader*>(comm.memory);
+  comm.operations = reinterpret_cast<abi::OpRecord*>(comm.header + 1);
+  comm.p2ps = reinterpret_cast<abi::P2pRecord*>(comm.operations + abi::ops_max);
+  comm.proxies = reinterpret_cast<abi::ProxyRecord*>(comm.p2ps + abi::p2ps_max);
+  comm.channels = reinterpret_cast<abi::DeviceChannel*>(comm.proxies + abi::proxies_max);
 }
 
 std::string reason(const std::string& what, int error) { return what + ": " + strerror(error); }
@@ -164,6 +210,7 @@ Comm* frame_create(const FrameOptions& options, const CommSetup& setup, std::str
     return nullptr;
   }
   comm->setup = setup;
+  comm->setup.spare = nullptr;
   for (std::vector<uint64_t>& peers : comm->user.pair_seqs) peers.resize(setup.rank_count > 0 ? setup.rank_count : 0);
   comm->number = communicators_created.fetch_add(1, std::memory_order_relaxed) + 1;
   comm->bytes = abi::frame_bytes(setup.channel_count);
@@ -171,26 +218,34 @@ Comm* frame_create(const FrameOptions& options, const CommSetup& setup, std::str
   // Under another name until it is complete: who lists the folder never meets half a frame.
   const std::string unfinished = options.folder + "/." + abi::file_prefix(process_identity().name) + "-" +
                                  std::to_string(comm->number) + ".unfinished";
-  comm->memory = map_new_file(unfinished, comm->bytes, error);
-  const bool has_file = comm->memory != nullptr;
-  if (!has_file) {
-    comm->path.clear();
-    comm->memory = map_without_file(comm->bytes);
+  std::string present_path = unfinished;
+  if (setup.spare != nullptr && setup.spare->bytes >= comm->bytes) {
+    comm->memory = setup.spare->memory;
+    comm->bytes = setup.spare->bytes;
+    comm->borrowed = setup.spare->borrowed;
+    present_path = setup.spare->path;
+    memset(comm->memory, 0, comm->bytes);
+    SpareFiles::spare_files().forget(present_path);
+    delete setup.spare;
+  } else {
+    comm->memory = map_new_file(unfinished, comm->bytes, error);
+    if (comm->memory == nullptr) {
+      present_path.clear();
+      comm->memory = map_without_file(comm->bytes);
+    }
   }
+  const bool has_file = !present_path.empty();
+  if (!has_file) comm->path.clear();
   if (comm->memory == nullptr) {
     delete comm;
     return nullptr;
   }
-  comm->header = static_cast<abi::FrameHeader*>(comm->memory);
-  comm->operations = reinterpret_cast<abi::OpRecord*>(comm->header + 1);
-  comm->p2ps = reinterpret_cast<abi::P2pRecord*>(comm->operations + abi::ops_max);
-  comm->proxies = reinterpret_cast<abi::ProxyRecord*>(comm->p2ps + abi::p2ps_max);
-  comm->channels = reinterpret_cast<abi::DeviceChannel*>(comm->proxies + abi::proxies_max);
+  lay_out(*comm);
   for (auto& of_peers : comm->user.pair_seqs) of_peers.assign(static_cast<size_t>(std::max(setup.rank_count, 0)), 0);
   fill_process_part(options, *comm);
-  if (has_file && rename(unfinished.c_str(), comm->path.c_str()) != 0) {
+  if (has_file && rename(present_path.c_str(), comm->path.c_str()) != 0) {
     *error = reason("cannot create " + comm->path, errno);
-    unlink(unfinished.c_str());
+    unlink(present_path.c_str());
     comm->path.clear();
   }
   return comm;
@@ -213,6 +268,22 @@ void frame_publish_identity(Comm& comm, const CommIdentity& known) {
 void frame_set_state(Comm& comm, abi::CommState state) {
   uint32_t& word = comm.header->state.state;
   if (static_cast<uint32_t>(state) > load_relaxed(word)) store_release(word, static_cast<uint32_t>(state));
+}
+
+void frame_hide(Comm& comm) {
+  if (comm.path.empty() || comm.spare) return;
+  const std::string folder = comm.path.substr(0, comm.path.rfind('/') + 1);
+  const std::string hidden = folder + abi::spare_file_name(process_identity().name, comm.number);
+  if (SpareFiles::spare_files().add(hidden)) {
+    if (rename(comm.path.c_str(), hidden.c_str()) == 0) {
+      comm.path = hidden;
+      comm.spare = true;
+      return;
+    }
+    SpareFiles::spare_files().forget(hidden);
+  }
+  unlink(comm.path.c_str());
+  comm.path.clear();
 }
 
 void frame_unlink(Comm& comm) {
@@ -262,10 +333,39 @@ void net_connection(Comm* comm, abi::Direction direction, int channel, int peer,
   comm->connections_version.fetch_add(1, std::memory_order_release);
 }
 
-void comm_release(Comm* comm) {
-  if (comm == nullptr) return;
-  munmap(comm->memory, comm->bytes);
-  delete comm;
+void comm_move(Comm* comm, void* memory) {
+  memcpy(memory, comm->memory, comm->bytes);
+  frame_unlink(*comm);
+  comm->path.clear();
+  if (!comm->borrowed) munmap(comm->memory, comm->bytes);
+  comm->memory = memory;
+  comm->borrowed = true;
+  lay_out(*comm);
 }
+
+FrameMemory* comm_retire(Comm* comm) {
+  if (comm == nullptr) return nullptr;
+  // A file that is not spare is that of the process that this one was forked from.
+  auto* memory = new (std::nothrow)
+      FrameMemory{comm->memory, comm->bytes, comm->spare ? comm->path : std::string(), comm->borrowed};
+  delete comm;
+  return memory;
+}
+
+void* frame_memory_address(const FrameMemory* memory) { return memory->memory; }
+
+size_t frame_memory_size(const FrameMemory* memory) { return memory->bytes; }
+
+void frame_memory_release(FrameMemory* memory) {
+  if (memory == nullptr) return;
+  if (!memory->path.empty()) {
+    unlink(memory->path.c_str());
+    SpareFiles::spare_files().forget(memory->path);
+  }
+  if (!memory->borrowed) munmap(memory->memory, memory->bytes);
+  delete memory;
+}
+
+void comm_release(Comm* comm) { frame_memory_release(comm_retire(comm)); }
 
 }  // namespace ccld::probe

@@ -4,7 +4,8 @@
 //   The file appears complete: it is made under a temporary name, given its size and its process part of the identity,
 //   and then renamed. The communicator's part follows with frame_publish_identity. Without room or right for a file the
 //   frame lies in memory alone: all is measured and reported, only nobody can look at it from outside. All functions
-//   report failure by value and never throw.
+//   report failure by value and never throw. What CUDA knows as pinned memory is expensive to give back: frames of
+//   communicators that have ended can be used again (FrameMemory), under another name and cleared.
 //
 // Threads: each frame is created, published and removed by one thread at a time; different frames are independent.
 // (Paper, section 5.1: the probing frame.)
@@ -62,7 +63,17 @@ void frame_publish_identity(Comm&, const CommIdentity&);
 // Stores the state; only ever to a higher one. Called by comm_end.
 void frame_set_state(Comm&, abi::CommState);
 
-// Removes the file; the mapping stays valid. Called by comm_end.
+// Gives the file a name that no reader looks for, until another communicator uses it or the process ends. Called by
+// comm_end.
+void frame_hide(Comm&);
+// Removes the file; the mapping stays valid.
 void frame_unlink(Comm&);
+
+struct FrameMemory {
+  void* memory;
+  size_t bytes;
+  std::string path;  // of a spare file; empty: none
+  bool borrowed;
+};
 
 }  // namespace ccld::probe

@@ -213,6 +213,7 @@ unsigned remove_files_of_previous_image(const std::string& folder) {
     const bool stale =
         (abi::parse_frame_file_name(entry->d_name, &name, &comm_number) && name == own &&
          is_ours(path, abi::frame_magic, &frame)) ||
+        (abi::parse_spare_file_name(entry->d_name, &name) && name == own && is_ours(path, abi::frame_magic, &frame)) ||
         (abi::parse_process_file_name(entry->d_name, &name) && name == own &&
          is_ours(path, abi::process_magic, &process));
     if (stale && unlink(path.c_str()) == 0) ++removed;

@@ -18,6 +18,8 @@ class Transport {
   // `sent`: the transport has taken a copy; it may still be lost on the way, which the service sees as a gap in
   // batch_seq.
   virtual SendResult send(const uint8_t* data, size_t size) = 0;
+  // Whether the other end is there. What is sent before waits for it.
+  virtual bool connected() { return true; }
   // A message from the other end, if one has arrived. False: none.
   virtual bool receive(std::vector<uint8_t>* out) {
     (void)out;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include <dlfcn.h>
 #include <zmq.h>
@@ -23,7 +24,12 @@ struct ZmqLibrary {
   decltype(&zmq_close) close = nullptr;
   decltype(&zmq_errno) last_error = nullptr;
   decltype(&zmq_strerror) error_text = nullptr;
+  decltype(&zmq_socket_monitor) socket_monitor = nullptr;
 };
+
+// What the monitor tells: the other end speaks ZeroMQ, or does not any more.
+constexpr int monitored_events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
+constexpr const char* monitor_endpoint = "inproc://ccld-monitor";  // each transport has a context of its own
 
 template <class Function>
 bool resolve(void* handle, const char* name, Function* function) {
@@ -44,7 +50,7 @@ bool load(const std::string& name, ZmqLibrary* zmq, std::string* error) {
       resolve(handle, "zmq_connect", &zmq->connect) && resolve(handle, "zmq_send", &zmq->send) &&
       resolve(handle, "zmq_recv", &zmq->recv) &&
       resolve(handle, "zmq_close", &zmq->close) && resolve(handle, "zmq_errno", &zmq->last_error) &&
-      resolve(handle, "zmq_strerror", &zmq->error_text))
+      resolve(handle, "zmq_strerror", &zmq->error_text) && resolve(handle, "zmq_socket_monitor", &zmq->socket_monitor))
     return true;
   *error = name + " lacks a function of the ZeroMQ API";
   return false;
@@ -52,8 +58,14 @@ bool load(const std::string& name, ZmqLibrary* zmq, std::string* error) {
 
 class ZmqTransport final : public Transport {
  public:
-  ZmqTransport(const ZmqLibrary& zmq, void* context, void* socket) : zmq_(zmq), context_(context), socket_(socket) {}
+  // `monitor` may be null: then the other end is taken to be there.
+  ZmqTransport(const ZmqLibrary& zmq, void* context, void* socket, void* monitor)
+      : zmq_(zmq), context_(context), socket_(socket), monitor_(monitor), connected_(monitor == nullptr) {}
   ~ZmqTransport() override {
+    if (monitor_ != nullptr) {
+      zmq_.socket_monitor(socket_, nullptr, 0);
+      zmq_.close(monitor_);
+    }
     zmq_.close(socket_);
     zmq_.ctx_term(context_);  // returns within the socket's linger time
   }
@@ -61,6 +73,19 @@ class ZmqTransport final : public Transport {
   SendResult send(const uint8_t* data, size_t size) override {
     if (zmq_.send(socket_, data, size, ZMQ_DONTWAIT) >= 0) return SendResult::sent;
     return zmq_.last_error() == EAGAIN ? SendResult::full : SendResult::error;
+  }
+
+  bool connected() override {
+    // An event is two parts: its number (with a value, 6 bytes), and an address.
+    uint8_t event[6];
+    char address[256];
+    while (monitor_ != nullptr && zmq_.recv(monitor_, event, sizeof event, ZMQ_DONTWAIT) >= 0) {
+      uint16_t number = 0;
+      std::memcpy(&number, event, sizeof number);
+      connected_ = number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+      if (zmq_.recv(monitor_, address, sizeof address, ZMQ_DONTWAIT) < 0) break;
+    }
+    return connected_;
   }
 
   bool receive(std::vector<uint8_t>* out) override {
@@ -74,7 +99,19 @@ class ZmqTransport final : public Transport {
   const ZmqLibrary zmq_;
   void* const context_;
   void* const socket_;
+  void* const monitor_;
+  bool connected_;
 };
+
+// Tells of the connections of `socket`; nullptr: libzmq cannot.
+void* open_monitor(const ZmqLibrary& zmq, void* context, void* socket) {
+  if (zmq.socket_monitor(socket, monitor_endpoint, monitored_events) != 0) return nullptr;
+  void* monitor = zmq.socket(context, ZMQ_PAIR);
+  if (monitor != nullptr && zmq.connect(monitor, monitor_endpoint) == 0) return monitor;
+  if (monitor != nullptr) zmq.close(monitor);
+  zmq.socket_monitor(socket, nullptr, 0);
+  return nullptr;
+}
 
 }  // namespace
 
@@ -106,15 +143,20 @@ std::unique_ptr<Transport> open_zmq_transport(const ZmqOptions& options) {
   set(ZMQ_RECONNECT_IVL_MAX, 2000);
   // A service behind a cut link must not be waited for until TCP gives up after a quarter of an hour.
   set(ZMQ_TCP_MAXRT, 10000);
+  void* monitor = open_monitor(zmq, context, socket);
   if (zmq.connect(socket, options.endpoint.c_str()) != 0) {
     warn_once(Warning::transport_endpoint, "nothing is sent: NCCL_PROBE_ENDPOINT=\"" + options.endpoint +
                                                "\" is not usable: " + zmq.error_text(zmq.last_error()));
     set(ZMQ_LINGER, 0);
+    if (monitor != nullptr) {
+      zmq.socket_monitor(socket, nullptr, 0);
+      zmq.close(monitor);
+    }
     zmq.close(socket);
     zmq.ctx_term(context);
     return nullptr;
   }
-  return std::make_unique<ZmqTransport>(zmq, context, socket);
+  return std::make_unique<ZmqTransport>(zmq, context, socket, monitor);
 }
 
 }  // namespace ccld::probe

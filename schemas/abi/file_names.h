@@ -40,6 +40,12 @@ inline std::string frame_file_name(const ProcessName& process, uint32_t comm_num
   return file_prefix(process) + "-" + std::to_string(comm_number) + ".frame";
 }
 
+// "ccld-<pid>-<namespace>-<number>.spare": what was the frame of that communicator and waits to be another one's. Nobody
+// reads it.
+inline std::string spare_file_name(const ProcessName& process, uint32_t comm_number) {
+  return file_prefix(process) + "-" + std::to_string(comm_number) + ".spare";
+}
+
 // "ccld-<pid>-<namespace>.process"
 inline std::string process_file_name(const ProcessName& process) { return file_prefix(process) + ".process"; }
 
@@ -52,6 +58,16 @@ inline bool parse_frame_file_name(const std::string& name, ProcessName* process,
   if (name != frame_file_name(p, number)) return false;  // leading zeros, signs, something after it
   *process = p;
   *comm_number = number;
+  return true;
+}
+
+inline bool parse_spare_file_name(const std::string& name, ProcessName* process) {
+  ProcessName p;
+  uint32_t number = 0;
+  if (sscanf(name.c_str(), "ccld-%" SCNu32 "-%" SCNu32 "-%" SCNu32 ".spare", &p.pid, &p.pid_namespace, &number) != 3)
+    return false;
+  if (name != spare_file_name(p, number)) return false;
+  *process = p;
   return true;
 }
 

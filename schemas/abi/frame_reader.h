@@ -210,7 +210,7 @@ class FrameView {
     *out = {low(row.low), high(row.low), row.high};
     return found;
   }
-  // SendCount and RecvCount of the whole kernel; there before its end.
+  // SendCount and RecvCount of the whole kernel; written before its end, and seen before or after it.
   Found read_counts(uint32_t channel, uint32_t run, RoundCounts* out) const {
     reading::Row16 row{};
     const Found found = read_row(channel, run, offsetof(RoundRow, counts_run), &row);

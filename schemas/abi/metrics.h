@@ -17,9 +17,9 @@ enum class MetricId : uint16_t {
   agent_late_samples = 2,       // passes that began more than one period after they were due
   agent_lapped_rounds = 3,      // rounds whose record or times were overwritten before they were read
   agent_dropped_rounds = 4,     // finished rounds in excess of what one flush carries
-  agent_dropped_batches = 5,    // the queue to the service was full
+  agent_dropped_batches = 5,    // the queue to the service was full, or the service never came for what was in it
   agent_send_errors = 6,        // refused by the transport for another reason
-  agent_sent_batches = 7,
+  agent_sent_batches = 7,       // handed to a connection with the service
   agent_sent_bytes = 8,
   agent_cpu_ns = 9,             // processor time of the diagnostic thread
   agent_period_us = 10,         // gauge: time between two samples in flight, after the budget
@@ -36,6 +36,7 @@ enum class MetricId : uint16_t {
   health_sources = 21,          // gauge: sources that can be read
   net_records_dropped = 22,     // queues without a NetRecord
   agent_forgotten_captures = 24, // graphs whose replays are not followed any more, because there are too many
+  agent_waiting_batches = 25,   // gauge: in the queue, for a service that is not there
 
   // ---- the process
   process_threads_running = 130,       // gauges: threads by state of /proc/<pid>/task/*/stat

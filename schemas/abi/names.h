@@ -165,6 +165,7 @@ constexpr const char* name_of(MetricId value) {
     case MetricId::health_sources: return "health_sources";
     case MetricId::net_records_dropped: return "net_records_dropped";
     case MetricId::agent_forgotten_captures: return "agent_forgotten_captures";
+    case MetricId::agent_waiting_batches: return "agent_waiting_batches";
     case MetricId::process_threads_running: return "process_threads_running";
     case MetricId::process_threads_sleeping: return "process_threads_sleeping";
     case MetricId::process_threads_disk_wait: return "process_threads_disk_wait";

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <sstream>
 
 #include "nccl/cpu_device/base/diagnostics.h"
 
@@ -19,6 +20,7 @@ enum SettingIndex {
   setting_poll_sleep,
   setting_poll_sleep_max,
   setting_foreign_kernels,
+  setting_refused,
   settings_total,
 };
 
@@ -35,6 +37,9 @@ constexpr SettingInfo table[settings_total] = {
     {"CCLD_CPU_DEVICE_POLL_SLEEP_MAX_US", "1000", "longest such sleep, reached as the wait goes on, 1 to 100000"},
     {"CCLD_CPU_DEVICE_FOREIGN_KERNELS", "refuse",
      "launches of kernels that are GPU code, which is what nvcc makes of a program's own: `refuse` or `skip`"},
+    {"CCLD_CPU_DEVICE_REFUSE", "",
+     "what answers cudaErrorNotSupported, as in sandboxes: `registration` (cudaHostRegister), `portable` (cudaHostAlloc of "
+     "portable memory), or both with a comma (none: nothing)"},
 };
 
 std::optional<uint64_t> read_number(SettingIndex index, uint64_t least, uint64_t most) {
@@ -61,6 +66,20 @@ ForeignKernels read_foreign_kernels() {
   return ForeignKernels::skip;
 }
 
+void read_refused(Settings* result) {
+  const SettingInfo& setting = table[setting_refused];
+  const char* text = getenv(setting.variable);
+  std::stringstream words(text == nullptr ? "" : text);
+  for (std::string word; std::getline(words, word, ',');) {
+    if (word == "registration")
+      result->refuses_registration = true;
+    else if (word == "portable")
+      result->refuses_portable_memory = true;
+    else
+      fatal_configuration("%s=%s: expected registration, portable, or both with a comma", setting.variable, text);
+  }
+}
+
 Settings read_settings() {
   constexpr uint64_t kib = 1024;
   Settings result{};
@@ -75,6 +94,7 @@ Settings read_settings() {
   result.poll_sleep_ns_max = *read_number(setting_poll_sleep_max, 1, 100000) * 1000;
   if (result.poll_sleep_ns_max < result.poll_sleep_ns_min) result.poll_sleep_ns_max = result.poll_sleep_ns_min;
   result.foreign_kernels = read_foreign_kernels();
+  read_refused(&result);
   return result;
 }
 

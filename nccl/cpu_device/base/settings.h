@@ -28,6 +28,8 @@ struct Settings {
   uint64_t poll_sleep_ns_min;
   uint64_t poll_sleep_ns_max;
   ForeignKernels foreign_kernels;
+  bool refuses_registration;     // cudaHostRegister
+  bool refuses_portable_memory;  // cudaHostAlloc with cudaHostAllocPortable
 };
 
 const Settings& settings();

@@ -220,8 +220,9 @@ CCLD_CUDA_API cudaError_t cudaFree(void* address) {
   return remember(free_device_now(address) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
-CCLD_CUDA_API cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
+CCLD_CUDA_API cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned flags) {
   const cudaError_t error = check_unsafe_call();
+  if ((flags & cudaHostAllocPortable) != 0 && settings().refuses_portable_memory) return remember(cudaErrorNotSupported);
   return remember(error != cudaSuccess ? error : allocate_private(address, bytes, MemoryKind::pinned_host));
 }
 
@@ -250,6 +251,7 @@ CCLD_CUDA_API cudaError_t cudaFreeHost(void* address) {
 
 CCLD_CUDA_API cudaError_t cudaHostRegister(void* address, size_t bytes, unsigned) {
   if (address == nullptr || bytes == 0) return remember(cudaErrorInvalidValue);
+  if (settings().refuses_registration) return remember(cudaErrorNotSupported);
   const char* last = static_cast<char*>(address) + bytes - 1;
   if (find_allocation(address).has_value() || find_allocation(last).has_value()) {
     return remember(cudaErrorHostMemoryAlreadyRegistered);
@@ -259,6 +261,11 @@ CCLD_CUDA_API cudaError_t cudaHostRegister(void* address, size_t bytes, unsigned
 }
 
 CCLD_CUDA_API cudaError_t cudaHostUnregister(void* address) {
+  const auto allocation = find_allocation(address);
+  if (!allocation.has_value() || allocation->begin != address || allocation->kind != MemoryKind::registered_host)
+    return remember(cudaErrorHostMemoryNotRegistered);
+  // As a GPU's driver may: any device can be at work on it.
+  for (int device = 0; device < static_cast<int>(visible_device_count()); ++device) synchronize_device(device);
   return remember(remove_allocation(address, MemoryKind::registered_host) ? cudaSuccess
                                                                           : cudaErrorHostMemoryNotRegistered);
 }

@@ -336,6 +336,40 @@ int left_out_suite(const RankIdentity& identity) {
   return good ? 0 : 1;
 }
 
+// Of a function of which only some algorithms are built, one of those is chosen. On nodes of their own small sums would
+// take the tree, which is not built for 64 bits.
+constexpr size_t partly_built_counts[] = {1, 301, 100000};
+
+int partly_built_suite(const RankIdentity& identity) {
+  Communicator communicator = connect(identity);
+  bool good = true;
+  for (const size_t count : partly_built_counts)
+    for (const ncclDataType_t type : {ncclInt64, ncclFloat32})
+      good = run_case(reduction_case(Collective::all_reduce, type, ncclSum, count, 0), communicator) && good;
+  REQUIRE_OK(ncclCommDestroy(communicator.handle));
+  return good ? 0 : 1;
+}
+
+// Where the user leaves no other choice, it is refused by name.
+int forced_and_not_built_suite(const RankIdentity& identity) {
+  Communicator communicator = connect(identity);
+  bool good = true;
+  int64_t* buffer = nullptr;
+  REQUIRE_OK(cudaMalloc(&buffer, 100000 * sizeof *buffer));
+  for (const size_t count : partly_built_counts) {
+    const ncclResult_t result =
+        ncclAllReduce(buffer, buffer, count, ncclInt64, ncclSum, communicator.handle, communicator.stream);
+    const std::string reason = ncclGetLastError(communicator.handle);
+    if (result != ncclInvalidUsage || reason.find("leaves 'AllReduce Sum i64 TREE") == std::string::npos) {
+      fprintf(stderr, "rank %d: %s, '%s'\n", identity.rank, ncclGetErrorString(result), reason.c_str());
+      good = false;
+    }
+  }
+  REQUIRE_OK(cudaFree(buffer));
+  REQUIRE_OK(ncclCommAbort(communicator.handle));
+  return good ? 0 : 1;
+}
+
 }  // namespace
 
 int run_rank(const std::string& suite, const RankIdentity& identity) {
@@ -350,6 +384,8 @@ int run_rank(const std::string& suite, const RankIdentity& identity) {
       {"one_process", one_process_suite},
       {"default_stream", default_stream_suite},
       {"left_out", left_out_suite},
+      {"partly_built", partly_built_suite},
+      {"forced_and_not_built", forced_and_not_built_suite},
   };
   const auto found = suites.find(suite);
   if (found == suites.end()) {

@@ -129,6 +129,17 @@ bool graph_test() {
 }
 
 bool left_out_test() { return simple_job("a function that is not built", "left_out", 2, {}); }
+bool partly_built_test() {
+  // Each process is a node, and trees are fast between nodes.
+  const Environment nodes = {{"CCLD_SHARE_GPUS", "1"}};
+  bool good = simple_job("a tree that is not built", "partly_built", 4, nodes, 1);
+  good = simple_job("a tree that is not built, or a ring", "partly_built", 4,
+                    with(nodes, {{"NCCL_ALGO", "TREE,RING"}}), 1) &&
+         good;
+  return simple_job("a tree that is not built, forced", "forced_and_not_built", 4,
+                    with(nodes, {{"NCCL_ALGO", "TREE"}}), 1) &&
+         good;
+}
 bool one_process_test() { return simple_job("four GPUs in one process", "one_process", 1, {}); }
 
 bool abort_test() {
@@ -211,6 +222,7 @@ int run_test(const std::string& name) {
       {"frozen_device", frozen_device_test},
       {"one_process", one_process_test},
       {"left_out", left_out_test},
+      {"partly_built", partly_built_test},
   };
   const auto found = tests.find(name);
   if (found == tests.end()) return -1;

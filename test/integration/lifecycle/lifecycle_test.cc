@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,12 +22,16 @@
 #include <nccl.h>
 #include "schemas/abi/file_names.h"
 #include "schemas/abi/mapped_frame.h"
+#include "schemas/abi/metrics.h"
 #include "schemas/abi/process.h"
+#include "test/integration/lifecycle/registrations.h"
 
 namespace {
 
 using ccld::abi::InitRecord;
 using ccld::abi::InitStage;
+using ccld::lifecycle_test::refuse_registrations;
+using ccld::lifecycle_test::registrations;
 
 constexpr auto patience = std::chrono::seconds(20);
 
@@ -38,6 +43,12 @@ constexpr auto patience = std::chrono::seconds(20);
     }                                                                         \
   } while (0)
 #define REQUIRE_OK(call) REQUIRE((call) == ncclSuccess)
+
+std::string& folder_of_test() {
+  static std::string folder;
+  return folder;
+}
+std::string log_path() { return folder_of_test() + "/log"; }
 
 bool becomes_true(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -73,17 +84,32 @@ std::vector<ccld::abi::FrameIdentity> frames_in(const std::string& folder) {
   return found;
 }
 
-// The makings of this process by number, as somebody outside reads them.
-std::map<uint64_t, InitRecord> makings_in(const std::string& folder) {
+// The process file, as somebody outside reads it; empty: there is none.
+std::vector<char> process_file_in(const std::string& folder) {
   const std::string path = folder + "/" + ccld::abi::process_file_name({static_cast<uint32_t>(getpid()), ccld::abi::pid_namespace_of("/proc", "self")});
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  std::map<uint64_t, InitRecord> found;
-  if (file < 0) return found;
+  if (file < 0) return {};
   std::vector<char> bytes(ccld::abi::process_file_bytes());
   REQUIRE(read(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
   close(file);
   const auto& identity = *reinterpret_cast<const ccld::abi::ProcessIdentityPart*>(bytes.data());
   REQUIRE(identity.magic == ccld::abi::process_magic);
+  return bytes;
+}
+
+uint64_t metric_in(const std::string& folder, ccld::abi::MetricId id) {
+  const std::vector<char> bytes = process_file_in(folder);
+  REQUIRE(!bytes.empty());
+  const auto& identity = *reinterpret_cast<const ccld::abi::ProcessIdentityPart*>(bytes.data());
+  return reinterpret_cast<const uint64_t*>(bytes.data() + identity.metrics_offset)[static_cast<unsigned>(id)];
+}
+
+// The makings of this process by number.
+std::map<uint64_t, InitRecord> makings_in(const std::string& folder) {
+  std::map<uint64_t, InitRecord> found;
+  const std::vector<char> bytes = process_file_in(folder);
+  if (bytes.empty()) return found;
+  const auto& identity = *reinterpret_cast<const ccld::abi::ProcessIdentityPart*>(bytes.data());
   for (unsigned i = 0; i < ccld::abi::inits_max; ++i) {
     const auto& record =
         *reinterpret_cast<const InitRecord*>(bytes.data() + identity.inits_offset + i * identity.inits_stride);
@@ -217,6 +243,139 @@ void grow_case(const std::string& folder) {
   REQUIRE(files_in(folder, ".frame").empty());
 }
 
+// ---- memory that the GPU sees ---------------------------------------------------------------------------------------
+
+constexpr int pair = 2;
+
+void all_reduce_works(ncclComm_t* comms) {
+  float* buffers[pair];
+  for (int r = 0; r < pair; ++r) {
+    REQUIRE(cudaSetDevice(r) == cudaSuccess);
+    REQUIRE(cudaMalloc(reinterpret_cast<void**>(&buffers[r]), sizeof(float)) == cudaSuccess);
+    const float value = static_cast<float>(r + 1);
+    REQUIRE(cudaMemcpy(buffers[r], &value, sizeof value, cudaMemcpyHostToDevice) == cudaSuccess);
+  }
+  REQUIRE_OK(ncclGroupStart());
+  for (int r = 0; r < pair; ++r)
+    REQUIRE_OK(ncclAllReduce(buffers[r], buffers[r], 1, ncclFloat32, ncclSum, comms[r], nullptr));
+  REQUIRE_OK(ncclGroupEnd());
+  for (int r = 0; r < pair; ++r) {
+    float value = 0;
+    REQUIRE(cudaSetDevice(r) == cudaSuccess);
+    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    REQUIRE(cudaMemcpy(&value, buffers[r], sizeof value, cudaMemcpyDeviceToHost) == cudaSuccess);
+    REQUIRE(value == 3);
+    REQUIRE(cudaFree(buffers[r]) == cudaSuccess);
+  }
+}
+
+void destroy(ncclComm_t* comms) {
+  for (int r = 0; r < pair; ++r) REQUIRE_OK(ncclCommDestroy(comms[r]));
+}
+
+int warnings_with(const std::string& text) {
+  int found = 0;
+  std::ifstream log(log_path());
+  for (std::string line; std::getline(log, line);)
+    found += line.find("NCCL WARN PROBE") != std::string::npos && line.find(text) != std::string::npos;
+  return found;
+}
+
+void refused_registration_case(const std::string& folder) {
+  for (int i = 0; i < 2; ++i) {
+    ncclComm_t comms[pair];
+    REQUIRE_OK(ncclCommInitAll(comms, pair, nullptr));
+    REQUIRE(files_in(folder, ".frame").empty());
+    all_reduce_works(comms);
+    destroy(comms);
+  }
+  REQUIRE(warnings_with("") == 1);
+  REQUIRE(warnings_with("frames are kept without a file, where nobody but this process sees them: cudaHostRegister: ") == 1);
+  REQUIRE(metric_in(folder, ccld::abi::MetricId::agent_comms_unwatched) == 0);
+}
+
+void refused_memory_case(const std::string& folder) {
+  for (int i = 0; i < 2; ++i) {
+    ncclComm_t comms[pair];
+    REQUIRE_OK(ncclCommInitAll(comms, pair, nullptr));
+    REQUIRE(files_in(folder, ".frame").empty() && files_in(folder, ".spare").empty());
+    all_reduce_works(comms);
+    destroy(comms);
+  }
+  REQUIRE(warnings_with("") == 1);
+  REQUIRE(warnings_with("a communicator is not watched: cudaHostRegister: ") == 1);
+  REQUIRE(warnings_with("; cudaHostAlloc: ") == 1);
+  REQUIRE(metric_in(folder, ccld::abi::MetricId::agent_comms_unwatched) == 2 * pair);
+}
+
+// What the probe warns of is no error of the user's calls.
+void last_error_case(const std::string&) {
+  ncclComm_t first[pair], second[pair];
+  REQUIRE_OK(ncclCommInitAll(first, pair, nullptr));
+  REQUIRE(ncclAllReduce(nullptr, nullptr, 1, static_cast<ncclDataType_t>(99), ncclSum, first[0], nullptr) !=
+          ncclSuccess);
+  const std::string error = ncclGetLastError(first[0]);
+  REQUIRE(error.find("99") != std::string::npos);
+  refuse_registrations();
+  REQUIRE_OK(ncclCommInitAll(second, pair, nullptr));
+  REQUIRE(warnings_with("") == 1);
+  REQUIRE(ncclGetLastError(first[0]) == error);
+  destroy(second);
+  destroy(first);
+}
+
+// Memory is given back to CUDA once no communicator is left, and serves the next one before.
+void used_again_case(const std::string& folder) {
+  ncclComm_t first[pair], next[pair];
+  REQUIRE_OK(ncclCommInitAll(first, pair, nullptr));
+  int registered = 0;
+  for (int i = 0; i < 5; ++i) {
+    REQUIRE_OK(ncclCommInitAll(next, pair, nullptr));
+    if (i == 0) registered = registrations().taken;
+    REQUIRE(registrations().taken == registered);
+    std::set<int> ranks;
+    for (const auto& frame : frames_in(folder)) ranks.insert(frame.rank);
+    REQUIRE(frames_in(folder).size() == 2 * pair && ranks.size() == pair);
+    all_reduce_works(next);
+    destroy(next);
+    REQUIRE(frames_in(folder).size() == pair);
+    REQUIRE(files_in(folder, ".spare").size() == pair);
+    REQUIRE(registrations().given_back == 0);
+  }
+  destroy(first);
+  REQUIRE(registered == 2 * pair && registrations().given_back == registered);
+  REQUIRE(files_in(folder, ".frame").empty() && files_in(folder, ".spare").empty());
+}
+
+// A kernel of one communicator waits for its peer while another communicator ends: nothing of the probe waits for it.
+void while_a_kernel_waits_case(const std::string&) {
+  ncclComm_t waiting[pair], ending[pair];
+  const int others[pair] = {2, 3};
+  REQUIRE_OK(ncclCommInitAll(waiting, pair, nullptr));
+  REQUIRE_OK(ncclCommInitAll(ending, pair, others));
+  all_reduce_works(waiting);  // connects them
+  float* buffers[pair];
+  const auto call = [&](int r) {
+    REQUIRE(cudaSetDevice(r) == cudaSuccess);
+    REQUIRE(cudaMalloc(reinterpret_cast<void**>(&buffers[r]), sizeof(float)) == cudaSuccess);
+    REQUIRE_OK(ncclAllReduce(buffers[r], buffers[r], 1, ncclFloat32, ncclSum, waiting[r], nullptr));
+  };
+  call(0);
+  REQUIRE(cudaStreamQuery(nullptr) == cudaErrorNotReady);
+  destroy(ending);
+  REQUIRE(registrations().given_back == 0);
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
+  REQUIRE(cudaStreamQuery(nullptr) == cudaErrorNotReady);
+  call(1);
+  for (int r = 0; r < pair; ++r) {
+    REQUIRE(cudaSetDevice(r) == cudaSuccess);
+    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    REQUIRE(cudaFree(buffers[r]) == cudaSuccess);
+  }
+  destroy(waiting);
+  REQUIRE(registrations().given_back == registrations().taken);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -224,6 +383,9 @@ int main(int count, char** arguments) {
   char folder[] = "/tmp/ccld-lifecycle-XXXXXX";
   REQUIRE(mkdtemp(folder) != nullptr);
   setenv("NCCL_PROBE_FRAMES_DIR", folder, 1);
+  folder_of_test() = folder;
+  setenv("NCCL_DEBUG", "WARN", 1);
+  setenv("NCCL_DEBUG_FILE", log_path().c_str(), 1);
   setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   setenv("NCCL_IB_DISABLE", "1", 0);
   setenv("NCCL_MAX_NCHANNELS", "2", 0);
@@ -234,6 +396,18 @@ int main(int count, char** arguments) {
     family_case(folder);
   } else if (which == "grow") {
     grow_case(folder);
+  } else if (which == "refused_registration") {
+    setenv("CCLD_CPU_DEVICE_REFUSE", "registration", 1);
+    refused_registration_case(folder);
+  } else if (which == "refused_memory") {
+    setenv("CCLD_CPU_DEVICE_REFUSE", "registration,portable", 1);
+    refused_memory_case(folder);
+  } else if (which == "last_error") {
+    last_error_case(folder);
+  } else if (which == "used_again") {
+    used_again_case(folder);
+  } else if (which == "while_a_kernel_waits") {
+    while_a_kernel_waits_case(folder);
   } else {
     fprintf(stderr, "unknown case \"%s\"\n", which.c_str());
     return 2;

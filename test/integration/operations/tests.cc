@@ -135,46 +135,55 @@ const char* const protocols[] = {"Simple", "LL", "LL128"};
 
 // Ranks of the ring follow one another in the order of their numbers only if they are on one node and NCCL finds nothing
 // better, which holds for the CPU device: its GPUs are all alike.
+bool ring_job(const std::string& name, const char* protocol, const Environment& more) {
+  Environment environment = ring(protocol);
+  environment.insert(environment.end(), more.begin(), more.end());
+  Job job(name, "collectives", job_ranks, environment);
+  const Channel channel{protocol, buffer_bytes};
+  struct Call {
+    RingOperation operation;
+    size_t count;
+    int root;
+  };
+  const Call calls[] = {{RingOperation::all_reduce, small_count, 0},
+                        {RingOperation::all_reduce, large_count, 0},
+                        {RingOperation::all_gather, small_count, 0},
+                        {RingOperation::all_gather, large_count / 3, 0},
+                        {RingOperation::reduce_scatter, small_count, 0},
+                        {RingOperation::reduce_scatter, large_count / 3, 0},
+                        {RingOperation::broadcast, small_count, broadcast_root},
+                        {RingOperation::broadcast, large_count, broadcast_root},
+                        {RingOperation::reduce, small_count, reduce_root},
+                        {RingOperation::reduce, large_count, reduce_root},
+                        {RingOperation::all_reduce, 0, 0},
+                        {RingOperation::all_reduce, small_count, 0}};
+  for (int rank = 0; rank < job_ranks; ++rank) {
+    const SeenComm& comm = job.only(rank, job_ranks);
+    uint64_t op_seq = 0;
+    for (const Call& call : calls) {
+      ++op_seq;
+      if (call.count == 0) {
+        job.check(job.round(comm, rank, op_seq).has(wire::RoundFlags::no_kernel),
+                  "a call with nothing to do must be reported as one without a kernel");
+        continue;
+      }
+      job.expect_steps(job.measured(comm, rank, op_seq), rank,
+                       ring_steps(channel, call.operation, rank, job_ranks, call.count, f32_bytes, call.root));
+    }
+    job.check(comm.down, "rank " + std::to_string(rank) + " did not say that its communicator ended");
+  }
+  return job.good();
+}
+
 bool ring_test() {
   bool good = true;
-  for (const char* protocol : protocols) {
-    Job job(std::string("ring ") + protocol, "collectives", job_ranks, ring(protocol));
-    const Channel channel{protocol, buffer_bytes};
-    struct Call {
-      RingOperation operation;
-      size_t count;
-      int root;
-    };
-    const Call calls[] = {{RingOperation::all_reduce, small_count, 0},
-                          {RingOperation::all_reduce, large_count, 0},
-                          {RingOperation::all_gather, small_count, 0},
-                          {RingOperation::all_gather, large_count / 3, 0},
-                          {RingOperation::reduce_scatter, small_count, 0},
-                          {RingOperation::reduce_scatter, large_count / 3, 0},
-                          {RingOperation::broadcast, small_count, broadcast_root},
-                          {RingOperation::broadcast, large_count, broadcast_root},
-                          {RingOperation::reduce, small_count, reduce_root},
-                          {RingOperation::reduce, large_count, reduce_root},
-                          {RingOperation::all_reduce, 0, 0},
-                          {RingOperation::all_reduce, small_count, 0}};
-    for (int rank = 0; rank < job_ranks; ++rank) {
-      const SeenComm& comm = job.only(rank, job_ranks);
-      uint64_t op_seq = 0;
-      for (const Call& call : calls) {
-        ++op_seq;
-        if (call.count == 0) {
-          job.check(job.round(comm, rank, op_seq).has(wire::RoundFlags::no_kernel),
-                    "a call with nothing to do must be reported as one without a kernel");
-          continue;
-        }
-        job.expect_steps(job.measured(comm, rank, op_seq), rank,
-                         ring_steps(channel, call.operation, rank, job_ranks, call.count, f32_bytes, call.root));
-      }
-      job.check(comm.down, "rank " + std::to_string(rank) + " did not say that its communicator ended");
-    }
-    good = job.good() && good;
-  }
+  for (const char* protocol : protocols) good = ring_job(std::string("ring ") + protocol, protocol, {}) && good;
   return good;
+}
+
+// Where CUDA does not take the pages of a file, all is measured as usual.
+bool refused_registration_test() {
+  return ring_job("refused registration", "Simple", {{"CCLD_CPU_DEVICE_REFUSE", "registration"}});
 }
 
 bool tree_test() {
@@ -508,6 +517,7 @@ bool fork_and_exec_test() {
 int run_test(const std::string& name) {
   static const std::map<std::string, bool (*)()> tests = {
       {"ring", ring_test},
+      {"refused_registration", refused_registration_test},
       {"tree", tree_test},
       {"types", types_test},
       {"fused", fused_test},

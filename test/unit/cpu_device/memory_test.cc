@@ -173,6 +173,39 @@ TEST_CASE("Registered memory is mapped at its own address until it is unregister
   cudaGetLastError();
 }
 
+TEST_CASE("cudaHostUnregister waits for work that may still use the memory", "[memory]") {
+  static std::vector<char> memory(8192);
+  static bool finished = false;
+  REQUIRE(cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterMapped) == cudaSuccess);
+  cudaStream_t stream;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cudaLaunchHostFunc(
+      stream,
+      [](void*) {
+        for (volatile int i = 0; i < 3'000'000; i = i + 1) continue;
+        finished = true;
+      },
+      nullptr);
+  REQUIRE(cudaHostUnregister(memory.data()) == cudaSuccess);
+  REQUIRE(finished);
+  cudaStreamDestroy(stream);
+}
+
+SCENARIO_PROCESS(ask_for_pinned_memory) {
+  static char memory[8192];
+  void* allocated = nullptr;
+  const bool registers = cudaHostRegister(memory, sizeof memory, cudaHostRegisterMapped) == cudaSuccess;
+  const bool portable = cudaHostAlloc(&allocated, 4096, cudaHostAllocPortable) == cudaSuccess;
+  const bool mapped = cudaHostAlloc(&allocated, 4096, cudaHostAllocMapped) == cudaSuccess;
+  return registers + 2 * portable + 4 * mapped;
+}
+
+TEST_CASE("What a machine is told to refuse is refused, and nothing else", "[memory]") {
+  REQUIRE(run_scenario("ask_for_pinned_memory").exit_code == 1 + 2 + 4);
+  REQUIRE(run_scenario("ask_for_pinned_memory", {{"CCLD_CPU_DEVICE_REFUSE", "registration"}}).exit_code == 2 + 4);
+  REQUIRE(run_scenario("ask_for_pinned_memory", {{"CCLD_CPU_DEVICE_REFUSE", "portable,registration"}}).exit_code == 4);
+}
+
 TEST_CASE("Copies that cannot be right are refused", "[memory]") {
   int* device = device_array<int>(10);
   std::vector<int> host(20);

@@ -35,6 +35,12 @@ TEST_CASE("A choice takes its words only", "[settings]") {
   REQUIRE(result.says("CCLD_CPU_DEVICE_FOREIGN_KERNELS=run: expected refuse or skip"));
 }
 
+TEST_CASE("What a machine refuses is named, or the program ends", "[settings]") {
+  const ScenarioResult result = run_scenario("print_device_count", {{"CCLD_CPU_DEVICE_REFUSE", "registration,all"}});
+  REQUIRE(result.exit_code == 2);
+  REQUIRE(result.says("CCLD_CPU_DEVICE_REFUSE=registration,all: expected registration, portable, or both with a comma"));
+}
+
 TEST_CASE("The README lists every setting with its default and meaning", "[settings]") {
   std::ifstream file(CCLD_CPU_DEVICE_README);
   const std::string readme{std::istreambuf_iterator<char>(file), {}};

@@ -172,6 +172,75 @@ TEST_CASE("The mapping outlives the file, which is gone from the folder at once"
   comm_release(comm);
 }
 
+TEST_CASE("The memory of a communicator that has ended can be the frame of another one, cleared and under its own name") {
+  TemporaryFolder folder;
+  std::string error;
+  Comm* first = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(first != nullptr);
+  void* const memory = frame_memory(first);
+  memset(first->channels, 7, sizeof(abi::DeviceChannel));
+  const std::string spare_name = abi::spare_file_name(process_identity().name, first->number);
+  frame_hide(*first);
+  CHECK(folder.file_names() == std::vector<std::string>{spare_name});
+  CommSetup setup = small_setup();
+  setup.channel_count = 1;
+  setup.rank = 6;
+  setup.spare = comm_retire(first);
+  REQUIRE(setup.spare != nullptr);
+  CHECK(frame_memory_size(setup.spare) == abi::frame_bytes(2));
+
+  Comm* second = frame_create({folder.path(), "job"}, setup, &error);
+  REQUIRE(second != nullptr);
+  CHECK(error.empty());
+  CHECK(frame_memory(second) == memory);
+  const std::string name = abi::frame_file_name(process_identity().name, second->number);
+  CHECK(folder.file_names() == std::vector<std::string>{name});
+  const std::string bytes = bytes_of(second->path);
+  const abi::FrameHeader header = header_in(bytes);
+  CHECK(header.identity.rank == 6);
+  CHECK(header.identity.channel_count == 1);
+  CHECK(header.identity.file_bytes == bytes.size());
+  for (size_t i = sizeof(abi::FrameHeader); i < bytes.size(); ++i)
+    if (bytes[i] != 0) FAIL("byte " << i << " is not zero");
+  frame_hide(*second);
+  comm_release(second);
+  CHECK(folder.file_names().empty());
+}
+
+TEST_CASE("Spare memory that is too small is left alone") {
+  TemporaryFolder folder;
+  std::string error;
+  Comm* first = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(first != nullptr);
+  frame_hide(*first);
+  CommSetup setup = small_setup();
+  setup.channel_count = 3;
+  setup.spare = comm_retire(first);
+  Comm* second = frame_create({folder.path(), "job"}, setup, &error);
+  REQUIRE(second != nullptr);
+  CHECK(frame_memory(second) != frame_memory_address(setup.spare));
+  frame_memory_release(setup.spare);
+  comm_release(second);
+}
+
+TEST_CASE("A frame that moves into other memory keeps what it says and has no file") {
+  TemporaryFolder folder;
+  std::string error;
+  Comm* comm = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(comm != nullptr);
+  void* const memory = aligned_alloc(4096, frame_size(comm));
+  comm_move(comm, memory);
+  CHECK(folder.file_names().empty());
+  CHECK(frame_memory(comm) == memory);
+  CHECK(comm->header->identity.rank == 3);
+  CHECK(static_cast<void*>(comm->header) == memory);
+  const size_t bytes = frame_size(comm);
+  frame_hide(*comm);
+  comm_release(comm);
+  memset(memory, 1, bytes);  // it is still the caller's
+  free(memory);
+}
+
 TEST_CASE("Every communicator of a process has its own number and file") {
   TemporaryFolder folder;
   std::string error;

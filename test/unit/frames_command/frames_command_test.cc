@@ -154,6 +154,26 @@ TEST_CASE("frames of living processes are never removed") {
   CHECK(fs::exists(path));
 }
 
+TEST_CASE("spare frames are not shown, and removed when their process is gone") {
+  Host host;
+  SyntheticFrame frame(1);
+  fs::path path = host.write(frame);
+  path.replace_extension(".spare");
+  fs::rename(host.write(frame), path);
+  const abi::ProcessName owner = host.name_in(frame.header().identity);
+  host.options.clean = true;
+  host.process(owner.pid, 'S');
+  CHECK(contains(host.show().text, "no frames in"));
+  CHECK(fs::exists(path));
+  fs::remove_all(host.root / "proc" / std::to_string(owner.pid));
+  host.options.clean = false;
+  host.show();
+  CHECK(fs::exists(path));
+  host.options.clean = true;
+  CHECK(host.show().errors.empty());
+  CHECK_FALSE(fs::exists(path));
+}
+
 TEST_CASE("processes of containers that share the folder are told apart, and found by their ids on the host") {
   Host host;
   host.in_namespace("self", "host");

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "probe/counters/log.h"
 #include "probe/frames/frame_file.h"
 #include "probe/frames/recording.h"
 #include "schemas/wire/control_generated.h"
@@ -155,6 +156,114 @@ TEST_CASE("batches are numbered from 1 without gaps, and a refused one leaves a 
   s.sent.answer = SendResult::error;
   s.run_ms(2000);
   CHECK(s.agent->health().send_errors == 1);
+}
+
+std::vector<std::string> warnings_said, infos_said;
+struct Listening {
+  Listening() {
+    warnings_said.clear();
+    infos_said.clear();
+    log_set([](LogLevel level, const char* line) {
+      (level == LogLevel::warning ? warnings_said : infos_said).emplace_back(line);
+    });
+  }
+  ~Listening() { log_set(nullptr); }
+};
+
+TEST_CASE("a service that is not there is one warning; what waits is not sent, and what is given up is dropped") {
+  const Listening listening;
+  Scene s;
+  Communicator c;
+  s.sent.connected = false;
+  s.agent->attach(&c.comm);
+  s.run_ms(4000);
+  CHECK(warnings_said.empty());
+  s.run_ms(36000);
+  REQUIRE(warnings_said.size() == 1);
+  CHECK(warnings_said[0].find("the service at test://x (NCCL_PROBE_ENDPOINT) cannot be reached") == 0);
+  const Health& health = s.agent->health();
+  CHECK(health.sent_batches == 0);
+  CHECK(health.sent_bytes == 0);
+  CHECK(health.waiting_batches == s.sent.batches.size());
+  CHECK(health.waiting_batches >= 20);
+  s.sent.answer = SendResult::full;
+  s.run_ms(4000);
+  const uint64_t dropped = health.dropped_batches;
+  CHECK(dropped == static_cast<uint64_t>(s.sent.refused));
+  CHECK(dropped != 0);
+  CHECK(warnings_said.size() == 1);
+
+  s.sent.answer = SendResult::sent;
+  s.sent.connected = true;
+  s.run_ms(4000);
+  REQUIRE(warnings_said.size() == 2);
+  CHECK(warnings_said[1] ==
+        "the service at test://x is there; " + std::to_string(dropped) + " batches were dropped meanwhile");
+  CHECK(infos_said.empty());
+  CHECK(health.waiting_batches == 0);
+  CHECK(health.sent_batches == s.sent.batches.size());
+  uint64_t bytes = 0;
+  for (const auto& batch : s.sent.batches) bytes += batch.size();
+  CHECK(health.sent_bytes == bytes);
+  s.run_ms(10000);
+  CHECK(warnings_said.size() == 2);
+
+  s.sent.connected = false;
+  s.run_ms(2000);
+  const uint64_t waiting = health.waiting_batches, dropped_before = health.dropped_batches;
+  CHECK(waiting != 0);
+  s.agent->set_transport(nullptr);
+  CHECK(health.waiting_batches == 0);
+  CHECK(health.dropped_batches == dropped_before + waiting);
+}
+
+TEST_CASE("a service that is there, or is soon, is no warning") {
+  const Listening listening;
+  Scene s;
+  Communicator c;
+  s.sent.connected = false;
+  s.agent->attach(&c.comm);
+  s.run_ms(3000);
+  s.sent.connected = true;
+  s.run_ms(3000);
+  REQUIRE(infos_said.size() == 1);
+  CHECK(infos_said[0] == "the service at test://x is there");
+  for (int restart = 0; restart < 3; ++restart) {
+    s.sent.connected = false;
+    s.run_ms(4000);
+    s.sent.connected = true;
+    s.run_ms(1000);
+  }
+  CHECK(warnings_said.empty());
+  CHECK(infos_said.size() == 1);
+}
+
+TEST_CASE("a service that comes and goes is said once an hour") {
+  ServiceWatch watch;
+  using News = ServiceWatch::News;
+  unsigned lost = 0, back = 0;
+  bool there = true;
+  for (uint64_t t = 1; t <= 3 * 3600; ++t) {
+    if (t % 30 == 0) there = !there;
+    const News news = watch.look(there, t * ns_per_s);
+    lost += news == News::out_of_reach;
+    back += news == News::back;
+    CHECK(back <= lost);
+  }
+  CHECK(lost == 3);
+  CHECK(back == 3);
+}
+
+TEST_CASE("a process that ends early says it too") {
+  const Listening listening;
+  Scene s;
+  Communicator c;
+  s.sent.connected = false;
+  s.agent->attach(&c.comm);
+  s.run_ms(2000);
+  CHECK(warnings_said.empty());
+  s.agent->close();
+  CHECK(warnings_said.size() == 1);
 }
 
 TEST_CASE("rounds are batched") {

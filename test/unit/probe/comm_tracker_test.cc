@@ -254,6 +254,7 @@ TEST_CASE("a launch time that is written after the kernel has ended is not lost"
   s.frame.plan(op, 5, 1);
   s.frame.begin(0, 1, 5, 10);
   s.sample();
+  s.frame.count(0, 1, 0, 0);
   s.frame.end(0, 1, 20);
   s.frame.launch(op, 99);
   s.sample();
@@ -264,6 +265,7 @@ TEST_CASE("an abort is an end and is marked") {
   Scene s(1);
   s.frame.launch_operation(5, 1);
   s.frame.begin(0, 1, 5, 10);
+  s.frame.count(0, 1, 0, 0);
   s.frame.end(0, 1, 20, abi::round_aborted);
   s.sample();
   CHECK((s.rounds().rounds.at(0).flags & aborted) != 0);
@@ -390,10 +392,12 @@ TEST_CASE("kernels of one group may run in another order than the operations wer
   CHECK(m.operations[1].begun);
   CHECK(m.operations[1].channels.size() == 1);
   CHECK(m.lanes.size() == 1);
+  s.frame.count(0, 1, 0, 0);
   s.frame.end(0, 1, 200);
   s.sample();
   CHECK(s.tracker.completed_op_seq() == 0);
   s.frame.begin(0, 2, 11, 300);
+  s.frame.count(0, 2, 0, 0);
   s.frame.end(0, 2, 400);
   s.sample();
   CHECK(s.tracker.completed_op_seq() == 2);
@@ -520,6 +524,32 @@ TEST_CASE("every replay of a graph is a round, and in flight only while the GPU 
   CHECK(f.operations[0].channels.size() == 2);
   s.frame.end_kernel(3, 4000);
   s.sample();
+  CHECK_FALSE(s.tracker.in_flight());
+}
+
+TEST_CASE("an index of a replay that is seen last is not lost, and replays keep their order") {
+  Scene s(1);
+  s.frame.capture_operation(5, 1);
+  s.sample();
+  s.rounds();
+  s.frame.run_kernel(1, 5, 100, 110, 1, 1);
+  s.sample();
+  CHECK(s.rounds().rounds.empty());
+  s.frame.run_kernel(1, 5, 200, 210, 2, 2, 2);
+  s.frame.replay(0, 1, 1);
+  s.sample();
+  RoundsMessage m = s.rounds();
+  REQUIRE(m.rounds.size() == 2);
+  CHECK((m.rounds[0].replay == 1 && m.rounds[1].replay == 2));
+  // One that never comes is missed by the next.
+  s.frame.run_kernel(1, 5, 300, 310, 3, 3);
+  s.frame.run_kernel(1, 5, 400, 410, 4, 4, 4);
+  s.sample();
+  s.sample();
+  m = s.rounds();
+  REQUIRE(m.rounds.size() == 1);
+  CHECK(m.rounds[0].replay == 4);
+  CHECK(s.tracker.lapped_rounds() == 1);
   CHECK_FALSE(s.tracker.in_flight());
 }
 
@@ -805,6 +835,7 @@ TEST_CASE("a proxy that never finishes holds its round back for a bounded time o
     ++send.current_step;
     s.sample();
   }
+  s.frame.count(0, 1, 5, 0);
   s.frame.end(0, 1, 9000);
   s.sample();
   CHECK(s.tracker.take_rounds(s.clock.at, false).rounds.empty());
@@ -819,6 +850,7 @@ TEST_CASE("short rounds and lanes without a proxy send no stages of proxies") {
   s.frame.begin(0, 1, 5, 100);
   abi::Lane& send = s.frame.open_lane(0, Direction::send, 1, 100, 4);
   s.sample();
+  s.frame.count(0, 1, 0, 0);
   s.frame.end(0, 1, 200);
   s.sample();
   CHECK(s.rounds().links.empty());  // two samples say nothing
@@ -829,6 +861,7 @@ TEST_CASE("short rounds and lanes without a proxy send no stages of proxies") {
     ++send.current_step;
     s.sample();
   }
+  s.frame.count(0, 2, 0, 0);
   s.frame.end(0, 2, 400);
   s.sample();
   const RoundsMessage m = s.rounds();

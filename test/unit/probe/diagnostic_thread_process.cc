@@ -167,14 +167,19 @@ uint64_t completed(const Comm* comm) {
 
 class Service {
  public:
-  Service() {
+  explicit Service(uint64_t port = 0) {
     const int timeout_ms = 20000;
     zmq_setsockopt(socket_, ZMQ_RCVTIMEO, &timeout_ms, sizeof timeout_ms);
-    EXPECT(zmq_bind(socket_, "tcp://127.0.0.1:*") == 0);
+    const std::string at = "tcp://127.0.0.1:" + (port == 0 ? std::string("*") : std::to_string(port));
+    EXPECT(zmq_bind(socket_, at.c_str()) == 0);
     char text[128];
     size_t size = sizeof text;
     EXPECT(zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, text, &size) == 0);
     setenv("NCCL_PROBE_ENDPOINT", text, 1);
+  }
+  void close() {
+    zmq_close(socket_);
+    zmq_ctx_term(context_);
   }
   void ask(const flatbuffers::FlatBufferBuilder& request) {
     EXPECT(zmq_send(socket_, sender.data(), sender.size(), ZMQ_SNDMORE) >= 0);
@@ -287,6 +292,29 @@ void no_service() {
   EXPECT(warnings().all().empty());
 }
 
+// The service comes after the warning: what was measured before it came arrives, and the end of the trouble is said.
+void service_comes_late() {
+  uint64_t port = 0;
+  {
+    Service finds_a_port;
+    port = std::stoull(std::string(getenv("NCCL_PROBE_ENDPOINT")).substr(strlen("tcp://127.0.0.1:")));
+    finds_a_port.close();
+  }
+  Comm* comm = start_communicator();
+  const Operation_ o = launch(comm);
+  begin(comm, o);
+  end(comm, o);
+  EXPECT(eventually([&] { return completed(comm) == o.op_seq; }));
+  EXPECT(eventually([] { return !warnings().all().empty(); }));
+  EXPECT(warnings().all()[0].find("cannot be reached") != std::string::npos);
+  Service service(port);
+  service.wait_for(wire::Payload::Rounds);
+  EXPECT(eventually([] { return warnings().all().size() == 2; }));
+  EXPECT(warnings().all()[1].find("is there") != std::string::npos);
+  end_communicator(comm);
+  EXPECT(warnings().all().size() == 2);
+}
+
 void one_warning_and_frames_work(const char* what) {
   Comm* comm = start_communicator();
   EXPECT(eventually([] { return !warnings().all().empty(); }));
@@ -330,6 +358,19 @@ void survives_fork() {
   end(comm, o);
   EXPECT(eventually([&] { return completed(comm) == o.op_seq; }));
   end_communicator(comm);
+}
+
+// Memory that waits for another communicator goes with the process that has it, not with a child.
+void leaves_no_spare_file() {
+  Comm* comm = start_communicator();
+  comm_end(comm, abi::CommState::destroyed);
+  EXPECT(frames_left() == 0 && files_left(".spare") == 1);
+  EXPECT(comm_retire(comm) != nullptr);
+  const pid_t child = fork();
+  if (child == 0) std::exit(0);
+  int status = 0;
+  EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT(files_left(".spare") == 1);
 }
 
 void disabled() {
@@ -448,10 +489,12 @@ int main(int argc, char** argv) {
   const std::map<std::string, void (*)()> cases = {{"runs_and_reports", runs_and_reports},
                                                    {"ends_without_being_told", ends_without_being_told},
                                                    {"no_service", no_service},
+                                                   {"service_comes_late", service_comes_late},
                                                    {"wrong_setting", wrong_setting},
                                                    {"bad_endpoint", bad_endpoint},
                                                    {"survives_fork", survives_fork},
                                                    {"disabled", disabled},
+                                                   {"leaves_no_spare_file", leaves_no_spare_file},
                                                    {"ends_in_static_destructor", ends_in_static_destructor},
                                                    {"is_woken_from_rest", is_woken_from_rest},
                                                    {"obeys_the_service", obeys_the_service},

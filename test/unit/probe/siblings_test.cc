@@ -250,6 +250,28 @@ TEST_CASE("frames of processes that are gone are kept for a while and then remov
   CHECK(fs::exists(m.root / "frames" / "other-file"));
 }
 
+TEST_CASE("spare frames go with the process that kept them") {
+  Machine m;
+  const auto spare = [&m](uint32_t pid, uint64_t start_ticks, uint32_t pid_namespace = own_namespace) {
+    const fs::path frame = m.frame(pid, start_ticks, "node0", "boot", 9000, pid_namespace);
+    const fs::path path = frame.parent_path() / abi::spare_file_name({pid, pid_namespace}, 1);
+    fs::rename(frame, path);
+    return path;
+  };
+  m.process(101, 'S', 2);
+  m.process(102, 'S', 3);
+  const fs::path kept = spare(101, 2), pid_used_again = spare(102, 2), gone = spare(103, 2);
+  const fs::path elsewhere = spare(104, 2, own_namespace + 1), own = spare(100, 2);
+  Siblings siblings(m.options());
+  siblings.scan(m.clock.at);
+  CHECK(fs::exists(kept));
+  CHECK_FALSE(fs::exists(pid_used_again));
+  CHECK_FALSE(fs::exists(gone));
+  CHECK(fs::exists(elsewhere));  // whether that process lives is not to be seen from here
+  CHECK(fs::exists(own));
+  CHECK(siblings.states(m.clock.at).empty());
+}
+
 TEST_CASE("a folder that is not there is no error") {
   Machine m;
   SiblingOptions o = m.options();

@@ -31,6 +31,7 @@ struct Sent {
   std::vector<std::vector<uint8_t>> batches;
   probe::SendResult answer = probe::SendResult::sent;
   int refused = 0;
+  bool connected = true;
   std::deque<std::vector<uint8_t>> requests;  // of the service
 
   const wire::Batch* batch(size_t i) const { return wire::GetBatch(batches[i].data()); }
@@ -58,6 +59,7 @@ class RecordingTransport final : public probe::Transport {
     sent_->batches.emplace_back(data, data + size);
     return probe::SendResult::sent;
   }
+  bool connected() override { return sent_->connected; }
   bool receive(std::vector<uint8_t>* out) override {
     if (sent_->requests.empty()) return false;
     *out = sent_->requests.front();

@@ -1,8 +1,11 @@
 #include "probe/transport/zmq_transport.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -19,9 +22,9 @@ void remember(LogLevel, const char* line) { warnings.push_back(line); }
 // The service's end.
 class Receiver {
  public:
-  Receiver() {
+  explicit Receiver(const std::string& at = "tcp://127.0.0.1:*") {
     zmq_setsockopt(socket_, ZMQ_RCVTIMEO, &timeout_ms_, sizeof timeout_ms_);
-    REQUIRE(zmq_bind(socket_, "tcp://127.0.0.1:*") == 0);
+    REQUIRE(zmq_bind(socket_, at.c_str()) == 0);
     char text[128];
     size_t size = sizeof text;
     REQUIRE(zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, text, &size) == 0);
@@ -91,6 +94,49 @@ TEST_CASE("what the service says is received without blocking") {
   }
   REQUIRE(came);
   CHECK(std::string(received.begin(), received.end()) == "do this");
+}
+
+TEST_CASE("a transport knows whether the other end is there, comes and goes, and what waited arrives") {
+  auto receiver = std::make_unique<Receiver>();
+  const std::string endpoint = receiver->endpoint;
+  receiver.reset();
+  auto transport = open_zmq_transport(options(endpoint));
+  REQUIRE(transport != nullptr);
+  CHECK_FALSE(transport->connected());
+  CHECK(transport->send(bytes("one"), 3) == SendResult::sent);
+  const auto becomes = [&transport](bool connected) {
+    for (int i = 0; i < 10000 && transport->connected() != connected; ++i) usleep(1000);
+    return transport->connected() == connected;
+  };
+  receiver = std::make_unique<Receiver>(endpoint);
+  CHECK(becomes(true));
+  CHECK(receiver->receive() == "one");
+  receiver.reset();
+  CHECK(becomes(false));
+  CHECK(transport->send(bytes("two"), 3) == SendResult::sent);
+  receiver = std::make_unique<Receiver>(endpoint);
+  CHECK(becomes(true));
+  CHECK(receiver->receive() == "two");
+}
+
+TEST_CASE("who accepts connections and does not speak ZeroMQ is not there") {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(listen(listener, 1) == 0);
+  REQUIRE(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  auto transport = open_zmq_transport(options("tcp://127.0.0.1:" + std::to_string(ntohs(address.sin_port))));
+  REQUIRE(transport != nullptr);
+  const int accepted = accept(listener, nullptr, nullptr);
+  REQUIRE(accepted >= 0);
+  char greeting[10];
+  REQUIRE(recv(accepted, greeting, sizeof greeting, MSG_WAITALL) == sizeof greeting);  // so it is connected
+  CHECK_FALSE(transport->connected());
+  close(accepted);
+  close(listener);
 }
 
 TEST_CASE("with nobody listening the queue fills and then refuses, without ever blocking") {

@@ -122,7 +122,9 @@ TEST_CASE("A new program image removes what the one before it left, and nothing 
   setup.rank_count = 2;
   setup.channel_count = 1;
   Comm* frame = frame_create({folder.path(), "job"}, setup, &error);
-  REQUIRE((before != nullptr && frame != nullptr));
+  Comm* ended = frame_create({folder.path(), "job"}, setup, &error);
+  REQUIRE((before != nullptr && frame != nullptr && ended != nullptr));
+  frame_hide(*ended);
   const abi::ProcessName own = process_identity().name;
   // Of another process, of one of another container with our id, and what only has the name of one of ours.
   std::string bytes = bytes_of(before->path);
@@ -134,8 +136,9 @@ TEST_CASE("A new program image removes what the one before it left, and nothing 
     std::ofstream(folder.path() + "/" + abi::process_file_name(other), std::ios::binary) << bytes;
   }
   std::ofstream(folder.path() + "/" + abi::frame_file_name(own, 4000)) << "no frame at all";
-  CHECK(remove_files_of_previous_image(folder.path()) == 2);
+  CHECK(remove_files_of_previous_image(folder.path()) == 3);
   CHECK(folder.file_names().size() == 3);
+  comm_release(ended);
   process_file_release(before);
   comm_release(frame);
 }

@@ -13,6 +13,7 @@ TEST_CASE("File names are read back, and only those") {
   const ProcessName process{4194304, 4026532345};
   CHECK(frame_file_name(process, 12) == "ccld-4194304-4026532345-12.frame");
   CHECK(process_file_name(process) == "ccld-4194304-4026532345.process");
+  CHECK(spare_file_name(process, 12) == "ccld-4194304-4026532345-12.spare");
   ProcessName read;
   uint32_t number = 0;
   REQUIRE(parse_frame_file_name(frame_file_name(process, 12), &read, &number));
@@ -21,11 +22,17 @@ TEST_CASE("File names are read back, and only those") {
   read = {};
   REQUIRE(parse_process_file_name(process_file_name(process), &read));
   CHECK(read == process);
+  read = {};
+  REQUIRE(parse_spare_file_name(spare_file_name(process, 12), &read));
+  CHECK(read == process);
+  CHECK_FALSE(parse_frame_file_name(spare_file_name(process, 12), &read, &number));
+  CHECK_FALSE(parse_spare_file_name(frame_file_name(process, 12), &read));
   for (const char* other : {"ccld-1-2-3.frame.tmp", "ccld-1-2-.frame", "ccld-1-2.frame", "ccld-01-2-3.frame", "ccld--1-2-3.frame",
                             ".ccld-1-2-3.unfinished", "ccld-1-2.process2", "ccld-1.process", "ccld-01-2.process", ""}) {
     CAPTURE(other);
     CHECK_FALSE(parse_frame_file_name(other, &read, &number));
     CHECK_FALSE(parse_process_file_name(other, &read));
+    CHECK_FALSE(parse_spare_file_name(other, &read));
   }
 }
 

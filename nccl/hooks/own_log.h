@@ -1,0 +1,15 @@
+// What the hooks and the probe say in NCCL's log. NCCL keeps the newest warning as the error that ncclGetLastError
+// shows; ours are not what a call of the user failed of, and leave it alone.
+//
+// Threads: any.
+#pragma once
+
+#include <string>
+
+namespace ccld::hooks {
+
+// The probe's lines go to NCCL's log from now on.
+void connect_log();
+void warn(const std::string& line);
+
+}  // namespace ccld::hooks

@@ -1,0 +1,17 @@
+// Counts what this program's libraries register with CUDA and give back, between them and the CPU device.
+#pragma once
+
+namespace ccld::lifecycle_test {
+
+struct Registrations {
+  int taken = 0;       // memory of the size of frames: cudaHostRegister
+  int given_back = 0;  // cudaHostUnregister of it
+};
+
+// Of all threads, at this moment.
+Registrations registrations();
+
+// From now on cudaHostRegister answers cudaErrorNotSupported.
+void refuse_registrations();
+
+}  // namespace ccld::lifecycle_test
