@@ -69,9 +69,12 @@ struct Settings {
   double whatif_recurs_min = 0.4;
   double whatif_same_role_min = 0.95;
   double whatif_transfer_times_min = 1.5;
+  double whatif_lone_times_min = 3;
   double whatif_away_min = 0.4;
   double whatif_standing_steps_min = 4;
   double whatif_behind_part_max = 0.25;
+  uint64_t whatif_past_windows_min = 3;
+  uint64_t whatif_starting_windows = 2;
   uint64_t whatif_peers_min = 3;
   uint64_t whatif_kernels_min = 24;
   uint64_t whatif_kernels_max = 1u << 16;
@@ -100,7 +103,7 @@ struct Settings {
 struct SettingRow {
   std::string_view name;
   std::string default_text;
-  std::string range_text;   // "0.1 .. 86400", or "default | paper"
+  std::string range_text;   // "0.1 .. 86400", or "default | paper | model"
   std::string_view help;    // what it does
   std::string_view reason;  // why this default
 };

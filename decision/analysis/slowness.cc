@@ -26,16 +26,16 @@ bool blames(const Communicator& comm, const Finding& f, const ProcessModel* proc
   });
 }
 
-bool is_late(const Culprit& c) {
+bool is_late_rank(const Culprit& c) {
   return !c.peer && (c.component == Component::process || c.component == Component::gpu);
 }
 
 // Both ends of a slow connection are kept by it, so it explains that they are late elsewhere: only who is late there
 // too may be so by itself.
 bool blames_itself(const Communicator& comm, const Finding& f, const Culprit& here, const ProcessModel* process) {
-  if (!is_late(here)) return blames(comm, f, process);
+  if (!is_late_rank(here)) return blames(comm, f, process);
   return std::any_of(f.culprits.begin(), f.culprits.end(),
-                     [&](const Culprit& c) { return is_late(c) && process_of(comm, c.rank) == process; });
+                     [&](const Culprit& c) { return is_late_rank(c) && process_of(comm, c.rank) == process; });
 }
 
 bool is_member(const Communicator& comm, const ProcessModel* process) {
@@ -68,7 +68,7 @@ bool is_end(const Communicator& comm, const Culprit& connection, const ProcessMo
 bool carried_by(const Communicator& a, const Finding& f, const Culprit& slow, const Communicator& b,
                 const Culprit& device) {
   const bool may_be =
-      device.component == Component::proxy ? !is_late(slow) : of_device(device) && of_whole_transfer(f, slow);
+      device.component == Component::proxy ? !is_late_rank(slow) : of_device(device) && of_whole_transfer(f, slow);
   return may_be && is_end(a, slow, process_of(b, device.rank));
 }
 
@@ -110,7 +110,8 @@ void SlownessAnalysis::look(Watch& w, Nanoseconds now_ns) {
   w.comm.history().visit_overdue(now_ns, [&](const RoundEntry& e) { w.slow.add(w.comm, e, now_ns); });
   const bool open = w.slow_incident != 0;
   SlowReport report = w.slow.advance(w.comm, open, !holders_.empty(), now_ns);
-  if (report.event == SlowEvent::none && !w.slow_p2p.used()) return;
+  // Of Send and Recv the model of the whole job knows more: which connections carry the same, and their stages.
+  if (report.event == SlowEvent::none && (!w.slow_p2p.used() || whatif_.judges(w.comm.job()))) return;
   SlowReport pairs = w.slow_p2p.advance(w.comm, open, now_ns);
   // What ended in one kind of traffic may go on in the other.
   if (report.event == SlowEvent::resolve && w.slow_p2p.streak() > 0) report.event = SlowEvent::none;
@@ -118,6 +119,7 @@ void SlownessAnalysis::look(Watch& w, Nanoseconds now_ns) {
   if (report.event == SlowEvent::resolve && w.slow_by_p2p) report.event = SlowEvent::none;
   const bool by_pairs = report.event == SlowEvent::none;
   if (by_pairs) report = std::move(pairs);
+  if (settings_.rules == RuleSet::model) return;
   if (report.event == SlowEvent::none) return;
   w.slow_by_p2p = by_pairs;
   w.slow_report = std::move(report);
@@ -228,7 +230,7 @@ bool SlownessAnalysis::sees_more(const Watch& w, const Watch& owner) const {
   const auto &all = w.slow_report.finding.culprits, &some = owner.slow_report.finding.culprits;
   const auto blamed_too = [&](const Culprit& known) {
     return std::any_of(all.begin(), all.end(), [&](const Culprit& c) {
-      return is_late(c) == is_late(known) && process_of(w.comm, c.rank) == process_of(owner.comm, known.rank);
+      return is_late_rank(c) == is_late_rank(known) && process_of(w.comm, c.rank) == process_of(owner.comm, known.rank);
     });
   };
   const bool mixed = w.slow_report.finding.fault == FaultClass::s3_mixed_slow &&
@@ -267,17 +269,17 @@ void SlownessAnalysis::take_over(Watch& w, Watch& owner, Nanoseconds now_ns) {
 void SlownessAnalysis::leave_out_kept_ranks(Watch& w) const {
   Finding& f = w.slow_report.finding;
   if (f.fault != FaultClass::s3_mixed_slow) return;
-  const auto late = std::count_if(f.culprits.begin(), f.culprits.end(), is_late);
+  const auto late = std::count_if(f.culprits.begin(), f.culprits.end(), is_late_rank);
   if (late < 2 || late == static_cast<std::ptrdiff_t>(f.culprits.size())) return;
   for (const auto& [uid, other] : watches_) {
     if (other.get() == &w || other->slow_streak() == 0) continue;
     const Finding& cause = other->slow_cause();
     if (cause.fault != FaultClass::s2_communication_slow || cause.culprits.empty()) continue;
     const bool keeps_all = std::all_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) {
-      return !is_late(c) || is_member(other->comm, process_of(w.comm, c.rank));
+      return !is_late_rank(c) || is_member(other->comm, process_of(w.comm, c.rank));
     });
     if (!keeps_all) continue;
-    std::erase_if(f.culprits, is_late);
+    std::erase_if(f.culprits, is_late_rank);
     f.fault = FaultClass::s2_communication_slow;
     double shares = 0;
     for (const Culprit& c : f.culprits) shares += c.lost_time_share;
@@ -296,7 +298,7 @@ void SlownessAnalysis::weigh_late_ranks(Watch& w) const {
   if (no_late_ranks(w.slow_report.finding)) return;
   for (Culprit& c : w.slow_report.finding.culprits) {
     const ProcessModel* process = process_of(w.comm, c.rank);
-    if (!process || !is_late(c)) continue;
+    if (!process || !is_late_rank(c)) continue;
     std::vector<LateWord> words;
     const Communicator* contrary = nullptr;
     for (const ProcessModel::Membership& m : process->memberships) {
@@ -306,7 +308,7 @@ void SlownessAnalysis::weigh_late_ranks(Watch& w) const {
       if (other.slow_streak() == 0 || no_late_ranks(other.slow_cause())) continue;
       if (other.slow_lost_share() < explained_part_min * w.slow_lost_share()) continue;
       for (const Culprit& there : other.slow_cause().culprits) {
-        if (!is_late(there) || there.cuda_device != c.cuda_device || process_of(other.comm, there.rank) != process)
+        if (!is_late_rank(there) || there.cuda_device != c.cuda_device || process_of(other.comm, there.rank) != process)
           continue;
         words.push_back({there.component, there.queued_part, other.slow_lost_share()});
         if (there.component != c.component) contrary = &other.comm;

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "decision/analysis/whatif_findings.h"
+#include "decision/analysis/whatif_suspects.h"
 #include "decision/locate/busy_host.h"
 
 namespace ccld::decision {
@@ -17,8 +17,6 @@ using whatif::Cause;
 // A window is prolonged by no more; then what there is must do.
 constexpr int prolonged_max = 12;
 constexpr Nanoseconds forget_after_ns = 120 * ns_per_s;
-
-bool is_late(const Cause& c) { return c.kind == Cause::Kind::gpu || c.kind == Cause::Kind::host; }
 
 }  // namespace
 
@@ -37,7 +35,9 @@ bool WhatIfAnalysis::is_due(const Job& job, Nanoseconds now_ns) const {
                     age = now_ns - job.started_ns;
   // As the windows of communicators end: at the same instants everywhere.
   if (now_ns / length == job.started_ns / length || age < length / 2) return false;
-  return age >= prolonged_max * length || job.timeline.kernels_of_most() >= settings_.whatif_kernels_min;
+  const size_t kernels = job.timeline.kernels_of_most();
+  return kernels >= settings_.whatif_kernels_min || age >= prolonged_max * length ||
+         (age >= 2 * length && kernels >= settings_.slow_rounds_min);
 }
 
 void WhatIfAnalysis::forget(Nanoseconds now_ns) {
@@ -90,7 +90,9 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   std::vector<whatif::GpuFacts> facts;
   if (facts_of(t, now_ns, clocks, facts)) {
     const whatif::Matches matches = whatif::match_kernels(t);
-    const auto graph = whatif::build_graph(t, matches, whatif::compare_clocks(t, matches, clocks));
+    whatif::Clocks compared = whatif::compare_clocks(t, matches, clocks);
+    const auto graph = whatif::build_graph(t, matches, compared);
+    job.timeline.remember(std::move(compared.pairs));
     if (graph) explain(name, job, *graph, facts, now_ns);
   }
   job.timeline.clear(now_ns - job.started_ns);
@@ -101,39 +103,59 @@ void WhatIfAnalysis::explain(const std::string& name, Job& job, const whatif::Gr
                              const std::vector<whatif::GpuFacts>& facts, Nanoseconds now_ns) {
   std::vector<whatif::SlowCollectives> collectives;
   std::vector<whatif::LossOfGroups> losses;
-  std::vector<CommUid> comms;
-  for (const std::vector<int>& group : graph.groups)
-    comms.push_back(graph.nodes[static_cast<size_t>(group.front())].kernel->comm);
-  std::sort(comms.begin(), comms.end());
-  comms.erase(std::unique(comms.begin(), comms.end()), comms.end());
-  for (CommUid uid : comms)
-    if (const auto w = watches_.find(uid); w != watches_.end())
-      if (auto slow = whatif::slow_collectives(w->second->comm, graph, job.timeline, settings_)) {
-        losses.push_back({slow->groups, slow->lost_part});
-        collectives.push_back(*std::move(slow));
-      }
-  const whatif::Explanation explanation = whatif::explain(graph, job.timeline, facts, losses, settings_);
+  const whatif::Lateness lateness = whatif::find_late(graph, job.timeline, job.past, settings_);
+  for (const auto& [uid, groups] : whatif::groups_by_communicator(graph)) {
+    const auto watch = watches_.find(uid);
+    if (watch == watches_.end()) continue;
+    const Communicator& comm = watch->second->comm;
+    const auto rounds = whatif::rounds_of(comm, groups, graph, job.timeline, lateness.kinds, lateness.past);
+    std::vector<Rank> late;
+    for (int member : graph.groups[static_cast<size_t>(groups.front())]) {
+      const whatif::Node& n = graph.nodes[static_cast<size_t>(member)];
+      if (lateness.late[static_cast<size_t>(n.gpu)]) late.push_back(n.kernel->rank);
+    }
+    auto slow = whatif::slow_collectives(comm, rounds, late, settings_);
+    if (auto grown = job.past_links.take(comm, rounds, late, !slow.has_value(), job.started_ns)) {
+      slow.emplace();
+      slow->comm = &comm, slow->groups = grown->groups, slow->lost_part = grown->lost_part;
+      slow->op = grown->op, slow->signature = grown->signature;
+      slow->grown = *std::move(grown);
+    }
+    if (!slow) continue;
+    losses.push_back({slow->groups, slow->lost_part, slow->grown.has_value()});
+    collectives.push_back(*std::move(slow));
+  }
+  job.past_links.end_window();
+  const whatif::Explanation explanation =
+      whatif::explain(graph, job.timeline, job.past, lateness, facts, losses, settings_);
+  job.past.learn(graph, job.timeline, lateness.kinds, lateness.late, explanation.transfer_less_ns);
   const WhatIfLook look{watches_, graph, collectives, explanation};
 
+  std::vector<Suspect> suspects = put_together(look);
+  // While a job starts, connections are made and hosts are busy: no word about the network.
+  if (now_ns - job.first_ns <
+      static_cast<Nanoseconds>(settings_.whatif_starting_windows) * seconds_to_ns(settings_.slow_window_s))
+    std::erase_if(suspects, [&](const Suspect& s) { return !is_late(look.explanation.causes[s.causes.front()]); });
+  // A window that was prolonged counts as many.
+  const Nanoseconds half_ns = std::max<Nanoseconds>(1, seconds_to_ns(settings_.slow_window_s) / 2);
+  const auto halves =
+      static_cast<uint64_t>(std::clamp<Nanoseconds>((now_ns - job.started_ns + half_ns / 2) / half_ns, 1, 2));
   std::map<std::string, Seen> seen;
-  std::vector<std::string> keys;
-  for (const Cause& c : explanation.causes) {
-    keys.push_back(key_of(c, look));
-    if (seen.contains(keys.back())) continue;
-    Seen s;
-    if (const auto before = job.seen.find(keys.back()); before != job.seen.end()) s = before->second;
-    if (s.streak++ == 0) s.since_ns = job.started_ns;
-    if (is_late(c)) s.late_ns += c.gain_ns, s.host_ns += c.kind == Cause::Kind::host ? c.gain_ns : 0;
-    seen.emplace(keys.back(), s);
+  std::set<std::string> now;
+  for (const Suspect& suspect : suspects) {
+    Seen s = seen_of(job, suspect);
+    if (s.streak == 0) s.since_ns = job.started_ns;
+    s.streak += halves;
+    ++s.windows;
+    s.late_ns += suspect.gain_ns, s.host_ns += suspect.host_gain_ns;
+    for (const std::string& key : suspect.keys) seen[key] = s, now.insert(key);
   }
   // A window without it is one step back: on a busy machine some look different.
   for (const auto& [key, before] : job.seen)
     if (before.streak > 1 && seen.try_emplace(key, before).second) --seen[key].streak;
-  std::set<std::string> now(keys.begin(), keys.end());
   job.seen = std::move(seen);
   std::erase_if(job.open, [&](Open& o) {
-    const bool goes_on =
-        std::any_of(o.causes.begin(), o.causes.end(), [&](const auto& key) { return now.contains(key); });
+    const bool goes_on = std::any_of(now.begin(), now.end(), [&](const std::string& key) { return o.has(key); });
     o.clean = goes_on ? 0 : o.clean + 1;
     if (o.clean < 2 * settings_.slow_clean_windows) return false;
     writer_.book().resolve(o.incident, now_ns);
@@ -141,32 +163,66 @@ void WhatIfAnalysis::explain(const std::string& name, Job& job, const whatif::Gr
   });
   std::vector<uint64_t> own{iterations_.incident(name)};
   for (const Open& o : job.open) own.push_back(o.incident);
-  report(job, look, keys, writer_.book().any_open(name, own), now_ns);
+  report(job, look, suspects, writer_.book().any_open(name, own), now_ns);
 }
 
-// The largest first; one incident for all that one communicator can tell.
-void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<std::string>& keys, bool explained,
+WhatIfAnalysis::Seen WhatIfAnalysis::seen_of(const Job& job, const Suspect& suspect) {
+  Seen most;
+  for (const std::string& key : suspect.keys)
+    if (const auto it = job.seen.find(key); it != job.seen.end() && it->second.streak > most.streak) most = it->second;
+  return most;
+}
+
+// By the first of its causes that the communicator knows.
+bool WhatIfAnalysis::tell(const WhatIfLook& look, const Suspect& suspect, const Communicator& comm, double host_part,
+                          double share, Finding& f) {
+  return std::any_of(suspect.causes.begin(), suspect.causes.end(), [&](size_t cause) {
+    return add_culprits(look.explanation.causes[cause], look, comm, host_part, share, f);
+  });
+}
+
+// The communicator that can tell most of them; of several the one that told them before.
+const Communicator* WhatIfAnalysis::teller(const Job& job, const WhatIfLook& look,
+                                           const std::vector<const Suspect*>& sure) const {
+  std::vector<CommUid> comms;
+  for (const Open& o : job.open) comms.push_back(o.comm);
+  for (const Suspect* s : sure)
+    for (size_t cause : s->causes) comms.push_back(told_by(look.explanation.causes[cause], look));
+  const Communicator* best = nullptr;
+  std::ptrdiff_t most = 0;
+  for (CommUid uid : comms) {
+    const auto watch = watches_.find(uid);
+    if (watch == watches_.end()) continue;
+    Finding f;
+    const auto told = std::count_if(sure.begin(), sure.end(),
+                                    [&](const Suspect* s) { return tell(look, *s, watch->second->comm, 0, 1, f); });
+    if (told > most) most = told, best = &watch->second->comm;
+  }
+  return best;
+}
+
+// One incident for all that one communicator can tell.
+void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<Suspect>& suspects, bool explained,
                             Nanoseconds now_ns) {
   const uint64_t enough = settings_.slow_repeat + 1;
-  const std::vector<Cause>& causes = look.explanation.causes;
-  std::vector<size_t> sure;
+  std::vector<const Suspect*> sure;
   double gains_ns = 0;
-  for (size_t i = 0; i < causes.size(); ++i)
-    if (job.seen[keys[i]].streak >= enough) sure.push_back(i), gains_ns += causes[i].gain_ns;
+  for (const Suspect& s : suspects)
+    if (const Seen seen = seen_of(job, s); seen.streak >= enough && seen.windows > 1)
+      sure.push_back(&s), gains_ns += s.gain_ns;
   while (!sure.empty()) {
-    const auto watch = watches_.find(told_by(causes[sure.front()], look));
-    if (watch == watches_.end()) return;
-    const Communicator& comm = watch->second->comm;
+    const Communicator* const comm = teller(job, look, sure);
+    if (!comm) return;
     Finding f;
     Open told;
-    told.comm = comm.uid();
+    told.comm = comm->uid();
     uint64_t streak = UINT64_MAX;
     Nanoseconds since_ns = now_ns;
-    std::erase_if(sure, [&](size_t i) {
-      const Seen& s = job.seen[keys[i]];
+    std::erase_if(sure, [&](const Suspect* suspect) {
+      const Seen s = seen_of(job, *suspect);
       const double host_part = s.late_ns > 0 ? s.host_ns / s.late_ns : 0;
-      if (!add_culprits(causes[i], look, comm, host_part, causes[i].gain_ns / gains_ns, f)) return false;
-      told.causes.push_back(keys[i]);
+      if (!tell(look, *suspect, *comm, host_part, suspect->gain_ns / gains_ns, f)) return false;
+      told.causes.push_back(suspect->keys);
       streak = std::min(streak, s.streak);
       since_ns = std::min(since_ns, s.since_ns);
       return true;
@@ -174,36 +230,46 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     if (told.causes.empty()) return;
     for (const Culprit& c : f.culprits)
       for (const Rank r : {c.rank, c.peer.value_or(c.rank)})
-        if (const RankModel* m = comm.rank(r)) told.processes.push_back(m->process);
-    const auto view = iterations_.view(comm.job());
-    describe(look, comm, view ? view->now_ns : 0, f);
+        if (const RankModel* m = comm->rank(r)) told.processes.push_back(m->process);
+    const auto view = iterations_.view(comm->job());
+    describe(look, *comm, view ? view->now_ns : 0, f);
     const double lost_ns = look.explanation.length_ns - look.explanation.length_without_ns;
-    std::optional<Finding> weighed = weigh_processors(comm, std::move(f), lost_ns, {job.started_ns, now_ns}, settings_);
+    const bool compared = std::none_of(look.collectives.begin(), look.collectives.end(),
+                                       [&](const auto& s) { return s.comm == comm && s.grown; }) &&
+                          f.signature.function != abi::Function::send;
+    std::optional<Finding> weighed =
+        weigh_processors(*comm, std::move(f), lost_ns, {job.started_ns, now_ns}, settings_, compared);
     if (!weighed) continue;
     f = *std::move(weighed);
     if (since_ns <= job.first_ns)
       add_evidence(f, -1, "it was so from the start on, for", static_cast<double>(now_ns - since_ns) / 1e9, "s");
 
     const auto known = std::find_if(job.open.begin(), job.open.end(), [&](const Open& o) {
-      return std::any_of(told.causes.begin(), told.causes.end(), [&](const std::string& key) {
-        return std::find(o.causes.begin(), o.causes.end(), key) != o.causes.end();
+      return std::any_of(told.causes.begin(), told.causes.end(), [&](const auto& keys) {
+        return std::any_of(keys.begin(), keys.end(), [&](const std::string& key) { return o.has(key); });
       });
     });
     if (known == job.open.end()) {
       if (explained) continue;
       // That the iterations got longer was known: now it is known why.
-      told.incident = iterations_.explain(*watch->second);
+      told.incident = iterations_.explain(*watches_.at(comm->uid()));
       if (told.incident != 0)
-        writer_.update(told.incident, comm, f, now_ns);
+        writer_.update(told.incident, *comm, f, now_ns);
       else
-        told.incident = writer_.open(comm, f, since_ns, now_ns);
+        told.incident = writer_.open(*comm, f, since_ns, now_ns);
       job.open.push_back(std::move(told));
       continue;
     }
-    if (known->comm == comm.uid()) {
+    // A second cause that this window does not show may come back.
+    const bool less = std::any_of(known->causes.begin(), known->causes.end(), [&](const auto& keys) {
+      return std::none_of(keys.begin(), keys.end(), [&](const std::string& key) { return told.has(key); }) &&
+             std::any_of(keys.begin(), keys.end(), [&](const std::string& key) { return job.seen.contains(key); });
+    });
+    if (!less) {
+      known->comm = comm->uid();
       known->causes = std::move(told.causes);
       known->processes = std::move(told.processes);
-      writer_.update(known->incident, comm, f, now_ns);
+      writer_.update(known->incident, *comm, f, now_ns);
     }
     if (streak > enough && !std::exchange(known->confirmed, true)) writer_.book().confirm(known->incident, now_ns);
   }

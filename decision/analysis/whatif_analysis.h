@@ -7,14 +7,16 @@
 // Threads: those of the analyzer.
 #pragma once
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "decision/analysis/incident_writer.h"
 #include "decision/analysis/iterations.h"
 #include "decision/analysis/watch.h"
-#include "decision/analysis/whatif_findings.h"
+#include "decision/analysis/whatif_suspects.h"
 #include "decision/whatif/timeline.h"
 
 namespace ccld::decision {
@@ -29,8 +31,8 @@ class WhatIfAnalysis {
   void add(const Communicator& comm, const ProcessModel& process, const Message& m, Nanoseconds now_ns) {
     const RankModel* r = comm.rank(m.rank);
     if (settings_.whatif_gpus_max == 0 || !r || r->process != &process || m.rounds.empty()) return;
-    job(comm.job(), now_ns).timeline.add({&process, r->cuda_device}, m,
-                                  {process.sent_monotonic_ns, process.sent_realtime_ns});
+    job(comm.job(), now_ns)
+        .timeline.add({&process, r->cuda_device}, m, {process.sent_monotonic_ns, process.sent_realtime_ns});
   }
   void add(const Communicator& comm, const ProcessModel& process, const InFlight& m) {
     const RankModel* r = comm.rank(m.rank);
@@ -43,27 +45,38 @@ class WhatIfAnalysis {
       if (is_due(job, now_ns)) judge(name, job, now_ns);
     forget(now_ns);
   }
+  // The job is judged: there is room for all of its GPUs.
+  bool judges(const std::string& job) const {
+    const auto it = jobs_.find(job);
+    return it != jobs_.end() && it->second.timeline.left_out() == 0;
+  }
   // The process is a culprit of an open incident.
   bool blames(const ProcessModel*) const;
 
  private:
   // One cause, as it is recognised in the next window.
   struct Seen {
-    uint64_t streak = 0;
+    uint64_t streak = 0;              // half windows with it, less those without
+    uint64_t windows = 0;             // in which it was seen
     double late_ns = 0, host_ns = 0;  // gains over the streak, and of them those of a late host
     Nanoseconds since_ns = 0;         // begin of the first window
   };
   struct Open {
     uint64_t incident = 0;
-    CommUid comm;  // which tells it
-    std::vector<std::string> causes;
+    CommUid comm;                               // which tells it
+    std::vector<std::set<std::string>> causes;  // keys of each
+    bool has(const std::string& key) const {
+      return std::any_of(causes.begin(), causes.end(), [&](const auto& keys) { return keys.contains(key); });
+    }
     std::vector<const ProcessModel*> processes;
     uint64_t clean = 0;  // windows without it
     bool confirmed = false;
   };
   struct Job {
-    Job(const Settings& s, size_t& gpus_in_all) : timeline(s, gpus_in_all) {}
+    Job(const Settings& s, size_t& gpus_in_all) : timeline(s, gpus_in_all), past(s), past_links(s) {}
     whatif::Timeline timeline;
+    whatif::Past past;
+    whatif::PastLinks past_links;
     Nanoseconds first_ns = 0, started_ns = 0, heard_ns = 0;  // of the job, of the window, of its newest report
     std::map<std::string, Seen> seen;
     std::vector<Open> open;
@@ -76,7 +89,10 @@ class WhatIfAnalysis {
   void judge(const std::string& name, Job&, Nanoseconds now_ns);
   void explain(const std::string& name, Job&, const whatif::Graph&, const std::vector<whatif::GpuFacts>&,
                Nanoseconds now_ns);
-  void report(Job&, const WhatIfLook&, const std::vector<std::string>& keys, bool explained, Nanoseconds now_ns);
+  static Seen seen_of(const Job&, const Suspect&);
+  static bool tell(const WhatIfLook&, const Suspect&, const Communicator&, double host_part, double share, Finding&);
+  const Communicator* teller(const Job&, const WhatIfLook&, const std::vector<const Suspect*>& sure) const;
+  void report(Job&, const WhatIfLook&, const std::vector<Suspect>&, bool explained, Nanoseconds now_ns);
   void forget(Nanoseconds now_ns);
 
   const Settings& settings_;

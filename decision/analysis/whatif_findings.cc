@@ -15,31 +15,11 @@ using whatif::Kernel;
 using whatif::none;
 using whatif::Transfer;
 
-bool is_late(const Cause& c) { return c.kind == Cause::Kind::gpu || c.kind == Cause::Kind::host; }
-
 const Kernel& kernel(const WhatIfLook& look, int node) { return *look.graph.nodes[static_cast<size_t>(node)].kernel; }
 
-const RankModel* rank_of(const WhatIfLook& look, const Kernel& k) {
-  const auto it = look.watches.find(k.comm);
-  return it == look.watches.end() ? nullptr : it->second->comm.rank(k.rank);
-}
-
-// The GPU's first kernel.
-const Kernel& any_kernel(const WhatIfLook& look, int gpu) {
-  return kernel(look, look.graph.gpus[static_cast<size_t>(gpu)].first);
-}
-
-std::string process_text(const RankModel* r) {
-  if (!r || !r->process) return "";
-  const ProcessId& p = r->process->id;
-  return absl::StrCat(p.boot_id, "/", p.host, "/", p.pid_namespace, "/", p.pid, "/", p.pid_start_ticks);
-}
-
-// Over the network it is the wire between two hosts, whoever uses it; within a host the two processes.
-std::string connection_text(const RankModel* from, const RankModel* to) {
-  if (from && to && from->host != to->host)
-    return absl::StrCat("wire ", std::string(from->host), " ", std::string(to->host));
-  return absl::StrCat("connection ", process_text(from), " ", process_text(to));
+std::string reference_text(const Cause& c, const char* verb) {
+  return c.peers > 0 ? absl::StrFormat("%d peers %s %.1f ms", c.peers, verb, c.reference_ns / 1e6)
+                     : absl::StrFormat("before it was %.1f ms", c.reference_ns / 1e6);
 }
 
 void add_connections(const Cause& c, const WhatIfLook& look, const Communicator& comm, Finding& f) {
@@ -49,8 +29,9 @@ void add_connections(const Cause& c, const WhatIfLook& look, const Communicator&
     const Kernel &send = kernel(look, t.send), &recv = kernel(look, t.recv);
     if (send.comm != comm.uid() || !ends.insert({send.rank.value, recv.rank.value}).second) continue;
     const std::string reason =
-        absl::StrFormat("its transfers to rank %d take %.1f ms; %d connections that carry the same take %.1f ms",
-                        recv.rank.value, c.measured_ns / 1e6, c.peers, c.reference_ns / 1e6);
+        absl::StrFormat("its transfers to rank %d take %.1f ms; ", recv.rank.value, c.measured_ns / 1e6) +
+        (c.peers > 0 ? absl::StrFormat("%d connections that carry the same take %.1f ms", c.peers, c.reference_ns / 1e6)
+                     : absl::StrFormat("before it was %.1f ms", c.reference_ns / 1e6));
     f.signature.function = abi::Function::send;
     if (c.kind == Cause::Kind::proxy) {
       const bool sends = look.graph.nodes[static_cast<size_t>(t.send)].gpu == c.gpu;
@@ -65,6 +46,11 @@ void add_connections(const Cause& c, const WhatIfLook& look, const Communicator&
 }
 
 void add_links(const whatif::SlowCollectives& s, const Communicator& comm, Finding& f) {
+  if (s.grown) {
+    name_slow_network(comm, s.grown->window, s.grown->network, 1, f);
+    for (const Evidence& e : s.grown->evidence.evidence) add_evidence(f, e.rank, e.what, e.value, e.unit);
+    return;
+  }
   for (const whatif::SlowLink& l : s.links) {
     if (f.culprits.size() >= culprits_max) return;
     const bool network = l.component != Component::proxy;
@@ -87,20 +73,18 @@ void add_links(const whatif::SlowCollectives& s, const Communicator& comm, Findi
 
 }  // namespace
 
-std::string key_of(const Cause& c, const WhatIfLook& look) {
-  if (is_late(c)) {
-    const RankModel* r = rank_of(look, any_kernel(look, c.gpu));
-    return absl::StrCat("late ", process_text(r), " ", r ? r->cuda_device : -1);
-  }
-  if (c.kind == Cause::Kind::proxy) return absl::StrCat("proxy ", process_text(rank_of(look, any_kernel(look, c.gpu))));
-  if (c.kind == Cause::Kind::collectives) {
-    const whatif::SlowCollectives& s = look.collectives[static_cast<size_t>(c.collectives)];
-    const whatif::SlowLink& first = s.links.front();
-    if (first.component == Component::proxy) return absl::StrCat("proxy ", process_text(s.comm->rank(first.at)));
-    return connection_text(s.comm->rank(first.sender), s.comm->rank(first.receiver));
-  }
-  const Transfer& t = look.graph.transfers[static_cast<size_t>(c.transfers.front())];
-  return connection_text(rank_of(look, kernel(look, t.send)), rank_of(look, kernel(look, t.recv)));
+bool is_late(const Cause& c) { return c.kind == Cause::Kind::gpu || c.kind == Cause::Kind::host; }
+
+const RankModel* rank_of(const WhatIfLook& look, int node) {
+  const Kernel& k = kernel(look, node);
+  const auto it = look.watches.find(k.comm);
+  return it == look.watches.end() ? nullptr : it->second->comm.rank(k.rank);
+}
+
+std::string process_text(const RankModel* r) {
+  if (!r || !r->process) return "";
+  const ProcessId& p = r->process->id;
+  return absl::StrCat(p.boot_id, "/", p.host, "/", p.pid_namespace, "/", p.pid, "/", p.pid_start_ticks);
 }
 
 CommUid told_by(const Cause& c, const WhatIfLook& look) {
@@ -134,10 +118,11 @@ bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& co
       const Kernel& k = kernel(look, i);
       if (k.comm != comm.uid()) continue;
       const bool host = host_part > 0.5;
-      Culprit culprit = make_culprit(comm, k.rank, host ? Component::process : Component::gpu,
-                                     absl::StrFormat("%s %.1f ms before each operation; %d peers need %.1f ms",
-                                                     host ? "its host needs" : "its GPU needs", c.measured_ns / 1e6,
-                                                     c.peers, c.reference_ns / 1e6));
+      Culprit culprit =
+          make_culprit(comm, k.rank, host ? Component::process : Component::gpu,
+                       absl::StrCat(absl::StrFormat("%s %.1f ms before each operation; ",
+                                                    host ? "its host needs" : "its GPU needs", c.measured_ns / 1e6),
+                                    reference_text(c, "need")));
       culprit.queued_part = 1 - host_part;
       f.culprits.push_back(std::move(culprit));
       if (f.op.value == 0) f.op = k.op, f.signature = k.signature;

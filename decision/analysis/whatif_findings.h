@@ -21,8 +21,11 @@ struct WhatIfLook {
   const whatif::Explanation& explanation;
 };
 
-// A name by which the cause is recognised in the next window: of its process, or of the hosts of its wire.
-std::string key_of(const whatif::Cause&, const WhatIfLook&);
+bool is_late(const whatif::Cause&);
+// The rank whose kernel it is; nullptr: not known any more.
+const RankModel* rank_of(const WhatIfLook&, int node);
+// Tells one process of a cluster from all others, for as long as it lives.
+std::string process_text(const RankModel*);
 
 // The communicator in which others wait for it the longest.
 CommUid told_by(const whatif::Cause&, const WhatIfLook&);

@@ -234,7 +234,7 @@ void SlowDetector::blame(const Communicator& comm, const KindBaseline& b, const 
   const Links links = match_links(comm, e);
   if (links.empty()) return;
   w.staged_ns += communication;
-  add_waits(links, b, factor, begun, w);
+  add_waits(links, b.edges, factor, begun, w);
 }
 
 void SlowDetector::add(const Communicator& comm, KindBaseline& b, const RoundEntry& e, const Signature& s, Parts& p,

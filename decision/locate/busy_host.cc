@@ -241,7 +241,7 @@ bool all_wait(const Communicator& comm, double lost_ns, const TimeWindow& w, con
 }  // namespace
 
 std::optional<Finding> weigh_processors(const Communicator& comm, Finding f, double lost_ns, const TimeWindow& w,
-                                        const Settings& settings) {
+                                        const Settings& settings, bool compared) {
   if (f.culprits.empty()) {
     if (all_wait(comm, lost_ns, w, settings)) return std::nullopt;
     return f;
@@ -257,8 +257,9 @@ std::optional<Finding> weigh_processors(const Communicator& comm, Finding f, dou
   for (Culprit& c : f.culprits) {
     const auto why = explained(comm, f, c, lost_ns, w, settings);
     const Shortage shortage = why ? shortage_of(comm, *why->process, why->which, w, settings) : Shortage::own;
-    if (shortage == Shortage::own) {
-      if (why)
+    const bool wire = compared && (c.component == Component::link || c.component == Component::nic);
+    if (shortage == Shortage::own || (wire && shortage == Shortage::everywhere)) {
+      if (why && shortage == Shortage::own)
         add_waits(f, c.rank.value, "this process alone", why->which, waited_for_processor(*why->process, why->which, w),
                   w);
       left.push_back(std::move(c));

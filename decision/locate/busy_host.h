@@ -50,8 +50,9 @@ bool explains_late_host(const Communicator&, Rank, Nanoseconds missing_ns, const
 bool explains_growth(const Communicator&, Rank, Worker, Nanoseconds missing_ns, const TimeWindow&, const Settings&);
 
 // The finding without culprits that a lack of processors explains, and with the host instead where one lacks them.
-// `lost_ns`: what their shares are parts of. nullopt: nothing is left to be reported.
+// `lost_ns`: what their shares are parts of. `compared`: its wires are slower than others now, and not only than before;
+// then what all hosts lack alike does not explain them. nullopt: nothing is left to be reported.
 std::optional<Finding> weigh_processors(const Communicator&, Finding, double lost_ns, const TimeWindow&,
-                                        const Settings&);
+                                        const Settings&, bool compared = false);
 
 }  // namespace ccld::decision

@@ -122,12 +122,12 @@ double one_clock_bound(Stage stage, const EdgeIntervals& i, const EdgeBaseline* 
 
 // Nothing arrives sooner than usual: where it seems so, clocks have drifted since, as far as that at least. The other
 // way around this looks like a slow wire.
-double drift_ns(const Links& links, const KindBaseline& b) {
+double drift_ns(const Links& links, const absl::flat_hash_map<Edge, EdgeBaseline>& past_edges) {
   const auto sent = static_cast<size_t>(Interval::sent_to_arrived);
   double most_ns = 0;
   for (const auto& [edge, i] : links) {
-    const auto healthy = b.edges.find(edge);
-    if (!i.known[sent] || i.one_clock || healthy == b.edges.end() || healthy->second.samples[sent] < past_min) continue;
+    const auto healthy = past_edges.find(edge);
+    if (!i.known[sent] || i.one_clock || healthy == past_edges.end() || healthy->second.samples[sent] < past_min) continue;
     most_ns = std::max(most_ns, healthy->second.mean_ns[sent] - i.ns[sent]);
   }
   return most_ns;
@@ -230,7 +230,7 @@ void learn_waits(const Edge& edge, const EdgeIntervals& i, const std::vector<Ran
   healthy.add_away(i.sender_away_part, i.receiver_away_part);
 }
 
-void add_waits(const Links& all, const KindBaseline& b, double spread_factor, const std::vector<RankBegin>& begins,
+void add_waits(const Links& all, const absl::flat_hash_map<Edge, EdgeBaseline>& past_edges, double spread_factor, const std::vector<RankBegin>& begins,
                SlowWindow& w) {
   Links links = all;
   std::vector<EndsApart> apart;
@@ -239,7 +239,7 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
     discount_late_end(apart.back(), intervals);
   }
   WireCircles circles(all);
-  const double drifted_ns = drift_ns(all, b);
+  const double drifted_ns = drift_ns(all, past_edges);
   double typical[interval_count];
   for (size_t i = 0; i < interval_count; ++i) {
     std::vector<double> values;
@@ -249,11 +249,11 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
   }
   for (size_t n = 0; n < links.size(); ++n) {
     const auto& [edge, intervals] = links[n];
-    const auto healthy = b.edges.find(edge);
+    const auto healthy = past_edges.find(edge);
     EdgeLoss& loss = w.edges[edge];
     loss.steps += intervals.steps;
     loss.net_device = intervals.net_device;
-    const bool past = healthy != b.edges.end();
+    const bool past = healthy != past_edges.end();
     const double sender_part = intervals.sender_away_part - (past ? healthy->second.sender_away_part : 0),
                  receiver_part = intervals.receiver_away_part - (past ? healthy->second.receiver_away_part : 0);
     loss.sender_away_ns += sender_part * intervals.round_ns;
@@ -262,7 +262,7 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
     double sent_ns = INFINITY;
     if (intervals.known[sent]) {
       if (!intervals.one_clock) sent_ns = circles.around_ns(intervals);
-      if (healthy != b.edges.end() && healthy->second.samples[sent] >= past_min)
+      if (healthy != past_edges.end() && healthy->second.samples[sent] >= past_min)
         sent_ns = std::min(sent_ns, std::max(0.0, intervals.ns[sent] - healthy->second.mean_ns[sent]));
       if (std::isfinite(sent_ns)) loss.sent_ns += intervals.steps * sent_ns;
     }
@@ -271,7 +271,7 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
       for (Interval which : {s.first, s.second}) {
         const auto i = static_cast<size_t>(which);
         if (!intervals.known[i]) continue;
-        if (healthy != b.edges.end() && healthy->second.samples[i] >= past_min) {
+        if (healthy != past_edges.end() && healthy->second.samples[i] >= past_min) {
           const double growth =
               at_usual_launch_ns(which, intervals, healthy->second, apart[n].awaited_ns) - healthy->second.mean_ns[i];
           least = std::min(least, growth < spread_factor * healthy->second.deviation_ns[i] ? 0 : growth);
@@ -280,7 +280,7 @@ void add_waits(const Links& all, const KindBaseline& b, double spread_factor, co
         }
       }
       least =
-          std::min(least, one_clock_bound(s.stage, intervals, healthy == b.edges.end() ? nullptr : &healthy->second));
+          std::min(least, one_clock_bound(s.stage, intervals, healthy == past_edges.end() ? nullptr : &healthy->second));
       if (s.stage == Stage::wire) least = std::min(least, sent_ns);
       const double otherwise_ns = apart[n].waited_ns + (intervals.one_clock ? 0 : drifted_ns);
       if (s.stage == Stage::wire && otherwise_ns > 0 && std::isfinite(least))

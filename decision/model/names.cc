@@ -82,7 +82,9 @@ const char* name(StageEffect e) {
   return "?";
 }
 
-const char* name(RuleSet r) { return r == RuleSet::paper ? "paper" : "default"; }
+const char* name(RuleSet r) {
+  return r == RuleSet::paper ? "paper" : r == RuleSet::model ? "model" : "default";
+}
 
 const char* name(abi::Function f) {
   switch (f) {

@@ -62,18 +62,59 @@ class Remedy {
   const std::vector<LossOfGroups>& collectives_;
 };
 
+// A slow connection beside ranks that come late may hardly cost the job anything as long as they do. It is named if it
+// makes a good part of the loss.
+bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::vector<LossOfGroups>& collectives,
+               const Settings& settings) {
+  const int loss = candidates[i].cause.collectives;
+  if (loss == none || !collectives[static_cast<size_t>(loss)].grown) return false;
+  double late_ns = 0;
+  for (const Candidate& c : candidates)
+    if (c.cause.kind == Cause::Kind::gpu || c.cause.kind == Cause::Kind::host) late_ns += c.most_ns;
+  return late_ns > 0 && candidates[i].most_ns >= settings.slow_component_share_min * (late_ns + candidates[i].most_ns);
+}
+
+bool stands_out(const Beyond::OfGpu& of, double least_ns, const Settings& settings) {
+  return of.nodes > 0 && of.sum_ns >= least_ns && of.sum_ns >= settings.whatif_spread_factor * of.deviation_ns;
+}
+
+// Of each GPU what is further beyond: its peers or its past.
+Beyond better_supported(Beyond peers, const Beyond& past, const Graph& g, double least_ns, const Settings& settings) {
+  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
+    if (!stands_out(past.gpus[gpu], least_ns, settings)) continue;
+    if (stands_out(peers.gpus[gpu], least_ns, settings) && peers.gpus[gpu].sum_ns >= past.gpus[gpu].sum_ns) continue;
+    peers.gpus[gpu] = past.gpus[gpu];
+    for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i) {
+      peers.own_ns[static_cast<size_t>(i)] = past.own_ns[static_cast<size_t>(i)];
+      peers.host_ns[static_cast<size_t>(i)] = past.host_ns[static_cast<size_t>(i)];
+    }
+  }
+  return peers;
+}
+
 }  // namespace
 
-Explanation explain(const Graph& g, const Timeline& t, const std::vector<GpuFacts>& facts,
-                    const std::vector<LossOfGroups>& collectives, const Settings& settings) {
+Lateness find_late(const Graph& g, const Timeline& t, const Past& past, const Settings& settings) {
+  Lateness out;
+  const double least_ns = settings.whatif_gain_min * g.length_ns;
+  out.kinds = kinds_of(g, t, settings);
+  out.past = past.compare(g, t, out.kinds);
+  out.beyond = better_supported(compare_with_peers(g, t, out.kinds, settings), out.past, g, least_ns, settings);
+  for (const Beyond::OfGpu& of : out.beyond.gpus) out.late.push_back(stands_out(of, least_ns, settings));
+  return out;
+}
+
+Explanation explain(const Graph& g, const Timeline& t, const Past& past, const Lateness& lateness,
+                    const std::vector<GpuFacts>& facts, const std::vector<LossOfGroups>& collectives,
+                    const Settings& settings) {
   Explanation out;
   out.length_ns = out.length_without_ns = g.length_ns;
   const double least_ns = settings.whatif_gain_min * g.length_ns;
-  const Beyond beyond = compare_with_peers(g, t, settings);
+  const Beyond& beyond = lateness.beyond;
   std::vector<Candidate> candidates;
   for (size_t gpu = 0; gpu < beyond.gpus.size(); ++gpu) {
     const Beyond::OfGpu& of = beyond.gpus[gpu];
-    if (of.sum_ns < least_ns || of.sum_ns < settings.whatif_spread_factor * of.deviation_ns) continue;
+    if (!lateness.late[gpu]) continue;
     Candidate c;
     c.cause.kind = of.host_ns > of.sum_ns / 2 ? Cause::Kind::host : Cause::Kind::gpu;
     c.cause.gpu = static_cast<int>(gpu);
@@ -83,8 +124,8 @@ Explanation explain(const Graph& g, const Timeline& t, const std::vector<GpuFact
     c.most_ns = of.sum_ns;
     candidates.push_back(std::move(c));
   }
-  std::vector<double> transfer_less_ns;
-  for (Cause& cause : slow_connections(g, t, facts, settings, transfer_less_ns)) {
+  std::vector<double>& transfer_less_ns = out.transfer_less_ns;
+  for (Cause& cause : slow_connections(g, t, past, facts, settings, transfer_less_ns)) {
     Candidate c;
     for (int i : cause.transfers) c.most_ns += transfer_less_ns[static_cast<size_t>(i)];
     c.cause = std::move(cause);
@@ -114,7 +155,7 @@ Explanation explain(const Graph& g, const Timeline& t, const std::vector<GpuFact
   for (size_t i = candidates.size(); i-- > 0;) {
     const double without_it = remedy.length_without(candidates, i);
     candidates[i].cause.gain_ns = without_it - out.length_without_ns;
-    if (candidates[i].cause.gain_ns >= least_ns) continue;
+    if (candidates[i].cause.gain_ns >= least_ns || is_second(candidates, i, collectives, settings)) continue;
     out.length_without_ns = without_it;
     candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
   }

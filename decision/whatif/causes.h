@@ -12,6 +12,7 @@
 
 #include "decision/settings.h"
 #include "decision/whatif/graph.h"
+#include "decision/whatif/past.h"
 
 namespace ccld::decision::whatif {
 
@@ -37,15 +38,25 @@ struct Cause {
 struct Explanation {
   double length_ns = 0, length_without_ns = 0;  // measured, and without the causes
   std::vector<Cause> causes;                    // the largest first; empty: nothing costs enough
+  std::vector<double> transfer_less_ns;         // by transfer of the graph: by how much it is slow
 };
 
 // Collectives of a communicator that lose this part of their transfers by some of its connections.
 struct LossOfGroups {
   std::vector<int> groups;
   double part = 0;
+  bool grown = false;  // it did not before
 };
 
-Explanation explain(const Graph&, const Timeline&, const std::vector<GpuFacts>&, const std::vector<LossOfGroups>&,
-                    const Settings&);
+// GPUs that need longer than their peers, or than before.
+struct Lateness {
+  Kinds kinds;
+  Beyond beyond, past;     // the better supported of both, and what the past says alone
+  std::vector<bool> late;  // by GPU: more than chance, and more than whatif_gain_min
+};
+Lateness find_late(const Graph&, const Timeline&, const Past&, const Settings&);
+
+Explanation explain(const Graph&, const Timeline&, const Past&, const Lateness&, const std::vector<GpuFacts>&,
+                    const std::vector<LossOfGroups>&, const Settings&);
 
 }  // namespace ccld::decision::whatif

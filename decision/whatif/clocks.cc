@@ -21,13 +21,14 @@ class Joined {
     for (; parent_[i] != i; i = parent_[i]) shift_ns += shift_ns_[i];
     return {i, shift_ns};
   }
-  // Clock of `b` plus `ns` is clock of `a`.
-  void join(size_t a, size_t b, double ns) {
+  // Clock of `b` plus `ns` is clock of `a`. False: that was known.
+  bool join(size_t a, size_t b, double ns) {
     const auto [root_a, to_a] = find(a);
     const auto [root_b, to_b] = find(b);
-    if (root_a == root_b) return;
+    if (root_a == root_b) return false;
     parent_[root_b] = root_a;
     shift_ns_[root_b] = ns + to_a - to_b;
+    return true;
   }
   // Paths become short.
   void tidy() {
@@ -73,18 +74,36 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
     comms.emplace_back(list.front().first, &list);
   }
   std::stable_sort(comms.begin(), comms.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<ClockPair> known = t.clock_pairs();
+  std::stable_sort(known.begin(), known.end(),
+                   [](const ClockPair& a, const ClockPair& b) { return a.doubt_ns < b.doubt_ns; });
   Joined joined(n);
+  Clocks out;
+  const auto join_known = [&](const ClockPair& p) {
+    const auto a = static_cast<size_t>(t.find(p.a)), b = static_cast<size_t>(t.find(p.b));
+    if (a < n && b < n && joined.join(a, b, static_cast<double>(static_cast<int64_t>(p.ns + origin[b] - origin[a]))))
+      out.pairs.push_back(p);
+  };
+  auto next_known = known.begin();
   for (const auto& [least, list] : comms) {
+    while (next_known != known.end() && next_known->doubt_ns < least) join_known(*next_known++);
     std::map<std::pair<int, int>, std::vector<double>> ends;  // of the first member and another one
     for (const auto& [ns, c] : *list)
       for (Place p : c->members)
         if (p.gpu != c->members[0].gpu)
           ends[{c->members[0].gpu, p.gpu}].push_back(at(c->members[0], kernel(c->members[0]).end_ns) -
                                                      at(p, kernel(p).end_ns));
-    for (auto& [gpus, ns] : ends)
-      joined.join(static_cast<size_t>(gpus.first), static_cast<size_t>(gpus.second), middle(ns));
+    for (auto& [gpus, ns] : ends) {
+      const auto a = static_cast<size_t>(gpus.first), b = static_cast<size_t>(gpus.second);
+      const double apart_ns = middle(ns);
+      if (joined.join(a, b, apart_ns))
+        out.pairs.push_back({t.gpus()[a].key, t.gpus()[b].key,
+                             static_cast<uint64_t>(static_cast<int64_t>(apart_ns)) + origin[a] - origin[b], least});
+    }
     joined.tidy();
   }
+  while (next_known != known.end()) join_known(*next_known++);
+  joined.tidy();
 
   // What Send and Recv prove: clock of b plus d is clock of a, d within.
   struct Interval {
@@ -123,7 +142,6 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
   }
   joined.tidy();
 
-  Clocks out;
   out.shift_ns.resize(n);
   out.component.resize(n);
   std::map<size_t, int> numbers;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "decision/measure/passage.h"
 #include "decision/measure/slow_links.h"
 #include "decision/measure/wire_circles.h"
+#include "decision/whatif/connections.h"
 #include "decision/whatif/middle.h"
 
 namespace ccld::decision::whatif {
@@ -18,44 +21,42 @@ struct Sums {
   uint64_t operations = 0;
 };
 
-Sums add_up(const Communicator& comm, const Graph& g, const Timeline& t, SlowCollectives& out) {
+// Steps of different operations are not alike: those that take most of the time are compared.
+std::vector<CollectiveRound> longest_kind(const std::vector<CollectiveRound>& rounds) {
+  std::map<size_t, double> sums_ns;
+  for (const CollectiveRound& r : rounds)
+    if (!r.links.empty()) sums_ns[r.kind] += r.transfer_ns;
+  std::vector<CollectiveRound> out;
+  if (sums_ns.empty()) return out;
+  const size_t longest = std::max_element(sums_ns.begin(), sums_ns.end(), [](const auto& a, const auto& b) {
+                           return a.second < b.second;
+                         })->first;
+  std::copy_if(rounds.begin(), rounds.end(), std::back_inserter(out),
+               [&](const CollectiveRound& r) { return r.kind == longest; });
+  return out;
+}
+
+Sums add_up(const std::vector<CollectiveRound>& rounds, const std::vector<Rank>& late, SlowCollectives& out) {
   Sums sums;
-  for (size_t group = 0; group < g.groups.size(); ++group) {
-    const Kernel& first = *g.nodes[static_cast<size_t>(g.groups[group].front())].kernel;
-    if (first.comm != comm.uid()) continue;
-    out.groups.push_back(static_cast<int>(group));
-    const auto* const rows = first.replay == 0 ? t.links(first.comm, first.op) : nullptr;
-    if (!rows) continue;
-    RoundEntry e;
-    e.links = *rows;
-    e.cells.resize(static_cast<size_t>(comm.rank_count()));
-    std::vector<double> begins_ns(e.cells.size(), NAN);
-    double started_ns = -INFINITY, ended_ns = -INFINITY;
-    for (int member : g.groups[group]) {
-      const Node& n = g.nodes[static_cast<size_t>(member)];
-      const auto r = static_cast<size_t>(n.kernel->rank.value);
-      if (r >= e.cells.size()) continue;
-      e.cells[r].begin_device_ns = n.kernel->begin_ns, e.cells[r].end_device_ns = n.kernel->end_ns;
-      e.cells[r].timed = true;
-      begins_ns[r] = n.begin_ns;
-      started_ns = std::max(started_ns, n.begin_ns), ended_ns = std::max(ended_ns, n.end_ns);
-    }
-    if (ended_ns <= started_ns) continue;
+  const auto is_late = [&](int32_t rank) { return std::find(late.begin(), late.end(), Rank{rank}) != late.end(); };
+  for (const CollectiveRound& round : rounds) {
+    out.groups.push_back(round.group);
+    if (round.transfer_ns <= 0) continue;
     bool any = false;
-    const Links links = match_links(comm, e);
-    WireCircles circles(links);
-    for (const auto& [edge, i] : links) {
-      if (i.net_device < 0 || i.steps <= 0) continue;
-      // It may have reported them before it was known that the communicator has fewer ranks.
-      if (std::max(edge.sender, edge.receiver) >= comm.rank_count()) continue;
-      const double later_ns =
-          begins_ns[static_cast<size_t>(edge.receiver)] - begins_ns[static_cast<size_t>(edge.sender)];
+    WireCircles circles(round.links);
+    double last_ns = -INFINITY;
+    for (const RankBegin& b : round.begins)
+      if (!std::isnan(b.at_ns)) last_ns = std::max(last_ns, b.at_ns);
+    for (const auto& [edge, i] : round.links) {
+      if (i.net_device < 0 || i.steps <= 0 || is_late(edge.sender) || is_late(edge.receiver)) continue;
+      // Until the last rank has begun nothing gets through: that is not the network's.
+      const double later_ns = last_ns - round.begins[static_cast<size_t>(edge.sender)].at_ns;
       sums.connections[edge].add(i, circles.around_ns(i), std::isnan(later_ns) ? 0 : later_ns);
       any = true;
     }
     if (!any) continue;
-    if (sums.operations++ == 0) out.op = first.op, out.signature = first.signature;
-    sums.transfer_ns += ended_ns - started_ns;
+    if (sums.operations++ == 0) out.op = round.op, out.signature = round.signature;
+    sums.transfer_ns += round.transfer_ns;
   }
   return sums;
 }
@@ -87,13 +88,20 @@ bool find_standing(const Sums& sums, const Settings& settings, SlowCollectives& 
   std::sort(all_ns.begin(), all_ns.end());
   all_ns.resize((all_ns.size() + 1) / 2);  // one direction of a wire is half of its connections
   const double usual_ns = middle(all_ns);
-  const double slow_ns = settings.whatif_transfer_times_min * usual_ns;
-  double steps_most = 0;
+  std::set<std::pair<int32_t, int32_t>> ends;
+  for (const auto& [edge, p] : sums.connections) ends.insert({edge.sender, edge.receiver});
+  // Where slots are never full, only what takes far longer is no chance: in recorded faults 20 times and more.
+  const double times = times_min((ends.size() + 1) / 2, settings), times_of_few = 10;
+  // A short operation never fills the slots; of a tree a connection is used for half of the time.
+  const auto steps_min = [&](const Passage& p) {
+    return std::min(settings.whatif_standing_steps_min, p.steps / static_cast<double>(sums.operations) / 16);
+  };
   std::map<std::pair<int32_t, int32_t>, SlowLink> by_ends;  // all channels together
   for (const auto& [edge, p] : sums.connections) {
     const double in_network = p.network_ns() * p.steps / sums.transfer_ns,
                  standing = in_network + p.ns[to_hand_on] / sums.transfer_ns;
-    if (standing < settings.whatif_standing_steps_min) continue;
+    if (standing < steps_min(p)) continue;
+    const double slow_ns = usual_ns * (standing < settings.whatif_standing_steps_min ? times_of_few : times);
     // Behind a slow proxy the network runs empty; in front of a slow network both are full.
     const bool network = p.network_ns() >= slow_ns && in_network >= settings.whatif_behind_part_max * standing,
                proxy = !network && p.ns[to_hand_on] / p.steps >= slow_ns;
@@ -107,24 +115,33 @@ bool find_standing(const Sums& sums, const Settings& settings, SlowCollectives& 
                      : longest == on_the_wire ? Component::link
                                               : Component::proxy;
     if (network && longest == to_be_given) link.at = link.receiver;
-    steps_most = std::max(steps_most, p.steps);
+    // While a step stands in it all the time, all wait for it: what it takes longer is lost.
+    const double slower_ns = network ? p.network_ns() : p.ns[to_hand_on] / p.steps;
+    out.lost_part = std::max(out.lost_part, std::min(1.0, standing) * (1 - usual_ns / slower_ns));
   }
   // Fewer stand on what is only kept by the slowest.
   double standing_most = 0;
   for (const auto& [ends, link] : by_ends) standing_most = std::max(standing_most, link.steps);
+  // What a slow proxy receives late, or is given late, only seems to be slow.
+  const auto serves = [&](Rank rank) {
+    return std::any_of(by_ends.begin(), by_ends.end(), [&](const auto& entry) {
+      return entry.second.component == Component::proxy && entry.second.at == rank;
+    });
+  };
   for (const auto& [ends, link] : by_ends)
-    if (2 * link.steps >= standing_most) out.links.push_back(link);
-  out.lost_part = 1 - steps_most * usual_ns / sums.transfer_ns;
-  return !out.links.empty() && out.links.size() < sums.connections.size();
+    if (2 * link.steps >= standing_most &&
+        (link.component == Component::proxy || (!serves(link.sender) && !serves(link.receiver))))
+      out.links.push_back(link);
+  return !out.links.empty() && out.links.size() < ends.size();
 }
 
 }  // namespace
 
-std::optional<SlowCollectives> slow_collectives(const Communicator& comm, const Graph& g, const Timeline& t,
-                                                const Settings& settings) {
+std::optional<SlowCollectives> slow_collectives(const Communicator& comm, const std::vector<CollectiveRound>& rounds,
+                                                const std::vector<Rank>& late, const Settings& settings) {
   SlowCollectives out;
   out.comm = &comm;
-  const Sums sums = add_up(comm, g, t, out);
+  const Sums sums = add_up(longest_kind(rounds), late, out);
   if (sums.operations < settings.slow_rounds_min || sums.connections.size() < 2) return std::nullopt;
   if (!find_away(sums, settings, out) && !find_standing(sums, settings, out)) return std::nullopt;
   out.lost_part = std::clamp(out.lost_part, 0.0, 1.0);

@@ -15,7 +15,8 @@
 
 #include "decision/model/communicator.h"
 #include "decision/model/verdict.h"
-#include "decision/whatif/graph.h"
+#include "decision/whatif/collective_rounds.h"
+#include "decision/whatif/past_links.h"
 
 namespace ccld::decision::whatif {
 
@@ -32,11 +33,15 @@ struct SlowCollectives {
   std::vector<int> groups;  // of the graph
   double lost_part = 0;     // of their transfers, beyond what they would take if all connections were like the others
   std::vector<SlowLink> links;
+  std::optional<GrownCollectives> grown;  // in place of links: compared with the past
   OpSeq op;  // the first operation
   Signature signature;
 };
 
 // nullopt: nothing stands out, or there is nothing to compare it with.
-std::optional<SlowCollectives> slow_collectives(const Communicator&, const Graph&, const Timeline&, const Settings&);
+// `late`: ranks that come late to them. Their connections are left out: what they have not taken waits for them, and what
+// they send comes all at once.
+std::optional<SlowCollectives> slow_collectives(const Communicator&, const std::vector<CollectiveRound>&,
+                                                const std::vector<Rank>& late, const Settings&);
 
 }  // namespace ccld::decision::whatif

@@ -14,6 +14,8 @@ struct Connection {
   int sender = none, receiver = none;  // GPUs
   std::vector<int> transfers;
   double sum_ns = 0;
+  double reference_ns = 0;      // of a slow one: what it would take
+  size_t peers = 0;             // that say so; 0: its past
   Passage passage;              // of those whose stages are known
   double passage_times_ns = 0;  // how long they took
   int proxy_of = none;          // GPU whose proxy is slow, if the stages say so
@@ -67,7 +69,29 @@ void look_at_stages(const std::vector<Means>& others, double longer_part, const 
     c.network = true;
 }
 
-Cause cause_of(Cause::Kind kind, int gpu, const std::vector<const Connection*>& of, double reference_ns, size_t peers) {
+// What connections that carry the same take, if it can be told. Half of them may be slow (one direction of a wire), so
+// a healthy one is found among the faster.
+struct Healthy {
+  double reference_ns = 0, most_ns = INFINITY;
+  size_t peers = 0;
+};
+
+Healthy healthy_of(std::vector<double> means_ns, const Settings& settings) {
+  std::sort(means_ns.begin(), means_ns.end());
+  Healthy h;
+  h.peers = (means_ns.size() + 1) / 2;
+  h.reference_ns = middle({means_ns.begin(), means_ns.begin() + static_cast<std::ptrdiff_t>(h.peers)});
+  // What takes little longer beside the slowest is noise. What takes far longer is not, however few there are.
+  const double times = times_min(h.peers, settings);
+  const double most_ns =
+      h.reference_ns + std::max((times - 1) * h.reference_ns, (means_ns.back() - h.reference_ns) / 2);
+  const auto slow =
+      static_cast<size_t>(std::count_if(means_ns.begin(), means_ns.end(), [&](double ns) { return ns > most_ns; }));
+  if (h.peers > 1 && slow <= means_ns.size() - h.peers) h.most_ns = most_ns;
+  return h;
+}
+
+Cause cause_of(Cause::Kind kind, int gpu, const std::vector<const Connection*>& of) {
   Cause c;
   c.kind = kind;
   c.gpu = gpu;
@@ -77,15 +101,20 @@ Cause cause_of(Cause::Kind kind, int gpu, const std::vector<const Connection*>& 
     sum_ns += connection->sum_ns;
   }
   c.measured_ns = sum_ns / static_cast<double>(c.transfers.size());
-  c.reference_ns = reference_ns;
-  c.peers = static_cast<int>(peers);
+  c.reference_ns = of.front()->reference_ns;
+  c.peers = static_cast<int>(of.front()->peers);
   return c;
 }
 
 }  // namespace
 
-std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, const std::vector<GpuFacts>& facts,
-                                    const Settings& settings, std::vector<double>& less_ns) {
+double times_min(size_t peers, const Settings& settings) {
+  return peers < settings.whatif_peers_min ? settings.whatif_lone_times_min : settings.whatif_transfer_times_min;
+}
+
+std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, const Past& past,
+                                    const std::vector<GpuFacts>& facts, const Settings& settings,
+                                    std::vector<double>& less_ns) {
   less_ns.assign(g.transfers.size(), 0);
   std::vector<Cause> causes;
   const auto host = [&](int gpu) { return facts[static_cast<size_t>(gpu)].host; };
@@ -106,29 +135,31 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
     c.passage_times_ns += t.ns;
   }
   for (auto& [kind, connections] : kinds) {
-    // Half of the connections may be slow (one direction of a wire), so a healthy one is found among the faster.
     std::vector<double> means;
     for (const auto& [ends, c] : connections) means.push_back(c.mean_ns());
-    std::sort(means.begin(), means.end());
-    const size_t peers = (means.size() + 1) / 2;
-    if (peers < settings.whatif_peers_min) continue;
-    const double reference_ns = middle({means.begin(), means.begin() + static_cast<std::ptrdiff_t>(peers)});
+    const Healthy healthy = healthy_of(std::move(means), settings);
     std::vector<Connection*> slow;
     std::vector<Means> others;
-    // What takes little longer beside the slowest is noise.
-    const double beyond_ns =
-        std::max((settings.whatif_transfer_times_min - 1) * reference_ns, (means.back() - reference_ns) / 2);
     for (auto& [ends, c] : connections) {
-      if (c.mean_ns() - reference_ns > beyond_ns)
-        slow.push_back(&c);
-      else if (c.passage.steps > 0 && c.passage_times_ns > 0)
-        others.emplace_back(c);
+      const Windows* const before = past.transfer(c.sender, c.receiver, kind.first, timeline);
+      const double usual_ns = before ? before->middle() : INFINITY,
+                   least_ns = before ? std::max((settings.whatif_transfer_times_min - 1) * usual_ns,
+                                                settings.whatif_spread_factor * before->deviation())
+                                     : INFINITY;
+      if (c.mean_ns() > healthy.most_ns) {
+        c.reference_ns = healthy.reference_ns, c.peers = healthy.peers;
+      } else if (c.mean_ns() - usual_ns > least_ns) {
+        c.reference_ns = usual_ns;
+      } else {
+        if (c.passage.steps > 0 && c.passage_times_ns > 0) others.emplace_back(c);
+        continue;
+      }
+      slow.push_back(&c);
     }
-    if (slow.empty() || slow.size() > means.size() - peers) continue;
     for (Connection* c : slow) {
       for (int i : c->transfers)
-        less_ns[static_cast<size_t>(i)] = std::max(0.0, g.transfers[static_cast<size_t>(i)].ns - reference_ns);
-      look_at_stages(others, 1 - reference_ns / c->mean_ns(), settings, *c);
+        less_ns[static_cast<size_t>(i)] = std::max(0.0, g.transfers[static_cast<size_t>(i)].ns - c->reference_ns);
+      look_at_stages(others, 1 - c->reference_ns / c->mean_ns(), settings, *c);
     }
     // A proxy that is known may explain connections of which less is known.
     std::stable_partition(slow.begin(), slow.end(), [](const Connection* c) { return c->proxy_of != none; });
@@ -174,7 +205,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
           if (proxy.size() > best.size() || rarer) best = proxy, best_kind = Cause::Kind::proxy, gpu = end;
         }
       }
-      causes.push_back(cause_of(best_kind, gpu, best, reference_ns, peers));
+      causes.push_back(cause_of(best_kind, gpu, best));
       for (const Connection* taken : best) std::erase(slow, taken);
     }
   }

@@ -1,6 +1,6 @@
-// Which connections of Send and Recv take longer than others that carry the same, and what they have in common: a wire
-// between two hosts, a process whose proxy serves them, or only themselves. The evidence of all communicators is put
-// together before anybody is named.
+// Which connections of Send and Recv take longer than others that carry the same, or than before, and what they have in
+// common: a wire between two hosts, a process whose proxy serves them, or only themselves. The evidence of all
+// communicators is put together before anybody is named.
 //
 // Over the network the stages of their links tell a proxy from what is between the proxies: by which part of the way
 // steps take longer than on the other connections. Behind a slow proxy the network runs empty; in front of a slow
@@ -15,8 +15,12 @@
 
 namespace ccld::decision::whatif {
 
-// `less_ns`, by transfer of the graph: by how much it takes longer than its peers.
-std::vector<Cause> slow_connections(const Graph&, const Timeline&, const std::vector<GpuFacts>&, const Settings&,
-                                    std::vector<double>& less_ns);
+// A connection is slow if it takes so many times as long as its peers. With fewer than whatif_peers_min of them only
+// what takes far longer is no chance.
+double times_min(size_t peers, const Settings&);
+
+// `less_ns`, by transfer of the graph: by how much it takes longer than its peers, or than before.
+std::vector<Cause> slow_connections(const Graph&, const Timeline&, const Past&, const std::vector<GpuFacts>&,
+                                    const Settings&, std::vector<double>& less_ns);
 
 }  // namespace ccld::decision::whatif

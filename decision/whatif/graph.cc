@@ -123,13 +123,15 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
     std::vector<int>& group = g.groups.emplace_back();
     for (Place p : c.members) group.push_back(node_at(p));
   }
-  // A Send that was still there when its Recv began may have waited for it.
+  // A Send that was still there when its Recv began may have waited for it. Clocks are not compared exactly: one that
+  // ended about then has waited, too.
+  constexpr double about = 0.05;  // of its duration
   std::vector<std::pair<int, int>> needs;  // node, what it needs
   for (const Pair& p : m.pairs) {
     const int send = node_at(p.send), recv = node_at(p.recv);
     const Node &s = g.nodes[static_cast<size_t>(send)], &r = g.nodes[static_cast<size_t>(recv)];
     needs.emplace_back(recv, send);
-    if (s.end_ns >= r.begin_ns) needs.emplace_back(send, recv);
+    if (s.end_ns + about * (s.end_ns - s.begin_ns) >= r.begin_ns) needs.emplace_back(send, recv);
     g.transfers.push_back({send, recv, p.bytes, p.pair_seq, std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns))});
   }
   std::sort(needs.begin(), needs.end());
@@ -151,8 +153,10 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
   for (Node& node : g.nodes) {
     const Gpu& gpu = t.gpus()[static_cast<size_t>(node.gpu)];
     const uint64_t launch_ns = node.kernel->launch_monotonic_ns;
-    node.host_ns = NAN;
+    node.host_ns = node.queued_ns = NAN;
     if (node.before == none || launch_ns == 0 || gpu.launch_least_ns == INT64_MAX) continue;
+    node.queued_ns =
+        static_cast<double>(static_cast<int64_t>(node.kernel->begin_ns - launch_ns) - gpu.launch_least_ns);
     const uint64_t ended_ns = g.nodes[static_cast<size_t>(node.before)].kernel->end_ns;
     const auto launched_after_ns =
         static_cast<int64_t>(launch_ns + static_cast<uint64_t>(gpu.launch_least_ns) - ended_ns);

@@ -27,6 +27,7 @@ struct Node {
   int before = none;                // the kernel whose end came last before its begin, on the same GPU
   double own_ns = 0;                // from there to its begin; 0: there is none before it
   double host_ns = 0;               // of that, until its launch; NaN: not known
+  double queued_ns = 0;             // from its launch to its begin, at least; NaN: not known
   double transfer_ns = 0;           // from when all that it needs had begun to its end
   int group = none;                 // of a collective that needs everybody
   int first_need = 0, needs = 0;    // of Graph::needs: kernels of peers that must have begun

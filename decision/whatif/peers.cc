@@ -14,56 +14,12 @@ namespace {
 
 constexpr float off = NAN;  // of a node that is not compared
 
-size_t kind_of(const Graph& g, const Timeline& t, const Node& n) {
-  const Kernel& k = *n.kernel;
-  if (k.op.value != 0) {
-    const size_t members = n.group == none ? 0 : g.groups[static_cast<size_t>(n.group)].size();
-    return absl::HashOf(k.signature.function, k.signature.count, k.signature.datatype, members);
-  }
-  size_t kind = 0;
-  for (uint32_t c = 0; c < k.call_count; ++c) {
-    const Call& call = t.gpus()[static_cast<size_t>(n.gpu)].calls[k.first_call + c];
-    kind = absl::HashOf(kind, call.direction, call.peer > k.rank, call.bytes);
-  }
-  return kind;
-}
-
 // Operations of communicators that do the same have the same numbers.
 size_t occurrence_of(const Timeline& t, const Node& n, size_t kind) {
   const Kernel& k = *n.kernel;
   const uint64_t number =
       k.op.value != 0 ? k.op.value : t.gpus()[static_cast<size_t>(n.gpu)].calls[k.first_call].pair_seq;
   return absl::HashOf(kind, number, k.replay);
-}
-
-using Habits = std::map<size_t, double>;
-
-double angle(const Habits& a, const Habits& b) {
-  double ab = 0, aa = 0, bb = 0;
-  for (const auto& [what, n] : a) {
-    aa += n * n;
-    if (const auto it = b.find(what); it != b.end()) ab += n * it->second;
-  }
-  for (const auto& [what, n] : b) bb += n * n;
-  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
-}
-
-// GPUs have the same role if they do the same in the same order.
-std::vector<int> roles_of(const Graph& g, const std::vector<size_t>& kinds, double same_role_min) {
-  std::vector<int> roles(g.gpus.size(), none);
-  std::vector<Habits> known;
-  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
-    Habits habits;
-    for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i)
-      if (const int before = g.nodes[static_cast<size_t>(i)].before; before != none)
-        ++habits[absl::HashOf(kinds[static_cast<size_t>(before)], kinds[static_cast<size_t>(i)])];
-    if (habits.empty()) continue;
-    size_t role = 0;
-    while (role < known.size() && angle(known[role], habits) < same_role_min) ++role;
-    if (role == known.size()) known.push_back(std::move(habits));
-    roles[gpu] = static_cast<int>(role);
-  }
-  return roles;
 }
 
 // Kinds in which what is beyond the peers' does not recur are left out.
@@ -99,10 +55,9 @@ void leave_out_rare(const Graph& g, const std::vector<size_t>& kinds, const Sett
 
 }  // namespace
 
-Beyond compare_with_peers(const Graph& g, const Timeline& t, const Settings& settings) {
-  std::vector<size_t> kinds;
-  for (const Node& n : g.nodes) kinds.push_back(kind_of(g, t, n));
-  const std::vector<int> roles = roles_of(g, kinds, settings.whatif_same_role_min);
+Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, const Settings& settings) {
+  const std::vector<size_t>& kinds = k.of_node;
+  const std::vector<int>& roles = k.role_of_gpu;
   absl::flat_hash_map<std::pair<int, size_t>, std::vector<int>> occurrences;
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     const Node& n = g.nodes[i];
@@ -142,7 +97,7 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Settings& set
       continue;
     }
     of.sum_ns += b.own_ns[i];
-    of.host_ns += std::isnan(b.host_ns[i]) ? 0 : b.host_ns[i];
+    of.host_ns += std::isnan(b.host_ns[i]) ? 0 : std::clamp(b.host_ns[i], 0.0f, std::max(0.0f, b.own_ns[i]));
     of.own_ns += g.nodes[i].own_ns;
     ++of.nodes;
   }

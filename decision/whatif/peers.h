@@ -6,6 +6,7 @@
 
 #include "decision/settings.h"
 #include "decision/whatif/graph.h"
+#include "decision/whatif/kinds.h"
 
 namespace ccld::decision::whatif {
 
@@ -21,8 +22,9 @@ struct Beyond {
     double deviation_ns = 0;  // of the sums of its peers: what is usual among them
   };
   std::vector<OfGpu> gpus;
+  std::vector<float> queued_ns;  // by node: from launch to begin beyond the usual; NaN: not known
 };
 
-Beyond compare_with_peers(const Graph&, const Timeline&, const Settings&);
+Beyond compare_with_peers(const Graph&, const Timeline&, const Kinds&, const Settings&);
 
 }  // namespace ccld::decision::whatif

@@ -42,7 +42,7 @@ Gpu* Timeline::gpu(GpuKey key) {
       return ++left_out_, nullptr;
     }
     ++gpus_in_all_;
-    gpus_.emplace_back();
+    gpus_.emplace_back().key = key;
   }
   return &gpus_[it->second];
 }
@@ -142,11 +142,14 @@ void Timeline::clear(Nanoseconds age_ns) {
   for (size_t i = 0; i < gpus_.size(); ++i) {
     if (gpus_[i].kernels.empty()) continue;
     Gpu g;
+    g.key = keys[i];
     g.launch_least_ns = drifted_ns(gpus_[i].launch_least_ns, age_ns);
     g.report_most_ns = drifted_ns(gpus_[i].report_most_ns, age_ns);
     index.emplace(keys[i], kept.size());
     kept.push_back(std::move(g));
   }
+  std::erase_if(clock_pairs_, [&](const ClockPair& p) { return !index.contains(p.a) || !index.contains(p.b); });
+  for (ClockPair& p : clock_pairs_) p.doubt_ns += static_cast<double>(age_ns) / ns_per_s * 2 * drift_ns_per_s;
   gpus_in_all_ -= gpus_.size() - kept.size();
   gpus_ = std::move(kept);
   index_ = std::move(index);

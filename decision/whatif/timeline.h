@@ -36,7 +36,11 @@ struct Kernel {
   uint32_t first_call = 0, call_count = 0;  // of Gpu::calls
 };
 
+// A GPU is the same one in all communicators of a process. The process is only compared, never looked into.
+using GpuKey = std::pair<const void*, int>;
+
 struct Gpu {
+  GpuKey key;
   std::vector<Kernel> kernels;
   std::vector<Call> calls;
   uint64_t proxy_age_ms = 0, proxy_samples = 0;  // sum, of snapshots: how long ago its proxy had looked at its work
@@ -54,8 +58,12 @@ struct SentAt {
   int64_t realtime_ns = 0;
 };
 
-// A GPU is the same one in all communicators of a process. The process is only compared, never looked into.
-using GpuKey = std::pair<const void*, int>;
+// What was found out about the clocks of two GPUs: that of `b` plus `ns` is that of `a`.
+struct ClockPair {
+  GpuKey a, b;
+  uint64_t ns = 0;      // modulo 2^64
+  double doubt_ns = 0;  // how long the operations took that told it
+};
 
 class Timeline {
  public:
@@ -71,6 +79,13 @@ class Timeline {
   // In the order in which they were first heard of.
   const std::vector<Gpu>& gpus() const { return gpus_; }
   const std::vector<std::pair<Rank, LinkStages>>* links(CommUid, OpSeq) const;  // nullptr: none
+  // Of earlier windows: those that were found out while operations were short.
+  const std::vector<ClockPair>& clock_pairs() const { return clock_pairs_; }
+  void remember(std::vector<ClockPair> pairs) { clock_pairs_ = std::move(pairs); }
+  int find(GpuKey key) const {  // -1: it is not in this window
+    const auto it = index_.find(key);
+    return it == index_.end() ? -1 : static_cast<int>(it->second);
+  }
   // Of a Send and its Recv, as far as they went over the network.
   const std::vector<std::pair<Rank, LinkStages>>* links(CommUid, Rank sender, Rank receiver, uint64_t pair_seq) const;
   size_t left_out() const { return left_out_; }                                 // reports of GPUs beyond the bound
@@ -88,6 +103,7 @@ class Timeline {
   std::vector<Gpu> gpus_;
   absl::flat_hash_map<GpuKey, size_t> index_;
   absl::flat_hash_map<std::pair<CommUid, OpSeq>, std::vector<std::pair<Rank, LinkStages>>> links_;
+  std::vector<ClockPair> clock_pairs_;
   absl::flat_hash_map<std::tuple<CommUid, Rank, Rank, uint64_t>, std::vector<std::pair<Rank, LinkStages>>>
       links_of_calls_;
   size_t rows_of_calls_ = 0;

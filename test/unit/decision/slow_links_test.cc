@@ -47,7 +47,7 @@ std::vector<RankBegin> begun(const std::vector<double>& at_ns) {
 double waited_ms(const Links& links, const Edge& edge, Stage stage, const std::vector<RankBegin>& begins = {},
                  const KindBaseline& healthy = {}) {
   SlowWindow w;
-  add_waits(links, healthy, 2, begins, w);
+  add_waits(links, healthy.edges, 2, begins, w);
   const EdgeLoss& loss = w.edges.at(edge);
   return loss.waited_ns[static_cast<size_t>(stage)] / loss.steps / 1e6;
 }
@@ -184,7 +184,7 @@ TEST_CASE("What lay on a wire until its receiver started is set apart, unless th
   links[1].second.ns[static_cast<size_t>(Interval::sent_to_arrived)] = 0.1e6;
   const auto late_ms = [&](double later_ms) {
     SlowWindow w;
-    add_waits(links, KindBaseline{}, 2, begun({0, later_ms * 1e6, later_ms * 1e6}), w);
+    add_waits(links, {}, 2, begun({0, later_ms * 1e6, later_ms * 1e6}), w);
     return w.edges.at(slow).unsure_wire_ns / w.edges.at(slow).steps / 1e6;
   };
   CHECK(late_ms(0) == 0);
@@ -207,7 +207,7 @@ TEST_CASE("Clocks that have drifted make a wire seem faster, and another one slo
   links[0].second.ns[sent] = 27e6;
   const auto unsure_ms = [&] {
     SlowWindow w;
-    add_waits(links, healthy, 2, begun({0, 0, 0}), w);
+    add_waits(links, healthy.edges, 2, begun({0, 0, 0}), w);
     return w.edges.at(slow).unsure_wire_ns / w.edges.at(slow).steps / 1e6;
   };
   CHECK(unsure_ms() < 1);

@@ -121,12 +121,23 @@ struct Job {
   Explanation explain() {
     const std::optional<Graph> g = graph();
     REQUIRE(g);
-    return whatif::explain(*g, timeline, facts, {}, settings);
+    return whatif::explain(*g, timeline, past, find_late(*g, timeline, past, settings), facts, {}, settings);
+  }
+  // The past learns what there was, and a new window begins.
+  Explanation end_window() {
+    const std::optional<Graph> g = graph();
+    REQUIRE(g);
+    const Lateness late = find_late(*g, timeline, past, settings);
+    Explanation e = whatif::explain(*g, timeline, past, late, facts, {}, settings);
+    past.learn(*g, timeline, late.kinds, late.late, e.transfer_less_ns);
+    timeline.clear(5 * ns_per_s);
+    return e;
   }
 
   Settings settings;
   size_t gpus_in_all = 0;
   Timeline timeline{settings, gpus_in_all};
+  Past past{settings};
   std::vector<double> now_ms;
   int gpus;
   int late_host = -1;
@@ -208,6 +219,54 @@ TEST_CASE("Of two ranks that differ nobody is named: neither has peers") {
   Job job(2);
   for (int i = 0; i < 40; ++i) job.collective(1, {0, 1}, 5, [](int g) { return g == 0 ? 40.0 : 10.0; });
   CHECK(job.explain().causes.empty());
+}
+
+TEST_CASE("A GPU without peers is told by its past, unless all have become slower") {
+  for (const bool all : {false, true}) {
+    Job job(2);
+    const auto window = [&](double slow) {
+      for (int i = 0; i < 40; ++i)
+        job.collective(1, {0, 1}, 5, [&](int g) { return g == 0 || all ? 10.0 * slow : 10.0; });
+      return job.end_window();
+    };
+    for (int w = 0; w < 4; ++w) CHECK(window(1).causes.empty());
+    const Explanation e = window(3);
+    if (all) {
+      CHECK(e.causes.empty());
+      continue;
+    }
+    REQUIRE(e.causes.size() == 1);
+    CHECK(e.causes[0].gpu == 0);
+    CHECK(e.causes[0].peers == 0);
+    CHECK(e.causes[0].reference_ns == Approx(10 * ms).epsilon(0.05));
+  }
+}
+
+TEST_CASE("What is slow does not become usual: it is told for as long as it lasts") {
+  Job job(2);
+  for (int w = 0; w < 30; ++w) {
+    for (int i = 0; i < 40; ++i) job.collective(1, {0, 1}, 5, [&](int g) { return g == 0 && w > 3 ? 40.0 : 10.0; });
+    CHECK(job.end_window().causes.size() == (w > 3 ? 1 : 0));
+  }
+}
+
+TEST_CASE("The only connection of a pipeline is told by its past") {
+  Job job(2);
+  job.facts[1].host = 1;
+  for (int w = 0; w < 5; ++w) {
+    for (int i = 0; i < 40; ++i) {
+      job.transfer(30, 0, 1, true, 5, w == 4 ? 50 : 2);
+      job.transfer(30, 1, 0, false, 5, 2);
+    }
+    const Explanation e = job.end_window();
+    if (w < 4) {
+      CHECK(e.causes.empty());
+      continue;
+    }
+    REQUIRE(e.causes.size() == 1);
+    CHECK(e.causes[0].kind != Cause::Kind::gpu);
+    CHECK(e.causes[0].reference_ns == Approx(2 * ms).epsilon(0.3));
+  }
 }
 
 TEST_CASE("Stages of a pipeline have roles of their own: the longer one is no straggler") {

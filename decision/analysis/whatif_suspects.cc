@@ -1,0 +1,126 @@
+#include "decision/analysis/whatif_suspects.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace ccld::decision {
+namespace {
+
+using whatif::Cause;
+
+// What of the network a cause is about.
+struct Place {
+  Component component = Component::link;  // of its first culprit
+  const RankModel* at = nullptr;          // whose it is
+  // From, to; to nullptr: all connections of a process.
+  std::vector<std::pair<const RankModel*, const RankModel*>> connections;
+};
+
+const ProcessModel* process(const RankModel* r) { return r ? r->process : nullptr; }
+
+Place place_of(const Cause& c, const WhatIfLook& look) {
+  Place p;
+  for (int i : c.transfers) {
+    const whatif::Transfer& t = look.graph.transfers[static_cast<size_t>(i)];
+    p.connections.emplace_back(rank_of(look, t.send), rank_of(look, t.recv));
+  }
+  const auto watch = look.watches.find(told_by(c, look));
+  if (watch == look.watches.end()) return p;
+  const Communicator& comm = watch->second->comm;
+  Finding f;
+  add_culprits(c, look, comm, 0, 1, f);
+  if (f.culprits.empty()) return p;
+  p.component = f.culprits.front().component;
+  p.at = comm.rank(f.culprits.front().rank);
+  if (c.kind != Cause::Kind::collectives) return p;
+  for (const Culprit& k : f.culprits) {
+    const RankModel *at = comm.rank(k.rank), *peer = k.peer ? comm.rank(*k.peer) : nullptr;
+    p.connections.emplace_back(at, peer);
+  }
+  return p;
+}
+
+bool ends_at(const Place& p, const ProcessModel* end) {
+  return end && std::all_of(p.connections.begin(), p.connections.end(),
+                            [&](const auto& c) { return process(c.first) == end || process(c.second) == end; });
+}
+
+// Of two hosts, and not of two processes.
+bool same_wire(const RankModel* from, const RankModel* to, const RankModel* other_from, const RankModel* other_to) {
+  if (!from || !to || !other_from || !other_to) return false;
+  if (process(from) == process(other_from) && process(to) == process(other_to)) return true;
+  return from->host != to->host && from->host == other_from->host && to->host == other_to->host;
+}
+
+// What is slow on any connection of a proxy may be the proxy; a device and a wire are one, whoever uses them.
+bool explains(const Place& known, const Place& p) {
+  if (known.component == Component::proxy && ends_at(p, process(known.at))) return true;
+  if (p.component == Component::proxy && ends_at(known, process(p.at))) return true;
+  if (known.component == Component::nic && p.component == Component::nic && known.at && p.at &&
+      process(known.at) == process(p.at))
+    return true;
+  return std::any_of(known.connections.begin(), known.connections.end(), [&](const auto& a) {
+    return std::any_of(p.connections.begin(), p.connections.end(),
+                       [&](const auto& b) { return same_wire(a.first, a.second, b.first, b.second); });
+  });
+}
+
+// Stages of links tell more than durations of transfers.
+int rank_of_kind(const Cause& c) { return c.kind == Cause::Kind::collectives ? 0 : 1; }
+
+std::set<std::string> keys_of(const Place& p) {
+  std::set<std::string> keys;
+  for (const auto& [from, to] : p.connections) {
+    if (from && to && from->host != to->host)
+      keys.insert(absl::StrCat("wire ", std::string(from->host), " ", std::string(to->host)));
+    else if (to)
+      keys.insert(absl::StrCat("connection ", process_text(from), " ", process_text(to)));
+  }
+  if (p.at) keys.insert(absl::StrCat("network of ", process_text(p.at)));
+  return keys;
+}
+
+}  // namespace
+
+std::vector<Suspect> put_together(const WhatIfLook& look) {
+  const std::vector<Cause>& causes = look.explanation.causes;
+  std::vector<size_t> order;
+  for (size_t i = 0; i < causes.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return rank_of_kind(causes[a]) < rank_of_kind(causes[b]); });
+  std::vector<Suspect> out;
+  std::vector<Place> places;  // of their first causes
+  for (size_t i : order) {
+    const Cause& c = causes[i];
+    Suspect s;
+    s.causes = {i};
+    s.gain_ns = c.gain_ns;
+    Place p;
+    if (is_late(c)) {
+      s.host_gain_ns = c.kind == Cause::Kind::host ? c.gain_ns : 0;
+      const RankModel* r = rank_of(look, look.graph.gpus[static_cast<size_t>(c.gpu)].first);
+      s.keys = {absl::StrCat("late ", process_text(r), " ", r ? r->cuda_device : -1)};
+    } else {
+      p = place_of(c, look);
+      s.keys = keys_of(p);
+    }
+    size_t known = 0;
+    while (known < out.size() &&
+           (is_late(c) || is_late(causes[out[known].causes.front()]) || !explains(places[known], p)))
+      ++known;
+    if (known == out.size()) {
+      out.push_back(std::move(s));
+      places.push_back(std::move(p));
+      continue;
+    }
+    out[known].causes.push_back(i);
+    out[known].keys.merge(s.keys);
+    out[known].gain_ns += s.gain_ns;
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Suspect& a, const Suspect& b) { return a.gain_ns > b.gain_ns; });
+  return out;
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,24 @@
+// Causes of the what-if model that are one: a wire, a network device or a proxy is used by several communicators, and
+// by collectives and by Send and Recv. (Beyond the paper.)
+//
+// Contract: pure over one look at a job's graph.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "decision/analysis/whatif_findings.h"
+
+namespace ccld::decision {
+
+struct Suspect {
+  std::vector<size_t> causes;            // of the explanation; the first one says what it is
+  std::set<std::string> keys;            // by which it is recognised in the next window: any of them
+  double gain_ns = 0, host_gain_ns = 0;  // of all; of it, that of a late host
+};
+
+// The one that gains most first.
+std::vector<Suspect> put_together(const WhatIfLook&);
+
+}  // namespace ccld::decision

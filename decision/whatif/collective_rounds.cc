@@ -1,0 +1,56 @@
+#include "decision/whatif/collective_rounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/hash/hash.h"
+
+namespace ccld::decision::whatif {
+
+std::map<CommUid, std::vector<int>> groups_by_communicator(const Graph& g) {
+  std::map<CommUid, std::vector<int>> out;
+  for (size_t i = 0; i < g.groups.size(); ++i)
+    out[g.nodes[static_cast<size_t>(g.groups[i].front())].kernel->comm].push_back(static_cast<int>(i));
+  return out;
+}
+
+std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vector<int>& groups, const Graph& g,
+                                       const Timeline& t, const Kinds& kinds, const Beyond& past) {
+  std::vector<CollectiveRound> out;
+  for (int group : groups) {
+    const std::vector<int>& members = g.groups[static_cast<size_t>(group)];
+    const Kernel& first = *g.nodes[static_cast<size_t>(members.front())].kernel;
+    CollectiveRound round;
+    round.group = group;
+    round.kind = absl::HashOf(kinds.of_node[static_cast<size_t>(members.front())], first.signature.algorithm,
+                              first.signature.protocol, first.replay != 0);
+    round.op = first.op;
+    round.signature = first.signature;
+    round.begins.resize(static_cast<size_t>(comm.rank_count()));
+    RoundEntry e;
+    e.cells.resize(round.begins.size());
+    double started_ns = -INFINITY, ended_ns = -INFINITY;
+    for (int member : members) {
+      const Node& n = g.nodes[static_cast<size_t>(member)];
+      started_ns = std::max(started_ns, n.begin_ns), ended_ns = std::max(ended_ns, n.end_ns);
+      const auto r = static_cast<size_t>(n.kernel->rank.value);
+      // It may have reported them before it was known that the communicator has fewer ranks.
+      if (r >= e.cells.size()) continue;
+      e.cells[r].begin_device_ns = n.kernel->begin_ns, e.cells[r].end_device_ns = n.kernel->end_ns;
+      e.cells[r].timed = true;
+      round.begins[r] = {n.begin_ns, past.queued_ns[static_cast<size_t>(member)], n.begin_ns};
+    }
+    round.transfer_ns = std::max(0.0, ended_ns - started_ns);
+    if (const auto* const rows = first.replay == 0 ? t.links(first.comm, first.op) : nullptr) {
+      e.links = *rows;
+      round.links = match_links(comm, e);
+      std::erase_if(round.links, [&](const auto& link) {
+        return std::max(link.first.sender, link.first.receiver) >= comm.rank_count();
+      });
+    }
+    out.push_back(std::move(round));
+  }
+  return out;
+}
+
+}  // namespace ccld::decision::whatif

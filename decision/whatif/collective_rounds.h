@@ -1,0 +1,32 @@
+// The collectives of a communicator in a window, as its links see them: when each rank began, how long the transfer
+// took, and what steps waited for on every connection.
+// Contract: pure. Nanoseconds of common time (clocks.h).
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "decision/measure/slow_links.h"
+#include "decision/model/communicator.h"
+#include "decision/whatif/peers.h"
+
+namespace ccld::decision::whatif {
+
+struct CollectiveRound {
+  int group = none;  // of the graph
+  size_t kind = 0;   // equal: the same operation
+  OpSeq op;
+  Signature signature;
+  double transfer_ns = 0;         // from the last begin to the last end
+  std::vector<RankBegin> begins;  // by rank
+  Links links;                    // empty: no stages were reported
+};
+
+// `groups`: those of the communicator. `past`: its queued_ns tells how launches differ from the usual.
+std::vector<CollectiveRound> rounds_of(const Communicator&, const std::vector<int>& groups, const Graph&,
+                                       const Timeline&, const Kinds&, const Beyond& past);
+
+// The groups of each communicator.
+std::map<CommUid, std::vector<int>> groups_by_communicator(const Graph&);
+
+}  // namespace ccld::decision::whatif

@@ -1,0 +1,194 @@
+#include "decision/whatif/past.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/hash/hash.h"
+#include "decision/model/signature.h"
+
+namespace ccld::decision::whatif {
+namespace {
+
+constexpr size_t past_entries_max = 1 << 16;
+
+// The kernels of a GPU that are the same work after the same work.
+using Work = absl::flat_hash_map<uint64_t, std::vector<int>>;
+
+Work work_of(const Graph& g, const Timeline& t, const Kinds& kinds, size_t gpu, const Settings& settings) {
+  Work out;
+  for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i) {
+    const Node& n = g.nodes[static_cast<size_t>(i)];
+    // Whoever is late to a barrier may be so on purpose: it writes a checkpoint.
+    if (n.before == none || is_barrier(n.kernel->signature, settings.barrier_bytes_max)) continue;
+    out[absl::HashOf(t.gpus()[gpu].key, kinds.of_node[static_cast<size_t>(n.before)],
+                     kinds.of_node[static_cast<size_t>(i)])]
+        .push_back(i);
+  }
+  return out;
+}
+
+// Of an even number the smaller one.
+double lower_middle(std::vector<double> values) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+uint64_t transfer_key(int sender, int receiver, uint64_t bytes, const Timeline& t) {
+  return absl::HashOf(t.gpus()[static_cast<size_t>(sender)].key, t.gpus()[static_cast<size_t>(receiver)].key, bytes);
+}
+
+double known(double ns) { return std::isnan(ns) ? 0 : ns; }
+
+}  // namespace
+
+// When the work has changed, all are longer: what counts is by how much more than the others.
+void Past::leave_out_common(const Graph& g, const Timeline& t, Beyond& b) const {
+  std::vector<double> sums_ns, distances_ns;
+  for (const Beyond::OfGpu& of : b.gpus)
+    if (of.nodes > 0) sums_ns.push_back(of.sum_ns);
+  if (sums_ns.empty()) return;
+  const double common_ns = lower_middle(sums_ns);
+  for (double ns : sums_ns) distances_ns.push_back(std::abs(ns - common_ns));
+  const double distance_ns = lower_middle(std::move(distances_ns));
+  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
+    Beyond::OfGpu& of = b.gpus[gpu];
+    if (of.nodes == 0) continue;
+    const auto less_ns = static_cast<float>(common_ns / static_cast<double>(of.nodes));
+    for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i)
+      if (b.own_ns[static_cast<size_t>(i)] != 0) b.own_ns[static_cast<size_t>(i)] -= less_ns;
+    of.sum_ns -= common_ns;
+    const auto own = part_.find(t.gpus()[gpu].key);
+    of.deviation_ns = std::max(distance_ns, own == part_.end() ? 0 : own->second.windows.deviation() * g.length_ns);
+  }
+}
+
+void Windows::add(float mean) {
+  if (means_.size() < remembered_max)
+    means_.push_back(mean);
+  else
+    means_[next_] = mean;
+  next_ = static_cast<uint8_t>((next_ + 1) % remembered_max);
+}
+
+double Windows::middle() const { return lower_middle({means_.begin(), means_.end()}); }
+
+double Windows::deviation() const {
+  const double usual = middle();
+  std::vector<double> distances;
+  for (float mean : means_) distances.push_back(std::abs(mean - usual));
+  return lower_middle(std::move(distances));
+}
+
+Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) const {
+  Beyond b;
+  b.own_ns.resize(g.nodes.size());
+  b.host_ns.resize(g.nodes.size());
+  b.gpus.resize(g.gpus.size());
+  b.queued_ns.assign(g.nodes.size(), NAN);
+  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
+    Beyond::OfGpu& of = b.gpus[gpu];
+    double most_ns = 0, second_ns = 0;
+    int most = none;
+    for (const auto& [key, nodes] : work_of(g, t, kinds, gpu, settings_)) {
+      const auto it = usual_.find(key);
+      if (it == usual_.end()) continue;
+      const Usual& usual = it->second;
+      for (int i : nodes)
+        b.queued_ns[static_cast<size_t>(i)] =
+            static_cast<float>(g.nodes[static_cast<size_t>(i)].queued_ns) - usual.queued_ns;
+      if (usual.own_ns.size() < settings_.whatif_past_windows_min) continue;
+      const double usual_ns = usual.own_ns.middle(), usual_host_ns = usual.host_ns.middle();
+      for (int i : nodes) {
+        const Node& node = g.nodes[static_cast<size_t>(i)];
+        const double own_ns = node.own_ns - usual_ns, host_ns = known(node.host_ns) - usual_host_ns;
+        b.own_ns[static_cast<size_t>(i)] = static_cast<float>(own_ns);
+        b.host_ns[static_cast<size_t>(i)] = static_cast<float>(host_ns);
+        if (own_ns > most_ns)
+          second_ns = std::exchange(most_ns, own_ns), most = i;
+        else
+          second_ns = std::max(second_ns, own_ns);
+        of.sum_ns += own_ns, of.host_ns += std::clamp(host_ns, 0.0, std::max(0.0, own_ns)), of.own_ns += node.own_ns;
+      }
+      of.nodes += nodes.size();
+    }
+    // What happened once in a window is no habit: a checkpoint.
+    if (most != none) {
+      const double once_ns = most_ns - second_ns;
+      of.sum_ns -= once_ns, of.host_ns = std::min(of.host_ns, std::max(0.0, of.sum_ns));
+      b.own_ns[static_cast<size_t>(most)] -= static_cast<float>(once_ns);
+    }
+  }
+  leave_out_common(g, t, b);
+  return b;
+}
+
+const Windows* Past::transfer(int sender, int receiver, uint64_t bytes, const Timeline& t) const {
+  const auto it = transfers_.find(transfer_key(sender, receiver, bytes, t));
+  return it == transfers_.end() || it->second.windows.size() < settings_.whatif_past_windows_min ? nullptr
+                                                                                                 : &it->second.windows;
+}
+
+void Past::learn_transfers(const Graph& g, const Timeline& t, const std::vector<double>& transfer_less_ns) {
+  struct Window {
+    double sum_ns = 0;
+    size_t count = 0;
+    bool slow = false;
+  };
+  absl::flat_hash_map<uint64_t, Window> windows;
+  for (size_t i = 0; i < g.transfers.size(); ++i) {
+    const Transfer& transfer = g.transfers[i];
+    Window& w = windows[transfer_key(g.nodes[static_cast<size_t>(transfer.send)].gpu,
+                                     g.nodes[static_cast<size_t>(transfer.recv)].gpu, transfer.bytes, t)];
+    w.sum_ns += transfer.ns;
+    ++w.count;
+    w.slow |= transfer_less_ns[i] > 0;
+  }
+  for (const auto& [key, w] : windows) {
+    if (w.slow || (transfers_.size() >= past_entries_max && !transfers_.contains(key))) continue;
+    Seen& of = transfers_[key];
+    of.windows.add(static_cast<float>(w.sum_ns / static_cast<double>(w.count)));
+    of.last = windows_;
+  }
+}
+
+void Past::learn(const Graph& g, const Timeline& t, const Kinds& kinds, const std::vector<bool>& late,
+                 const std::vector<double>& transfer_less_ns) {
+  ++windows_;
+  const Beyond b = compare(g, t, kinds);
+  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
+    if (late[gpu]) continue;
+    if (b.gpus[gpu].nodes > 0) {
+      Seen& part = part_[t.gpus()[gpu].key];
+      part.windows.add(static_cast<float>(b.gpus[gpu].sum_ns / g.length_ns));
+      part.last = windows_;
+    }
+    for (const auto& [key, nodes] : work_of(g, t, kinds, gpu, settings_)) {
+      if (usual_.size() >= past_entries_max && !usual_.contains(key)) continue;
+      Usual& usual = usual_[key];
+      double own_ns = 0, host_ns = 0, queued_ns = 0;
+      for (int i : nodes) {
+        const Node& node = g.nodes[static_cast<size_t>(i)];
+        own_ns += node.own_ns, host_ns += known(node.host_ns), queued_ns += known(node.queued_ns);
+      }
+      const auto n = static_cast<double>(nodes.size());
+      if (usual.own_ns.size() == 0) usual.queued_ns = static_cast<float>(queued_ns / n);
+      usual.own_ns.add(static_cast<float>(own_ns / n));
+      usual.host_ns.add(static_cast<float>(host_ns / n));
+      usual.seen = windows_;
+    }
+  }
+  learn_transfers(g, t, transfer_less_ns);
+  forget();
+}
+
+void Past::forget() {
+  if (windows_ % past_windows_max != 0) return;
+  const auto over = [&](const auto& entry) { return entry.second.last + past_windows_max <= windows_; };
+  absl::erase_if(transfers_, over);
+  absl::erase_if(part_, over);
+  absl::erase_if(usual_, [&](const auto& entry) { return entry.second.seen + past_windows_max <= windows_; });
+}
+
+}  // namespace ccld::decision::whatif

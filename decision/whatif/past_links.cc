@@ -1,0 +1,122 @@
+#include "decision/whatif/past_links.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace ccld::decision::whatif {
+namespace {
+
+constexpr size_t past_kinds_max = 4096, past_connections_max = 1 << 16;
+// From so many operations of a kind is learnt in a window: what is usual changes over minutes.
+constexpr size_t learnt_max = 10;
+// Beside ranks that come late, only a queue is a cause of its own: half of the slots of a connection are never free.
+constexpr double standing_steps_min = 4;
+// A moderate loss has no cause on which less than a step waits.
+constexpr double queued_steps_min = 1;
+
+double mean_ns(const std::vector<const CollectiveRound*>& rounds) {
+  double sum_ns = 0;
+  for (const CollectiveRound* r : rounds) sum_ns += r->transfer_ns;
+  return sum_ns / static_cast<double>(rounds.size());
+}
+
+// From the first to the last.
+double begins_apart_ns(const CollectiveRound& r) {
+  double first_ns = INFINITY, last_ns = -INFINITY;
+  for (const RankBegin& b : r.begins)
+    if (std::isfinite(b.begun_ns)) first_ns = std::min(first_ns, b.begun_ns), last_ns = std::max(last_ns, b.begun_ns);
+  return std::max(0.0, last_ns - first_ns);
+}
+
+// Proxies of several processes that are slow at once lack processors: that is nobody's fault in particular.
+bool of_several_proxies(const SlowNetwork& n) {
+  std::set<int32_t> ranks;
+  for (const SlowEdge& e : n.edges) {
+    if (e.stage.stage == Stage::sender_proxy) ranks.insert(e.stage.edge.sender);
+    if (e.stage.stage == Stage::receiver_proxy) ranks.insert(e.stage.edge.receiver);
+  }
+  return !n.proxy && ranks.size() > 1;
+}
+
+bool explains(const SlowNetwork& n) {
+  return !n.away.empty() ||
+         std::any_of(n.edges.begin(), n.edges.end(), [](const SlowEdge& e) { return e.queued >= queued_steps_min; });
+}
+
+}  // namespace
+
+PastLinks::Usual* PastLinks::usual(CommUid comm, size_t kind) {
+  const auto it = usual_.find({comm, kind});
+  if (it != usual_.end()) return &it->second;
+  return usual_.size() < past_kinds_max ? &usual_[{comm, kind}] : nullptr;
+}
+
+std::optional<GrownCollectives> PastLinks::take(const Communicator& comm, const std::vector<CollectiveRound>& rounds,
+                                                const std::vector<Rank>& late, bool learn, Nanoseconds started_ns) {
+  std::map<size_t, std::vector<const CollectiveRound*>> kinds;
+  for (const CollectiveRound& r : rounds) kinds[r.kind].push_back(&r);
+  GrownCollectives grown;
+  grown.window.started_ns = started_ns;
+  double lost_ns = 0, apart_ns = 0, transfer_ns = 0;
+  for (const auto& [kind, of] : kinds) {
+    Usual* const past = usual(comm.uid(), kind);
+    if (!past) continue;
+    past->seen = windows_;
+    const double now_ns = mean_ns(of);
+    const bool known = past->transfer_ns.size() >= settings_.whatif_past_windows_min;
+    const double usual_ns = known ? past->transfer_ns.middle() : now_ns;
+    const double least_ns = known ? std::max(settings_.slow_round_min * usual_ns,
+                                             settings_.slow_spread_factor * past->transfer_ns.deviation())
+                                  : 0;
+    if (!known || now_ns - usual_ns <= least_ns) {
+      if (!learn) continue;
+      const bool first = past->transfer_ns.size() == 0;  // what launches are usual is not known yet
+      past->transfer_ns.add(static_cast<float>(now_ns));
+      if (first) continue;
+      size_t learnt = 0;
+      for (const CollectiveRound* r : of) {
+        if (r->links.empty()) continue;
+        if (++learnt > learnt_max) break;
+        for (const auto& [edge, intervals] : r->links) {
+          auto connection = past->connections.find(edge);
+          if (connection == past->connections.end()) {
+            if (connections_ >= past_connections_max) continue;
+            ++connections_;
+            connection = past->connections.try_emplace(edge).first;
+          }
+          learn_waits(edge, intervals, r->begins, connection->second);
+        }
+      }
+      continue;
+    }
+    for (const CollectiveRound* r : of) {
+      grown.groups.push_back(r->group);
+      apart_ns += begins_apart_ns(*r);
+      lost_ns += r->transfer_ns - usual_ns, transfer_ns += r->transfer_ns;
+      if (r->links.empty() || r->transfer_ns <= usual_ns) continue;
+      if (grown.window.slow_rounds++ == 0) grown.op = r->op, grown.signature = grown.window.signature = r->signature;
+      grown.window.staged_ns += r->transfer_ns - usual_ns;
+      add_waits(r->links, past->connections, settings_.slow_spread_factor, r->begins, grown.window);
+    }
+  }
+  if (grown.window.slow_rounds == 0 || lost_ns <= 0) return std::nullopt;
+  grown.lost_part = lost_ns / transfer_ns;
+  const bool large = lost_ns >= settings_.slow_component_share_min * (lost_ns + apart_ns);
+  grown.network =
+      find_slow_network(comm, grown.window, late, true, late.empty() || large ? 0 : standing_steps_min, grown.evidence);
+  if (!explains(grown.network) || of_several_proxies(grown.network)) return std::nullopt;
+  return grown;
+}
+
+void PastLinks::end_window() {
+  if (++windows_ % past_windows_max != 0) return;
+  absl::erase_if(usual_, [&](const auto& entry) {
+    const bool over = entry.second.seen + past_windows_max <= windows_;
+    if (over) connections_ -= entry.second.connections.size();
+    return over;
+  });
+}
+
+}  // namespace ccld::decision::whatif
