@@ -72,7 +72,12 @@ struct Settings {
   double whatif_lone_times_min = 3;
   double whatif_away_min = 0.4;
   double whatif_standing_steps_min = 4;
+  double whatif_queued_steps_min = 1;
+  double whatif_short_steps_part = 1.0 / 16;
+  double whatif_short_times_min = 10;
   double whatif_behind_part_max = 0.25;
+  double whatif_stages_part_min = 0.5;
+  double whatif_send_part_max = 0.05;
   uint64_t whatif_past_windows_min = 3;
   uint64_t whatif_starting_windows = 2;
   uint64_t whatif_peers_min = 3;

@@ -91,7 +91,7 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   if (facts_of(t, now_ns, clocks, facts)) {
     const whatif::Matches matches = whatif::match_kernels(t);
     whatif::Clocks compared = whatif::compare_clocks(t, matches, clocks);
-    const auto graph = whatif::build_graph(t, matches, compared);
+    const auto graph = whatif::build_graph(t, matches, compared, settings_);
     job.timeline.remember(std::move(compared.pairs));
     if (graph) explain(name, job, *graph, facts, now_ns);
   }
@@ -101,9 +101,17 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
 
 void WhatIfAnalysis::explain(const std::string& name, Job& job, const whatif::Graph& graph,
                              const std::vector<whatif::GpuFacts>& facts, Nanoseconds now_ns) {
-  std::vector<whatif::SlowCollectives> collectives;
-  std::vector<whatif::LossOfGroups> losses;
   const whatif::Lateness lateness = whatif::find_late(graph, job.timeline, job.past, settings_);
+  const std::vector<whatif::SlowCollectives> collectives = find_slow_collectives(job, graph, lateness);
+  const whatif::Explanation explanation =
+      whatif::explain(graph, job.timeline, job.past, lateness, facts, collectives, settings_);
+  job.past.learn(graph, job.timeline, lateness.kinds, lateness.past, lateness.late, explanation.transfer_less_ns);
+  count(name, job, {watches_, graph, collectives, explanation}, now_ns);
+}
+
+std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& job, const whatif::Graph& graph,
+                                                                           const whatif::Lateness& lateness) const {
+  std::vector<whatif::SlowCollectives> found;
   for (const auto& [uid, groups] : whatif::groups_by_communicator(graph)) {
     const auto watch = watches_.find(uid);
     if (watch == watches_.end()) continue;
@@ -115,22 +123,16 @@ void WhatIfAnalysis::explain(const std::string& name, Job& job, const whatif::Gr
       if (lateness.late[static_cast<size_t>(n.gpu)]) late.push_back(n.kernel->rank);
     }
     auto slow = whatif::slow_collectives(comm, rounds, late, settings_);
-    if (auto grown = job.past_links.take(comm, rounds, late, !slow.has_value(), job.started_ns)) {
-      slow.emplace();
-      slow->comm = &comm, slow->groups = grown->groups, slow->lost_part = grown->lost_part;
-      slow->op = grown->op, slow->signature = grown->signature;
-      slow->grown = *std::move(grown);
-    }
-    if (!slow) continue;
-    losses.push_back({slow->groups, slow->lost_part, slow->grown.has_value()});
-    collectives.push_back(*std::move(slow));
+    if (auto grown = job.past_links.take(comm, rounds, late, !slow.has_value(), job.started_ns))
+      slow = std::move(grown);
+    if (slow) found.push_back(*std::move(slow));
   }
   job.past_links.end_window();
-  const whatif::Explanation explanation =
-      whatif::explain(graph, job.timeline, job.past, lateness, facts, losses, settings_);
-  job.past.learn(graph, job.timeline, lateness.kinds, lateness.late, explanation.transfer_less_ns);
-  const WhatIfLook look{watches_, graph, collectives, explanation};
+  return found;
+}
 
+// In how many windows each suspect was seen, and what that says of open incidents.
+void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& look, Nanoseconds now_ns) {
   std::vector<Suspect> suspects = put_together(look);
   // While a job starts, connections are made and hosts are busy: no word about the network.
   if (now_ns - job.first_ns <

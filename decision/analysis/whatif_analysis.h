@@ -1,9 +1,11 @@
-// Slowness of a job by what it would gain: ranks and connections that differ from their peers, also from the job's
-// first iterations on, and also those that only Send and Recv use. (Beyond the paper; whatif/ has the model.)
+// Slowness of a job by what it would gain: ranks and connections that differ from their peers or from their past, also
+// from the job's first iterations on, and also those that only Send and Recv use. (Beyond the paper; whatif/ has the
+// model.)
 //
 // Contract: a job is judged once in half a slow_window_s, on the timeline of all its GPUs. A cause that is seen in
-// slow_repeat + 1 of them (one without it counts against it) becomes an incident, unless another incident of that job
-// is open; one more window confirms it; without it for 2 x slow_clean_windows it is resolved.
+// slow_repeat + 1 of them (a prolonged one counts as two, one without it against it) becomes an incident, unless
+// another incident of that job is open; one more window confirms it; without it for 2 x slow_clean_windows it is
+// resolved. Of the network nothing is said in the first whatif_starting_windows of a job.
 // Threads: those of the analyzer.
 #pragma once
 
@@ -17,6 +19,7 @@
 #include "decision/analysis/iterations.h"
 #include "decision/analysis/watch.h"
 #include "decision/analysis/whatif_suspects.h"
+#include "decision/whatif/past_links.h"
 #include "decision/whatif/timeline.h"
 
 namespace ccld::decision {
@@ -89,6 +92,8 @@ class WhatIfAnalysis {
   void judge(const std::string& name, Job&, Nanoseconds now_ns);
   void explain(const std::string& name, Job&, const whatif::Graph&, const std::vector<whatif::GpuFacts>&,
                Nanoseconds now_ns);
+  std::vector<whatif::SlowCollectives> find_slow_collectives(Job&, const whatif::Graph&, const whatif::Lateness&) const;
+  void count(const std::string& name, Job&, const WhatIfLook&, Nanoseconds now_ns);
   static Seen seen_of(const Job&, const Suspect&);
   static bool tell(const WhatIfLook&, const Suspect&, const Communicator&, double host_part, double share, Finding&);
   const Communicator* teller(const Job&, const WhatIfLook&, const std::vector<const Suspect*>& sure) const;

@@ -20,7 +20,7 @@ struct Candidate {
 class Remedy {
  public:
   Remedy(const Graph& g, const Beyond& beyond, const std::vector<double>& transfer_less_ns,
-         const std::vector<LossOfGroups>& collectives)
+         const std::vector<SlowCollectives>& collectives)
       : g_(g), beyond_(beyond), transfer_less_ns_(transfer_less_ns), collectives_(collectives) {}
 
   double length_without(const std::vector<Candidate>& candidates, size_t but = SIZE_MAX) const {
@@ -33,12 +33,12 @@ class Remedy {
  private:
   void apply(const Cause& c, Change& change) const {
     if (c.collectives != none) {
-      const LossOfGroups& loss = collectives_[static_cast<size_t>(c.collectives)];
+      const SlowCollectives& loss = collectives_[static_cast<size_t>(c.collectives)];
       for (int group : loss.groups)
         for (int member : g_.groups[static_cast<size_t>(group)])
           change.transfer_less_ns[static_cast<size_t>(member)] =
               std::max(change.transfer_less_ns[static_cast<size_t>(member)],
-                       static_cast<float>(loss.part * g_.nodes[static_cast<size_t>(member)].transfer_ns));
+                       static_cast<float>(loss.lost_part * g_.nodes[static_cast<size_t>(member)].transfer_ns));
       return;
     }
     if (c.transfers.empty()) {
@@ -59,12 +59,12 @@ class Remedy {
   const Graph& g_;
   const Beyond& beyond_;
   const std::vector<double>& transfer_less_ns_;
-  const std::vector<LossOfGroups>& collectives_;
+  const std::vector<SlowCollectives>& collectives_;
 };
 
 // A slow connection beside ranks that come late may hardly cost the job anything as long as they do. It is named if it
 // makes a good part of the loss.
-bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::vector<LossOfGroups>& collectives,
+bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::vector<SlowCollectives>& collectives,
                const Settings& settings) {
   const int loss = candidates[i].cause.collectives;
   if (loss == none || !collectives[static_cast<size_t>(loss)].grown) return false;
@@ -105,7 +105,7 @@ Lateness find_late(const Graph& g, const Timeline& t, const Past& past, const Se
 }
 
 Explanation explain(const Graph& g, const Timeline& t, const Past& past, const Lateness& lateness,
-                    const std::vector<GpuFacts>& facts, const std::vector<LossOfGroups>& collectives,
+                    const std::vector<GpuFacts>& facts, const std::vector<SlowCollectives>& collectives,
                     const Settings& settings) {
   Explanation out;
   out.length_ns = out.length_without_ns = g.length_ns;
@@ -140,9 +140,9 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
       for (int member : g.groups[static_cast<size_t>(group)])
         longest_ns = std::max(longest_ns, g.nodes[static_cast<size_t>(member)].transfer_ns);
       c.cause.measured_ns += longest_ns / static_cast<double>(collectives[i].groups.size());
-      c.most_ns += collectives[i].part * longest_ns;
+      c.most_ns += collectives[i].lost_part * longest_ns;
     }
-    c.cause.reference_ns = (1 - collectives[i].part) * c.cause.measured_ns;
+    c.cause.reference_ns = (1 - collectives[i].lost_part) * c.cause.measured_ns;
     if (c.most_ns >= least_ns) candidates.push_back(std::move(c));
   }
   std::stable_sort(candidates.begin(), candidates.end(),

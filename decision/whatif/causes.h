@@ -2,8 +2,8 @@
 // explains the loss. (Paper, section 4.2.2, S1 to S3, which compares durations within one communicator.)
 //
 // Healthy is what peers do: GPUs with the same role at the same occurrence (the same operation number of communicators
-// that do the same), connections that carry the same bytes. Imbalance that moves from rank to rank averages out and
-// needs no rule; nor do victims, who have no time of their own.
+// that do the same), connections that carry the same bytes; or what there was before (past.h), whichever differs more.
+// Imbalance that moves from rank to rank averages out and needs no rule; nor do victims, who have no time of their own.
 //
 // Contract: pure. Shares are of the length of the graph.
 #pragma once
@@ -13,6 +13,7 @@
 #include "decision/settings.h"
 #include "decision/whatif/graph.h"
 #include "decision/whatif/past.h"
+#include "decision/whatif/slow_collectives.h"
 
 namespace ccld::decision::whatif {
 
@@ -31,21 +32,14 @@ struct Cause {
   int collectives = none;                    // of collectives: which of those given
   std::vector<int> transfers;                // of wire, proxy and connection: of the graph
   double gain_ns = 0;                        // by how much the job would be shorter, the other causes gone
-  double measured_ns = 0, reference_ns = 0;  // own time a kernel, or a transfer, and what it is with peers
-  int peers = 0;
+  double measured_ns = 0, reference_ns = 0;  // own time a kernel, or a transfer, and what it would be
+  int peers = 0;                             // that say so; 0: its past
 };
 
 struct Explanation {
   double length_ns = 0, length_without_ns = 0;  // measured, and without the causes
   std::vector<Cause> causes;                    // the largest first; empty: nothing costs enough
   std::vector<double> transfer_less_ns;         // by transfer of the graph: by how much it is slow
-};
-
-// Collectives of a communicator that lose this part of their transfers by some of its connections.
-struct LossOfGroups {
-  std::vector<int> groups;
-  double part = 0;
-  bool grown = false;  // it did not before
 };
 
 // GPUs that need longer than their peers, or than before.
@@ -57,6 +51,6 @@ struct Lateness {
 Lateness find_late(const Graph&, const Timeline&, const Past&, const Settings&);
 
 Explanation explain(const Graph&, const Timeline&, const Past&, const Lateness&, const std::vector<GpuFacts>&,
-                    const std::vector<LossOfGroups>&, const Settings&);
+                    const std::vector<SlowCollectives>&, const Settings&);
 
 }  // namespace ccld::decision::whatif

@@ -3,8 +3,9 @@
 // A collective that needs everybody ends on all ranks within its transfer, so the shortest ones compare the clocks of
 // their GPUs best. Where only Send and Recv connect two groups of GPUs, a Recv cannot end before its Send has begun:
 // that gives an interval, and within it hosts' clocks decide (a kernel begins soon after its launch at least once; a
-// batch arrives soon after it was sent at least once). While all operations are slow, ranks may leave each of them in the
-// same order: then what was found out before counts more, as long as the clocks cannot have drifted apart by as much.
+// batch arrives soon after it was sent at least once). While all operations are slow, ranks may leave each of them in
+// the same order: then what was found out before counts more, as long as the clocks cannot have drifted apart by as
+// much.
 //
 // Contract: pure.
 #pragma once
@@ -26,7 +27,7 @@ struct Clocks {
   std::vector<double> shift_ns;     // to be added to the time since then to get common time
   std::vector<int> component;       // GPUs of one component can be compared
   int components = 0;
-  std::vector<ClockPair> pairs;     // that tell it, of this window and of earlier ones
+  std::vector<ClockPair> pairs;  // that tell it, of this window and of earlier ones
   // By how much a GPU's least time from launch to begin exceeds that of the others: its kernels always queue.
   std::vector<double> always_queued_ns;
   double common_ns(int gpu, uint64_t device_ns) const {

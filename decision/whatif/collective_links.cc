@@ -90,18 +90,19 @@ bool find_standing(const Sums& sums, const Settings& settings, SlowCollectives& 
   const double usual_ns = middle(all_ns);
   std::set<std::pair<int32_t, int32_t>> ends;
   for (const auto& [edge, p] : sums.connections) ends.insert({edge.sender, edge.receiver});
-  // Where slots are never full, only what takes far longer is no chance: in recorded faults 20 times and more.
-  const double times = times_min((ends.size() + 1) / 2, settings), times_of_few = 10;
-  // A short operation never fills the slots; of a tree a connection is used for half of the time.
+  const double times = times_min((ends.size() + 1) / 2, settings);
+  // A short operation never fills the slots, and of a tree a connection is used for half of the time.
   const auto steps_min = [&](const Passage& p) {
-    return std::min(settings.whatif_standing_steps_min, p.steps / static_cast<double>(sums.operations) / 16);
+    return std::min(settings.whatif_standing_steps_min,
+                    settings.whatif_short_steps_part * p.steps / static_cast<double>(sums.operations));
   };
   std::map<std::pair<int32_t, int32_t>, SlowLink> by_ends;  // all channels together
   for (const auto& [edge, p] : sums.connections) {
     const double in_network = p.network_ns() * p.steps / sums.transfer_ns,
                  standing = in_network + p.ns[to_hand_on] / sums.transfer_ns;
     if (standing < steps_min(p)) continue;
-    const double slow_ns = usual_ns * (standing < settings.whatif_standing_steps_min ? times_of_few : times);
+    const double slow_ns =
+        usual_ns * (standing < settings.whatif_standing_steps_min ? settings.whatif_short_times_min : times);
     // Behind a slow proxy the network runs empty; in front of a slow network both are full.
     const bool network = p.network_ns() >= slow_ns && in_network >= settings.whatif_behind_part_max * standing,
                proxy = !network && p.ns[to_hand_on] / p.steps >= slow_ns;

@@ -2,10 +2,11 @@
 // (Paper, section 4.2.2, S2, which goes by the least rate: behind one bottleneck all rates are equal.)
 //
 // Behind a bottleneck steps queue up, and in front of it connections run empty. So of the connections over the network
-// the one on which more than half of the slots are always taken is the bottleneck, and by how much it is slower is told
-// by the others: they pass a step on in so much time. A queue that stands before the sender's proxy has handed anything
-// on is that proxy's, unless the network behind it is full as well. A proxy that was seen not to look at its work is
-// the cause itself, unless most proxies are like that: then the machine is busy.
+// the one on which half of the slots are always taken (of short operations, which never fill them, a part of their
+// steps) is the bottleneck, and by how much it is slower is told by the others: they pass a step on in so much time. A
+// queue that stands before the sender's proxy has handed anything on is that proxy's, unless the network behind it is
+// full as well. A proxy that was seen not to look at its work is the cause itself, unless most proxies are like that:
+// then the machine is busy.
 //
 // Contract: pure. Linear in the reported stages of links.
 #pragma once
@@ -13,34 +14,13 @@
 #include <optional>
 #include <vector>
 
-#include "decision/model/communicator.h"
-#include "decision/model/verdict.h"
 #include "decision/whatif/collective_rounds.h"
-#include "decision/whatif/past_links.h"
+#include "decision/whatif/slow_collectives.h"
 
 namespace ccld::decision::whatif {
 
-struct SlowLink {
-  Rank sender, receiver;                  // of a proxy that does not look at its work, only one of them: `at`
-  Rank at;                                // whose component it is
-  Component component = Component::link;  // link, nic or proxy
-  double steps = 0;                       // that stand in it, on average; 0: the proxy did not look
-  double away_part = 0;                   // of the time, in which the proxy did not look
-};
-
-struct SlowCollectives {
-  const Communicator* comm = nullptr;
-  std::vector<int> groups;  // of the graph
-  double lost_part = 0;     // of their transfers, beyond what they would take if all connections were like the others
-  std::vector<SlowLink> links;
-  std::optional<GrownCollectives> grown;  // in place of links: compared with the past
-  OpSeq op;  // the first operation
-  Signature signature;
-};
-
-// nullopt: nothing stands out, or there is nothing to compare it with.
-// `late`: ranks that come late to them. Their connections are left out: what they have not taken waits for them, and what
-// they send comes all at once.
+// nullopt: nothing stands out, or there is nothing to compare it with. `late`: ranks that come late to the operations.
+// Their connections are left out: what they have not taken waits for them, and what they send comes all at once.
 std::optional<SlowCollectives> slow_collectives(const Communicator&, const std::vector<CollectiveRound>&,
                                                 const std::vector<Rank>& late, const Settings&);
 

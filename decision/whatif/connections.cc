@@ -24,7 +24,6 @@ struct Connection {
 };
 
 constexpr size_t parts = passage_parts;
-constexpr double explains_min = 0.5;  // of what transfers take longer
 
 // Means of a connection: time of a step in each part, and part of the transfers in which the proxies did not look.
 struct Means {
@@ -59,7 +58,7 @@ void look_at_stages(const std::vector<Means>& others, double longer_part, const 
     beyond_ns[part] = std::max(0.0, now.ns[part] - usual(others, [&](const Means& m) { return m.ns[part]; }));
   const double network_ns = beyond_ns[to_be_sent] + beyond_ns[on_the_wire] + beyond_ns[to_be_given],
                all_ns = network_ns + beyond_ns[to_hand_on];
-  if (all_ns * c.passage.steps < explains_min * longer_part * c.passage_times_ns) return;
+  if (all_ns * c.passage.steps < settings.whatif_stages_part_min * longer_part * c.passage_times_ns) return;
   const auto longest = std::max_element(beyond_ns + to_be_sent, beyond_ns + parts) - beyond_ns;
   if (network_ns < settings.whatif_behind_part_max * all_ns)
     c.proxy_of = c.sender;

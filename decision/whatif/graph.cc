@@ -97,7 +97,8 @@ double ready_ns(const Graph& g, const Node& node, double own_begin_ns, double gr
 
 }  // namespace
 
-std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Clocks& clocks) {
+std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Clocks& clocks,
+                                 const Settings& settings) {
   if (m.collectives.empty() && m.pairs.empty()) return std::nullopt;
   Graph g;
   const std::vector<std::vector<int>> order = kernels_in_order(t, m);
@@ -125,14 +126,15 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
   }
   // A Send that was still there when its Recv began may have waited for it. Clocks are not compared exactly: one that
   // ended about then has waited, too.
-  constexpr double about = 0.05;  // of its duration
   std::vector<std::pair<int, int>> needs;  // node, what it needs
   for (const Pair& p : m.pairs) {
     const int send = node_at(p.send), recv = node_at(p.recv);
     const Node &s = g.nodes[static_cast<size_t>(send)], &r = g.nodes[static_cast<size_t>(recv)];
     needs.emplace_back(recv, send);
-    if (s.end_ns + about * (s.end_ns - s.begin_ns) >= r.begin_ns) needs.emplace_back(send, recv);
-    g.transfers.push_back({send, recv, p.bytes, p.pair_seq, std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns))});
+    if (s.end_ns + settings.whatif_send_part_max * (s.end_ns - s.begin_ns) >= r.begin_ns)
+      needs.emplace_back(send, recv);
+    g.transfers.push_back(
+        {send, recv, p.bytes, p.pair_seq, std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns))});
   }
   std::sort(needs.begin(), needs.end());
   for (const auto& [node, need] : needs) {
@@ -155,8 +157,7 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
     const uint64_t launch_ns = node.kernel->launch_monotonic_ns;
     node.host_ns = node.queued_ns = NAN;
     if (node.before == none || launch_ns == 0 || gpu.launch_least_ns == INT64_MAX) continue;
-    node.queued_ns =
-        static_cast<double>(static_cast<int64_t>(node.kernel->begin_ns - launch_ns) - gpu.launch_least_ns);
+    node.queued_ns = static_cast<double>(static_cast<int64_t>(node.kernel->begin_ns - launch_ns) - gpu.launch_least_ns);
     const uint64_t ended_ns = g.nodes[static_cast<size_t>(node.before)].kernel->end_ns;
     const auto launched_after_ns =
         static_cast<int64_t>(launch_ns + static_cast<uint64_t>(gpu.launch_least_ns) - ended_ns);

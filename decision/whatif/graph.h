@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "decision/settings.h"
 #include "decision/whatif/clocks.h"
 #include "decision/whatif/timeline.h"
 
@@ -51,7 +52,7 @@ struct Graph {
 };
 
 // nullopt: there is nothing in which GPUs depend on each other, or what is known contradicts itself.
-std::optional<Graph> build_graph(const Timeline&, const Matches&, const Clocks&);
+std::optional<Graph> build_graph(const Timeline&, const Matches&, const Clocks&, const Settings&);
 
 // Instead of the measured ones; by node.
 struct Change {

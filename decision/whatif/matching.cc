@@ -44,7 +44,8 @@ Matches match_kernels(const Timeline& t) {
   for (auto& [key, c] : collectives)
     if (c.members.size() >= 2 && c.members.size() == members[c.comm].size()) m.collectives.push_back(std::move(c));
   for (const auto& [key, e] : ends)
-    if (e.send.gpu >= 0 && e.recv.gpu >= 0 && e.send.gpu != e.recv.gpu) m.pairs.push_back({e.send, e.recv, e.bytes, std::get<3>(key)});
+    if (e.send.gpu >= 0 && e.recv.gpu >= 0 && e.send.gpu != e.recv.gpu)
+      m.pairs.push_back({e.send, e.recv, e.bytes, std::get<3>(key)});
   return m;
 }
 

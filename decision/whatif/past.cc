@@ -6,6 +6,7 @@
 
 #include "absl/hash/hash.h"
 #include "decision/model/signature.h"
+#include "decision/whatif/middle.h"
 
 namespace ccld::decision::whatif {
 namespace {
@@ -26,13 +27,6 @@ Work work_of(const Graph& g, const Timeline& t, const Kinds& kinds, size_t gpu, 
         .push_back(i);
   }
   return out;
-}
-
-// Of an even number the smaller one.
-double lower_middle(std::vector<double> values) {
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
 }
 
 uint64_t transfer_key(int sender, int receiver, uint64_t bytes, const Timeline& t) {
@@ -153,15 +147,14 @@ void Past::learn_transfers(const Graph& g, const Timeline& t, const std::vector<
   }
 }
 
-void Past::learn(const Graph& g, const Timeline& t, const Kinds& kinds, const std::vector<bool>& late,
-                 const std::vector<double>& transfer_less_ns) {
+void Past::learn(const Graph& g, const Timeline& t, const Kinds& kinds, const Beyond& compared,
+                 const std::vector<bool>& late, const std::vector<double>& transfer_less_ns) {
   ++windows_;
-  const Beyond b = compare(g, t, kinds);
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
     if (late[gpu]) continue;
-    if (b.gpus[gpu].nodes > 0) {
+    if (compared.gpus[gpu].nodes > 0) {
       Seen& part = part_[t.gpus()[gpu].key];
-      part.windows.add(static_cast<float>(b.gpus[gpu].sum_ns / g.length_ns));
+      part.windows.add(static_cast<float>(compared.gpus[gpu].sum_ns / g.length_ns));
       part.last = windows_;
     }
     for (const auto& [key, nodes] : work_of(g, t, kinds, gpu, settings_)) {

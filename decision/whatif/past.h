@@ -40,8 +40,9 @@ class Past {
   // Mean times of the transfers of so many bytes between two GPUs; nullptr: not known for whatif_past_windows_min of
   // them.
   const Windows* transfer(int sender, int receiver, uint64_t bytes, const Timeline&) const;
-  // What is not as usual is left out: `late`, by GPU, and `transfer_less_ns`, by transfer of the graph.
-  void learn(const Graph&, const Timeline&, const Kinds&, const std::vector<bool>& late,
+  // `compared`: what compare() said. What is not as usual is left out: `late`, by GPU, and `transfer_less_ns`, by
+  // transfer of the graph.
+  void learn(const Graph&, const Timeline&, const Kinds&, const Beyond& compared, const std::vector<bool>& late,
              const std::vector<double>& transfer_less_ns);
 
  private:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace ccld::decision::whatif {
 namespace {
@@ -11,10 +12,6 @@ namespace {
 constexpr size_t past_kinds_max = 4096, past_connections_max = 1 << 16;
 // From so many operations of a kind is learnt in a window: what is usual changes over minutes.
 constexpr size_t learnt_max = 10;
-// Beside ranks that come late, only a queue is a cause of its own: half of the slots of a connection are never free.
-constexpr double standing_steps_min = 4;
-// A moderate loss has no cause on which less than a step waits.
-constexpr double queued_steps_min = 1;
 
 double mean_ns(const std::vector<const CollectiveRound*>& rounds) {
   double sum_ns = 0;
@@ -40,9 +37,9 @@ bool of_several_proxies(const SlowNetwork& n) {
   return !n.proxy && ranks.size() > 1;
 }
 
-bool explains(const SlowNetwork& n) {
+bool explains(const SlowNetwork& n, double queued_steps_min) {
   return !n.away.empty() ||
-         std::any_of(n.edges.begin(), n.edges.end(), [](const SlowEdge& e) { return e.queued >= queued_steps_min; });
+         std::any_of(n.edges.begin(), n.edges.end(), [&](const SlowEdge& e) { return e.queued >= queued_steps_min; });
 }
 
 }  // namespace
@@ -53,11 +50,33 @@ PastLinks::Usual* PastLinks::usual(CommUid comm, size_t kind) {
   return usual_.size() < past_kinds_max ? &usual_[{comm, kind}] : nullptr;
 }
 
-std::optional<GrownCollectives> PastLinks::take(const Communicator& comm, const std::vector<CollectiveRound>& rounds,
-                                                const std::vector<Rank>& late, bool learn, Nanoseconds started_ns) {
+void PastLinks::learn(const std::vector<const CollectiveRound*>& rounds, double transfer_ns, Usual& past) {
+  const bool first = past.transfer_ns.size() == 0;  // what launches are usual is not known yet
+  past.transfer_ns.add(static_cast<float>(transfer_ns));
+  if (first) return;
+  size_t learnt = 0;
+  for (const CollectiveRound* r : rounds) {
+    if (r->links.empty()) continue;
+    if (++learnt > learnt_max) break;
+    for (const auto& [edge, intervals] : r->links) {
+      auto connection = past.connections.find(edge);
+      if (connection == past.connections.end()) {
+        if (connections_ >= past_connections_max) continue;
+        ++connections_;
+        connection = past.connections.try_emplace(edge).first;
+      }
+      learn_waits(edge, intervals, r->begins, connection->second);
+    }
+  }
+}
+
+std::optional<SlowCollectives> PastLinks::take(const Communicator& comm, const std::vector<CollectiveRound>& rounds,
+                                               const std::vector<Rank>& late, bool learn, Nanoseconds started_ns) {
   std::map<size_t, std::vector<const CollectiveRound*>> kinds;
   for (const CollectiveRound& r : rounds) kinds[r.kind].push_back(&r);
-  GrownCollectives grown;
+  SlowCollectives slow;
+  slow.comm = &comm;
+  GrownNetwork grown;
   grown.window.started_ns = started_ns;
   double lost_ns = 0, apart_ns = 0, transfer_ns = 0;
   for (const auto& [kind, of] : kinds) {
@@ -71,43 +90,29 @@ std::optional<GrownCollectives> PastLinks::take(const Communicator& comm, const 
                                              settings_.slow_spread_factor * past->transfer_ns.deviation())
                                   : 0;
     if (!known || now_ns - usual_ns <= least_ns) {
-      if (!learn) continue;
-      const bool first = past->transfer_ns.size() == 0;  // what launches are usual is not known yet
-      past->transfer_ns.add(static_cast<float>(now_ns));
-      if (first) continue;
-      size_t learnt = 0;
-      for (const CollectiveRound* r : of) {
-        if (r->links.empty()) continue;
-        if (++learnt > learnt_max) break;
-        for (const auto& [edge, intervals] : r->links) {
-          auto connection = past->connections.find(edge);
-          if (connection == past->connections.end()) {
-            if (connections_ >= past_connections_max) continue;
-            ++connections_;
-            connection = past->connections.try_emplace(edge).first;
-          }
-          learn_waits(edge, intervals, r->begins, connection->second);
-        }
-      }
+      if (learn) this->learn(of, now_ns, *past);
       continue;
     }
     for (const CollectiveRound* r : of) {
-      grown.groups.push_back(r->group);
+      slow.groups.push_back(r->group);
       apart_ns += begins_apart_ns(*r);
       lost_ns += r->transfer_ns - usual_ns, transfer_ns += r->transfer_ns;
       if (r->links.empty() || r->transfer_ns <= usual_ns) continue;
-      if (grown.window.slow_rounds++ == 0) grown.op = r->op, grown.signature = grown.window.signature = r->signature;
+      if (grown.window.slow_rounds++ == 0) slow.op = r->op, slow.signature = grown.window.signature = r->signature;
       grown.window.staged_ns += r->transfer_ns - usual_ns;
       add_waits(r->links, past->connections, settings_.slow_spread_factor, r->begins, grown.window);
     }
   }
   if (grown.window.slow_rounds == 0 || lost_ns <= 0) return std::nullopt;
-  grown.lost_part = lost_ns / transfer_ns;
+  slow.lost_part = lost_ns / transfer_ns;
   const bool large = lost_ns >= settings_.slow_component_share_min * (lost_ns + apart_ns);
-  grown.network =
-      find_slow_network(comm, grown.window, late, true, late.empty() || large ? 0 : standing_steps_min, grown.evidence);
-  if (!explains(grown.network) || of_several_proxies(grown.network)) return std::nullopt;
-  return grown;
+  // Beside ranks that come late, and make most of the loss, only a queue is a cause of its own.
+  grown.network = find_slow_network(comm, grown.window, late, true,
+                                    late.empty() || large ? 0 : settings_.whatif_standing_steps_min, grown.evidence);
+  if (!explains(grown.network, settings_.whatif_queued_steps_min) || of_several_proxies(grown.network))
+    return std::nullopt;
+  slow.grown = std::move(grown);
+  return slow;
 }
 
 void PastLinks::end_window() {

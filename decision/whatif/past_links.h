@@ -11,22 +11,11 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "decision/locate/slow_network.h"
 #include "decision/whatif/collective_rounds.h"
 #include "decision/whatif/past.h"
+#include "decision/whatif/slow_collectives.h"
 
 namespace ccld::decision::whatif {
-
-// What has become slow.
-struct GrownCollectives {
-  std::vector<int> groups;  // of the graph
-  double lost_part = 0;     // of their transfers
-  SlowWindow window;
-  SlowNetwork network;
-  Finding evidence;
-  OpSeq op;  // the first operation
-  Signature signature;
-};
 
 class PastLinks {
  public:
@@ -34,8 +23,8 @@ class PastLinks {
 
   // Compares the rounds of a communicator with the past, and learns from those that are as usual. `late`: ranks that
   // come late to them; `learn`: nothing else is slow. nullopt: no connection explains that they take longer.
-  std::optional<GrownCollectives> take(const Communicator&, const std::vector<CollectiveRound>&,
-                                       const std::vector<Rank>& late, bool learn, Nanoseconds started_ns);
+  std::optional<SlowCollectives> take(const Communicator&, const std::vector<CollectiveRound>&,
+                                      const std::vector<Rank>& late, bool learn, Nanoseconds started_ns);
   // After all communicators of a window.
   void end_window();
 
@@ -46,6 +35,7 @@ class PastLinks {
     uint64_t seen = 0;  // last window
   };
   Usual* usual(CommUid, size_t kind);  // nullptr: too many
+  void learn(const std::vector<const CollectiveRound*>& of_a_kind, double transfer_ns, Usual&);
 
   const Settings& settings_;
   uint64_t windows_ = 0;

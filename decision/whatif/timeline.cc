@@ -7,8 +7,8 @@ namespace {
 
 // Clocks of a host and of its GPU drift apart by no more.
 constexpr int64_t drift_ns_per_s = 20'000;
-// Of one collective: a ring of 64 channels over a few hundred ranks. Of all Sends and Recvs of a window: 128 for each of
-// 512 GPUs, 5 MiB.
+// Of one collective: a ring of 64 channels over a few hundred ranks. Of all Sends and Recvs of a window: 128 for each
+// of 512 GPUs, 5 MiB.
 constexpr size_t link_rows_max = 1 << 16;
 
 void note_launch(Gpu& g, uint64_t begin_ns, uint64_t launch_ns) {

@@ -3,8 +3,9 @@
 // past.)
 //
 // Contract: plain state, not thread-safe. Times of kernels are those of their own GPU's clock; clocks.h makes them
-// comparable. Bounded by `whatif_gpus_max` GPUs, `whatif_kernels_max` kernels and link_rows_max stages of links (of each
-// collective, and of all Sends and Recvs); what comes beyond is left out. A communicator or process may be forgotten meanwhile: nothing here points to one.
+// comparable. Bounded by `whatif_gpus_max` GPUs, `whatif_kernels_max` kernels and link_rows_max stages of links (of
+// each collective, and of all Sends and Recvs); what comes beyond is left out. A communicator or process may be
+// forgotten meanwhile: nothing here points to one.
 #pragma once
 
 #include <cstdint>
@@ -88,8 +89,8 @@ class Timeline {
   }
   // Of a Send and its Recv, as far as they went over the network.
   const std::vector<std::pair<Rank, LinkStages>>* links(CommUid, Rank sender, Rank receiver, uint64_t pair_seq) const;
-  size_t left_out() const { return left_out_; }                                 // reports of GPUs beyond the bound
-  size_t kernels_of_most() const;  // of the median GPU: how much there is to judge
+  size_t left_out() const { return left_out_; }  // reports of GPUs beyond the bound
+  size_t kernels_of_most() const;                // of the median GPU: how much there is to judge
   // Begins anew; GPUs of which nothing was heard since the last time are forgotten.
   void clear(Nanoseconds age_ns);
 

@@ -116,7 +116,7 @@ struct Job {
     std::vector<HostClock> hosts;  // all launches are told by one clock
     for (const Gpu& g : timeline.gpus())
       hosts.push_back({g.launch_least_ns != INT64_MAX, -static_cast<double>(g.launch_least_ns)});
-    return build_graph(timeline, matches, compare_clocks(timeline, matches, hosts));
+    return build_graph(timeline, matches, compare_clocks(timeline, matches, hosts), settings);
   }
   Explanation explain() {
     const std::optional<Graph> g = graph();
@@ -129,7 +129,7 @@ struct Job {
     REQUIRE(g);
     const Lateness late = find_late(*g, timeline, past, settings);
     Explanation e = whatif::explain(*g, timeline, past, late, facts, {}, settings);
-    past.learn(*g, timeline, late.kinds, late.late, e.transfer_less_ns);
+    past.learn(*g, timeline, late.kinds, late.past, late.late, e.transfer_less_ns);
     timeline.clear(5 * ns_per_s);
     return e;
   }
