@@ -78,7 +78,8 @@ struct Settings {
   double whatif_behind_part_max = 0.25;
   double whatif_stages_part_min = 0.5;
   double whatif_send_part_max = 0.05;
-  uint64_t whatif_past_windows_min = 3;
+  uint64_t whatif_past_means_min = 3;
+  uint64_t whatif_past_operations_min = 10;
   uint64_t whatif_starting_windows = 2;
   uint64_t whatif_peers_min = 3;
   uint64_t whatif_kernels_min = 24;

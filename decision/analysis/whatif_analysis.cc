@@ -134,10 +134,13 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
 // In how many windows each suspect was seen, and what that says of open incidents.
 void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& look, Nanoseconds now_ns) {
   std::vector<Suspect> suspects = put_together(look);
-  // While a job starts, connections are made and hosts are busy: no word about the network.
+  // While a job starts, connections are made and hosts are busy: no word about the network, nor of what its past says.
   if (now_ns - job.first_ns <
       static_cast<Nanoseconds>(settings_.whatif_starting_windows) * seconds_to_ns(settings_.slow_window_s))
-    std::erase_if(suspects, [&](const Suspect& s) { return !is_late(look.explanation.causes[s.causes.front()]); });
+    std::erase_if(suspects, [&](const Suspect& s) {
+      const Cause& c = look.explanation.causes[s.causes.front()];
+      return !is_late(c) || c.peers == 0;
+    });
   // A window that was prolonged counts as many.
   const Nanoseconds half_ns = std::max<Nanoseconds>(1, seconds_to_ns(settings_.slow_window_s) / 2);
   const auto halves =

@@ -26,9 +26,9 @@ struct Connection {
 constexpr size_t parts = passage_parts;
 
 // Means of a connection: time of a step in each part, and part of the transfers in which the proxies did not look.
-struct Means {
+struct StepTimes {
   double ns[parts] = {}, sender_away = 0, receiver_away = 0;
-  explicit Means(const Connection& c) {
+  explicit StepTimes(const Connection& c) {
     for (size_t part = 0; part < parts; ++part) ns[part] = c.passage.ns[part] / c.passage.steps;
     sender_away = c.passage.sender_away_ns / c.passage_times_ns;
     receiver_away = c.passage.receiver_away_ns / c.passage_times_ns;
@@ -37,25 +37,25 @@ struct Means {
 
 // What `of` says of the others, in the middle.
 template <class Of>
-double usual(const std::vector<Means>& others, Of of) {
+double usual(const std::vector<StepTimes>& others, Of of) {
   std::vector<double> values;
-  for (const Means& m : others) values.push_back(of(m));
+  for (const StepTimes& m : others) values.push_back(of(m));
   return values.empty() ? 0 : middle(std::move(values));
 }
 
 // Whether a proxy, or what is between the proxies, makes it slow.
-void look_at_stages(const std::vector<Means>& others, double longer_part, const Settings& settings, Connection& c) {
+void look_at_stages(const std::vector<StepTimes>& others, double longer_part, const Settings& settings, Connection& c) {
   if (c.passage.steps <= 0 || c.passage_times_ns <= 0) return;
-  const Means now(c);
-  const double sender_away = now.sender_away - usual(others, [](const Means&m) { return m.sender_away; }),
-               receiver_away = now.receiver_away - usual(others, [](const Means&m) { return m.receiver_away; });
+  const StepTimes now(c);
+  const double sender_away = now.sender_away - usual(others, [](const StepTimes& m) { return m.sender_away; }),
+               receiver_away = now.receiver_away - usual(others, [](const StepTimes& m) { return m.receiver_away; });
   if (std::max(sender_away, receiver_away) >= settings.whatif_away_min) {
     c.proxy_of = sender_away >= receiver_away ? c.sender : c.receiver;
     return;
   }
   double beyond_ns[parts];
   for (size_t part = 0; part < parts; ++part)
-    beyond_ns[part] = std::max(0.0, now.ns[part] - usual(others, [&](const Means& m) { return m.ns[part]; }));
+    beyond_ns[part] = std::max(0.0, now.ns[part] - usual(others, [&](const StepTimes& m) { return m.ns[part]; }));
   const double network_ns = beyond_ns[to_be_sent] + beyond_ns[on_the_wire] + beyond_ns[to_be_given],
                all_ns = network_ns + beyond_ns[to_hand_on];
   if (all_ns * c.passage.steps < settings.whatif_stages_part_min * longer_part * c.passage_times_ns) return;
@@ -138,9 +138,9 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
     for (const auto& [ends, c] : connections) means.push_back(c.mean_ns());
     const Healthy healthy = healthy_of(std::move(means), settings);
     std::vector<Connection*> slow;
-    std::vector<Means> others;
+    std::vector<StepTimes> others;
     for (auto& [ends, c] : connections) {
-      const Windows* const before = past.transfer(c.sender, c.receiver, kind.first, timeline);
+      const Means* const before = past.transfer(c.sender, c.receiver, kind.first, timeline);
       const double usual_ns = before ? before->middle() : INFINITY,
                    least_ns = before ? std::max((settings.whatif_transfer_times_min - 1) * usual_ns,
                                                 settings.whatif_spread_factor * before->deviation())

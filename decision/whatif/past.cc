@@ -12,6 +12,8 @@ namespace ccld::decision::whatif {
 namespace {
 
 constexpr size_t past_entries_max = 1 << 16;
+// Of a window: the past is six windows long at least.
+constexpr size_t parts_max = 4;
 
 // The kernels of a GPU that are the same work after the same work.
 using Work = absl::flat_hash_map<uint64_t, std::vector<int>>;
@@ -35,6 +37,12 @@ uint64_t transfer_key(int sender, int receiver, uint64_t bytes, const Timeline& 
 
 double known(double ns) { return std::isnan(ns) ? 0 : ns; }
 
+float mean_queued_ns(const Graph& g, const std::vector<int>& nodes) {
+  double sum_ns = 0;
+  for (int i : nodes) sum_ns += known(g.nodes[static_cast<size_t>(i)].queued_ns);
+  return static_cast<float>(sum_ns / static_cast<double>(nodes.size()));
+}
+
 }  // namespace
 
 // When the work has changed, all are longer: what counts is by how much more than the others.
@@ -54,11 +62,11 @@ void Past::leave_out_common(const Graph& g, const Timeline& t, Beyond& b) const 
       if (b.own_ns[static_cast<size_t>(i)] != 0) b.own_ns[static_cast<size_t>(i)] -= less_ns;
     of.sum_ns -= common_ns;
     const auto own = part_.find(t.gpus()[gpu].key);
-    of.deviation_ns = std::max(distance_ns, own == part_.end() ? 0 : own->second.windows.deviation() * g.length_ns);
+    of.deviation_ns = std::max(distance_ns, own == part_.end() ? 0 : own->second.means.deviation() * g.length_ns);
   }
 }
 
-void Windows::add(float mean) {
+void Means::add(float mean) {
   if (means_.size() < remembered_max)
     means_.push_back(mean);
   else
@@ -66,9 +74,19 @@ void Windows::add(float mean) {
   next_ = static_cast<uint8_t>((next_ + 1) % remembered_max);
 }
 
-double Windows::middle() const { return lower_middle({means_.begin(), means_.end()}); }
+void Means::add(const std::vector<double>& values, const Settings& settings) {
+  const size_t parts = std::clamp<size_t>(values.size() / settings.whatif_past_operations_min, 1, parts_max);
+  for (size_t part = 0; part < parts; ++part) {
+    const size_t from = part * values.size() / parts, to = (part + 1) * values.size() / parts;
+    double sum = 0;
+    for (size_t i = from; i < to; ++i) sum += values[i];
+    add(static_cast<float>(sum / static_cast<double>(to - from)));
+  }
+}
 
-double Windows::deviation() const {
+double Means::middle() const { return lower_middle({means_.begin(), means_.end()}); }
+
+double Means::deviation() const {
   const double usual = middle();
   std::vector<double> distances;
   for (float mean : means_) distances.push_back(std::abs(mean - usual));
@@ -87,12 +105,12 @@ Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) cons
     int most = none;
     for (const auto& [key, nodes] : work_of(g, t, kinds, gpu, settings_)) {
       const auto it = usual_.find(key);
-      if (it == usual_.end()) continue;
-      const Usual& usual = it->second;
+      const float usual_queued_ns = it == usual_.end() ? mean_queued_ns(g, nodes) : it->second.queued_ns;
       for (int i : nodes)
         b.queued_ns[static_cast<size_t>(i)] =
-            static_cast<float>(g.nodes[static_cast<size_t>(i)].queued_ns) - usual.queued_ns;
-      if (usual.own_ns.size() < settings_.whatif_past_windows_min) continue;
+            static_cast<float>(g.nodes[static_cast<size_t>(i)].queued_ns) - usual_queued_ns;
+      if (it == usual_.end() || it->second.own_ns.size() < settings_.whatif_past_means_min) continue;
+      const Usual& usual = it->second;
       const double usual_ns = usual.own_ns.middle(), usual_host_ns = usual.host_ns.middle();
       for (int i : nodes) {
         const Node& node = g.nodes[static_cast<size_t>(i)];
@@ -118,16 +136,15 @@ Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) cons
   return b;
 }
 
-const Windows* Past::transfer(int sender, int receiver, uint64_t bytes, const Timeline& t) const {
+const Means* Past::transfer(int sender, int receiver, uint64_t bytes, const Timeline& t) const {
   const auto it = transfers_.find(transfer_key(sender, receiver, bytes, t));
-  return it == transfers_.end() || it->second.windows.size() < settings_.whatif_past_windows_min ? nullptr
-                                                                                                 : &it->second.windows;
+  return it == transfers_.end() || it->second.means.size() < settings_.whatif_past_means_min ? nullptr
+                                                                                             : &it->second.means;
 }
 
 void Past::learn_transfers(const Graph& g, const Timeline& t, const std::vector<double>& transfer_less_ns) {
   struct Window {
-    double sum_ns = 0;
-    size_t count = 0;
+    std::vector<double> ns;
     bool slow = false;
   };
   absl::flat_hash_map<uint64_t, Window> windows;
@@ -135,14 +152,13 @@ void Past::learn_transfers(const Graph& g, const Timeline& t, const std::vector<
     const Transfer& transfer = g.transfers[i];
     Window& w = windows[transfer_key(g.nodes[static_cast<size_t>(transfer.send)].gpu,
                                      g.nodes[static_cast<size_t>(transfer.recv)].gpu, transfer.bytes, t)];
-    w.sum_ns += transfer.ns;
-    ++w.count;
+    w.ns.push_back(transfer.ns);
     w.slow |= transfer_less_ns[i] > 0;
   }
   for (const auto& [key, w] : windows) {
     if (w.slow || (transfers_.size() >= past_entries_max && !transfers_.contains(key))) continue;
     Seen& of = transfers_[key];
-    of.windows.add(static_cast<float>(w.sum_ns / static_cast<double>(w.count)));
+    of.means.add(w.ns, settings_);
     of.last = windows_;
   }
 }
@@ -150,25 +166,25 @@ void Past::learn_transfers(const Graph& g, const Timeline& t, const std::vector<
 void Past::learn(const Graph& g, const Timeline& t, const Kinds& kinds, const Beyond& compared,
                  const std::vector<bool>& late, const std::vector<double>& transfer_less_ns) {
   ++windows_;
+  std::vector<double> own_ns, host_ns;
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
     if (late[gpu]) continue;
     if (compared.gpus[gpu].nodes > 0) {
       Seen& part = part_[t.gpus()[gpu].key];
-      part.windows.add(static_cast<float>(compared.gpus[gpu].sum_ns / g.length_ns));
+      part.means.add(static_cast<float>(compared.gpus[gpu].sum_ns / g.length_ns));
       part.last = windows_;
     }
     for (const auto& [key, nodes] : work_of(g, t, kinds, gpu, settings_)) {
       if (usual_.size() >= past_entries_max && !usual_.contains(key)) continue;
       Usual& usual = usual_[key];
-      double own_ns = 0, host_ns = 0, queued_ns = 0;
+      if (usual.own_ns.size() == 0) usual.queued_ns = mean_queued_ns(g, nodes);
+      own_ns.clear(), host_ns.clear();
       for (int i : nodes) {
-        const Node& node = g.nodes[static_cast<size_t>(i)];
-        own_ns += node.own_ns, host_ns += known(node.host_ns), queued_ns += known(node.queued_ns);
+        own_ns.push_back(g.nodes[static_cast<size_t>(i)].own_ns);
+        host_ns.push_back(known(g.nodes[static_cast<size_t>(i)].host_ns));
       }
-      const auto n = static_cast<double>(nodes.size());
-      if (usual.own_ns.size() == 0) usual.queued_ns = static_cast<float>(queued_ns / n);
-      usual.own_ns.add(static_cast<float>(own_ns / n));
-      usual.host_ns.add(static_cast<float>(host_ns / n));
+      usual.own_ns.add(own_ns, settings_);
+      usual.host_ns.add(host_ns, settings_);
       usual.seen = windows_;
     }
   }

@@ -17,16 +17,18 @@ namespace ccld::decision::whatif {
 
 constexpr uint64_t past_windows_max = 120;  // ten minutes of half windows
 
-// Means over the last windows.
-class Windows {
+// Means of the last operations, each over a few of them that follow each other.
+class Means {
  public:
   void add(float mean);
+  // Values of a window, at least one, in the order of time: a mean of each whatif_past_operations_min.
+  void add(const std::vector<double>& values, const Settings&);
   size_t size() const { return means_.size(); }
   double middle() const;     // of at least one
   double deviation() const;  // the middle distance from it
 
  private:
-  static constexpr size_t remembered_max = 12;
+  static constexpr size_t remembered_max = 24;
   std::vector<float> means_;
   uint8_t next_ = 0;
 };
@@ -35,11 +37,10 @@ class Past {
  public:
   explicit Past(const Settings& settings) : settings_(settings) {}
 
-  // Own times beyond those of earlier windows; of GPUs that are known for whatif_past_windows_min of them.
+  // Own times beyond the usual; of kinds of work of which whatif_past_means_min are known.
   Beyond compare(const Graph&, const Timeline&, const Kinds&) const;
-  // Mean times of the transfers of so many bytes between two GPUs; nullptr: not known for whatif_past_windows_min of
-  // them.
-  const Windows* transfer(int sender, int receiver, uint64_t bytes, const Timeline&) const;
+  // Mean times of the transfers of so many bytes between two GPUs; nullptr: fewer than whatif_past_means_min.
+  const Means* transfer(int sender, int receiver, uint64_t bytes, const Timeline&) const;
   // `compared`: what compare() said. What is not as usual is left out: `late`, by GPU, and `transfer_less_ns`, by
   // transfer of the graph.
   void learn(const Graph&, const Timeline&, const Kinds&, const Beyond& compared, const std::vector<bool>& late,
@@ -47,7 +48,7 @@ class Past {
 
  private:
   struct Usual {
-    Windows own_ns, host_ns;
+    Means own_ns, host_ns;
     // Of the first window, and then fixed: what is learnt of links is what it would be at these launches.
     float queued_ns = 0;
     uint64_t seen = 0;  // last window
@@ -60,7 +61,7 @@ class Past {
   uint64_t windows_ = 0;
   absl::flat_hash_map<uint64_t, Usual> usual_;
   struct Seen {
-    Windows windows;
+    Means means;
     uint64_t last = 0;
   };
   absl::flat_hash_map<uint64_t, Seen> transfers_;  // ns

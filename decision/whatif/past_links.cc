@@ -50,10 +50,10 @@ PastLinks::Usual* PastLinks::usual(CommUid comm, size_t kind) {
   return usual_.size() < past_kinds_max ? &usual_[{comm, kind}] : nullptr;
 }
 
-void PastLinks::learn(const std::vector<const CollectiveRound*>& rounds, double transfer_ns, Usual& past) {
-  const bool first = past.transfer_ns.size() == 0;  // what launches are usual is not known yet
-  past.transfer_ns.add(static_cast<float>(transfer_ns));
-  if (first) return;
+void PastLinks::learn(const std::vector<const CollectiveRound*>& rounds, Usual& past) {
+  std::vector<double> transfers_ns;
+  for (const CollectiveRound* r : rounds) transfers_ns.push_back(r->transfer_ns);
+  past.transfer_ns.add(transfers_ns, settings_);
   size_t learnt = 0;
   for (const CollectiveRound* r : rounds) {
     if (r->links.empty()) continue;
@@ -84,13 +84,13 @@ std::optional<SlowCollectives> PastLinks::take(const Communicator& comm, const s
     if (!past) continue;
     past->seen = windows_;
     const double now_ns = mean_ns(of);
-    const bool known = past->transfer_ns.size() >= settings_.whatif_past_windows_min;
+    const bool known = past->transfer_ns.size() >= settings_.whatif_past_means_min;
     const double usual_ns = known ? past->transfer_ns.middle() : now_ns;
     const double least_ns = known ? std::max(settings_.slow_round_min * usual_ns,
                                              settings_.slow_spread_factor * past->transfer_ns.deviation())
                                   : 0;
     if (!known || now_ns - usual_ns <= least_ns) {
-      if (learn) this->learn(of, now_ns, *past);
+      if (learn) this->learn(of, *past);
       continue;
     }
     for (const CollectiveRound* r : of) {

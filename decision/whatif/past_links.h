@@ -30,12 +30,12 @@ class PastLinks {
 
  private:
   struct Usual {
-    Windows transfer_ns;
+    Means transfer_ns;
     absl::flat_hash_map<Edge, EdgeBaseline> connections;
     uint64_t seen = 0;  // last window
   };
   Usual* usual(CommUid, size_t kind);  // nullptr: too many
-  void learn(const std::vector<const CollectiveRound*>& of_a_kind, double transfer_ns, Usual&);
+  void learn(const std::vector<const CollectiveRound*>& of_a_kind, Usual&);
 
   const Settings& settings_;
   uint64_t windows_ = 0;

@@ -109,7 +109,8 @@ class Planner {
   // A fault that nobody could notice at the settings' bound is none: operations must take noticeably more than four
   // times as long as usual. Of two faults each must have a noticeable part in what they cost together: one that is
   // hidden behind the other, or below what counts as a cause, is none either. And a window of ten seconds, half of which
-  // is looked at, must see several operations: otherwise windows are prolonged, and it takes as much longer.
+  // is looked at, must see several operations: otherwise windows are prolonged, and it takes as much longer. What does
+  // not make the job slower need not be found: a stage of a pipeline has time to spare, which hides a slow link.
   bool takes_effect() {
     if (slowness_.in_pipeline) return prolongs_iterations(rehearse(healthy_conditions()), rehearse(slow_from_start()));
     return is_noticeable(losses());
@@ -120,7 +121,9 @@ class Planner {
     const Rehearsed healthy = rehearse(healthy_conditions()), slow = rehearse(slow_from_start());
     sc_.iteration_s = slow.iteration_s();
     if (slowness_.in_pipeline) return prolongs_iterations(healthy, slow);
-    return is_noticeable(losses_of(sc_.planted.comm, healthy.span(), slow.span()));
+    Losses l = losses_of(sc_.planted.comm, healthy.span(), slow.span());
+    l.iterations_longer = slow.iteration_s() / healthy.iteration_s();
+    return is_noticeable(l);
   }
 
   // Send and Recv have no rounds: what counts is by how much iterations get longer. Several of them must be left in a
@@ -134,8 +137,9 @@ class Planner {
   }
 
   bool is_noticeable(const Losses& l) const {
-    constexpr double least = 5.5, part_min = 0.25, operations_per_s_min = 0.6;
+    constexpr double least = 5.5, part_min = 0.25, operations_per_s_min = 0.6, iterations_longer_min = 1.1;
     if (l.slowdown < least || l.operations_per_s < operations_per_s_min) return false;
+    if (l.iterations_longer < iterations_longer_min) return false;
     return !is_s3(kind_) ||
            std::min(l.computation_ns, l.communication_ns) >= part_min * (l.computation_ns + l.communication_ns);
   }
@@ -200,8 +204,10 @@ class Planner {
     Instant t = onset;
     const Instant usual = (onset - from) / before;
     for (; job.iteration_of_process(0) < static_cast<uint64_t>(warm + before + during) && t < onset + 400 * usual;)
-      job.run_until(t += usual / 2 + ns_per_ms);
-    return losses_of(job, sc_.planted.comm, from, onset, t);
+      job.run_until(t += usual / 16 + ns_per_ms);
+    Losses l = losses_of(job, sc_.planted.comm, from, onset, t);
+    l.iterations_longer = static_cast<double>(t - onset) / (during * static_cast<double>(usual));
+    return l;
   }
 
   static void set_slow(Conditions& conditions, Instant at) {
