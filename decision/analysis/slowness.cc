@@ -95,11 +95,11 @@ std::string comm_text(const Communicator& c) {
 
 void SlownessAnalysis::take(Watch& w, Nanoseconds now_ns) {
   w.comm.history().visit_complete([&](const RoundEntry& e) {
-    w.slow.add(w.comm, e, now_ns);
+    if (settings_.rules != RuleSet::model) w.slow.add(w.comm, e, now_ns);
     iterations_.add(w, e, now_ns);
   });
   for (const RoundEntry& e : w.comm.replays().take_complete()) {
-    w.slow.add(w.comm, e, now_ns);
+    if (settings_.rules != RuleSet::model) w.slow.add(w.comm, e, now_ns);
     iterations_.add(w, e, now_ns);
   }
 }
@@ -107,7 +107,7 @@ void SlownessAnalysis::take(Watch& w, Nanoseconds now_ns) {
 void SlownessAnalysis::look(Watch& w, Nanoseconds now_ns) {
   take(w, now_ns);
   // Iterations need their operations in order and learn nothing from these.
-  w.comm.history().visit_overdue(now_ns, [&](const RoundEntry& e) { w.slow.add(w.comm, e, now_ns); });
+  w.comm.history().visit_overdue(now_ns, [&](const RoundEntry& e) { if (settings_.rules != RuleSet::model) w.slow.add(w.comm, e, now_ns); });
   const bool open = w.slow_incident != 0;
   SlowReport report = w.slow.advance(w.comm, open, !holders_.empty(), now_ns);
   // Of Send and Recv the model of the whole job knows more: which connections carry the same, and their stages.

@@ -32,7 +32,8 @@ class PastLinks {
   struct Usual {
     Means transfer_ns;
     absl::flat_hash_map<Edge, EdgeBaseline> connections;
-    uint64_t seen = 0;  // last window
+    uint64_t seen = 0;    // last window
+    uint64_t rounds = 0;  // of this kind, so far
   };
   Usual* usual(CommUid, size_t kind);  // nullptr: too many
   void learn(const std::vector<const CollectiveRound*>& of_a_kind, Usual&);
