@@ -11,7 +11,6 @@
 #include "decision/analysis/inits.h"
 #include "decision/analysis/iterations.h"
 #include "decision/analysis/mismatches.h"
-#include "decision/analysis/slowness.h"
 #include "decision/analysis/stages.h"
 #include "decision/analysis/status_view.h"
 #include "decision/analysis/watch.h"
@@ -40,8 +39,7 @@ struct Analyzer::State {
   HangAnalysis hangs{settings, watches, processes, inits, writer};
   IterationAnalysis iterations{settings, watches, writer};
   WhatIfAnalysis whatif{settings, watches, writer, iterations};
-  SlownessAnalysis slowness{settings, watches, writer, iterations, whatif};
-  std::optional<PaperRules> paper;  // instead of the five above
+  std::optional<PaperRules> paper;  // instead of the four above
   Nanoseconds forgot_ns = 0;
   uint64_t contradictions = 0;
 
@@ -86,7 +84,6 @@ struct Analyzer::State {
   Watches::iterator remove(Watches::iterator it, Nanoseconds now_ns) {
     Watch& w = *it->second;
     for (uint64_t id : {w.hang.incident, w.mismatch.incident}) writer.book().resolve(id, now_ns);
-    slowness.drop(w, now_ns);
     iterations.drop(w, now_ns);
     if (paper) paper->drop(w, now_ns);
     for (const RankModel& r : w.comm.ranks())
@@ -99,17 +96,16 @@ struct Analyzer::State {
     if (paper)
       paper->take(w, now_ns);
     else
-      slowness.take(w, now_ns);
+      iterations.take(w, now_ns);
   }
 
   void look(Nanoseconds now_ns) {
     for (auto& [uid, w] : watches) {
       look_for_mismatch(*w, writer, settings, now_ns);
-      slowness.look(*w, now_ns);
+      iterations.take(*w, now_ns);
       hangs.look(*w, now_ns);
     }
     hangs.settle(now_ns);
-    slowness.settle(now_ns);
     whatif.settle(now_ns);
     iterations.settle(now_ns);
     look_at_inits(inits, hangs.making_links(), watches, processes, writer, settings, now_ns);
@@ -137,7 +133,6 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
   ProcessModel* process = state_->processes.heard(batch, now_ns);
   if (!process) return;
   process->kernels.prefetch();
-  std::vector<const P2pRounds*> pairs;  // judged by all kernels of the batch, so after them
   for (const Payload& payload : batch.payloads) {
     std::visit(
         [&](const auto& m) {
@@ -173,7 +168,6 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
               w->comm.p2p_rounds(m, *process, now_ns);
               if (!state_->paper) state_->whatif.add(w->comm, *process, m, now_ns);
               if (!state_->paper) w->mismatch.bytes.ended(w->comm, m, *process, now_ns);
-              if (!state_->paper) pairs.push_back(&m);
             }
             if constexpr (std::is_same_v<T, InFlight>) {
               w->comm.in_flight(m, *process, now_ns);
@@ -184,9 +178,6 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
         },
         payload);
   }
-  for (const P2pRounds* m : pairs)
-    if (const auto it = state_->watch_of.find(m->comm); it != state_->watch_of.end())  // it may have given way since
-      it->second->slow_p2p.add(it->second->comm, *m, *process, now_ns);
 }
 
 std::vector<Incident> Analyzer::advance(Nanoseconds now_ns) {

@@ -72,38 +72,32 @@ const Entry entries[] = {
      "the data is wrong although nothing hangs: nobody should overlook it"},
 
     {CCLD_FIELD(slow_theta), 0.01, 1e6,
-     "slowdown ratio R = (T_max - T_base) / T_base of a slow round (equation 3): the threshold of the paper's rules; "
-     "the default rules ask for it where no culprit explains the loss",
-     "the paper finds the threshold usually close to 3; a loss with one cause deserves attention long before"},
+     "slowdown ratio R = (T_max - T_base) / T_base of a slow round (equation 3): the threshold of the paper's rules",
+     "the paper finds the threshold usually close to 3"},
     {CCLD_FIELD(slow_window_s), 0.1, 86400,
-     "length of a detection window; a window is prolonged until it holds slow_rounds_min rounds; windows overlap by "
-     "half (paper rules: not)",
+     "length of a detection window; jobs are judged twice in it (by the paper's rules: once)",
      "the paper takes 60; several slow rounds with one cause need less time than one round does"},
     {CCLD_FIELD(slow_round_min), 0, 1e6,
-     "a round is slow when T_max exceeds its usual value by this part of it and by slow_spread_factor usual spreads",
-     "less than the slowdown that matters (slow_lost_share_min), so that a moderate one shows in most of its rounds"},
-    {CCLD_FIELD(slow_rounds_min), 1, 1e6, "a window is slow only if it has at least this many slow rounds",
-     "one slow round is jitter, a garbage collection or a checkpoint"},
-    {CCLD_FIELD(slow_lost_share_min), 0, 1,
-     "and only if slow rounds lost at least this share of the communication time of the window",
-     "a fifth of the communication time: it takes 1.25 times as long as usual"},
-    {CCLD_FIELD(slow_total_share_min), 0, 1,
-     "and at least this share of all time of the window, gaps between operations included",
-     "a loss that does not matter for the job is no incident"},
+     "operations of a kind have become slower if their transfers take longer than before by this part, and by "
+     "slow_spread_factor usual spreads",
+     "three times whatif_gain_min: operations of one kind are a part of an iteration"},
+    {CCLD_FIELD(slow_rounds_min), 1, 1e6, "and there is nothing to be said of a window with fewer operations than these",
+     "one slow operation is jitter, a garbage collection or a checkpoint"},
     {CCLD_FIELD(slow_repeat), 1, 1e6,
-     "slowness is suspected after this many slow windows with the same culprit (the paper's repetition counter)",
+     "slowness is suspected after this many half windows, and one more, with the same culprit (the paper's repetition "
+     "counter); one without it counts against it",
      "imbalance that moves from rank to rank and short congestion end by themselves"},
     {CCLD_FIELD(slow_clean_windows), 1, 1e6,
      "a slow incident is resolved after this many windows in a row that are not slow",
      "fewer than slow_repeat, because a clean window holds many clean rounds"},
     {CCLD_FIELD(slow_alpha), 0, 1,
-     "P below this is communication-slow (equation 4): decides under the paper's rules, evidence otherwise",
+     "P below this is communication-slow (equation 4), by the paper's rules",
      "the paper's example"},
     {CCLD_FIELD(slow_beta), 0, 1,
-     "P above this is computation-slow (equation 4): decides under the paper's rules, evidence otherwise",
+     "P above this is computation-slow (equation 4), by the paper's rules",
      "the paper's example"},
     {CCLD_FIELD(slow_component_share_min), 0, 1,
-     "computation or communication is a cause if it makes at least this share of the lost time",
+     "a slow connection beside ranks that come late is a cause if it makes at least this share of the lost time",
      "mixed faults measured 0.11 to 0.15 where pure ones stayed below 0.05"},
     {CCLD_FIELD(slow_spread_factor), 0, 1000, "and exceeds its healthy mean by at least this many healthy spreads",
      "twice the mean deviation: a healthy rank or link exceeds it in a tenth of the rounds, and no other in most of "
@@ -117,15 +111,14 @@ const Entry entries[] = {
      "for at least this part as long; otherwise its own",
      "processes that share processors get equal parts of them; with a quota or pinned to one, a process waits alone"},
     {CCLD_FIELD(baseline_rounds_max), 1, 1e6,
-     "T_base is the mean of the maxima of the first m rounds of a signature; m is at most this; the default rules take "
-     "the first 30 rounds, or this many if it is less, over at least a quarter of slow_window_s",
+     "by the paper's rules T_base is the mean of the maxima of the first m rounds of a signature; m is at most this",
      "the paper's 100"},
     {CCLD_FIELD(baseline_s), 0.1, 86400, "and at most the rounds of this many seconds", "the paper's two minutes"},
     {CCLD_FIELD(baseline_init_ms), 0, 1e9,
      "T_base before the first m rounds are over; 0: none, no slow detection until then",
      "only the administrator knows what to expect of a job that starts slow"},
     {CCLD_FIELD(warmup_rounds), 0, 1e6,
-     "the first rounds of each signature, this many, are excluded from baselines and slow detection",
+     "the first rounds of each signature, this many, are excluded from what is usual of links, and from the paper's T_base",
      "first rounds connect channels and warm caches"},
     {CCLD_FIELD(iteration_rise_min), 0.01, 1e3,
      "a rise of the iteration time is reported when it is at least this part of it and lasts",
@@ -223,7 +216,7 @@ const Entry entries[] = {
      "as mismatch_settle_s; where telemetry is lost, hardly any round of a large communicator is whole"},
     {CCLD_FIELD(round_cells_max), 1024, 1e9, "limit of those rounds times the ranks of the communicator",
      "28 bytes each: 120 MB for a communicator of 131,072 ranks, with 32 rounds"},
-    {CCLD_FIELD(signatures_max), 1, 1e5, "signatures of one communicator that have a baseline; later ones have none",
+    {CCLD_FIELD(signatures_max), 1, 1e5, "signatures of one communicator that have a T_base by the paper's rules; later ones have none",
      "a training step has some ten"},
     {CCLD_FIELD(ranks_max), 2, 1e7, "communicators that claim more ranks are refused",
      "protects memory against damaged telemetry"},
@@ -282,7 +275,7 @@ absl::Status set_setting(Settings& s, std::string_view name_text, std::string_vi
         absl::StrCat("setting ", name, "=", value, " is not valid: expected ", range_text(*e)));
   };
   if (auto f = std::get_if<RuleSet Settings::*>(&e->field)) {
-    for (RuleSet r : {RuleSet::measured, RuleSet::paper, RuleSet::model})
+    for (RuleSet r : {RuleSet::measured, RuleSet::paper})
       if (value == decision::name(r)) return s.**f = r, absl::OkStatus();
     if (value == "measured") return s.**f = RuleSet::measured, absl::OkStatus();  // older config files and recordings
     return refuse();

@@ -44,8 +44,6 @@ struct Settings {
   double slow_window_s = 10;
   double slow_round_min = 0.15;
   uint64_t slow_rounds_min = 3;
-  double slow_lost_share_min = 0.2;
-  double slow_total_share_min = 0.05;
   uint64_t slow_repeat = 3;
   uint64_t slow_clean_windows = 2;
   double slow_alpha = 0.4;

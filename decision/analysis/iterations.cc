@@ -35,6 +35,15 @@ void IterationAnalysis::add(Watch& w, const RoundEntry& e, Nanoseconds now_ns) {
   w.iterations->add(e, now_ns);
 }
 
+void IterationAnalysis::take(Watch& w, Nanoseconds now_ns) {
+  w.comm.history().visit_complete([&](const RoundEntry& e) { add(w, e, now_ns); });
+  for (const RoundEntry& e : w.comm.replays().take_complete()) add(w, e, now_ns);
+}
+
+void IterationAnalysis::suspect(const std::string& job, bool suspected) {
+  if (const auto it = jobs_.find(job); it != jobs_.end()) it->second.suspected = suspected;
+}
+
 void IterationAnalysis::drop(Watch& w, Nanoseconds now_ns) {
   const auto it = jobs_.find(w.comm.job());
   if (it == jobs_.end() || !w.iterations) return;
@@ -87,9 +96,10 @@ uint64_t IterationAnalysis::incident(const std::string& job) const {
 
 bool IterationAnalysis::explained_elsewhere(const std::string& job) const {
   if (writer_.book().any_slow_open(job, incident(job))) return true;
+  if (const auto it = jobs_.find(job); it != jobs_.end() && it->second.suspected) return true;
   return std::any_of(watches_.begin(), watches_.end(), [&](const auto& entry) {
     const Watch& w = *entry.second;
-    return w.comm.job() == job && (w.slow_incident != 0 || w.hang.incident != 0 || w.hang.stuck || w.slow_streak() > 0);
+    return w.comm.job() == job && (w.hang.incident != 0 || w.hang.stuck);
   });
 }
 

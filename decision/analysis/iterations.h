@@ -22,10 +22,13 @@ class IterationAnalysis {
   IterationAnalysis(const Settings& settings, Watches& watches, IncidentWriter& writer)
       : settings_(settings), watches_(watches), writer_(writer) {}
 
-  void add(Watch&, const RoundEntry&, Nanoseconds now_ns);
+  // One communicator: takes the rounds that all ranks have reported since the last call.
+  void take(Watch&, Nanoseconds now_ns);
   void settle(Nanoseconds now_ns);
   void drop(Watch&, Nanoseconds now_ns);
 
+  // Whether a cause was seen that may become an incident: then it is not for this analysis to speak.
+  void suspect(const std::string& job, bool suspected);
   // A slow communicator of the job explains its incident, if there is one; then that belongs to the caller. 0: none.
   uint64_t explain(const Watch&);
 
@@ -45,8 +48,10 @@ class IterationAnalysis {
     std::vector<Watch*> witnesses;
     std::map<int, size_t> shapes;  // witnesses by number of ranks
     uint64_t incident = 0;
+    bool suspected = false;        // somebody counts a cause
     bool explained = false;        // the rise that lasts has an incident of its own
   };
+  void add(Watch&, const RoundEntry&, Nanoseconds now_ns);
   bool explained_elsewhere(const std::string& job) const;
   Finding describe(const Job&, const Watch& leading, const IterationChange&) const;
   void look(const std::string& name, Job&, Nanoseconds now_ns);

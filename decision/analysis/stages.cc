@@ -47,7 +47,7 @@ TrainingStage stage_of(const Incident& i, const Watch& w, const JobFacts& job, c
   if (const auto view = iterations.view(i.job)) {
     stage.iteration_usual_ns = static_cast<Nanoseconds>(view->usual_ns);
     stage.iteration_now_ns = static_cast<Nanoseconds>(view->now_ns);
-    if (is_slow(i.fault) && i.state != VerdictState::resolved) stage.effect = effect_of(view->usual_ns, view->now_ns, w.slow_lost_share());
+    if (is_slow(i.fault) && i.state != VerdictState::resolved) stage.effect = effect_of(view->usual_ns, view->now_ns, w.slow_share);
   }
   return stage;
 }

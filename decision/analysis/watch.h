@@ -3,14 +3,11 @@
 // Threads: those of the analyzer.
 #pragma once
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "decision/analysis/slow_judge.h"
-#include "decision/analysis/slow_pairs_judge.h"
 #include "decision/detect/hang.h"
 #include "decision/detect/p2p.h"
 #include "decision/iteration/iteration_times.h"
@@ -20,13 +17,6 @@
 #include "decision/model/communicator.h"
 
 namespace ccld::decision {
-
-// How a communicator stands to the incident of slowness that it holds.
-enum class SlowRole : uint8_t {
-  owner,   // it is told in terms of this communicator
-  same,    // this communicator blames the same cause
-  victim,  // this communicator is late because of it
-};
 
 // Of hangs (analysis/hangs.h).
 struct HangState {
@@ -64,25 +54,13 @@ struct MismatchState {
   bool by_bytes = false;    // it is about Send and Recv
 };
 
-// Of slowness (analysis/slowness.h).
-struct SlowState {
-  explicit SlowState(const Settings& settings) : slow(settings), slow_p2p(settings) {}
-  SlowJudge slow;
-  SlowPairsJudge slow_p2p;
-  uint64_t slow_incident = 0;
-  SlowRole slow_role = SlowRole::owner;
-  bool slow_by_p2p = false;  // the newest report is about Send and Recv
-  SlowReport slow_report;    // the newest
-  uint64_t slow_streak() const { return std::max(slow.streak(), slow_p2p.streak()); }
-  const Finding& slow_cause() const { return slow.streak() > 0 ? slow.cause() : slow_p2p.cause(); }
-  double slow_lost_share() const { return slow.streak() > 0 ? slow.lost_share() : slow_p2p.lost_share(); }
-};
-
-struct Watch : SlowState {
-  Watch(CommUid uid, const Settings& s, RankBudget& budget) : SlowState(s), comm(uid, s, &budget), mismatch(s) {}
+struct Watch {
+  Watch(CommUid uid, const Settings& s, RankBudget& budget) : comm(uid, s, &budget), mismatch(s) {}
   Communicator comm;
   HangState hang;
   MismatchState mismatch;
+
+  double slow_share = 0;  // of its job's time, which the incident of slowness costs that it tells
 
   OperationMix mix;
   std::unique_ptr<IterationTimes> iterations;  // of a witness of the iteration time

@@ -50,13 +50,6 @@ void WhatIfAnalysis::forget(Nanoseconds now_ns) {
   }
 }
 
-bool WhatIfAnalysis::blames(const ProcessModel* process) const {
-  for (const auto& [name, job] : jobs_)
-    for (const Open& o : job.open)
-      if (std::find(o.processes.begin(), o.processes.end(), process) != o.processes.end()) return true;
-  return false;
-}
-
 // False: some GPU of the job is not known, or no more.
 bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds now_ns, std::vector<whatif::HostClock>& clocks,
                               std::vector<whatif::GpuFacts>& facts) const {
@@ -159,6 +152,7 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
   for (const auto& [key, before] : job.seen)
     if (before.streak > 1 && seen.try_emplace(key, before).second) --seen[key].streak;
   job.seen = std::move(seen);
+  iterations_.suspect(name, !now.empty());
   std::erase_if(job.open, [&](Open& o) {
     const bool goes_on = std::any_of(now.begin(), now.end(), [&](const std::string& key) { return o.has(key); });
     o.clean = goes_on ? 0 : o.clean + 1;
@@ -233,9 +227,6 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
       return true;
     });
     if (told.causes.empty()) return;
-    for (const Culprit& c : f.culprits)
-      for (const Rank r : {c.rank, c.peer.value_or(c.rank)})
-        if (const RankModel* m = comm->rank(r)) told.processes.push_back(m->process);
     const auto view = iterations_.view(comm->job());
     describe(look, *comm, view ? view->now_ns : 0, f);
     const double lost_ns = look.explanation.length_ns - look.explanation.length_without_ns;
@@ -246,6 +237,7 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
         weigh_processors(*comm, std::move(f), lost_ns, {job.started_ns, now_ns}, settings_, compared);
     if (!weighed) continue;
     f = *std::move(weighed);
+    watches_.at(comm->uid())->slow_share = lost_ns / look.explanation.length_ns;
     if (since_ns <= job.first_ns)
       add_evidence(f, -1, "it was so from the start on, for", static_cast<double>(now_ns - since_ns) / 1e9, "s");
 
@@ -273,7 +265,6 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     if (!less) {
       known->comm = comm->uid();
       known->causes = std::move(told.causes);
-      known->processes = std::move(told.processes);
       writer_.update(known->incident, *comm, f, now_ns);
     }
     if (streak > enough && !std::exchange(known->confirmed, true)) writer_.book().confirm(known->incident, now_ns);

@@ -48,13 +48,6 @@ class WhatIfAnalysis {
       if (is_due(job, now_ns)) judge(name, job, now_ns);
     forget(now_ns);
   }
-  // The job is judged: there is room for all of its GPUs.
-  bool judges(const std::string& job) const {
-    const auto it = jobs_.find(job);
-    return it != jobs_.end() && it->second.timeline.left_out() == 0;
-  }
-  // The process is a culprit of an open incident.
-  bool blames(const ProcessModel*) const;
 
  private:
   // One cause, as it is recognised in the next window.
@@ -71,7 +64,6 @@ class WhatIfAnalysis {
     bool has(const std::string& key) const {
       return std::any_of(causes.begin(), causes.end(), [&](const auto& keys) { return keys.contains(key); });
     }
-    std::vector<const ProcessModel*> processes;
     uint64_t clean = 0;  // windows without it
     bool confirmed = false;
   };

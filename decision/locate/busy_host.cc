@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "decision/locate/slow.h"
+#include "decision/locate/slow_finding.h"
 
 namespace ccld::decision {
 namespace {

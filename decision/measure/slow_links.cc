@@ -6,19 +6,11 @@
 #include <string_view>
 #include <utility>
 
+#include "decision/measure/middle.h"
 #include "decision/measure/wire_circles.h"
 
 namespace ccld::decision {
 namespace {
-
-double median(std::vector<double> v) {
-  if (v.empty()) return 0;
-  const size_t middle = v.size() / 2;
-  std::nth_element(v.begin(), v.begin() + middle, v.end());
-  const double high = v[middle];
-  if (v.size() % 2 == 1) return high;
-  return (high + *std::max_element(v.begin(), v.begin() + middle)) / 2;
-}
 
 struct StageIntervals {
   Stage stage;
@@ -245,7 +237,7 @@ void add_waits(const Links& all, const absl::flat_hash_map<Edge, EdgeBaseline>& 
     std::vector<double> values;
     for (const auto& [edge, intervals] : links)
       if (intervals.known[i]) values.push_back(intervals.ns[i]);
-    typical[i] = median(std::move(values));
+    typical[i] = median(values);
   }
   for (size_t n = 0; n < links.size(); ++n) {
     const auto& [edge, intervals] = links[n];

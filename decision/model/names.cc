@@ -83,7 +83,7 @@ const char* name(StageEffect e) {
 }
 
 const char* name(RuleSet r) {
-  return r == RuleSet::paper ? "paper" : r == RuleSet::model ? "model" : "default";
+  return r == RuleSet::paper ? "paper" : "default";
 }
 
 const char* name(abi::Function f) {

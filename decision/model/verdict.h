@@ -15,7 +15,7 @@ namespace ccld::decision {
 enum class FaultClass { h1_not_entered, h2_inconsistent, h3_hardware, s1_computation_slow, s2_communication_slow, s3_mixed_slow };
 enum class VerdictState { suspected, confirmed, resolved };
 enum class Component { unknown, process, host, gpu, proxy, nic, link, application };
-enum class RuleSet { measured, paper, model };
+enum class RuleSet { measured, paper };
 // What a communicator is for in the training job.
 enum class CommRole { unknown, tensor, pipeline, data, expert, world };
 // Part of the training iteration.

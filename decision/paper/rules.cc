@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "decision/locate/slow.h"
+#include "decision/locate/slow_finding.h"
 #include "decision/paper/locate_hang.h"
 
 namespace ccld::decision {

@@ -30,6 +30,17 @@ void consider_worst(const Communicator& comm, const PaperBaseline& b, const Roun
 
 }  // namespace
 
+RoundKind kind_of(const Signature& s) {
+  return {s.count,
+          s.root,
+          static_cast<uint8_t>(s.function),
+          static_cast<uint8_t>(s.datatype),
+          static_cast<uint8_t>(s.reduction),
+          static_cast<uint8_t>(s.algorithm),
+          static_cast<uint8_t>(s.protocol),
+          s.channels};
+}
+
 PaperBaseline::PaperBaseline(const Settings& settings) : t_base_ns_(settings.baseline_init_ms * 1e6) {}
 
 bool PaperBaseline::warm(const Settings& settings) { return ++seen_ > settings.warmup_rounds; }

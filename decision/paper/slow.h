@@ -6,14 +6,31 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "decision/analysis/slow_report.h"
-#include "decision/measure/baseline.h"
 #include "decision/model/communicator.h"
 #include "decision/paper/locate_slow.h"
 
 namespace ccld::decision {
+
+// Rounds are comparable if they are the same operation done the same way.
+struct RoundKind {
+  uint64_t count = 0;
+  int32_t root = -1;
+  uint8_t function = 0, datatype = 0, reduction = 0, algorithm = 0, protocol = 0;
+  uint16_t channels = 0;
+  bool replayed = false;          // out of a graph: launched by nobody, so its gaps are others
+  uint32_t kernel_operations = 1;  // that share its kernel
+  friend bool operator==(const RoundKind&, const RoundKind&) = default;
+  template <class H>
+  friend H AbslHashValue(H h, const RoundKind& k) {
+    return H::combine(std::move(h), k.count, k.root, k.function, k.datatype, k.reduction, k.algorithm, k.protocol,
+                      k.channels, k.replayed, k.kernel_operations);
+  }
+};
+RoundKind kind_of(const Signature&);
 
 // T_base of one kind of round: the mean of the maxima of the first m rounds, which then stays (equation 1).
 class PaperBaseline {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "decision/whatif/middle.h"
+#include "decision/measure/middle.h"
 
 namespace ccld::decision::whatif {
 namespace {

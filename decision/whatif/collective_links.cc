@@ -10,7 +10,7 @@
 #include "decision/measure/slow_links.h"
 #include "decision/measure/wire_circles.h"
 #include "decision/whatif/connections.h"
-#include "decision/whatif/middle.h"
+#include "decision/measure/middle.h"
 
 namespace ccld::decision::whatif {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "decision/whatif/middle.h"
+#include "decision/measure/middle.h"
 #include "decision/whatif/passages.h"
 
 namespace ccld::decision::whatif {

@@ -6,7 +6,7 @@
 
 #include "absl/hash/hash.h"
 #include "decision/model/signature.h"
-#include "decision/whatif/middle.h"
+#include "decision/measure/middle.h"
 
 namespace ccld::decision::whatif {
 namespace {

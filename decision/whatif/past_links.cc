@@ -1,9 +1,6 @@
 #include "decision/whatif/past_links.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <string>
 #include <cmath>
 #include <map>
 #include <set>
@@ -87,7 +84,8 @@ std::optional<SlowCollectives> PastLinks::take(const Communicator& comm, const s
     if (!past) continue;
     past->seen = windows_;
     // The first ones make connections.
-    const uint64_t warm = std::min<uint64_t>(of.size(), settings_.warmup_rounds - std::min(settings_.warmup_rounds, past->rounds));
+    const uint64_t warm =
+        std::min<uint64_t>(of.size(), settings_.warmup_rounds - std::min(settings_.warmup_rounds, past->rounds));
     past->rounds += of.size();
     of.erase(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(warm));
     if (of.empty()) continue;
@@ -111,15 +109,12 @@ std::optional<SlowCollectives> PastLinks::take(const Communicator& comm, const s
       add_waits(r->links, past->connections, settings_.slow_spread_factor, r->begins, grown.window);
     }
   }
-  if (getenv("DBG")) fprintf(stderr, "DBG past_links %s rounds %zu slow %zu lost %.1f apart %.1f transfer %.1f\n", std::string(comm.name()).c_str(), rounds.size(), (size_t)grown.window.slow_rounds, lost_ns/1e6, apart_ns/1e6, transfer_ns/1e6);
   if (grown.window.slow_rounds == 0 || lost_ns <= 0) return std::nullopt;
   slow.lost_part = lost_ns / transfer_ns;
   const bool large = lost_ns >= settings_.slow_component_share_min * (lost_ns + apart_ns);
   // Beside ranks that come late, and make most of the loss, only a queue is a cause of its own.
   grown.network = find_slow_network(comm, grown.window, late, true,
                                     late.empty() || large ? 0 : settings_.whatif_standing_steps_min, grown.evidence);
-  if (getenv("DBG")) { fprintf(stderr, "DBG   edges %zu away %zu proxy %d\n", grown.network.edges.size(), grown.network.away.size(), grown.network.proxy.value_or(-1)); for (auto& e : grown.network.edges) fprintf(stderr, "DBG   %d->%d stage %d queued %.1f\n", e.stage.edge.sender, e.stage.edge.receiver, (int)e.stage.stage, e.queued);
-  for (auto& [e,l] : grown.window.edges) fprintf(stderr, "DBGW %d->%d.%d: %.2f %.2f %.2f %.2f %.2f unsure %.2f\n", e.sender,e.receiver,e.channel,l.waited_ns[0]/grown.window.staged_ns,l.waited_ns[1]/grown.window.staged_ns,l.waited_ns[2]/grown.window.staged_ns,l.waited_ns[3]/grown.window.staged_ns,l.waited_ns[4]/grown.window.staged_ns,l.unsure_wire_ns/grown.window.staged_ns); }
   if (!explains(grown.network, settings_.whatif_queued_steps_min) || of_several_proxies(grown.network))
     return std::nullopt;
   slow.grown = std::move(grown);

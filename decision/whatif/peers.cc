@@ -6,7 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
-#include "decision/measure/rank_gaps.h"
+#include "decision/measure/middle.h"
 #include "decision/model/signature.h"
 
 namespace ccld::decision::whatif {

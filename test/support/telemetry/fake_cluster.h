@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "decision/analyzer.h"
-#include "decision/measure/baseline.h"
+#include "decision/measure/edges.h"
 #include "test/support/telemetry/fake_steps.h"
 
 namespace ccld::fake {

@@ -45,9 +45,9 @@ std::vector<RankBegin> begun(const std::vector<double>& at_ns) {
 }
 
 double waited_ms(const Links& links, const Edge& edge, Stage stage, const std::vector<RankBegin>& begins = {},
-                 const KindBaseline& healthy = {}) {
+                 const absl::flat_hash_map<Edge, EdgeBaseline>& healthy = {}) {
   SlowWindow w;
-  add_waits(links, healthy.edges, 2, begins, w);
+  add_waits(links, healthy, 2, begins, w);
   const EdgeLoss& loss = w.edges.at(edge);
   return loss.waited_ns[static_cast<size_t>(stage)] / loss.steps / 1e6;
 }
@@ -130,8 +130,8 @@ TEST_CASE("Receives are posted at the launch: how long before anything can come 
   };
   set(usual, Interval::posted_to_handed, 0.1);
   set(usual, Interval::awaited_to_handed, 50);
-  KindBaseline healthy;
-  for (int n = 0; n < 5; ++n) learn_waits(slow, usual, {{0, 0}, {0, 0}}, healthy.edges[slow]);
+  absl::flat_hash_map<Edge, EdgeBaseline> healthy;
+  for (int n = 0; n < 5; ++n) learn_waits(slow, usual, {{0, 0}, {0, 0}}, healthy[slow]);
   const auto proxy_ms = [&](double posted_ms, double awaited_ms, double queued_ms) {
     EdgeIntervals now = usual;
     set(now, Interval::posted_to_handed, posted_ms);
@@ -163,7 +163,7 @@ TEST_CASE("Around a circle of machines clocks cancel: a wire has no more than al
 
   // Clocks that have drifted apart since all was well look like slow wires; not around the circle.
   set_wires_ms(0.1);
-  KindBaseline healthy;
+  absl::flat_hash_map<Edge, EdgeBaseline> healthy;
   for (int n = 0; n < 5; ++n)
     for (const auto& [edge, i] : ring) {
       EdgeIntervals earlier = i;
@@ -172,7 +172,7 @@ TEST_CASE("Around a circle of machines clocks cancel: a wire has no more than al
           i.ns[static_cast<size_t>(Interval::sent_to_arrived)] + (edge == next   ? -20e6
                                                                   : edge == last ? 20e6
                                                                                  : 0);
-      learn_waits(edge, earlier, {}, healthy.edges[edge]);
+      learn_waits(edge, earlier, {}, healthy[edge]);
     }
   CHECK(waited_ms(ring, next, Stage::wire, {}, healthy) < 1);
 }
@@ -196,18 +196,18 @@ TEST_CASE("What lay on a wire until its receiver started is set apart, unless th
 TEST_CASE("Clocks that have drifted make a wire seem faster, and another one slower: as much of that is not sure") {
   Links links = links_of({{slow, 0.1, 0.1, 60}, {next, 0.1, 0.1, 60}});
   const auto sent = static_cast<size_t>(Interval::sent_to_arrived);
-  KindBaseline healthy;
+  absl::flat_hash_map<Edge, EdgeBaseline> healthy;
   for (auto& [edge, i] : links)
     for (int n = 0; n < 5; ++n) {
       i.ns[sent] = 7e6;  // with the difference of the clocks
       EdgeIntervals earlier = i;
       earlier.ns[static_cast<size_t>(Interval::awaited_to_arrived)] = 0.1e6;
-      learn_waits(edge, earlier, {}, healthy.edges[edge]);
+      learn_waits(edge, earlier, {}, healthy[edge]);
     }
   links[0].second.ns[sent] = 27e6;
   const auto unsure_ms = [&] {
     SlowWindow w;
-    add_waits(links, healthy.edges, 2, begun({0, 0, 0}), w);
+    add_waits(links, healthy, 2, begun({0, 0, 0}), w);
     return w.edges.at(slow).unsure_wire_ns / w.edges.at(slow).steps / 1e6;
   };
   CHECK(unsure_ms() < 1);

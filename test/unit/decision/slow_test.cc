@@ -1,8 +1,6 @@
-#include "decision/detect/slow.h"
-
 #include <catch2/catch.hpp>
 
-#include "decision/locate/slow.h"
+#include "decision/locate/slow_finding.h"
 #include "test/unit/decision/verdicts.h"
 
 namespace ccld::decision {
@@ -31,22 +29,6 @@ RoundShape throttled(RoundShape shape = {}) {
   shape.comm_ns = 60 * ns_per_ms;
   shape.stage_ns[{Edge{3, 4, 0}, Stage::wire}] = 20 * ns_per_ms;
   return shape;
-}
-
-// Ten slow rounds of 6 ms usually, in which rank 1 is late.
-SlowWindow late_rank_1(double computation_ns, double communication_ns) {
-  SlowWindow w;
-  w.rounds = w.slow_rounds = 10;
-  w.base_ns = 60e6;
-  w.lost_ns = computation_ns + communication_ns;
-  w.total_ns = w.comm_time_ns = w.base_ns + w.lost_ns;
-  w.computation_ns = computation_ns;
-  w.communication_ns = w.staged_ns = communication_ns;
-  w.largest_ns = computation_ns / 10;
-  w.ranks.resize(8);
-  const auto late_ns = static_cast<float>(computation_ns);
-  w.ranks[1] = {late_ns, 0, late_ns, late_ns, 10, 0};
-  return w;
 }
 
 Incident only(const Cluster& cluster) {
@@ -706,148 +688,6 @@ TEST_CASE("Job-wide evaluation phases, checkpoints, barriers and jitter with def
   }
   INFO(text(cluster.reported()));
   CHECK(cluster.reported().empty());
-}
-
-TEST_CASE("Whether a GPU was busy or a host late shows after the last kernel on that GPU, whoever's it was") {
-  const Settings settings;
-  const Communicator comm(CommUid{1}, settings);
-  const bool gpu = GENERATE(true, false);
-  // Ten rounds, 40 ms late in each: 8 ms of it after a kernel of another communicator, the rest before that.
-  SlowWindow w;
-  w.rounds = w.slow_rounds = 10;
-  w.total_ns = w.comm_time_ns = 600e6;
-  w.lost_ns = w.computation_ns = 400e6;
-  w.base_ns = 40e6;
-  w.largest_ns = 40e6;
-  w.ranks.resize(2);
-  w.ranks[1] = {400e6f, gpu ? 80e6f : 0.0f, 80e6f, 400e6f, 10, 0};
-  const std::optional<Finding> f = locate_slow(comm, w, settings);
-  REQUIRE(f);
-  REQUIRE(f->culprits.size() == 1);
-  CHECK(f->culprits[0].rank == Rank{1});
-  CHECK(f->culprits[0].component == (gpu ? Component::gpu : Component::process));
-}
-
-TEST_CASE("Where most of the loss is not known neither a link nor a rank is to blame for the rest") {
-  const Settings settings;
-  const Communicator comm(CommUid{1}, settings);
-  const bool lost_reports = GENERATE(true, false);
-  // Ten rounds, 4 ms of communication lost in each; of two ranks one may have been in other communicators for 86 ms.
-  SlowWindow w;
-  w.rounds = w.slow_rounds = 10;
-  w.total_ns = w.comm_time_ns = 1500e6;
-  w.lost_ns = 900e6;
-  w.base_ns = 60e6;
-  w.communication_ns = w.staged_ns = 40e6;
-  w.unknown_ns = lost_reports ? 860e6 : 0;
-  w.ranks.resize(2);
-  w.edges[Edge{0, 1, 0}].waited_ns[static_cast<size_t>(Stage::wire)] = 400e6;
-  w.edges[Edge{0, 1, 0}].sent_ns = 400e6;
-  CHECK(locate_slow(comm, w, settings).has_value() == !lost_reports);
-  w.edges.clear();
-  w.computation_ns = std::exchange(w.communication_ns, 0);
-  w.largest_ns = 4e6;
-  w.ranks[1] = {40e6f, 0, 40e6f, 40e6f, 10, 0};
-  CHECK(locate_slow(comm, w, settings).has_value() == !lost_reports);
-}
-
-TEST_CASE("A group whose ranks are kept elsewhere still names what is slow in its own network, if that is enough") {
-  const Settings settings;
-  const Communicator comm(CommUid{1}, settings);
-  SlowWindow w;
-  w.rounds = w.slow_rounds = 40;
-  w.total_ns = 2000e6;
-  w.comm_time_ns = 600e6;
-  w.base_ns = 60e6;
-  w.lost_ns = 540e6;
-  w.elsewhere_ns = 320e6;
-  w.communication_ns = w.staged_ns = 220e6;
-  w.ranks.resize(8);
-  EdgeLoss& loss = w.edges[Edge{3, 4, 0}];
-  loss.steps = 1000;
-  loss.waited_ns[static_cast<size_t>(Stage::sender_proxy)] = 7 * w.staged_ns;
-  const std::optional<Finding> f = locate_slow(comm, w, settings);
-  REQUIRE(f);
-  CHECK(f->fault == FaultClass::s2_communication_slow);
-  REQUIRE(f->culprits.size() == 1);
-  CHECK(f->culprits[0].rank == Rank{3});
-  CHECK(f->culprits[0].component == Component::proxy);
-  SlowWindow little = w;
-  little.communication_ns = little.staged_ns = 40e6;
-  CHECK_FALSE(locate_slow(comm, little, settings));
-  // Less of the time, but more than its operations usually take, and a queue stands.
-  little.communication_ns = little.staged_ns = 110e6;
-  little.edges.at(Edge{3, 4, 0}).waited_ns[static_cast<size_t>(Stage::sender_proxy)] = 7 * little.staged_ns;
-  CHECK(locate_slow(comm, little, settings));
-  little.edges.at(Edge{3, 4, 0}).waited_ns[static_cast<size_t>(Stage::sender_proxy)] = 2 * little.staged_ns;
-  CHECK_FALSE(locate_slow(comm, little, settings));
-  w.edges.clear();
-  CHECK_FALSE(locate_slow(comm, w, settings));  // it has nobody to name: the other group has
-}
-
-TEST_CASE("A proxy in which steps towards several ranks wait is named once") {
-  const Settings settings;
-  const Communicator comm(CommUid{1}, settings);
-  SlowWindow w;
-  w.rounds = w.slow_rounds = 10;
-  w.total_ns = w.comm_time_ns = 600e6;
-  w.base_ns = 60e6;
-  w.lost_ns = w.communication_ns = w.staged_ns = 400e6;
-  w.ranks.resize(8);
-  for (int receiver : {4, 6}) {
-    EdgeLoss& loss = w.edges[Edge{3, receiver, 0}];
-    loss.steps = 1000;
-    loss.waited_ns[static_cast<size_t>(Stage::sender_proxy)] = 7 * w.staged_ns;
-  }
-  const bool link_too = GENERATE(false, true);
-  if (link_too) w.edges[Edge{5, 7, 0}].waited_ns[static_cast<size_t>(Stage::wire)] = 6 * w.staged_ns;
-  if (link_too) w.edges[Edge{5, 7, 0}].sent_ns = 6 * w.staged_ns;
-  const std::optional<Finding> f = locate_slow(comm, w, settings);
-  REQUIRE(f);
-  CHECK(ranks_of(f->culprits) == (link_too ? std::set<int>{3, 5} : std::set<int>{3}));
-  REQUIRE(f->culprits.size() == (link_too ? 2 : 1));
-  CHECK(f->culprits[0].rank == Rank{3});
-  CHECK(f->culprits[0].component == Component::proxy);
-  CHECK_FALSE(f->culprits[0].peer.has_value());
-  CHECK((f->next_step.find("proxy thread") != std::string::npos) == !link_too);
-}
-
-TEST_CASE("Beside a rank that loses far more, a queue that stands in the network is a second cause") {
-  const Settings settings;
-  const Communicator comm(CommUid{1}, settings);
-  // Ten rounds of 6 ms: 90 ms of computation lost in each, and 10 ms of communication, in which steps queue.
-  const double steps = GENERATE(2.0, 7.0);
-  SlowWindow w = late_rank_1(900e6, 100e6);
-  // Unless all of the communication was lost where the late rank was not measured.
-  const bool unseen = GENERATE(false, true);
-  if (unseen) w.ranks[1].unseen_ns = 100e6f;
-  EdgeLoss& loss = w.edges[Edge{3, 4, 0}];
-  loss.steps = 1000;
-  loss.waited_ns[static_cast<size_t>(Stage::sender_nic)] = steps * w.staged_ns;
-  const std::optional<Finding> f = locate_slow(comm, w, settings);
-  REQUIRE(f);
-  const bool stands = steps > 4 && !unseen;
-  CHECK(f->fault == (stands ? FaultClass::s3_mixed_slow : FaultClass::s1_computation_slow));
-  CHECK(ranks_of(f->culprits) == (stands ? std::set<int>{1, 3} : std::set<int>{1}));
-  CHECK((f->next_step.find("link") != std::string::npos) == stands);
-}
-
-TEST_CASE("What waits for a late rank is no second cause beside what waits longer elsewhere") {
-  const Settings settings;
-  const Communicator comm(CommUid{1}, settings);
-  SlowWindow w = late_rank_1(600e6, 400e6);
-  const double to_late = GENERATE(7.0, 12.0);
-  const auto wait = [&](Edge e, Stage s, double steps) {
-    w.edges[e].steps = 1000;
-    w.edges[e].waited_ns[static_cast<size_t>(s)] = steps * w.staged_ns;
-    w.edges[e].sent_ns = steps * w.staged_ns;
-  };
-  wait({0, 1, 0}, Stage::wire, to_late);
-  wait({3, 4, 0}, Stage::wire, 10);
-  const std::optional<Finding> f = locate_slow(comm, w, settings);
-  REQUIRE(f);
-  CHECK(f->fault == FaultClass::s3_mixed_slow);
-  CHECK(ranks_of(f->culprits) == (to_late > 10 ? std::set<int>{0, 1, 3} : std::set<int>{1, 3}));
 }
 
 }  // namespace ccld::decision

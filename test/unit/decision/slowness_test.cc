@@ -1,5 +1,3 @@
-#include "decision/analysis/slowness.h"
-
 #include <catch2/catch.hpp>
 
 #include "test/unit/decision/verdicts.h"

@@ -5,7 +5,17 @@
 #include <cstddef>
 #include <vector>
 
-namespace ccld::decision::whatif {
+namespace ccld::decision {
+
+// Of an even number the mean of the two; of nothing: 0. Reorders.
+template <class Number>
+double median(std::vector<Number>& values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (static_cast<double>(*middle) + *std::max_element(values.begin(), middle)) / 2;
+}
 
 // Of at least one value; of an even number the larger of the two.
 inline double middle(std::vector<double> values) {
@@ -21,4 +31,4 @@ inline double lower_middle(std::vector<double> values) {
   return *at;
 }
 
-}  // namespace ccld::decision::whatif
+}  // namespace ccld::decision
