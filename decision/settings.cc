@@ -184,6 +184,9 @@ const Entry entries[] = {
      "for so many windows after a job was first heard of nothing is said about its network, nor what its past alone says",
      "connections are being made and hosts are busy: without it 14 of 85 recordings on a busy machine had a suspicion "
      "before the fault; with it 4"},
+    {CCLD_FIELD(whatif_clocks_times_min), 1, 1000,
+     "what is known of two GPUs' clocks is replaced when it has become so many times as doubtful as what is seen now",
+     "clocks drift by 20 us a second at most; when operations become slow, ranks may begin to leave each in one order"},
     {CCLD_FIELD(whatif_peers_min), 1, 1000, "a rank is compared with at least so many peers",
      "of two that differ, nobody knows which one is slow"},
     {CCLD_FIELD(whatif_kernels_min), 4, 1e6,

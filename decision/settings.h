@@ -79,6 +79,7 @@ struct Settings {
   uint64_t whatif_past_means_min = 3;
   uint64_t whatif_past_operations_min = 10;
   uint64_t whatif_starting_windows = 2;
+  double whatif_clocks_times_min = 2;
   uint64_t whatif_peers_min = 3;
   uint64_t whatif_kernels_min = 24;
   uint64_t whatif_kernels_max = 1u << 16;

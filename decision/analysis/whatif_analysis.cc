@@ -83,7 +83,7 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   std::vector<whatif::GpuFacts> facts;
   if (facts_of(t, now_ns, clocks, facts)) {
     const whatif::Matches matches = whatif::match_kernels(t);
-    whatif::Clocks compared = whatif::compare_clocks(t, matches, clocks);
+    whatif::Clocks compared = whatif::compare_clocks(t, matches, clocks, settings_);
     const auto graph = whatif::build_graph(t, matches, compared, settings_);
     job.timeline.remember(std::move(compared.pairs));
     if (graph) explain(name, job, *graph, facts, now_ns);
@@ -188,14 +188,18 @@ const Communicator* WhatIfAnalysis::teller(const Job& job, const WhatIfLook& loo
   for (const Suspect* s : sure)
     for (size_t cause : s->causes) comms.push_back(told_by(look.explanation.causes[cause], look));
   const Communicator* best = nullptr;
-  std::ptrdiff_t most = 0;
+  std::pair<std::ptrdiff_t, std::ptrdiff_t> most;  // suspects, and those of which it knows what they are
   for (CommUid uid : comms) {
     const auto watch = watches_.find(uid);
     if (watch == watches_.end()) continue;
+    const Communicator& comm = watch->second->comm;
     Finding f;
-    const auto told = std::count_if(sure.begin(), sure.end(),
-                                    [&](const Suspect* s) { return tell(look, *s, watch->second->comm, 0, 1, f); });
-    if (told > most) most = told, best = &watch->second->comm;
+    const auto told =
+        std::count_if(sure.begin(), sure.end(), [&](const Suspect* s) { return tell(look, *s, comm, 0, 1, f); });
+    const auto exactly = std::count_if(sure.begin(), sure.end(), [&](const Suspect* s) {
+      return add_culprits(look.explanation.causes[s->causes.front()], look, comm, 0, 1, f);
+    });
+    if (std::pair(told, exactly) > most) most = {told, exactly}, best = &comm;
   }
   return best;
 }
@@ -217,18 +221,20 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     told.comm = comm->uid();
     uint64_t streak = UINT64_MAX;
     Nanoseconds since_ns = now_ns;
+    bool late = false, network = false;
     std::erase_if(sure, [&](const Suspect* suspect) {
       const Seen s = seen_of(job, *suspect);
       const double host_part = s.late_ns > 0 ? s.host_ns / s.late_ns : 0;
       if (!tell(look, *suspect, *comm, host_part, suspect->gain_ns / gains_ns, f)) return false;
       told.causes.push_back(suspect->keys);
+      (is_late(look.explanation.causes[suspect->causes.front()]) ? late : network) = true;
       streak = std::min(streak, s.streak);
       since_ns = std::min(since_ns, s.since_ns);
       return true;
     });
     if (told.causes.empty()) return;
     const auto view = iterations_.view(comm->job());
-    describe(look, *comm, view ? view->now_ns : 0, f);
+    describe(look, *comm, late, network, view ? view->now_ns : 0, f);
     const double lost_ns = look.explanation.length_ns - look.explanation.length_without_ns;
     const bool compared = std::none_of(look.collectives.begin(), look.collectives.end(),
                                        [&](const auto& s) { return s.comm == comm && s.grown; }) &&

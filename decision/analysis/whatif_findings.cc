@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "decision/locate/slow_finding.h"
 
 namespace ccld::decision {
 namespace {
@@ -144,25 +145,22 @@ bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& co
   return named > 0;
 }
 
-void describe(const WhatIfLook& look, const Communicator& comm, double iteration_ns, Finding& f) {
-  const auto late = [](const Culprit& c) {
-    return !c.peer && (c.component == Component::process || c.component == Component::gpu);
-  };
-  const auto count = std::count_if(f.culprits.begin(), f.culprits.end(), late);
-  const bool transfers = static_cast<size_t>(count) < f.culprits.size();
-  f.fault = count == 0  ? FaultClass::s2_communication_slow
-            : transfers ? FaultClass::s3_mixed_slow
-                        : FaultClass::s1_computation_slow;
+void describe(const WhatIfLook& look, const Communicator& comm, bool late, bool network, double iteration_ns,
+              Finding& f) {
+  f.fault = !late     ? FaultClass::s2_communication_slow
+            : network ? FaultClass::s3_mixed_slow
+                      : FaultClass::s1_computation_slow;
   f.confidence = 0.85;
   const double length_ns = look.explanation.length_ns, without_ns = look.explanation.length_without_ns;
   const bool known = iteration_ns > 0;
   add_evidence(f, -1, known ? "an iteration takes" : "the operations that were compared took",
                (known ? iteration_ns : length_ns) / 1e6, "ms");
   add_evidence(f, -1, "and without this", (known ? iteration_ns * without_ns / length_ns : without_ns) / 1e6, "ms");
-  f.next_step = transfers ? "Check the named device or link: negotiated rate, errors, congestion, other traffic."
-                          : "Compare GPU clocks, temperature and power, CPU load and data loading of the named rank "
-                            "with its peers'.";
+  f.next_step = slow_next_step(f);
   collect_victims(comm, f);
+  for (const whatif::Waiting& w : look.explanation.waiting)
+    if (const auto it = look.watches.find(w.comm); w.comm != comm.uid() && it != look.watches.end())
+      f.victim_comms.push_back({w.comm, it->second->comm.name(), it->second->comm.rank_count(), w.op});
 }
 
 }  // namespace ccld::decision

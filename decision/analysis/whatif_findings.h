@@ -35,7 +35,7 @@ CommUid told_by(const whatif::Cause&, const WhatIfLook&);
 bool add_culprits(const whatif::Cause&, const WhatIfLook&, const Communicator&, double host_part, double share,
                   Finding&);
 
-// Of findings whose culprits are complete: class, evidence, next step.
-void describe(const WhatIfLook&, const Communicator&, double iteration_ns, Finding&);
+// Of findings whose culprits are complete: class, evidence, next step. `late`, `network`: of what kinds its causes are.
+void describe(const WhatIfLook&, const Communicator&, bool late, bool network, double iteration_ns, Finding&);
 
 }  // namespace ccld::decision

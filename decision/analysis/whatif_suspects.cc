@@ -115,7 +115,13 @@ std::vector<Suspect> put_together(const WhatIfLook& look) {
       places.push_back(std::move(p));
       continue;
     }
-    out[known].causes.push_back(i);
+    // A proxy is the cause of what is slow on its connections.
+    if (p.component == Component::proxy && places[known].component != Component::proxy) {
+      out[known].causes.insert(out[known].causes.begin(), i);
+      places[known] = std::move(p);
+    } else {
+      out[known].causes.push_back(i);
+    }
     out[known].keys.merge(s.keys);
     out[known].gain_ns += s.gain_ns;
   }

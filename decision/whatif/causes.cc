@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "decision/whatif/connections.h"
 #include "decision/whatif/peers.h"
@@ -28,6 +30,30 @@ class Remedy {
     for (size_t i = 0; i < candidates.size(); ++i)
       if (i != but) apply(candidates[i].cause, change);
     return length_with(g_, change);
+  }
+  std::vector<Waiting> waiting(const std::vector<Candidate>& candidates) const {
+    Change change(g_.nodes.size());
+    std::vector<double> with_ns, without_ns;
+    length_with(g_, change, &with_ns);
+    for (const Candidate& c : candidates) apply(c.cause, change);
+    length_with(g_, change, &without_ns);
+    struct OfComm {
+      double sum_ns = 0, most_ns = 0;
+      OpSeq op;
+      std::set<int> gpus;
+    };
+    std::map<CommUid, OfComm> comms;
+    for (size_t i = 0; i < g_.nodes.size(); ++i) {
+      OfComm& of = comms[g_.nodes[i].kernel->comm];
+      const double less_ns = with_ns[i] - without_ns[i];
+      of.sum_ns += less_ns;
+      of.gpus.insert(g_.nodes[i].gpu);
+      if (less_ns > of.most_ns) of.most_ns = less_ns, of.op = g_.nodes[i].kernel->op;
+    }
+    std::vector<Waiting> out;
+    for (const auto& [comm, of] : comms)
+      out.push_back({comm, of.op, of.sum_ns / static_cast<double>(of.gpus.size())});
+    return out;
   }
 
  private:
@@ -158,6 +184,10 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
     if (candidates[i].cause.gain_ns >= least_ns || is_second(candidates, i, collectives, settings)) continue;
     out.length_without_ns = without_it;
     candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  if (!candidates.empty()) {
+    out.waiting = remedy.waiting(candidates);
+    std::erase_if(out.waiting, [&](const Waiting& w) { return w.less_ns < least_ns; });
   }
   for (Candidate& c : candidates) out.causes.push_back(std::move(c.cause));
   std::stable_sort(out.causes.begin(), out.causes.end(),

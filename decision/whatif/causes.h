@@ -36,10 +36,17 @@ struct Cause {
   int peers = 0;                             // that say so; 0: its past
 };
 
+struct Waiting {
+  CommUid comm;
+  OpSeq op;            // in which they wait most; 0: Send or Recv
+  double less_ns = 0;  // by which each would wait less, on average
+};
+
 struct Explanation {
   double length_ns = 0, length_without_ns = 0;  // measured, and without the causes
   std::vector<Cause> causes;                    // the largest first; empty: nothing costs enough
   std::vector<double> transfer_less_ns;         // by transfer of the graph: by how much it is slow
+  std::vector<Waiting> waiting;                 // communicators whose ranks wait because of the causes
 };
 
 // GPUs that need longer than their peers, or than before.

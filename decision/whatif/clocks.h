@@ -4,14 +4,15 @@
 // their GPUs best. Where only Send and Recv connect two groups of GPUs, a Recv cannot end before its Send has begun:
 // that gives an interval, and within it hosts' clocks decide (a kernel begins soon after its launch at least once; a
 // batch arrives soon after it was sent at least once). While all operations are slow, ranks may leave each of them in
-// the same order: then what was found out before counts more, as long as the clocks cannot have drifted apart by as
-// much.
+// the same order: then what was found out before counts more, until it is whatif_clocks_times_min times as doubtful,
+// for clocks drift.
 //
 // Contract: pure.
 #pragma once
 
 #include <vector>
 
+#include "decision/settings.h"
 #include "decision/whatif/matching.h"
 
 namespace ccld::decision::whatif {
@@ -36,6 +37,6 @@ struct Clocks {
   }
 };
 
-Clocks compare_clocks(const Timeline&, const Matches&, const std::vector<HostClock>&);
+Clocks compare_clocks(const Timeline&, const Matches&, const std::vector<HostClock>&, const Settings&);
 
 }  // namespace ccld::decision::whatif

@@ -170,8 +170,9 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
   return g;
 }
 
-double length_with(const Graph& g, const Change& change) {
+double length_with(const Graph& g, const Change& change, std::vector<double>* waits_ns) {
   const int n = static_cast<int>(g.nodes.size());
+  if (waits_ns) waits_ns->assign(g.nodes.size(), 0);
   std::vector<double> begin(g.nodes.size()), end(g.nodes.size()), group(g.groups.size(), -INFINITY);
   for (int v : g.order) {
     if (v >= 2 * n) continue;  // its members have added themselves
@@ -187,6 +188,7 @@ double length_with(const Graph& g, const Change& change) {
     }
     const double ready = ready_ns(g, node, begin[i], node.group == none ? 0 : group[static_cast<size_t>(node.group)],
                                   [&](int need) { return begin[static_cast<size_t>(need)]; });
+    if (waits_ns) (*waits_ns)[i] = ready - begin[i];
     end[i] = ready + std::max(0.0, node.transfer_ns - static_cast<double>(change.transfer_less_ns[i]));
   }
   double first = INFINITY, sum = 0;

@@ -59,7 +59,7 @@ struct Change {
   std::vector<float> own_less_ns, transfer_less_ns;
   explicit Change(size_t nodes) : own_less_ns(nodes), transfer_less_ns(nodes) {}
 };
-// How long it would have taken.
-double length_with(const Graph&, const Change&);
+// How long it would have taken. `waits_ns`, if given: by node, for how long it would have waited for the others.
+double length_with(const Graph&, const Change&, std::vector<double>* waits_ns = nullptr);
 
 }  // namespace ccld::decision::whatif

@@ -34,7 +34,7 @@ bool of_several_proxies(const SlowNetwork& n) {
     if (e.stage.stage == Stage::sender_proxy) ranks.insert(e.stage.edge.sender);
     if (e.stage.stage == Stage::receiver_proxy) ranks.insert(e.stage.edge.receiver);
   }
-  return !n.proxy && ranks.size() > 1;
+  return !n.proxy && ranks.size() > 2;
 }
 
 bool explains(const SlowNetwork& n, double queued_steps_min) {
@@ -77,7 +77,8 @@ std::optional<SlowCollectives> PastLinks::take(const Communicator& comm, const s
   SlowCollectives slow;
   slow.comm = &comm;
   GrownNetwork grown;
-  grown.window.started_ns = started_ns;
+  // Threads that are held are caught at it now and then: once while a cause is counted is enough.
+  grown.window.started_ns = started_ns - static_cast<Nanoseconds>(settings_.slow_repeat) * seconds_to_ns(settings_.slow_window_s) / 2;
   double lost_ns = 0, apart_ns = 0, transfer_ns = 0;
   for (auto& [kind, of] : kinds) {
     Usual* const past = usual(comm.uid(), kind);
@@ -113,7 +114,7 @@ std::optional<SlowCollectives> PastLinks::take(const Communicator& comm, const s
   slow.lost_part = lost_ns / transfer_ns;
   const bool large = lost_ns >= settings_.slow_component_share_min * (lost_ns + apart_ns);
   // Beside ranks that come late, and make most of the loss, only a queue is a cause of its own.
-  grown.network = find_slow_network(comm, grown.window, late, true,
+  grown.network = find_slow_network(comm, grown.window, late, !late.empty(),
                                     late.empty() || large ? 0 : settings_.whatif_standing_steps_min, grown.evidence);
   if (!explains(grown.network, settings_.whatif_queued_steps_min) || of_several_proxies(grown.network))
     return std::nullopt;

@@ -125,33 +125,33 @@ void Comm::add_links(uint64_t op, const RoundShape& shape, Nanoseconds duration_
 void Comm::rounds(int count, const RoundShape& shape) {
   for (int i = 0; i < count; ++i) {
     const uint64_t op = ++op_;
-    std::vector<Nanoseconds> gap(ranks()), begin(ranks());
-    Nanoseconds last = 0;
+    std::vector<Nanoseconds> gap(ranks()), free(ranks());
+    Nanoseconds last = 0;  // begin
     for (int r = 0; r < ranks(); ++r) {
       gap[r] = (shape.gap_ns ? shape.gap_ns(r, op) : usual_gap_ns) + cluster_.jitter(shape.jitter_ns);
-      // All ended the previous round at about the same time; clocks of GPUs are compared by nobody.
-      begin[r] = gap[r];
-      last = std::max(last, begin[r]);
+      free[r] = std::max(cluster_.processes_[processes_[r]].free_ns, cluster_.idle_ns_);
+      last = r == 0 ? free[r] + gap[r] : std::max(last, free[r] + gap[r]);
     }
-    const Nanoseconds comm = shape.comm_ns + cluster_.jitter(shape.jitter_ns);
-    const Nanoseconds start = cluster_.now_ns();
-    cluster_.run_ns(last + comm);
+    const Nanoseconds comm = shape.comm_ns + cluster_.jitter(shape.jitter_ns), end = last + comm;
+    cluster_.pass(std::max<Nanoseconds>(0, end - cluster_.now_ns()));
     for (int r = 0; r < ranks(); ++r) {
       RankState& s = ranks_[r];
       if (s.left) continue;
       Round round;
       round.op = OpSeq{op};
       round.signature = shape.signature_of ? shape.signature_of(r, op) : shape.signature;
-      round.begin_device_ns = s.device_offset_ns + start + gap[r];
+      round.begin_device_ns = s.device_offset_ns + free[r] + gap[r];
       const Nanoseconds early = shape.early_ns ? shape.early_ns(r, op) : 0;
-      round.end_device_ns = s.device_offset_ns + start + last + comm - early;
-      const uint64_t mono = cluster_.now_ns() + cluster_.processes_[processes_[r]].monotonic_offset_ns;
-      const Nanoseconds since_launch = last + comm + shape.ahead_ns - (shape.host_late.contains(r) ? gap[r] : 0);
-      round.enter_monotonic_ns = round.launch_monotonic_ns = mono - since_launch;
+      round.end_device_ns = s.device_offset_ns + end - early;
+      Cluster::Process& process = cluster_.processes_[processes_[r]];
+      process.free_ns = end;
+      const Nanoseconds launched = free[r] - shape.ahead_ns + (shape.host_late.contains(r) ? gap[r] : 0);
+      round.enter_monotonic_ns = round.launch_monotonic_ns =
+          static_cast<uint64_t>(launched) + process.monotonic_offset_ns;
       round.flags = round_counts_valid;
       round.send_steps = round.recv_steps = 28;
       round.send_changes = round.recv_changes = 7;
-      round.samples = static_cast<uint32_t>((last + comm - gap[r]) / ns_per_ms);
+      round.samples = static_cast<uint32_t>((end - free[r] - gap[r]) / ns_per_ms);
       s.rounds.push_back(round);
       s.entered = s.launched = s.completed = op;
       ++s.movement;
@@ -375,6 +375,11 @@ void Cluster::state_of(int process, char state) {
 }
 
 void Cluster::run_ns(Nanoseconds length) {
+  pass(length);
+  idle_ns_ = now_ns_;
+}
+
+void Cluster::pass(Nanoseconds length) {
   const Nanoseconds end = now_ns_ + length;
   while (ticked_ns_ + tick_ns <= end) {
     now_ns_ = std::max(now_ns_, ticked_ns_ + tick_ns);

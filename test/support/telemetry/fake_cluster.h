@@ -46,7 +46,7 @@ struct RoundShape {
   Nanoseconds comm_ns = 4 * ns_per_ms;  // from the last start to the end
   Nanoseconds jitter_ns = 200'000;      // of gaps and durations
   std::function<Nanoseconds(int rank, uint64_t op)>
-      gap_ns;  // default 10 ms; from the end of the slowest rank's previous work
+      gap_ns;  // default 10 ms; since the end of the process's last operation, of whatever communicator, on its slowest rank
   std::function<Signature(int rank, uint64_t op)> signature_of;  // default `signature`
   std::function<Nanoseconds(int rank, uint64_t op)> early_ns;    // by how much it leaves before the last one; default 0
   std::set<int> host_late;                                 // ranks whose extra gap is before the launch, not after it
@@ -166,6 +166,7 @@ class Cluster {
     uint64_t monotonic_offset_ns = 0;  // of its machine
     int64_t realtime_offset_ns = 0;
     Nanoseconds heartbeat_ns = 0, flush_ns = 0;
+    Nanoseconds free_ns = 0;  // end of its last operation
     std::vector<Payload> outbox;
     bool talks() const { return state == 'S' && !silent; }
   };
@@ -174,6 +175,7 @@ class Cluster {
     Batch batch;
   };
   void state_of(int process, char state);
+  void pass(Nanoseconds);  // time in which ranks work
   void tick();
   void collect(int process);
   Nanoseconds jitter(Nanoseconds most) {
@@ -185,7 +187,7 @@ class Cluster {
   Analyzer analyzer_;
   std::mt19937_64 random_;
   Nanoseconds now_ns_ = 1000 * ns_per_s;
-  Nanoseconds ticked_ns_ = now_ns_;
+  Nanoseconds ticked_ns_ = now_ns_, idle_ns_ = now_ns_;
   std::vector<Process> processes_;
   std::vector<std::unique_ptr<Comm>> comms_;
   struct Makers {

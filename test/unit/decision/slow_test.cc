@@ -255,18 +255,25 @@ TEST_CASE("A slow GPU clock that stretches gaps and kernels is one cause") {
   CHECK(ranks_of(i.culprits) == std::set<int>{6});
 }
 
-TEST_CASE("Communication that is slow everywhere is a suspicion without culprit") {
-  Cluster cluster(quick());
+TEST_CASE("Communication that is slow everywhere is an incident of the job, without culprit") {
+  Cluster cluster;
   Comm& comm = cluster.add_comm_of_all();
-  comm.rounds(200);
-  RoundShape shape;
-  shape.comm_ns = 60 * ns_per_ms;
-  comm.rounds(600, shape);
+  const auto iterations = [&](int n, Nanoseconds comm_ns) {
+    RoundShape shape;
+    shape.comm_ns = comm_ns;
+    for (int i = 0; i < n; ++i) {
+      shape.signature = fake::all_reduce(1 << 10);
+      comm.rounds(3, shape);
+      shape.signature = fake::all_reduce(1 << 20);
+      comm.rounds(1, shape);
+    }
+  };
+  iterations(1500, 4 * ns_per_ms);
+  iterations(300, 60 * ns_per_ms);
   const Incident i = only(cluster);
   INFO(text({i}));
   CHECK(i.fault == FaultClass::s2_communication_slow);
   CHECK(i.culprits.empty());
-  CHECK(i.state == VerdictState::suspected);
 }
 
 TEST_CASE("A busy machine, on which a little more waits on some links, names none of them") {
@@ -282,7 +289,7 @@ TEST_CASE("A busy machine, on which a little more waits on some links, names non
   for (const Incident& i : cluster.incidents()) CHECK(i.culprits.empty());  // that iterations take longer is said
 }
 
-TEST_CASE("A rank that is late now and then explains no moderate loss of which most has no cause") {
+TEST_CASE("A rank that is late now and then is named for what it costs, and for nothing that has no cause") {
   Cluster cluster(quick());
   Comm& comm = cluster.add_comm_of_all();
   comm.rounds(200);
@@ -295,7 +302,7 @@ TEST_CASE("A rank that is late now and then explains no moderate loss of which m
   std::set<int> named;
   for (const Incident& i : cluster.incidents())
     for (int rank : ranks_of(i.culprits)) named.insert(rank);
-  CHECK(named == (late_ns > 20 * ns_per_ms ? std::set<int>{2} : std::set<int>{}));
+  CHECK(named == std::set<int>{2});  // without it iterations take a tenth, or three tenths less
 }
 
 TEST_CASE("Data imbalance that moves from rank to rank does not alarm") {
@@ -314,7 +321,7 @@ TEST_CASE("Data imbalance that moves from rank to rank does not alarm") {
   CHECK(cluster.reported().empty());
 }
 
-TEST_CASE("Where the first rounds were no sample of what follows, imbalance does not alarm either, and a late rank does") {
+TEST_CASE("Where the first rounds were no sample of what follows, ranks that are late in most of the others are named") {
   Cluster cluster(quick());
   Comm& comm = cluster.add_comm_of_all();
   comm.rounds(90);  // a few iterations that happen to be even
@@ -331,7 +338,7 @@ TEST_CASE("Where the first rounds were no sample of what follows, imbalance does
   INFO(text(cluster.reported()));
   std::set<int> named;
   for (const Incident& i : cluster.incidents()) named.merge(ranks_of(i.culprits));
-  CHECK(named == (others == 0 ? std::set<int>{2} : std::set<int>{}));
+  CHECK(named == (others == 0 ? std::set<int>{2} : std::set<int>{2, 5}));
 }
 
 TEST_CASE("Steps that are long for everybody together do not alarm") {
@@ -430,7 +437,7 @@ TEST_CASE("A round that is slow because another communicator made a rank late is
   CHECK(cluster.incidents().size() == 1);
 }
 
-TEST_CASE("With default settings a slow rank is suspected within two windows and confirmed within three") {
+TEST_CASE("With default settings a slow rank is suspected within two and a half windows and confirmed within three") {
   Cluster cluster;
   Comm& comm = cluster.add_comm_of_all();
   comm.rounds(GENERATE(1000, 1100, 1200, 1300));  // the fault begins somewhere in a window
@@ -439,8 +446,9 @@ TEST_CASE("With default settings a slow rank is suspected within two windows and
   const Incident i = only(cluster);
   INFO(text({i}));
   CHECK(ranks_of(i.culprits) == std::set<int>{6});
-  CHECK(i.suspected_ns - planted_ns <= 25 * ns_per_s);
-  CHECK(i.confirmed_ns - planted_ns <= 30 * ns_per_s);
+  const Nanoseconds reported_ns = ns_per_s;  // after it happened
+  CHECK(i.suspected_ns - planted_ns <= 25 * ns_per_s + reported_ns);
+  CHECK(i.confirmed_ns - planted_ns <= 30 * ns_per_s + reported_ns);
   CHECK(i.onset_ns >= planted_ns - 5 * ns_per_s);
 }
 

@@ -116,7 +116,7 @@ struct Job {
     std::vector<HostClock> hosts;  // all launches are told by one clock
     for (const Gpu& g : timeline.gpus())
       hosts.push_back({g.launch_least_ns != INT64_MAX, -static_cast<double>(g.launch_least_ns)});
-    return build_graph(timeline, matches, compare_clocks(timeline, matches, hosts), settings);
+    return build_graph(timeline, matches, compare_clocks(timeline, matches, hosts, settings), settings);
   }
   Explanation explain() {
     const std::optional<Graph> g = graph();
@@ -387,7 +387,7 @@ TEST_CASE("Clocks are compared by the ends of collectives, whatever they began w
   Job job(4);
   for (int i = 0; i < 10; ++i) job.collective(1, {0, 1, 2, 3}, 2, [](int g) { return 3.0 + g; });
   const Matches m = match_kernels(job.timeline);
-  const Clocks c = compare_clocks(job.timeline, m, {});
+  const Clocks c = compare_clocks(job.timeline, m, {}, job.settings);
   CHECK(c.components == 1);
   for (const Collective& op : m.collectives) {
     std::vector<double> ends;
