@@ -92,17 +92,28 @@ struct Analyzer::State {
     return watches.erase(it);
   }
 
+  void take_rounds(Watch& w, Nanoseconds now_ns) {
+    const auto add = [&](const RoundEntry& e) {
+      iterations.add(w, e, now_ns);
+      whatif.add(w.comm, e);
+    };
+    w.comm.history().visit_complete(add);
+    for (const RoundEntry& e : w.comm.replays().take_complete()) add(e);
+  }
+
   void take(Watch& w, Nanoseconds now_ns) {
     if (paper)
       paper->take(w, now_ns);
     else
-      iterations.take(w, now_ns);
+      take_rounds(w, now_ns);
   }
 
   void look(Nanoseconds now_ns) {
     for (auto& [uid, w] : watches) {
       look_for_mismatch(*w, writer, settings, now_ns);
-      iterations.take(*w, now_ns);
+      take_rounds(*w, now_ns);
+      // Of these only the time is known.
+      w->comm.history().visit_overdue(now_ns, [&](const RoundEntry& e) { whatif.add(w->comm, e); });
       hangs.look(*w, now_ns);
     }
     hangs.settle(now_ns);

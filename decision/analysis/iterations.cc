@@ -35,11 +35,6 @@ void IterationAnalysis::add(Watch& w, const RoundEntry& e, Nanoseconds now_ns) {
   w.iterations->add(e, now_ns);
 }
 
-void IterationAnalysis::take(Watch& w, Nanoseconds now_ns) {
-  w.comm.history().visit_complete([&](const RoundEntry& e) { add(w, e, now_ns); });
-  for (const RoundEntry& e : w.comm.replays().take_complete()) add(w, e, now_ns);
-}
-
 void IterationAnalysis::suspect(const std::string& job, bool suspected) {
   if (const auto it = jobs_.find(job); it != jobs_.end()) it->second.suspected = suspected;
 }

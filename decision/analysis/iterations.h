@@ -22,8 +22,7 @@ class IterationAnalysis {
   IterationAnalysis(const Settings& settings, Watches& watches, IncidentWriter& writer)
       : settings_(settings), watches_(watches), writer_(writer) {}
 
-  // One communicator: takes the rounds that all ranks have reported since the last call.
-  void take(Watch&, Nanoseconds now_ns);
+  void add(Watch&, const RoundEntry&, Nanoseconds now_ns);
   void settle(Nanoseconds now_ns);
   void drop(Watch&, Nanoseconds now_ns);
 
@@ -51,7 +50,6 @@ class IterationAnalysis {
     bool suspected = false;        // somebody counts a cause
     bool explained = false;        // the rise that lasts has an incident of its own
   };
-  void add(Watch&, const RoundEntry&, Nanoseconds now_ns);
   bool explained_elsewhere(const std::string& job) const;
   Finding describe(const Job&, const Watch& leading, const IterationChange&) const;
   void look(const std::string& name, Job&, Nanoseconds now_ns);

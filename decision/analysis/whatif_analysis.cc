@@ -88,8 +88,23 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
     job.timeline.remember(std::move(compared.pairs));
     if (graph) explain(name, job, *graph, facts, now_ns);
   }
+  job.large |= t.left_out() > 0;
   job.timeline.clear(now_ns - job.started_ns);
   job.started_ns = now_ns;
+  if (job.large) look_elsewhere(name, job);
+}
+
+// Where something was seen it stays; elsewhere two windows are enough to see it.
+void WhatIfAnalysis::look_elsewhere(const std::string& name, Job& job) {
+  constexpr int fruitless_max = 2;
+  if (!job.seen.empty() || !job.open.empty())
+    job.fruitless = 0;
+  else
+    ++job.fruitless;
+  if (job.timeline.looks_at_all() || job.fruitless >= fruitless_max) {
+    job.fruitless = 0;
+    job.timeline.look_at(job.focus.choose(watches_, name, settings_.whatif_gpus_max));
+  }
 }
 
 void WhatIfAnalysis::explain(const std::string& name, Job& job, const whatif::Graph& graph,

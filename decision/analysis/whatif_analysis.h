@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "decision/analysis/incident_writer.h"
+#include "decision/analysis/focus.h"
 #include "decision/analysis/iterations.h"
 #include "decision/analysis/watch.h"
 #include "decision/analysis/whatif_suspects.h"
@@ -41,6 +42,10 @@ class WhatIfAnalysis {
     const RankModel* r = comm.rank(m.rank);
     const auto job = jobs_.find(comm.job());
     if (r && r->process == &process && job != jobs_.end()) job->second.timeline.add({&process, r->cuda_device}, m);
+  }
+  // A round that most ranks have reported: of a job that is too large to be looked at as a whole, it says where to look.
+  void add(const Communicator& comm, const RoundEntry& e) {
+    if (const auto job = jobs_.find(comm.job()); job != jobs_.end() && job->second.large) job->second.focus.add(comm, e);
   }
   // Judges windows that are over.
   void settle(Nanoseconds now_ns) {
@@ -75,12 +80,16 @@ class WhatIfAnalysis {
     Nanoseconds first_ns = 0, started_ns = 0, heard_ns = 0;  // of the job, of the window, of its newest report
     std::map<std::string, Seen> seen;
     std::vector<Open> open;
+    bool large = false;  // more GPUs than are looked at
+    Focus focus;         // if so, where
+    int fruitless = 0;   // windows in which nothing was seen there
   };
 
   Job& job(const std::string& name, Nanoseconds now_ns);
   bool is_due(const Job&, Nanoseconds now_ns) const;
   bool facts_of(const whatif::Timeline&, Nanoseconds now_ns, std::vector<whatif::HostClock>&,
                 std::vector<whatif::GpuFacts>&) const;
+  void look_elsewhere(const std::string& name, Job&);
   void judge(const std::string& name, Job&, Nanoseconds now_ns);
   void explain(const std::string& name, Job&, const whatif::Graph&, const std::vector<whatif::GpuFacts>&,
                Nanoseconds now_ns);

@@ -34,6 +34,7 @@ bool is_timed(uint8_t flags, uint64_t begin_ns, uint64_t end_ns) {
 }  // namespace
 
 Gpu* Timeline::gpu(GpuKey key) {
+  if (!only_.empty() && !only_.contains(key)) return nullptr;
   if (left_out_ > 0) return ++left_out_, nullptr;  // what is not whole is not judged
   const auto [it, added] = index_.try_emplace(key, gpus_.size());
   if (added) {
@@ -134,25 +135,35 @@ size_t Timeline::kernels_of_most() const {
   return counts[counts.size() / 2];
 }
 
+void Timeline::keep(std::vector<Gpu> gpus) {
+  gpus_in_all_ -= gpus_.size() - gpus.size();
+  gpus_ = std::move(gpus);
+  index_.clear();
+  for (size_t i = 0; i < gpus_.size(); ++i) index_.emplace(gpus_[i].key, i);
+  std::erase_if(clock_pairs_, [&](const ClockPair& p) { return !index_.contains(p.a) || !index_.contains(p.b); });
+}
+
+void Timeline::look_at(absl::flat_hash_set<GpuKey> only) {
+  only_ = std::move(only);
+  if (only_.empty()) return;
+  std::vector<Gpu> kept;
+  for (Gpu& g : gpus_)
+    if (only_.contains(g.key)) kept.push_back(std::move(g));
+  keep(std::move(kept));
+}
+
 void Timeline::clear(Nanoseconds age_ns) {
   std::vector<Gpu> kept;
-  std::vector<GpuKey> keys(gpus_.size());
-  for (const auto& [key, i] : index_) keys[i] = key;
-  absl::flat_hash_map<GpuKey, size_t> index;
-  for (size_t i = 0; i < gpus_.size(); ++i) {
-    if (gpus_[i].kernels.empty()) continue;
+  for (const Gpu& of : gpus_) {
+    if (of.kernels.empty()) continue;
     Gpu g;
-    g.key = keys[i];
-    g.launch_least_ns = drifted_ns(gpus_[i].launch_least_ns, age_ns);
-    g.report_most_ns = drifted_ns(gpus_[i].report_most_ns, age_ns);
-    index.emplace(keys[i], kept.size());
+    g.key = of.key;
+    g.launch_least_ns = drifted_ns(of.launch_least_ns, age_ns);
+    g.report_most_ns = drifted_ns(of.report_most_ns, age_ns);
     kept.push_back(std::move(g));
   }
-  std::erase_if(clock_pairs_, [&](const ClockPair& p) { return !index.contains(p.a) || !index.contains(p.b); });
+  keep(std::move(kept));
   for (ClockPair& p : clock_pairs_) p.doubt_ns += static_cast<double>(age_ns) / ns_per_s * 2 * drift_ns_per_s;
-  gpus_in_all_ -= gpus_.size() - kept.size();
-  gpus_ = std::move(kept);
-  index_ = std::move(index);
   kernels_ = 0;
   kernels_of_gpu_max_ =
       std::min<size_t>(kernels_of_gpu_most, settings_.whatif_kernels_max / std::max<size_t>(1, gpus_.size()));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "decision/model/events.h"
 #include "decision/settings.h"
 
@@ -90,6 +91,9 @@ class Timeline {
   // Of a Send and its Recv, as far as they went over the network.
   const std::vector<std::pair<Rank, LinkStages>>* links(CommUid, Rank sender, Rank receiver, uint64_t pair_seq) const;
   size_t left_out() const { return left_out_; }  // reports of GPUs beyond the bound
+  // From now on only of these; empty: of all. Between clear() and the next report.
+  void look_at(absl::flat_hash_set<GpuKey> only);
+  bool looks_at_all() const { return only_.empty(); }
   size_t kernels_of_most() const;                // of the median GPU: how much there is to judge
   // Begins anew; GPUs of which nothing was heard since the last time are forgotten.
   void clear(Nanoseconds age_ns);
@@ -97,6 +101,7 @@ class Timeline {
  private:
   static constexpr size_t kernels_of_gpu_most = 512;
   Gpu* gpu(GpuKey);
+  void keep(std::vector<Gpu>);  // instead of all GPUs
   bool take_room(const Gpu&);
 
   const Settings& settings_;
@@ -111,6 +116,7 @@ class Timeline {
   size_t kernels_ = 0;
   size_t kernels_of_gpu_max_ = kernels_of_gpu_most;  // in this window
   size_t left_out_ = 0;
+  absl::flat_hash_set<GpuKey> only_;
 };
 
 }  // namespace ccld::decision::whatif

@@ -1,0 +1,49 @@
+// Which GPUs of a job are looked at, where it has more than can be judged at once: those around the communicator that
+// loses most. (Beyond the paper, which looks at each communicator alone.)
+//
+// Cheap sums of all communicators say where to look; the model says what is wrong there. Every other choice follows
+// waits: from the communicator in which ranks wait longest to the rank that they wait for, and on to where that one
+// waits itself, until one waits nowhere. The others take the communicator whose transfers grew most beyond those of its
+// like. Around it, communicators are taken in as a whole, small ones first: they hold the peers.
+//
+// Contract: plain state of one job, not thread-safe. Cost: linear in the ranks of a round, and for a choice in the ranks
+// of the job.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "decision/analysis/watch.h"
+#include "decision/whatif/timeline.h"
+
+namespace ccld::decision {
+
+class Focus {
+ public:
+  // A round of one of its communicators.
+  void add(const Communicator&, const RoundEntry&);
+  // At most so many GPUs; empty: nothing was reported since the last choice.
+  absl::flat_hash_set<whatif::GpuKey> choose(const Watches&, const std::string& job, size_t gpus_max);
+
+ private:
+  // Of a communicator since the last choice.
+  struct Sums {
+    std::vector<float> waited_ns;  // by rank: longer than the rank that all waited for
+    double transfer_ns = 0;        // durations of the rank that all waited for
+    uint64_t rounds = 0;
+  };
+  using Seed = const ProcessModel*;
+  Seed who_is_waited_for(const Watches&) const;
+  Seed in_the_slowest_network(const Watches&);
+
+  std::map<CommUid, Sums> sums_;
+  std::map<CommUid, uint64_t> chosen_;  // when its network was looked at
+  uint64_t choices_ = 0;
+};
+
+}  // namespace ccld::decision
