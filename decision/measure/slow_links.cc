@@ -199,18 +199,6 @@ Links match_links(const LinkRows& rows, double round_ns, absl::FunctionRef<int(R
   return out;
 }
 
-Links match_links(const Communicator& comm, const RoundEntry& e) {
-  double round_ns = 0;
-  for (const RoundCell& c : e.cells)
-    if (c.timed) round_ns = std::max(round_ns, static_cast<double>(c.duration_ns()));
-  std::map<std::string_view, int> machines;
-  return match_links(e.links, round_ns, [&](Rank rank) {
-    const RankModel* r = comm.rank(rank);
-    if (!r || !r->process) return -1;
-    return machines.emplace(r->process->id.boot_id, static_cast<int>(machines.size())).first->second;
-  });
-}
-
 void learn_waits(const Edge& edge, const EdgeIntervals& i, const std::vector<RankBegin>& begins,
                  EdgeBaseline& healthy) {
   const double awaited_ns = ends_apart(edge, begins, i).awaited_ns;

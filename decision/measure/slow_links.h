@@ -31,7 +31,6 @@ using LinkRows = std::vector<std::pair<Rank, LinkStages>>;  // and who reported 
 
 // `round_ns`: how long it took; 0: not known. `machine`: number of a rank's machine; -1: not known.
 Links match_links(const LinkRows&, double round_ns, absl::FunctionRef<int(Rank)> machine);
-Links match_links(const Communicator&, const RoundEntry&);
 
 // Until the other end begins, at most all slots wait: of the mean over the steps so much.
 double of_mean_ns(const EdgeIntervals&, double ns);

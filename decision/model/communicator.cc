@@ -171,7 +171,6 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
   if (!r) return;
   const Busy was = busy(*r);
   const bool shares_gpu = process.memberships.size() > 1;
-  absl::flat_hash_map<uint64_t, bool> called;  // operations of this message: whether one of its rows is the call itself
   size_t kernel_first = 0, kernel_end = 0;
   if (!m.rounds.empty()) history_.prefetch(m.rounds[0].op, m.rank);
   for (size_t i = 0; i < m.rounds.size(); ++i) {
@@ -187,34 +186,26 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
     cell.kernel_operations = static_cast<uint32_t>(kernel_end - kernel_first);
     cell.timed = round.has_device_times() && round.begin_device_ns != 0 && (round.flags & round_aborted) == 0 &&
                  i == kernel_first;
-    if (!m.links.empty()) called[round.op.value] |= round.replay == 0;
     if (cell.timed) {
       cell.begin_device_ns = round.begin_device_ns;
       cell.end_device_ns = round.end_device_ns;
       if (round.replay == 0 && r->last_round_end_ns != 0 && r->last_round.value + 1 == round.op.value &&
-          round.begin_device_ns >= r->last_round_end_ns) {
-        cell.gap_torn = shares_gpu && process.lost_batches() > r->last_round_lost;
+          round.begin_device_ns >= r->last_round_end_ns)
         cell.gap_ns = static_cast<Nanoseconds>(round.begin_device_ns - r->last_round_end_ns);
-      }
-      if (round.launch_monotonic_ns != 0 && round.replay == 0) {
-        cell.queued_ns = static_cast<Nanoseconds>(round.begin_device_ns - round.launch_monotonic_ns);
-        cell.has_queued = true;
-      }
     }
     cell.send_changes = round.send_changes;
     cell.recv_changes = round.recv_changes;
     if (round.replay != 0) {
       replayed(*r, round, cell, now_ns);
       if (shares_gpu && cell.timed)
-        process.kernels.add(uid_, r->cuda_device, round.begin_device_ns, round.end_device_ns);
+        process.kernels.add(uid_, r->cuda_device, round.begin_device_ns);
       continue;
     }
     if (round.op > r->last_round) {
       r->last_round = round.op;
-      r->last_round_lost = process.lost_batches();
       r->last_round_end_ns = cell.timed || i != kernel_first ? round.end_device_ns : 0;
       if (shares_gpu && cell.timed)
-        process.kernels.add(uid_, r->cuda_device, round.begin_device_ns, round.end_device_ns);
+        process.kernels.add(uid_, r->cuda_device, round.begin_device_ns);
     }
     history_.round(round.op, m.rank, round.signature, cell, now_ns);
     if (round.op > r->completed) {
@@ -228,10 +219,6 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
     r->launched = std::max(r->launched, round.op);
     // What was not measured may be reported before it ran, and what was aborted ended without the others.
     if ((round.flags & (round_not_measured | round_aborted)) == 0) finished(round.op, round.signature);
-  }
-  for (const LinkStages& l : m.links) {
-    const auto known = called.find(l.op.value);
-    if (known == called.end() || known->second) history_.link(m.rank, l);
   }
   recount(*r, was);
 }
@@ -287,7 +274,7 @@ void Communicator::p2p_rounds(const P2pRounds& m, ProcessModel& process, Nanosec
                        round.begin_device_ns != 0 && round.end_device_ns >= round.begin_device_ns;
     const bool same_kernel = previous && previous->plan == round.plan && previous->replay == round.replay;
     if (shares_gpu && timed && !same_kernel)
-      process.kernels.add(uid_, r->cuda_device, round.begin_device_ns, round.end_device_ns);
+      process.kernels.add(uid_, r->cuda_device, round.begin_device_ns);
     previous = &round;
     if (round.replay != 0) {
       moved(*r, now_ns);

@@ -36,7 +36,6 @@ struct RankModel {
   Nanoseconds moved_ns = 0;            // last movement of this communicator on this rank
   OpSeq last_round;                    // newest finished round reported
   uint64_t last_round_end_ns = 0;      // device clock
-  uint64_t last_round_lost = 0;        // batches of its process that were missing then
   Rank rank;
   int cuda_device = -1;
   bool up = false, down = false;

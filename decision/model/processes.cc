@@ -28,20 +28,11 @@ Nanoseconds ClockMap::to_local(uint64_t remote_ns, Nanoseconds now_ns) const {
 
 namespace {
 
-constexpr int duration_bits = 11;
 constexpr uint64_t begin_mask = (uint64_t{1} << 40) - 1;
-
-uint16_t shortened(uint64_t ns) {
-  const int shift = std::max(0, static_cast<int>(std::bit_width(ns)) - duration_bits);
-  return static_cast<uint16_t>(static_cast<uint64_t>(std::min(shift, 31)) << duration_bits |
-                               (shift > 31 ? (1u << duration_bits) - 1 : ns >> shift));
-}
-
-uint64_t lengthened(uint16_t n) { return uint64_t{n & ((1u << duration_bits) - 1u)} << (n >> duration_bits); }
 
 }  // namespace
 
-void KernelLog::add(CommUid comm, int device, uint64_t begin_ns, uint64_t end_ns) {
+void KernelLog::add(CommUid comm, int device, uint64_t begin_ns) {
   const Place place{comm, device};
   auto known = std::find(places_.begin(), places_.end(), place);
   if (known == places_.end()) {
@@ -55,7 +46,7 @@ void KernelLog::add(CommUid comm, int device, uint64_t begin_ns, uint64_t end_ns
   }
   newest_begin_ns_ = std::max(newest_begin_ns_, begin_ns);
   const Kernel kernel{static_cast<uint32_t>(begin_ns), static_cast<uint8_t>(begin_ns >> 32),
-                      static_cast<uint8_t>(known - places_.begin()), shortened(end_ns - begin_ns)};
+                      static_cast<uint8_t>(known - places_.begin())};
   if (kernels_.size() < kept_max) {
     kernels_.push_back(kernel);
     return;
@@ -77,32 +68,6 @@ std::vector<CommUid> KernelLog::order(int device) const {
   std::vector<CommUid> out;
   for (const auto& [begin_ns, comm] : kernels) out.push_back(comm);
   return out;
-}
-
-Nanoseconds KernelLog::busy_in_others_ns(CommUid comm, int device, uint64_t from_ns, uint64_t to_ns) const {
-  std::vector<std::pair<uint64_t, uint64_t>> parts;
-  for (const Kernel& k : kernels_) {
-    const uint64_t begin = begin_ns(k), end = begin + lengthened(k.duration);
-    if (places_[k.place].comm != comm && places_[k.place].device == device && end > from_ns && begin < to_ns)
-      parts.emplace_back(std::max(begin, from_ns), std::min(end, to_ns));
-  }
-  std::sort(parts.begin(), parts.end());
-  uint64_t busy = 0, covered = from_ns;
-  for (auto [begin, end] : parts) {
-    begin = std::max(begin, covered);
-    if (end > begin) busy += end - begin, covered = end;
-  }
-  return static_cast<Nanoseconds>(busy);
-}
-
-uint64_t KernelLog::ended_in_others_ns(CommUid comm, int device, uint64_t from_ns, uint64_t to_ns) const {
-  uint64_t ended_ns = from_ns;
-  for (const Kernel& k : kernels_) {
-    const uint64_t begin = begin_ns(k);
-    if (places_[k.place].comm != comm && places_[k.place].device == device && begin >= from_ns && begin < to_ns)
-      ended_ns = std::max(ended_ns, std::min(begin + lengthened(k.duration), to_ns));
-  }
-  return ended_ns;
 }
 
 void NetQueueList::assign(const std::vector<NetQueue>& queues) {

@@ -34,34 +34,27 @@ class ClockMap {
   Nanoseconds started_ns_ = 0, current_ = 0, previous_ = 0;
 };
 
-// When the GPUs of a process were inside kernels of which communicator: time spent in another communicator is not
-// computation.
+// In which order the GPUs of a process ran kernels of which communicators: where it usually goes on.
 class KernelLog {
  public:
-  void add(CommUid comm, int device, uint64_t begin_ns, uint64_t end_ns);
+  void add(CommUid comm, int device, uint64_t begin_ns);
   // Kernels are about to be added.
   void prefetch() const {
     const size_t next = kernels_.size() < kept_max ? kernels_.size() : oldest_;
     for (size_t at = 0; at < 4; ++at)
       __builtin_prefetch(reinterpret_cast<const char*>(kernels_.data() + next) + 64 * at, 1);
   }
-  // How long between `from_ns` and `to_ns` (device clock) at least one kernel of another communicator ran.
-  Nanoseconds busy_in_others_ns(CommUid comm, int device, uint64_t from_ns, uint64_t to_ns) const;
-  // When the last kernel of another communicator that began between the two ended; `from_ns`: there was none.
-  uint64_t ended_in_others_ns(CommUid comm, int device, uint64_t from_ns, uint64_t to_ns) const;
   // The communicators whose kernels ran on the device, in the order in which they began.
   std::vector<CommUid> order(int device) const;
 
  private:
   static constexpr size_t kept_max = 256;  // newest
   static constexpr size_t places_max = 255;
-  // Eight bytes: the lower 40 bits of the begin, which is less than 18 minutes before the newest one, and the duration
-  // to a thousandth.
+  // Eight bytes: the lower 40 bits of the begin, which is less than 18 minutes before the newest one.
   struct Kernel {
     uint32_t begin_low;
     uint8_t begin_high;
-    uint8_t place;      // of places_
-    uint16_t duration;  // 11 bits, and by how many bits they are to be shifted
+    uint8_t place;  // of places_
   };
   static_assert(sizeof(Kernel) == 8);
   struct Place {

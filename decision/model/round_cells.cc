@@ -47,43 +47,35 @@ RoundCells::Cell* RoundCells::at(OpSeq op) { return find(block_of(op))->cells.da
 bool RoundCells::grow(size_t rank, size_t ranks) {
   if (!pages_.add(rank, ranks)) return false;
   for (Block& b : blocks_) b.cells.resize(pages_.slots() * block_rounds);
-  queued_origin_ns_.resize(pages_.slots());
   return true;
 }
 
-void RoundCells::pack(const RoundCell& c, size_t slot, Cell& p) {
-  if (c.has_queued && queued_origin_ns_[slot] == 0) queued_origin_ns_[slot] = c.queued_ns;
+void RoundCells::pack(const RoundCell& c, Cell& p) {
   p.begin_low = static_cast<uint32_t>(c.begin_device_ns);
   p.begin_high = static_cast<uint32_t>(c.begin_device_ns >> 32);
   p.duration_ns = static_cast<float>(c.duration_ns());
   p.gap_ns = static_cast<float>(c.gap_ns);
-  p.queued_ns = c.has_queued ? static_cast<float>(c.queued_ns - queued_origin_ns_[slot]) : 0;
   p.send_changes = bounded(c.send_changes);
   p.recv_changes = bounded(c.recv_changes);
   p.kernel_operations = bounded(c.kernel_operations);
-  p.flags = static_cast<uint8_t>(reported_flag | (c.timed ? timed_flag : 0) | (c.has_queued ? has_queued_flag : 0) |
-                                 (c.gap_torn ? gap_torn_flag : 0));
+  p.flags = static_cast<uint8_t>(reported_flag | (c.timed ? timed_flag : 0));
 }
 
 void RoundCells::unpack(const Cell& p, RoundCell& c) {
   c.begin_device_ns = uint64_t{p.begin_high} << 32 | p.begin_low;
   c.end_device_ns = c.begin_device_ns + static_cast<uint64_t>(p.duration_ns);
   c.gap_ns = static_cast<Nanoseconds>(p.gap_ns);
-  c.has_queued = (p.flags & has_queued_flag) != 0;
-  c.queued_ns = static_cast<Nanoseconds>(p.queued_ns);
   c.send_changes = p.send_changes;
   c.recv_changes = p.recv_changes;
   c.kernel_operations = p.kernel_operations;
   c.group = p.group == 0 ? RoundCell::no_group : static_cast<uint8_t>(p.group - 1);
   c.reported = p.reported();
   c.timed = (p.flags & timed_flag) != 0;
-  c.gap_torn = (p.flags & gap_torn_flag) != 0;
 }
 
 void RoundCells::prefetch(OpSeq op, size_t rank) const {
   const size_t slot = pages_.slot(rank);
   if (slot == RankPages::none) return;
-  __builtin_prefetch(&queued_origin_ns_[slot]);
   for (size_t i = blocks_.size(); i-- > 0 && blocks_[i].number >= block_of(op);) {
     if (blocks_[i].number != block_of(op)) continue;
     const char* const from = reinterpret_cast<const char*>(blocks_[i].cells.data() + slot * block_rounds);

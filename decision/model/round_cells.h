@@ -18,13 +18,13 @@ class RoundCells {
 
   struct Cell {
     uint32_t begin_low, begin_high;        // RoundCell::begin_device_ns
-    float duration_ns, gap_ns, queued_ns;  // queued: minus the rank's queued_origin_ns_
+    float duration_ns, gap_ns;
     uint16_t send_changes, recv_changes, kernel_operations;
     uint8_t group;  // of RoundEntry::groups, plus 1; 0: none
     uint8_t flags;
     bool reported() const { return (flags & reported_flag) != 0; }
   };
-  static_assert(sizeof(Cell) == 28);
+  static_assert(sizeof(Cell) == 24);
   static Cell& of(Cell* round, size_t slot) { return round[slot * block_rounds]; }
 
   // A round is to be kept; its cells, of slot 0 first, are nothing yet.
@@ -37,15 +37,14 @@ class RoundCells {
   bool grow(size_t rank, size_t ranks);
 
   // The cell keeps its group.
-  void pack(const RoundCell&, size_t slot, Cell&);
-  // `queued_ns` comes back as its change since the rank's first one.
+  static void pack(const RoundCell&, Cell&);
   static void unpack(const Cell&, RoundCell&);
 
   // The rank is about to report this round and those around it.
   void prefetch(OpSeq, size_t rank) const;
 
  private:
-  static constexpr uint8_t reported_flag = 1, timed_flag = 2, has_queued_flag = 4, gap_torn_flag = 8;
+  static constexpr uint8_t reported_flag = 1, timed_flag = 2;
   // Of all slots, for block_rounds consecutive operations; by slot, then by operation.
   struct Block {
     uint64_t number;
@@ -57,7 +56,6 @@ class RoundCells {
   RankPages pages_;
   std::vector<Block> blocks_;           // by number
   std::vector<Cell> spare_;             // of a block that is over
-  std::vector<int64_t> queued_origin_ns_;  // by slot
 };
 
 }  // namespace ccld::decision

@@ -16,14 +16,10 @@ struct RoundCell {
   uint64_t begin_device_ns = 0, end_device_ns = 0;
   Nanoseconds gap_ns =
       -1;  // from the end of the previous operation on this rank to the begin of this one; -1: not known
-  // Begin on the device minus launch on the host: different clocks, only its changes mean something. (Of a kept round:
-  // since the rank's first one.)
-  Nanoseconds queued_ns = 0;
   uint32_t send_changes = 0, recv_changes = 0;
   uint32_t kernel_operations = 1;  // operations that share the kernel; only the first of them is timed
   uint8_t group = no_group;        // of RoundEntry::groups
-  bool reported = false, timed = false, has_queued = false;
-  bool gap_torn = false;  // what else ran on the GPU in the gap may have been lost
+  bool reported = false, timed = false;
   Nanoseconds duration_ns() const { return static_cast<Nanoseconds>(end_device_ns - begin_device_ns); }
 };
 
@@ -39,7 +35,6 @@ struct RoundEntry {
   absl::InlinedVector<SignatureGroup, 1> groups;  // distinct signatures; normally one
   uint32_t reported = 0;
   Nanoseconds mismatch_ns = 0;  // when signatures were first seen to differ
-  std::vector<std::pair<Rank, LinkStages>> links;
 
   const SignatureGroup* majority() const;  // the largest group; nullptr: none or a tie
   const Signature* signature() const;      // of a largest group; nullptr: none

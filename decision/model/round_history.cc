@@ -189,17 +189,9 @@ void RoundHistory::round(OpSeq op, Rank rank, const Signature& s, const RoundCel
   Cell& own = cell_of(*row, rank);
   if (own.reported()) return;
   assign(*row, own, s, now_ns);
-  cells_.pack(reported, cells_.pages().slot(static_cast<size_t>(rank.value)), own);
+  RoundCells::pack(reported, own);
   ++row->reported;
   check_complete(*row);
-}
-
-void RoundHistory::link(Rank rank, const LinkStages& stages) {
-  Row* row = row_at(stages.op);
-  if (!row || row->taken) return;
-  std::vector<std::pair<Rank, LinkStages>>& links = extra(*row).links;
-  if (links.size() < std::min<size_t>(64 * std::max<size_t>(cells_.pages().slots(), 1), settings_.round_cells_max))
-    links.emplace_back(rank, stages);
 }
 
 void RoundHistory::check_complete(Row& row) {
@@ -212,9 +204,7 @@ void RoundHistory::visit(Row& row, absl::FunctionRef<void(const RoundEntry&)> vi
   // As large as the largest communicator: one for all of them.
   static thread_local RoundEntry entry;
   fill(row, true, entry);
-  if (row.extra) entry.links = std::exchange(row.extra->links, {});
   visit(entry);
-  entry.links = {};
 }
 
 void RoundHistory::visit_complete(absl::FunctionRef<void(const RoundEntry&)> to) {

@@ -27,7 +27,6 @@ class RoundHistory {
   void signature(OpSeq, Rank, const Signature&, Nanoseconds now_ns);
   // `cell` without group; ignored if this rank has already reported this round.
   void round(OpSeq, Rank, const Signature&, const RoundCell& cell, Nanoseconds now_ns);
-  void link(Rank, const LinkStages&);
   // The rank is about to report this operation and those next to it.
   void prefetch(OpSeq op, Rank rank) const { cells_.prefetch(op, static_cast<size_t>(rank.value)); }
 
@@ -63,7 +62,6 @@ class RoundHistory {
   struct Extra {
     std::vector<SignatureGroup> groups;  // all of them, if there are several
     Nanoseconds mismatch_ns = 0;
-    std::vector<std::pair<Rank, LinkStages>> links;
   };
   struct Row {
     OpSeq op;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string_view>
 
 #include "absl/hash/hash.h"
 
@@ -17,6 +19,12 @@ std::map<CommUid, std::vector<int>> groups_by_communicator(const Graph& g) {
 std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vector<int>& groups, const Graph& g,
                                        const Timeline& t, const Kinds& kinds, const Beyond& past) {
   std::vector<CollectiveRound> out;
+  std::map<std::string_view, int> machines;
+  const auto machine = [&](Rank rank) {
+    const RankModel* const r = comm.rank(rank);
+    return r && r->process ? machines.emplace(r->process->id.boot_id, static_cast<int>(machines.size())).first->second
+                           : -1;
+  };
   for (int group : groups) {
     const std::vector<int>& members = g.groups[static_cast<size_t>(group)];
     const Kernel& first = *g.nodes[static_cast<size_t>(members.front())].kernel;
@@ -27,23 +35,19 @@ std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vect
     round.op = first.op;
     round.signature = first.signature;
     round.begins.resize(static_cast<size_t>(comm.rank_count()));
-    RoundEntry e;
-    e.cells.resize(round.begins.size());
-    double started_ns = -INFINITY, ended_ns = -INFINITY;
+    double longest_ns = 0, started_ns = -INFINITY, ended_ns = -INFINITY;
     for (int member : members) {
       const Node& n = g.nodes[static_cast<size_t>(member)];
       started_ns = std::max(started_ns, n.begin_ns), ended_ns = std::max(ended_ns, n.end_ns);
       const auto r = static_cast<size_t>(n.kernel->rank.value);
       // It may have reported them before it was known that the communicator has fewer ranks.
-      if (r >= e.cells.size()) continue;
-      e.cells[r].begin_device_ns = n.kernel->begin_ns, e.cells[r].end_device_ns = n.kernel->end_ns;
-      e.cells[r].timed = true;
+      if (r >= round.begins.size()) continue;
+      longest_ns = std::max(longest_ns, static_cast<double>(n.kernel->end_ns - n.kernel->begin_ns));
       round.begins[r] = {n.begin_ns, past.queued_ns[static_cast<size_t>(member)], n.begin_ns};
     }
     round.transfer_ns = std::max(0.0, ended_ns - started_ns);
     if (const auto* const rows = first.replay == 0 ? t.links(first.comm, first.op) : nullptr) {
-      e.links = *rows;
-      round.links = match_links(comm, e);
+      round.links = match_links(*rows, longest_ns, machine);
       std::erase_if(round.links, [&](const auto& link) {
         return std::max(link.first.sender, link.first.receiver) >= comm.rank_count();
       });

@@ -73,7 +73,12 @@ void Timeline::add(GpuKey key, const Rounds& m, SentAt sent) {
     note_launch(*g, k.begin_ns, k.launch_monotonic_ns);
     g->kernels.push_back(k);
   }
+  // Stages of replays have the number of the recorded call: only those of the call itself are kept.
+  absl::flat_hash_map<uint64_t, bool> called;
+  if (!m.links.empty())
+    for (const Round& r : m.rounds) called[r.op.value] |= r.replay == 0;
   for (const LinkStages& l : m.links) {
+    if (const auto it = called.find(l.op.value); it != called.end() && !it->second) continue;
     auto& rows = links_[{m.comm, l.op}];
     if (rows.size() < link_rows_max) rows.emplace_back(m.rank, l);
   }

@@ -21,8 +21,8 @@ struct Stages {
     now_ns += 100 * ns_per_s;
     // After what it has done last, process 0 usually sends.
     for (uint64_t i = 0; i < 8; ++i)
-      heard(0).kernels.add(i % 2 == 0 ? CommUid{9} : pipelines[0].uid(), 0, 10 * i, 10 * i + 5);
-    heard(0).kernels.add(CommUid{9}, 0, 80, 85);
+      heard(0).kernels.add(i % 2 == 0 ? CommUid{9} : pipelines[0].uid(), 0, 10 * i);
+    heard(0).kernels.add(CommUid{9}, 0, 80);
   }
   ProcessModel& heard(uint32_t process) {
     Batch b;

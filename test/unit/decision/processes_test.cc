@@ -109,14 +109,13 @@ TEST_CASE("A sender's clock is mapped by the batch with the least delay") {
   CHECK(clock.to_local(9'000, 9'000) == 9'000);  // never in the future
 }
 
-TEST_CASE("Time in other communicators' kernels is counted once, however they overlap") {
+TEST_CASE("Communicators are told in the order in which their kernels began on a GPU, however they were reported") {
   KernelLog log;
-  log.add(CommUid{2}, 0, 10, 20);
-  log.add(CommUid{3}, 0, 15, 30);
-  log.add(CommUid{1}, 0, 12, 14);  // its own
-  log.add(CommUid{2}, 1, 0, 100);  // another GPU
-  CHECK(log.busy_in_others_ns(CommUid{1}, 0, 0, 100) == 20);
-  CHECK(log.busy_in_others_ns(CommUid{1}, 0, 18, 25) == 7);
+  log.add(CommUid{3}, 0, 15);
+  log.add(CommUid{2}, 0, 10);
+  log.add(CommUid{2}, 1, 0);  // another GPU
+  log.add(CommUid{1}, 0, 12);
+  CHECK(log.order(0) == std::vector{CommUid{2}, CommUid{1}, CommUid{3}});
 }
 
 TEST_CASE("Processes without communicator are forgotten, and their number is bounded") {
