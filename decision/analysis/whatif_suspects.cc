@@ -68,7 +68,7 @@ bool explains(const Place& known, const Place& p) {
 }
 
 // Stages of links tell more than durations of transfers.
-int rank_of_kind(const Cause& c) { return c.kind == Cause::Kind::collectives ? 0 : 1; }
+int rank_of_kind(const Cause& c) { return c.hidden ? 2 : c.kind == Cause::Kind::collectives ? 0 : 1; }
 
 std::set<std::string> keys_of(const Place& p) {
   std::set<std::string> keys;
@@ -106,10 +106,13 @@ std::vector<Suspect> put_together(const WhatIfLook& look) {
       p = place_of(c, look);
       s.keys = keys_of(p);
     }
+    // One that is hidden only tells of another that it is a proxy.
+    if (c.hidden && p.component != Component::proxy) continue;
     size_t known = 0;
     while (known < out.size() &&
            (is_late(c) || is_late(causes[out[known].causes.front()]) || !explains(places[known], p)))
       ++known;
+    if (known == out.size() && c.hidden) continue;
     if (known == out.size()) {
       out.push_back(std::move(s));
       places.push_back(std::move(p));
@@ -125,6 +128,14 @@ std::vector<Suspect> put_together(const WhatIfLook& look) {
     out[known].keys.merge(s.keys);
     out[known].gain_ns += s.gain_ns;
   }
+  // Steps also wait for GPUs that cannot pass on because of what is slow elsewhere.
+  const auto network = [&](size_t i) {
+    return !is_late(causes[out[i].causes.front()]) && places[i].component != Component::gpu;
+  };
+  bool any = false;
+  for (size_t i = 0; i < out.size(); ++i) any |= network(i);
+  for (size_t i = out.size(); any && i-- > 0;)
+    if (!is_late(causes[out[i].causes.front()]) && !network(i)) out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
   std::stable_sort(out.begin(), out.end(), [](const Suspect& a, const Suspect& b) { return a.gain_ns > b.gain_ns; });
   return out;
 }
