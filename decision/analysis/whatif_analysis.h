@@ -13,6 +13,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "decision/analysis/incident_writer.h"
@@ -35,8 +36,12 @@ class WhatIfAnalysis {
   void add(const Communicator& comm, const ProcessModel& process, const Message& m, Nanoseconds now_ns) {
     const RankModel* r = comm.rank(m.rank);
     if (settings_.whatif_gpus_max == 0 || !r || r->process != &process || m.rounds.empty()) return;
-    job(comm.job(), now_ns)
-        .timeline.add({&process, r->cuda_device}, m, {process.sent_monotonic_ns, process.sent_realtime_ns});
+    const whatif::GpuKey gpu{&process, r->cuda_device};
+    const whatif::SentAt sent{process.sent_monotonic_ns, process.sent_realtime_ns};
+    if constexpr (std::is_same_v<Message, Rounds>)
+      job(comm.job(), now_ns).timeline.add(gpu, m, sent, comm.rank_count());
+    else
+      job(comm.job(), now_ns).timeline.add(gpu, m, sent);
   }
   void add(const Communicator& comm, const ProcessModel& process, const InFlight& m) {
     const RankModel* r = comm.rank(m.rank);

@@ -11,7 +11,8 @@ namespace {
 size_t kind_of(const Graph& g, const Timeline& t, const Node& n) {
   const Kernel& k = *n.kernel;
   if (k.op.value != 0) {
-    const size_t members = n.group == none ? 0 : g.groups[static_cast<size_t>(n.group)].size();
+    const size_t here = n.group == none ? 0 : g.groups[static_cast<size_t>(n.group)].size(),
+                 members = k.ranks > 0 ? static_cast<size_t>(k.ranks) : here;
     return absl::HashOf(k.signature.function, k.signature.count, k.signature.datatype, members);
   }
   size_t kind = 0;

@@ -42,6 +42,24 @@ bool explains(const SlowNetwork& n, double queued_steps_min) {
          std::any_of(n.edges.begin(), n.edges.end(), [&](const SlowEdge& e) { return e.queued >= queued_steps_min; });
 }
 
+// Whether others over the network wait for less than this part of the named ones: what all proxies lack makes all slow.
+bool stands_out(const GrownNetwork& g) {
+  constexpr double others_part_max = 0.5;
+  double named = INFINITY, others = -1;
+  for (const SlowEdge& e : g.network.edges) named = std::min(named, e.queued);
+  std::map<std::pair<int32_t, int32_t>, double> steps;
+  for (const auto& [edge, loss] : g.window.edges) {
+    if (loss.net_device < 0) continue;
+    for (Stage s : {Stage::sender_proxy, Stage::sender_nic, Stage::wire, Stage::receiver_proxy})
+      steps[{edge.sender, edge.receiver}] += loss.waited_ns[static_cast<size_t>(s)] / g.window.staged_ns;
+  }
+  for (const auto& [ends, waiting] : steps)
+    if (std::none_of(g.network.edges.begin(), g.network.edges.end(),
+                     [&](const SlowEdge& e) { return std::pair(e.stage.edge.sender, e.stage.edge.receiver) == ends; }))
+      others = std::max(others, waiting);
+  return others >= 0 && others < others_part_max * named;
+}
+
 }  // namespace
 
 PastLinks::Usual* PastLinks::usual(CommUid comm, size_t kind) {
@@ -118,6 +136,7 @@ std::optional<SlowCollectives> PastLinks::take(const Communicator& comm, const s
                                     late.empty() || large ? 0 : settings_.whatif_standing_steps_min, grown.evidence);
   if (!explains(grown.network, settings_.whatif_queued_steps_min) || of_several_proxies(grown.network))
     return std::nullopt;
+  grown.stands_out = stands_out(grown);
   slow.grown = std::move(grown);
   return slow;
 }

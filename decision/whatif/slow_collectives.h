@@ -25,6 +25,7 @@ struct GrownNetwork {
   SlowWindow window;
   SlowNetwork network;
   Finding evidence;
+  bool stands_out = false;  // other connections over the network have not grown so
 };
 
 struct SlowCollectives {

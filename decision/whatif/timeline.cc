@@ -54,7 +54,7 @@ bool Timeline::take_room(const Gpu& g) {
   return true;
 }
 
-void Timeline::add(GpuKey key, const Rounds& m, SentAt sent) {
+void Timeline::add(GpuKey key, const Rounds& m, SentAt sent, int ranks) {
   Gpu* const g = gpu(key);
   if (!g) return;
   for (const Round& r : m.rounds) {
@@ -70,6 +70,7 @@ void Timeline::add(GpuKey key, const Rounds& m, SentAt sent) {
     k.launch_monotonic_ns = r.replay == 0 ? r.launch_monotonic_ns : 0;
     k.comm = m.comm, k.rank = m.rank, k.op = r.op, k.replay = r.replay;
     k.signature = r.signature;
+    k.ranks = ranks;
     note_launch(*g, k.begin_ns, k.launch_monotonic_ns);
     g->kernels.push_back(k);
   }

@@ -35,6 +35,7 @@ struct Kernel {
   OpSeq op;  // 0: Send and Recv
   uint32_t replay = 0;
   Signature signature;                      // of a collective
+  int32_t ranks = 0;                        // of its communicator; 0: not known
   uint32_t first_call = 0, call_count = 0;  // of Gpu::calls
 };
 
@@ -74,7 +75,8 @@ class Timeline {
   Timeline(Timeline&& other) noexcept = default;
   ~Timeline() { gpus_in_all_ -= gpus_.size(); }
 
-  void add(GpuKey, const Rounds&, SentAt = {});
+  // `ranks`: of the communicator; 0: not known.
+  void add(GpuKey, const Rounds&, SentAt = {}, int ranks = 0);
   void add(GpuKey, const P2pRounds&, SentAt = {});
   void add(GpuKey, const InFlight&);
 

@@ -276,4 +276,41 @@ TEST_CASE("Lost reports of kernels in which a rank was kept make it late in no o
   CHECK(all[0].fault == FaultClass::s2_communication_slow);
 }
 
+TEST_CASE("A job with more GPUs than are looked at is looked at where it waits, and in its slowest network") {
+  Settings settings;
+  settings.whatif_gpus_max = 8;
+  Cluster cluster(settings, fake::ClusterOptions{16, 2});
+  std::vector<Comm*> tensor, data;
+  for (int g = 0; g < 4; ++g) tensor.push_back(&cluster.add_comm({4 * g, 4 * g + 1, 4 * g + 2, 4 * g + 3}));
+  for (int g = 0; g < 4; ++g) data.push_back(&cluster.add_comm({g, g + 4, g + 8, g + 12}));
+  RoundShape slow;
+  int slow_tensor = -1, slow_data = -1;
+  const bool late = GENERATE(true, false);
+  CAPTURE(late);
+  const auto steps = [&](int n) {
+    for (int i = 0; i < n; ++i) {
+      for (int g = 0; g < 4; ++g) tensor[g]->rounds(1, g == slow_tensor ? slow : RoundShape{});
+      for (int g = 0; g < 4; ++g) data[g]->rounds(1, g == slow_data ? slow : RoundShape{});
+    }
+  };
+  steps(1500);
+  CHECK(cluster.reported().empty());
+  if (late) {
+    slow.gap_ns = [](int r, uint64_t) { return 10 * ns_per_ms + (r == 1 ? by : 0); };
+    slow_tensor = 2;  // process 9
+  } else {
+    slow.comm_ns = 60 * ns_per_ms;
+    slow.stage_ns[{Edge{1, 2, 0}, Stage::wire}] = 20 * ns_per_ms;
+    slow_data = 3;  // processes 7 and 11
+  }
+  steps(2000);
+  const auto all = cluster.incidents();
+  INFO(text(all));
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].state == VerdictState::confirmed);
+  REQUIRE(all[0].culprits.size() == 1);
+  CHECK(all[0].culprits[0].pid == (late ? 109u : 107u));
+  CHECK(all[0].culprits[0].component == (late ? Component::gpu : Component::link));
+}
+
 }  // namespace ccld::decision
