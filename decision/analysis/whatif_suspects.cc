@@ -68,7 +68,7 @@ bool explains(const Place& known, const Place& p) {
 }
 
 // Stages of links tell more than durations of transfers.
-int rank_of_kind(const Cause& c) { return c.hidden ? 2 : c.kind == Cause::Kind::collectives ? 0 : 1; }
+int rank_of_kind(const Cause& c) { return c.kind == Cause::Kind::collectives ? 0 : 1; }
 
 std::set<std::string> keys_of(const Place& p) {
   std::set<std::string> keys;
@@ -106,13 +106,10 @@ std::vector<Suspect> put_together(const WhatIfLook& look) {
       p = place_of(c, look);
       s.keys = keys_of(p);
     }
-    // One that is hidden only tells of another that it is a proxy.
-    if (c.hidden && p.component != Component::proxy) continue;
     size_t known = 0;
     while (known < out.size() &&
            (is_late(c) || is_late(causes[out[known].causes.front()]) || !explains(places[known], p)))
       ++known;
-    if (known == out.size() && c.hidden) continue;
     if (known == out.size()) {
       out.push_back(std::move(s));
       places.push_back(std::move(p));

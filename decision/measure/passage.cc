@@ -20,8 +20,9 @@ void Passage::add(const EdgeIntervals& i, double around_ns, double later_ns) {
   const double late_ns = of_mean_ns(i, std::max(0.0, later_ns));
   const double posted_ns = known_ns(i, Interval::posted_to_handed), sent_ns = known_ns(i, Interval::handed_to_sent),
                awaited_ns = known_ns(i, Interval::awaited_to_arrived);
-  const bool awaited = i.known[static_cast<size_t>(Interval::awaited_to_arrived)];
-  const double wire_ns = i.one_clock ? std::min(known_ns(i, Interval::sent_to_arrived), awaited ? awaited_ns : INFINITY)
+  // A Recv posts its receives when its kernel begins: of it `later_ns` says all, and there is no circle.
+  const bool bounded = std::isfinite(around_ns) && i.known[static_cast<size_t>(Interval::awaited_to_arrived)];
+  const double wire_ns = i.one_clock ? std::min(known_ns(i, Interval::sent_to_arrived), bounded ? awaited_ns : INFINITY)
                                      : std::min({awaited_ns, posted_ns + sent_ns, around_ns});
   const double proxy_ns = std::min(posted_ns, i.one_clock ? known_ns(i, Interval::awaited_to_handed) : awaited_ns);
   steps += i.steps;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <set>
 
@@ -179,16 +178,11 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
   // The smallest set: whoever is not missed leaves, the least first.
   const Remedy remedy(g, beyond, transfer_less_ns, collectives);
   out.length_without_ns = remedy.length_without(candidates);
-  std::vector<Cause> hidden;
   for (size_t i = candidates.size(); i-- > 0;) {
     const double without_it = remedy.length_without(candidates, i);
     candidates[i].cause.gain_ns = without_it - out.length_without_ns;
     if (candidates[i].cause.gain_ns >= least_ns || is_second(candidates, i, collectives, settings)) continue;
     out.length_without_ns = without_it;
-    if (candidates[i].cause.kind == Cause::Kind::collectives) {
-      hidden.push_back(std::move(candidates[i].cause));
-      hidden.back().hidden = true;
-    }
     candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
   }
   if (!candidates.empty()) {
@@ -198,7 +192,6 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
   for (Candidate& c : candidates) out.causes.push_back(std::move(c.cause));
   std::stable_sort(out.causes.begin(), out.causes.end(),
                    [](const Cause& a, const Cause& b) { return a.gain_ns > b.gain_ns; });
-  std::move(hidden.begin(), hidden.end(), std::back_inserter(out.causes));
   return out;
 }
 

@@ -34,7 +34,6 @@ struct Cause {
   double gain_ns = 0;                        // by how much the job would be shorter, the other causes gone
   double measured_ns = 0, reference_ns = 0;  // own time a kernel, or a transfer, and what it would be
   int peers = 0;                             // that say so; 0: its past
-  bool hidden = false;                       // by others: without it the job would gain nothing
 };
 
 struct Waiting {
@@ -45,8 +44,7 @@ struct Waiting {
 
 struct Explanation {
   double length_ns = 0, length_without_ns = 0;  // measured, and without the causes
-  // The largest first. After them, hidden: slow collectives, which may tell what others are.
-  std::vector<Cause> causes;
+  std::vector<Cause> causes;                    // the largest first; empty: nothing costs enough
   std::vector<double> transfer_less_ns;         // by transfer of the graph: by how much it is slow
   std::vector<Waiting> waiting;                 // communicators whose ranks wait because of the causes
 };

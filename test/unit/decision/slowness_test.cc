@@ -300,7 +300,7 @@ TEST_CASE("A job with more GPUs than are looked at is looked at where it waits, 
     slow_tensor = 2;  // process 9
   } else {
     slow.comm_ns = 60 * ns_per_ms;
-    slow.stage_ns[{Edge{1, 2, 0}, Stage::wire}] = 20 * ns_per_ms;
+    slow.stage_ns[{Edge{1, 2, 0}, Stage::sender_nic}] = 20 * ns_per_ms;
     slow_data = 3;  // processes 7 and 11
   }
   steps(2000);
@@ -310,7 +310,7 @@ TEST_CASE("A job with more GPUs than are looked at is looked at where it waits, 
   CHECK(all[0].state == VerdictState::confirmed);
   REQUIRE(all[0].culprits.size() == 1);
   CHECK(all[0].culprits[0].pid == (late ? 109u : 107u));
-  CHECK(all[0].culprits[0].component == (late ? Component::gpu : Component::link));
+  CHECK(all[0].culprits[0].component == (late ? Component::gpu : Component::nic));
 }
 
 }  // namespace ccld::decision
