@@ -6,8 +6,8 @@
 // waits itself, until one waits nowhere. The others take the communicator whose transfers grew most beyond those of its
 // like. Around it, communicators are taken in as a whole, small ones first: they hold the peers.
 //
-// Contract: plain state of one job, not thread-safe. Cost: linear in the ranks of a round, and for a choice in the ranks
-// of the job.
+// Contract: plain state of one job, not thread-safe. Cost: linear in the ranks of a round, and for a choice in the
+// ranks of the job.
 #pragma once
 
 #include <cstdint>

@@ -251,12 +251,14 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     const auto view = iterations_.view(comm->job());
     describe(look, *comm, late, network, view ? view->now_ns : 0, f);
     const double lost_ns = look.explanation.length_ns - look.explanation.length_without_ns;
-    const bool compared = std::none_of(look.collectives.begin(), look.collectives.end(),
-                                       [&](const auto& s) { return s.comm == comm && s.grown && !s.grown->stands_out; }) &&
-                          f.signature.function != abi::Function::send;
+    const bool compared =
+        std::none_of(look.collectives.begin(), look.collectives.end(),
+                     [&](const auto& s) { return s.comm == comm && s.grown && !s.grown->stands_out; }) &&
+        f.signature.function != abi::Function::send;
     // Waits are sampled: over two windows they are known better than over half of one.
-    const Nanoseconds from_ns = std::min(
-        job.started_ns, std::max(since_ns, now_ns - static_cast<Nanoseconds>(2 * seconds_to_ns(settings_.slow_window_s))));
+    const Nanoseconds from_ns =
+        std::min(job.started_ns,
+                 std::max(since_ns, now_ns - static_cast<Nanoseconds>(2 * seconds_to_ns(settings_.slow_window_s))));
     const double times = static_cast<double>(now_ns - from_ns) / static_cast<double>(now_ns - job.started_ns);
     std::optional<Finding> weighed =
         weigh_processors(*comm, std::move(f), times * lost_ns, {from_ns, now_ns}, settings_, compared);

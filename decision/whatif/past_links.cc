@@ -96,7 +96,8 @@ std::optional<SlowCollectives> PastLinks::take(const Communicator& comm, const s
   slow.comm = &comm;
   GrownNetwork grown;
   // Threads that are held are caught at it now and then: once while a cause is counted is enough.
-  grown.window.started_ns = started_ns - static_cast<Nanoseconds>(settings_.slow_repeat) * seconds_to_ns(settings_.slow_window_s) / 2;
+  grown.window.started_ns =
+      started_ns - static_cast<Nanoseconds>(settings_.slow_repeat) * seconds_to_ns(settings_.slow_window_s) / 2;
   double lost_ns = 0, apart_ns = 0, transfer_ns = 0;
   for (auto& [kind, of] : kinds) {
     Usual* const past = usual(comm.uid(), kind);
