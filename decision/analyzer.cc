@@ -112,7 +112,7 @@ struct Analyzer::State {
     for (auto& [uid, w] : watches) {
       look_for_mismatch(*w, writer, settings, now_ns);
       take_rounds(*w, now_ns);
-      // Of these only the time is known.
+      // Rounds of which some reports were lost still say where ranks wait.
       w->comm.history().visit_overdue(now_ns, [&](const RoundEntry& e) { whatif.add(w->comm, e); });
       hangs.look(*w, now_ns);
     }

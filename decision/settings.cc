@@ -154,7 +154,7 @@ const Entry entries[] = {
      "half of NCCL's eight slots: in front of a bottleneck they are never free"},
     {CCLD_FIELD(whatif_queued_steps_min), 0, 1000,
      "a connection that has become slower is a cause if so many more steps than before wait on it",
-     "less waits everywhere on a busy machine; as the rules for each communicator have it, not measured for the model"},
+     "on a busy machine a part of a step more waits everywhere; one whole step is chosen, not measured"},
     {CCLD_FIELD(whatif_short_steps_part), 0, 1,
      "or if this part of the steps of an operation stands on it, where that is less than whatif_standing_steps_min",
      "operations of three to eight steps never fill eight slots; of recorded faults in trees a twentieth to a half stood"},

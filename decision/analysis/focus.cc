@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "decision/measure/middle.h"
@@ -10,10 +11,8 @@
 namespace ccld::decision {
 namespace {
 
-// A network in which nothing was found is not looked at again for so many choices: others may be worse than they seem.
+// A communicator whose network was looked at is left out of so many choices, so that the others have their turn.
 constexpr uint64_t rests_for = 8;
-// A walk along waits ends by itself unless clocks, or lost reports, make a circle of it.
-constexpr int walk_max = 32;
 
 const RankModel* rank_in(const Watches& watches, const ProcessModel::Membership& m) {
   const auto it = watches.find(m.comm);
@@ -26,16 +25,15 @@ void Focus::add(const Communicator& comm, const RoundEntry& e) {
   Nanoseconds least_ns = -1;
   for (const RoundCell& c : e.cells)
     if (c.timed && (least_ns < 0 || c.duration_ns() < least_ns)) least_ns = c.duration_ns();
-  if (least_ns < 0) return;
+  if (least_ns < 0 || comm.rank_count() == 0) return;
   Sums& sums = sums_[comm.uid()];
   sums.waited_ns.resize(static_cast<size_t>(comm.rank_count()));
   for (size_t r = 0; r < std::min(e.cells.size(), sums.waited_ns.size()); ++r)
     if (e.cells[r].timed) sums.waited_ns[r] += static_cast<float>(e.cells[r].duration_ns() - least_ns);
   sums.transfer_ns += static_cast<double>(least_ns);
-  ++sums.rounds;
 }
 
-// Who waits for nobody, or less than is waited for it.
+// The process at the end of the waits: it waits for nobody, or far less than others wait for it.
 Focus::Seed Focus::who_is_waited_for(const Watches& watches) const {
   const Sums* at = nullptr;
   CommUid comm;
@@ -45,8 +43,8 @@ Focus::Seed Focus::who_is_waited_for(const Watches& watches) const {
     if (watches.contains(uid) && (!at || ns > most_ns)) at = &sums, comm = uid, most_ns = ns;
   }
   Seed found = nullptr;
-  std::set<CommUid> seen;
-  for (int step = 0; at && step < walk_max && seen.insert(comm).second; ++step) {
+  std::set<CommUid> seen;  // lost reports may make a circle of it
+  while (at && seen.insert(comm).second) {
     const auto last = std::min_element(at->waited_ns.begin(), at->waited_ns.end()) - at->waited_ns.begin();
     const RankModel* const rank = watches.at(comm)->comm.rank(Rank{static_cast<int32_t>(last)});
     if (!rank || !rank->process) break;

@@ -12,11 +12,9 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "decision/analysis/watch.h"
 #include "decision/whatif/timeline.h"
@@ -35,7 +33,6 @@ class Focus {
   struct Sums {
     std::vector<float> waited_ns;  // by rank: longer than the rank that all waited for
     double transfer_ns = 0;        // durations of the rank that all waited for
-    uint64_t rounds = 0;
   };
   using Seed = const ProcessModel*;
   Seed who_is_waited_for(const Watches&) const;

@@ -5,7 +5,8 @@
 // Contract: a job is judged once in half a slow_window_s, on the timeline of all its GPUs. A cause that is seen in
 // slow_repeat + 1 of them (a prolonged one counts as two, one without it against it) becomes an incident, unless
 // another incident of that job is open; one more window confirms it; without it for 2 x slow_clean_windows it is
-// resolved. Of the network nothing is said in the first whatif_starting_windows of a job.
+// resolved. In the first whatif_starting_windows of a job
+// nothing is said of the network, nor of what only the past tells.
 // Threads: those of the analyzer.
 #pragma once
 

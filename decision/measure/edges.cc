@@ -8,7 +8,8 @@ namespace {
 
 // The past fades over so many samples, so that it follows drift without being carried away.
 constexpr uint8_t memory = 100;
-// A sample that is further off than so many deviations counts as one that is not.
+// A sample that is further off than so many mean deviations counts as if it were so far off: healthy ones hardly ever
+// are, and one connection that was made in between must not move the mean.
 constexpr float outlier_deviations = 5;
 constexpr uint8_t outlier_samples_min = 5;
 

@@ -6,11 +6,11 @@
 #include <map>
 #include <set>
 
+#include "decision/measure/middle.h"
 #include "decision/measure/passage.h"
 #include "decision/measure/slow_links.h"
 #include "decision/measure/wire_circles.h"
 #include "decision/whatif/connections.h"
-#include "decision/measure/middle.h"
 
 namespace ccld::decision::whatif {
 namespace {

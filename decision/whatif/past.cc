@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
-#include "decision/model/signature.h"
 #include "decision/measure/middle.h"
+#include "decision/model/signature.h"
 
 namespace ccld::decision::whatif {
 namespace {

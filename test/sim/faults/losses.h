@@ -11,7 +11,7 @@ struct Losses {
   double computation_ns = 0;    // by what ranks differ in since the operation before, other communicators' kernels out
   double communication_ns = 0;  // from when all had come
   double operations_per_s = 0;  // once it is slow
-  double iterations_longer = 1; // how many times as long an iteration of the job takes: for the caller to say
+  double iterations_longer = 1;  // how many times as long an iteration of the job takes; the planner sets it
 };
 
 // Of the operations that ended from `from` on, those before `onset` are healthy, those up to `to` are not. The job has
