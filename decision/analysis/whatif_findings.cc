@@ -48,7 +48,7 @@ void add_connections(const Cause& c, const WhatIfLook& look, const Communicator&
 
 void add_links(const whatif::SlowCollectives& s, const Communicator& comm, Finding& f) {
   if (s.grown) {
-    name_slow_network(comm, s.grown->window, s.grown->network, 1, f);
+    name_slow_network(comm, s.grown->network, 1, f);
     for (const Evidence& e : s.grown->evidence.evidence) add_evidence(f, e.rank, e.what, e.value, e.unit);
     return;
   }

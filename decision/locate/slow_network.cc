@@ -81,7 +81,7 @@ std::vector<SlowEdge> find_slow_edges(const Communicator& comm, const SlowWindow
         add_evidence(f, found.edge.sender,
                      absl::StrCat("channel ", found.edge.channel, " to rank ", found.edge.receiver, ": steps ",
                                   name(static_cast<Stage>(stage)), " beyond the usual"),
-                     loss.waited_ns[stage] / w.staged_ns, "steps");
+                     w.standing(loss, static_cast<Stage>(stage)), "steps");
   }
   return edges;
 }
@@ -92,21 +92,26 @@ int32_t proxy_of(const SlowStage& s) {
 }
 
 std::vector<AwayProxy> find_away_proxies(const SlowWindow& w, Finding& f) {
-  std::map<int32_t, double> away_ns;
+  std::map<int32_t, AwayProxy> proxies;
   for (const auto& [edge, loss] : w.edges) {
-    for (const auto& [rank, ns] : {std::pair(edge.sender, loss.sender_away_ns), {edge.receiver, loss.receiver_away_ns}})
-      away_ns[rank] = std::max(away_ns[rank], ns);
+    const double slow_ns = w.slow_ns(loss);
+    if (slow_ns <= 0) continue;
+    for (const auto& [rank, ns] :
+         {std::pair(edge.sender, loss.sender_away_ns), {edge.receiver, loss.receiver_away_ns}}) {
+      AwayProxy& p = proxies.try_emplace(rank, AwayProxy{rank, 0, 0}).first->second;
+      if (ns > p.away_part * slow_ns)
+        p = {rank, ns / slow_ns, ns / static_cast<double>(std::max<uint64_t>(loss.rounds, 1))};
+    }
   }
   std::vector<AwayProxy> found;
-  for (const auto& [rank, ns] : away_ns)
-    if (w.staged_ns > 0 && ns >= away_part_min * w.staged_ns) found.push_back({rank, ns});
+  for (const auto& [rank, p] : proxies)
+    if (p.away_part >= away_part_min) found.push_back(p);
   std::sort(found.begin(), found.end(), [](const AwayProxy& a, const AwayProxy& b) {
-    return a.away_ns != b.away_ns ? a.away_ns > b.away_ns : a.rank < b.rank;
+    return a.away_part != b.away_part ? a.away_part > b.away_part : a.rank < b.rank;
   });
   if (found.size() > culprits_max) found.resize(culprits_max);
   for (const AwayProxy& p : found)
-    add_evidence(f, p.rank, "its proxy had work and did not look, of a slow round",
-                 p.away_ns / static_cast<double>(std::max<uint64_t>(w.slow_rounds, 1)) / 1e6, "ms");
+    add_evidence(f, p.rank, "its proxy had work and did not look, of a slow round", p.away_ns / 1e6, "ms");
   return found;
 }
 
@@ -143,14 +148,14 @@ std::optional<int32_t> common_proxy(const Communicator& comm, const SlowWindow& 
   return at_all ? stopped : std::nullopt;
 }
 
-void name_away_proxies(const Communicator& comm, const SlowWindow& w, double share, const SlowNetwork& n, Finding& f) {
-  double away_ns = 0;
-  for (const AwayProxy& p : n.away) away_ns += p.away_ns;
+void name_away_proxies(const Communicator& comm, double share, const SlowNetwork& n, Finding& f) {
+  double away_part = 0;
+  for (const AwayProxy& p : n.away) away_part += p.away_part;
   for (const AwayProxy& p : n.away) {
     Culprit c = make_culprit(comm, Rank{p.rank}, Component::proxy,
                              absl::StrFormat("its proxy did not look at its connections for %.0f %% of the lost time",
-                                             std::min(100.0, 100 * p.away_ns / w.staged_ns)));
-    c.lost_time_share = share * p.away_ns / away_ns;
+                                             std::min(100.0, 100 * p.away_part)));
+    c.lost_time_share = share * p.away_part / away_part;
     if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(c));
   }
 }
@@ -193,8 +198,8 @@ void name_edges(const Communicator& comm, double share, const SlowNetwork& n, Fi
   }
 }
 
-// What waits for a late rank waits in front of its GPU, then on the wire, then in the sender: how long is not known to a
-// step. So beside what waits longer elsewhere it is no cause of its own.
+// What waits for a late rank waits in front of its GPU, then on the wire, then in the sender: how long is not known to
+// a step. So beside what waits longer elsewhere it is no cause of its own.
 void leave_out_waits_for(const std::vector<Rank>& late, std::vector<SlowEdge>& edges) {
   const auto waits_for_late = [&](const SlowEdge& e) {
     return std::any_of(late.begin(), late.end(), [&](Rank r) { return r.value == e.stage.edge.receiver; });
@@ -219,8 +224,8 @@ SlowNetwork find_slow_network(const Communicator& comm, const SlowWindow& w, con
   return n;
 }
 
-void name_slow_network(const Communicator& comm, const SlowWindow& w, const SlowNetwork& n, double share, Finding& f) {
-  name_away_proxies(comm, w, share, n, f);
+void name_slow_network(const Communicator& comm, const SlowNetwork& n, double share, Finding& f) {
+  name_away_proxies(comm, share, n, f);
   name_edges(comm, share, n, f);
 }
 

@@ -20,10 +20,11 @@ struct SlowEdge {
   double queued;    // steps of all channels
 };
 
-// It had work and did not look for so long.
+// It had work and did not look, for so much of what its operations took beyond the usual.
 struct AwayProxy {
   int32_t rank;
-  double away_ns;
+  double away_part;
+  double away_ns;  // of an operation
 };
 
 // At most one of the first two.
@@ -40,6 +41,6 @@ SlowNetwork find_slow_network(const Communicator&, const SlowWindow&, const std:
                               double waiting_steps_min, Finding&);
 
 // Its culprits, with `share` of the lost time between them.
-void name_slow_network(const Communicator&, const SlowWindow&, const SlowNetwork&, double share, Finding&);
+void name_slow_network(const Communicator&, const SlowNetwork&, double share, Finding&);
 
 }  // namespace ccld::decision

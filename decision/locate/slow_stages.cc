@@ -1,6 +1,7 @@
 #include "decision/locate/slow_stages.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -9,8 +10,8 @@
 namespace ccld::decision {
 namespace {
 
-// A stage explains a loss if, on average, at least half a step sat in it during the lost time. Steps that go up a tree one
-// at a time, and down again, are on any one of its links for half of the time at most.
+// A stage explains a loss if, on average, at least half a step sat in it during the lost time. Steps that go up a tree
+// one at a time, and down again, are on any one of its links for half of the time at most.
 constexpr double waiting_steps_min = 0.5, waiting_steps_min_tree = 0.3;
 // A network device that is slow takes what it is given; in front of a proxy that is slow the queue is so much longer.
 constexpr double proxy_factor = 1.1;
@@ -42,15 +43,16 @@ double steps_min(const SlowWindow& w) {
   return w.signature.algorithm == abi::Algorithm::tree ? waiting_steps_min_tree : waiting_steps_min;
 }
 
-std::optional<SlowStage> last_grown(const Edge& edge, const EdgeLoss& loss, double lost_ns, double least_steps,
-                                    bool network_only) {
-  const auto steps_in = [&](Stage s) { return loss.waited_ns[static_cast<size_t>(s)] / lost_ns; };
+std::optional<SlowStage> last_grown(const Edge& edge, const EdgeLoss& loss, const SlowWindow& w, bool network_only) {
+  const double least_steps = steps_min(w);
+  const auto steps_in = [&](Stage s) { return w.standing(loss, s); };
   SlowStage out;
   out.edge = edge;
   const auto at = [&](Stage s) {
     out.stage = s;
     out.waiting_steps = steps_in(s);
-    if (s == Stage::wire && steps_in(s) - loss.unsure_wire_ns / lost_ns < sure_part_min * steps_in(s)) out.sure = false;
+    if (s == Stage::wire && steps_in(s) - loss.unsure_wire_ns / w.slow_ns(loss) < sure_part_min * steps_in(s))
+      out.sure = false;
     out.step_ns = loss.steps > 0 ? loss.waited_ns[static_cast<size_t>(s)] / loss.steps : 0;
     return out;
   };
@@ -79,11 +81,39 @@ std::optional<SlowStage> last_grown(const Edge& edge, const EdgeLoss& loss, doub
   return std::nullopt;
 }
 
+// A GPU serves all its channels: the queues that wait for it count together, by their mean. Where those of one channel
+// step down may be chance. The longest first.
+std::vector<SlowStage> together(const std::vector<SlowStage>& of_channels) {
+  std::vector<SlowStage> out;
+  for (SlowStage s : of_channels) {
+    if (!in_receiving_gpu(s.stage)) {
+      out.push_back(s);
+      continue;
+    }
+    s.waiting_steps /= s.channels_known;
+    s.network_steps /= s.channels_known;
+    const auto known = std::find_if(out.begin(), out.end(), [&](const SlowStage& o) {
+      return o.edge.sender == s.edge.sender && o.edge.receiver == s.edge.receiver && in_receiving_gpu(o.stage);
+    });
+    if (known == out.end()) {
+      out.push_back(s);
+      continue;
+    }
+    known->channels |= s.channels;
+    known->waiting_steps += s.waiting_steps;
+    known->network_steps += s.network_steps;
+    known->sure |= s.sure;
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const SlowStage& a, const SlowStage& b) { return a.waiting_steps > b.waiting_steps; });
+  return out;
+}
+
 // What a GPU in front of which steps wait waits for itself: it cannot pass on, or what it needs from another rank is
 // late.
 const SlowStage* awaited_by(const std::vector<SlowStage>& grown, const SlowStage& at) {
   const auto next = std::find_if(grown.begin(), grown.end(), [&](const SlowStage& s) {
-    if (s.edge.channel != at.edge.channel) return false;
+    if ((s.channels & at.channels) == 0) return false;
     if (s.edge.receiver == at.edge.receiver) return s.edge.sender != at.edge.sender && !in_receiving_gpu(s.stage);
     return s.edge.sender == at.edge.receiver && s.edge.receiver != at.edge.sender;
   });
@@ -117,16 +147,22 @@ std::optional<SlowStage> follow(const std::vector<SlowStage>& grown, SlowStage a
 
 std::vector<SlowStage> grown_stages(const SlowWindow& w, bool network_only) {
   std::vector<SlowStage> grown;
-  if (w.staged_ns <= 0) return grown;
+  std::map<std::pair<int32_t, int32_t>, int> channels;
+  for (const auto& [edge, loss] : w.edges) ++channels[{edge.sender, edge.receiver}];
   for (const auto& [edge, loss] : w.edges)
-    if (std::optional<SlowStage> s = last_grown(edge, loss, w.staged_ns, steps_min(w), network_only)) grown.push_back(*s);
+    if (std::optional<SlowStage> s = last_grown(edge, loss, w, network_only)) {
+      s->channels = 1ULL << (edge.channel & 63);
+      s->channels_known = channels[{edge.sender, edge.receiver}];
+      grown.push_back(*s);
+    }
   std::sort(grown.begin(), grown.end(), [](const SlowStage& a, const SlowStage& b) {
     return a.waiting_steps != b.waiting_steps ? a.waiting_steps > b.waiting_steps : a.edge < b.edge;
   });
   return grown;
 }
 
-std::vector<SlowStage> slow_stages(const Communicator& comm, const std::vector<SlowStage>& grown) {
+std::vector<SlowStage> slow_stages(const Communicator& comm, const std::vector<SlowStage>& grown_channels) {
+  const std::vector<SlowStage> grown = together(grown_channels);
   std::vector<SlowStage> network, found;
   double network_most = 0, sure_most = 0, gpu_most = 0;
   for (const SlowStage& s : grown) {
@@ -140,8 +176,8 @@ std::vector<SlowStage> slow_stages(const Communicator& comm, const std::vector<S
   }
   if (sure_most > 0 && sure_most >= queue_part_min * network[0].waiting_steps)
     std::erase_if(network, [](const SlowStage& s) { return !s.sure; });
-  // What waits in front of a GPU that waits itself says nothing: a rank of a tree has several children, and while one of
-  // them is late the slots of the others fill up. Where the waits end the queue is the cause's.
+  // What waits in front of a GPU that waits itself says nothing: a rank of a tree has several children, and while one
+  // of them is late the slots of the others fill up. Where the waits end the queue is the cause's.
   if (!grown.empty() && in_receiving_gpu(grown[0].stage))
     if (const std::optional<SlowStage> end = follow(grown, grown[0]); end && in_receiving_gpu(end->stage))
       gpu_most = end->waiting_steps;

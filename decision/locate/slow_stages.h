@@ -21,6 +21,8 @@ struct SlowStage {
   double network_steps = 0;  // of the connection, in all stages between the two GPUs' hosts
   double step_ns = 0;        // what a step waits in it
   bool sure = true;          // false: late starts may explain it
+  uint64_t channels = 0;     // of the two ranks, in which steps wait; a bit for each
+  int channels_known = 1;    // of the two ranks
 };
 
 inline bool in_sender(Stage s) { return s == Stage::sender_proxy || s == Stage::sender_nic; }
@@ -30,7 +32,8 @@ inline bool in_receiving_gpu(Stage s) { return s == Stage::receiver_gpu || s == 
 // neighbours' steps waiting for GPUs, so only proxies and wires are evidence.
 std::vector<SlowStage> grown_stages(const SlowWindow&, bool network_only);
 
-// Of those the causes, the longest queue first. What late starts may explain counts only where nothing else does.
+// Of those the causes, the longest queue first. The channels in which steps wait for one GPU count together. What late
+// starts may explain counts only where nothing else does.
 std::vector<SlowStage> slow_stages(const Communicator&, const std::vector<SlowStage>& grown);
 
 }  // namespace ccld::decision

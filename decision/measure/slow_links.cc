@@ -119,7 +119,8 @@ double drift_ns(const Links& links, const absl::flat_hash_map<Edge, EdgeBaseline
   double most_ns = 0;
   for (const auto& [edge, i] : links) {
     const auto healthy = past_edges.find(edge);
-    if (!i.known[sent] || i.one_clock || healthy == past_edges.end() || healthy->second.samples[sent] < past_min) continue;
+    if (!i.known[sent] || i.one_clock || healthy == past_edges.end() || healthy->second.samples[sent] < past_min)
+      continue;
     most_ns = std::max(most_ns, healthy->second.mean_ns[sent] - i.ns[sent]);
   }
   return most_ns;
@@ -210,8 +211,8 @@ void learn_waits(const Edge& edge, const EdgeIntervals& i, const std::vector<Ran
   healthy.add_away(i.sender_away_part, i.receiver_away_part);
 }
 
-void add_waits(const Links& all, const absl::flat_hash_map<Edge, EdgeBaseline>& past_edges, double spread_factor, const std::vector<RankBegin>& begins,
-               SlowWindow& w) {
+void add_waits(const Links& all, const absl::flat_hash_map<Edge, EdgeBaseline>& past_edges, double spread_factor,
+               const std::vector<RankBegin>& begins, SlowWindow& w) {
   Links links = all;
   std::vector<EndsApart> apart;
   for (auto& [edge, intervals] : links) {
@@ -232,6 +233,7 @@ void add_waits(const Links& all, const absl::flat_hash_map<Edge, EdgeBaseline>& 
     const auto healthy = past_edges.find(edge);
     EdgeLoss& loss = w.edges[edge];
     loss.steps += intervals.steps;
+    ++loss.rounds;
     loss.net_device = intervals.net_device;
     const bool past = healthy != past_edges.end();
     const double sender_part = intervals.sender_away_part - (past ? healthy->second.sender_away_part : 0),
@@ -259,8 +261,8 @@ void add_waits(const Links& all, const absl::flat_hash_map<Edge, EdgeBaseline>& 
           least = std::min(least, intervals.ns[i] - typical[i]);
         }
       }
-      least =
-          std::min(least, one_clock_bound(s.stage, intervals, healthy == past_edges.end() ? nullptr : &healthy->second));
+      least = std::min(least,
+                       one_clock_bound(s.stage, intervals, healthy == past_edges.end() ? nullptr : &healthy->second));
       if (s.stage == Stage::wire) least = std::min(least, sent_ns);
       const double otherwise_ns = apart[n].waited_ns + (intervals.one_clock ? 0 : drifted_ns);
       if (s.stage == Stage::wire && otherwise_ns > 0 && std::isfinite(least))

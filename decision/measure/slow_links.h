@@ -48,7 +48,7 @@ void learn_waits(const Edge&, const EdgeIntervals&, const std::vector<RankBegin>
 // How long steps waited in each stage beyond what is healthy, into `window`. What has no healthy past is compared with
 // the other edges of the round. What an end waited only because the other one had not begun is no wait of the
 // network's.
-void add_waits(const Links&, const absl::flat_hash_map<Edge, EdgeBaseline>& healthy, double spread_factor, const std::vector<RankBegin>& begins,
-               SlowWindow& window);
+void add_waits(const Links&, const absl::flat_hash_map<Edge, EdgeBaseline>& healthy, double spread_factor,
+               const std::vector<RankBegin>& begins, SlowWindow& window);
 
 }  // namespace ccld::decision

@@ -51,7 +51,7 @@ bool stands_out(const GrownNetwork& g) {
   for (const auto& [edge, loss] : g.window.edges) {
     if (loss.net_device < 0) continue;
     for (Stage s : {Stage::sender_proxy, Stage::sender_nic, Stage::wire, Stage::receiver_proxy})
-      steps[{edge.sender, edge.receiver}] += loss.waited_ns[static_cast<size_t>(s)] / g.window.staged_ns;
+      steps[{edge.sender, edge.receiver}] += g.window.standing(loss, s);
   }
   for (const auto& [ends, waiting] : steps)
     if (std::none_of(g.network.edges.begin(), g.network.edges.end(),

@@ -15,11 +15,12 @@ constexpr Edge slow{3, 4, 0};
 
 struct Window {
   SlowWindow w;
-  Window() { w.staged_ns = lost_ns; }
+  Window() { w.slow_rounds = 10, w.staged_ns = lost_ns; }
   // So many steps sit in the stage on average.
   Window& queue(const Edge& e, Stage s, double steps) {
     EdgeLoss& loss = w.edges[e];
     loss.steps = 1000;
+    loss.rounds = 10;
     loss.waited_ns[static_cast<size_t>(s)] = steps * lost_ns;
     return *this;
   }
@@ -104,6 +105,25 @@ TEST_CASE("Around a ring of GPUs the slow one is where the queues end, however l
   // The queues end at one of two neighbours: nobody is named by chance.
   fill({0.6, 0.6, 5.4, 8, 2.7, 0.8, 0.7, 0.6});
   CHECK(causes(w).empty());
+}
+
+TEST_CASE("A slow GPU is where the queues of all channels together step down") {
+  // In front of GPU 4 steps queue in both channels, behind it in neither; the second one alone steps down behind GPU 3.
+  Window w;
+  for (int32_t channel : {0, 1}) w.queue({3, 4, channel}, Stage::gpu_to_gpu, 7);
+  w.queue({2, 3, 0}, Stage::gpu_to_gpu, 6).queue({2, 3, 1}, Stage::gpu_to_gpu, 7.5);
+  w.queue({4, 5, 0}, Stage::gpu_to_gpu, 0.6).queue({4, 5, 1}, Stage::gpu_to_gpu, 0.6);
+  w.queue({3, 4, 1}, Stage::gpu_to_gpu, 2.5);
+  check_only(causes(w), slow, Stage::gpu_to_gpu);
+}
+
+TEST_CASE("A connection that few operations report is as slow as these say") {
+  // On a busy machine a probe looks long enough at some operations only.
+  Window w;
+  w.queue(slow, Stage::wire, 4).queue({7, 0, 0}, Stage::wire, 1.5);
+  EdgeLoss& seldom = w.w.edges.at(slow);
+  seldom.rounds = 3, seldom.waited_ns[static_cast<size_t>(Stage::wire)] *= 0.3;
+  check_only(causes(w), slow, Stage::wire);
 }
 
 TEST_CASE("Steps that a late receiver explains count only where nothing else does") {
