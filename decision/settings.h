@@ -46,6 +46,7 @@ struct Settings {
   uint64_t slow_rounds_min = 3;
   uint64_t slow_repeat = 3;
   uint64_t slow_clean_windows = 2;
+  double slow_clean_chance_max = 0.01;
   double slow_alpha = 0.4;
   double slow_beta = 0.6;
   double slow_component_share_min = 0.15;

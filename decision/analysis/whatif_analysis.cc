@@ -1,6 +1,7 @@
 #include "decision/analysis/whatif_analysis.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <set>
@@ -130,7 +131,7 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
       const whatif::Node& n = graph.nodes[static_cast<size_t>(member)];
       if (lateness.late[static_cast<size_t>(n.gpu)]) late.push_back(n.kernel->rank);
     }
-    auto slow = whatif::slow_collectives(comm, rounds, late, settings_);
+    auto slow = whatif::slow_collectives(comm, rounds, settings_);
     if (auto grown = job.past_links.take(comm, rounds, late, !slow.has_value(), job.started_ns))
       slow = std::move(grown);
     if (slow) found.push_back(*std::move(slow));
@@ -142,13 +143,14 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
 // In how many windows each suspect was seen, and what that says of open incidents.
 void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& look, Nanoseconds now_ns) {
   std::vector<Suspect> suspects = put_together(look);
-  // While a job starts, connections are made and hosts are busy: no word about the network, nor of what its past says.
-  if (now_ns - job.first_ns <
-      static_cast<Nanoseconds>(settings_.whatif_starting_windows) * seconds_to_ns(settings_.slow_window_s))
-    std::erase_if(suspects, [&](const Suspect& s) {
-      const Cause& c = look.explanation.causes[s.causes.front()];
-      return !is_late(c) || c.peers == 0;
-    });
+  // While a job starts, connections are made and hosts are busy: what is seen of the network, and what the past tells,
+  // must show once more afterwards.
+  const bool starts = now_ns - job.first_ns < static_cast<Nanoseconds>(settings_.whatif_starting_windows) *
+                                                  seconds_to_ns(settings_.slow_window_s);
+  const auto waits = [&](const Suspect& s) {
+    const Cause& c = look.explanation.causes[s.causes.front()];
+    return starts && (!is_late(c) || c.peers == 0);
+  };
   // A window that was prolonged counts as many.
   const Nanoseconds half_ns = std::max<Nanoseconds>(1, seconds_to_ns(settings_.slow_window_s) / 2);
   const auto halves =
@@ -159,6 +161,7 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
     Seen s = seen_of(job, suspect);
     if (s.streak == 0) s.since_ns = job.started_ns;
     s.streak += halves;
+    if (waits(suspect)) s.streak = std::min(s.streak, settings_.slow_repeat);
     ++s.windows;
     s.late_ns += suspect.gain_ns, s.host_ns += suspect.host_gain_ns;
     for (const std::string& key : suspect.keys) seen[key] = s, now.insert(key);
@@ -170,14 +173,24 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
   iterations_.suspect(name, !now.empty());
   std::erase_if(job.open, [&](Open& o) {
     const bool goes_on = std::any_of(now.begin(), now.end(), [&](const std::string& key) { return o.has(key); });
+    ++o.windows;
+    o.with += goes_on;
     o.clean = goes_on ? 0 : o.clean + 1;
-    if (o.clean < 2 * settings_.slow_clean_windows) return false;
+    if (!is_over(o)) return false;
     writer_.book().resolve(o.incident, now_ns);
     return true;
   });
   std::vector<uint64_t> own{iterations_.incident(name)};
   for (const Open& o : job.open) own.push_back(o.incident);
   report(job, look, suspects, writer_.book().any_open(name, own), now_ns);
+}
+
+// What is caught now and then only (waits are sampled) is not over because it was not caught once more. But it was
+// reported because it showed in more than half of the windows.
+bool WhatIfAnalysis::is_over(const Open& o) const {
+  if (o.clean < 2 * settings_.slow_clean_windows) return false;
+  const double missed = std::min(0.5, 1 - static_cast<double>(o.with) / static_cast<double>(o.windows - o.clean));
+  return std::pow(missed, static_cast<double>(o.clean)) <= settings_.slow_clean_chance_max;
 }
 
 WhatIfAnalysis::Seen WhatIfAnalysis::seen_of(const Job& job, const Suspect& suspect) {

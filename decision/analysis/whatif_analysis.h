@@ -4,10 +4,10 @@
 //
 // Contract: a job is judged once in half a slow_window_s, on the timeline of all its GPUs. A cause that is seen in
 // slow_repeat + 1 of them (a prolonged one counts as two, one without it against it) becomes an incident, unless
-// another incident of that job is open; one more window confirms it; without it for 2 x slow_clean_windows it is
-// resolved. In the first whatif_starting_windows of a job
-// nothing is said of the network, nor of what only the past tells.
-// Threads: those of the analyzer.
+// another incident of that job is open; one more window confirms it. It is resolved after 2 x slow_clean_windows
+// without it, and no sooner than chance (slow_clean_chance_max) explains them no more. In the first
+// whatif_starting_windows of a job nothing is said of the network, nor of what only the past tells. Threads: those of
+// the analyzer.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "decision/analysis/incident_writer.h"
 #include "decision/analysis/focus.h"
+#include "decision/analysis/incident_writer.h"
 #include "decision/analysis/iterations.h"
 #include "decision/analysis/watch.h"
 #include "decision/analysis/whatif_suspects.h"
@@ -49,9 +49,11 @@ class WhatIfAnalysis {
     const auto job = jobs_.find(comm.job());
     if (r && r->process == &process && job != jobs_.end()) job->second.timeline.add({&process, r->cuda_device}, m);
   }
-  // A round that most ranks have reported: of a job that is too large to be looked at as a whole, it says where to look.
+  // A round that most ranks have reported: of a job that is too large to be looked at as a whole, it says where to
+  // look.
   void add(const Communicator& comm, const RoundEntry& e) {
-    if (const auto job = jobs_.find(comm.job()); job != jobs_.end() && job->second.large) job->second.focus.add(comm, e);
+    if (const auto job = jobs_.find(comm.job()); job != jobs_.end() && job->second.large)
+      job->second.focus.add(comm, e);
   }
   // Judges windows that are over.
   void settle(Nanoseconds now_ns) {
@@ -75,7 +77,8 @@ class WhatIfAnalysis {
     bool has(const std::string& key) const {
       return std::any_of(causes.begin(), causes.end(), [&](const auto& keys) { return keys.contains(key); });
     }
-    uint64_t clean = 0;  // windows without it
+    uint64_t windows = 1, with = 1;  // since it was reported, and in how many of them it was seen
+    uint64_t clean = 0;              // the newest ones, without it
     bool confirmed = false;
   };
   struct Job {
@@ -93,6 +96,7 @@ class WhatIfAnalysis {
 
   Job& job(const std::string& name, Nanoseconds now_ns);
   bool is_due(const Job&, Nanoseconds now_ns) const;
+  bool is_over(const Open&) const;
   bool facts_of(const whatif::Timeline&, Nanoseconds now_ns, std::vector<whatif::HostClock>&,
                 std::vector<whatif::GpuFacts>&) const;
   void look_elsewhere(const std::string& name, Job&);

@@ -10,9 +10,9 @@ namespace {
 
 using whatif::Cause;
 
-// What of the network a cause is about.
+// What a cause is about.
 struct Place {
-  Component component = Component::link;  // of its first culprit
+  Component component = Component::link;  // of its first culprit; a late host's GPU counts as the one that is late
   const RankModel* at = nullptr;          // whose it is
   // From, to; to nullptr: all connections of a process.
   std::vector<std::pair<const RankModel*, const RankModel*>> connections;
@@ -22,6 +22,11 @@ const ProcessModel* process(const RankModel* r) { return r ? r->process : nullpt
 
 Place place_of(const Cause& c, const WhatIfLook& look) {
   Place p;
+  if (is_late(c)) {
+    p.component = Component::gpu;
+    p.at = rank_of(look, look.graph.gpus[static_cast<size_t>(c.gpu)].first);
+    return p;
+  }
   for (int i : c.transfers) {
     const whatif::Transfer& t = look.graph.transfers[static_cast<size_t>(i)];
     p.connections.emplace_back(rank_of(look, t.send), rank_of(look, t.recv));
@@ -54,8 +59,12 @@ bool same_wire(const RankModel* from, const RankModel* to, const RankModel* othe
   return from->host != to->host && from->host == other_from->host && to->host == other_to->host;
 }
 
-// What is slow on any connection of a proxy may be the proxy; a device and a wire are one, whoever uses them.
+// What is slow on any connection of a proxy may be the proxy; a device and a wire are one, whoever uses them. A GPU is
+// one whichever way it shows: it comes late, or does not take its steps.
 bool explains(const Place& known, const Place& p) {
+  if (known.component == Component::gpu || p.component == Component::gpu)
+    return known.component == p.component && known.at && p.at && process(known.at) == process(p.at) &&
+           known.at->cuda_device == p.at->cuda_device;
   if (known.component == Component::proxy && ends_at(p, process(known.at))) return true;
   if (p.component == Component::proxy && ends_at(known, process(p.at))) return true;
   if (known.component == Component::nic && p.component == Component::nic && known.at && p.at &&
@@ -78,7 +87,11 @@ std::set<std::string> keys_of(const Place& p) {
     else if (to)
       keys.insert(absl::StrCat("connection ", process_text(from), " ", process_text(to)));
   }
-  if (p.at) keys.insert(absl::StrCat("network of ", process_text(p.at)));
+  if (!p.at) return keys;
+  if (p.component == Component::gpu)
+    keys.insert(absl::StrCat("gpu ", process_text(p.at), " ", p.at->cuda_device));
+  else
+    keys.insert(absl::StrCat("network of ", process_text(p.at)));
   return keys;
 }
 
@@ -97,26 +110,20 @@ std::vector<Suspect> put_together(const WhatIfLook& look) {
     Suspect s;
     s.causes = {i};
     s.gain_ns = c.gain_ns;
-    Place p;
-    if (is_late(c)) {
-      s.host_gain_ns = c.kind == Cause::Kind::host ? c.gain_ns : 0;
-      const RankModel* r = rank_of(look, look.graph.gpus[static_cast<size_t>(c.gpu)].first);
-      s.keys = {absl::StrCat("late ", process_text(r), " ", r ? r->cuda_device : -1)};
-    } else {
-      p = place_of(c, look);
-      s.keys = keys_of(p);
-    }
+    if (c.kind == Cause::Kind::host) s.host_gain_ns = c.gain_ns;
+    Place p = place_of(c, look);
+    s.keys = keys_of(p);
     size_t known = 0;
-    while (known < out.size() &&
-           (is_late(c) || is_late(causes[out[known].causes.front()]) || !explains(places[known], p)))
-      ++known;
+    while (known < out.size() && !explains(places[known], p)) ++known;
     if (known == out.size()) {
       out.push_back(std::move(s));
       places.push_back(std::move(p));
       continue;
     }
-    // A proxy is the cause of what is slow on its connections.
-    if (p.component == Component::proxy && places[known].component != Component::proxy) {
+    // A proxy is the cause of what is slow on its connections, and a late GPU is seen most directly by when it comes.
+    const bool tells_more = is_late(c) ? !is_late(causes[out[known].causes.front()])
+                                       : p.component == Component::proxy && places[known].component != Component::proxy;
+    if (tells_more) {
       out[known].causes.insert(out[known].causes.begin(), i);
       places[known] = std::move(p);
     } else {
@@ -124,6 +131,7 @@ std::vector<Suspect> put_together(const WhatIfLook& look) {
     }
     out[known].keys.merge(s.keys);
     out[known].gain_ns += s.gain_ns;
+    out[known].host_gain_ns += s.host_gain_ns;
   }
   // Steps also wait for GPUs that cannot pass on because of what is slow elsewhere.
   const auto network = [&](size_t i) {

@@ -168,8 +168,11 @@ std::optional<Explained> explained(const Communicator& comm, const Finding& f, c
       break;
     case Component::link:
     case Component::nic:
+      // Between processes of one host nothing is slow but who moves the data; who lacks a processor moves none.
       for (const Rank end : {c.rank, c.peer.value_or(c.rank)})
-        if (explains_growth(comm, end, Worker::proxies, missing_ns, w, settings)) return found(end, Worker::proxies);
+        if (explains_growth(comm, end, Worker::proxies, missing_ns, w, settings) ||
+            (c.peer && same_node(comm, c.rank, *c.peer) && explains_proxy(comm, end, missing_ns, w, settings)))
+          return found(end, Worker::proxies);
       break;
     default: break;
   }

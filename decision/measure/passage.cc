@@ -30,6 +30,7 @@ void Passage::add(const EdgeIntervals& i, double around_ns, double later_ns) {
   ns[to_be_sent] += i.steps * std::max(0.0, sent_ns - late_ns);
   ns[on_the_wire] += i.steps * std::max(0.0, wire_ns - late_ns);
   ns[to_be_given] += i.steps * known_ns(i, Interval::arrived_to_given);
+  ns[to_be_taken] += i.steps * std::max(0.0, known_ns(i, Interval::given_to_consumed) - late_ns);
   sender_away_ns += i.sender_away_part * i.round_ns;
   receiver_away_ns += i.receiver_away_part * i.round_ns;
 }

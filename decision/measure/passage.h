@@ -8,8 +8,8 @@
 
 namespace ccld::decision {
 
-// For the sender's proxy, for the network to say "sent", for their arrival, and for the receiver's proxy.
-enum PassagePart { to_hand_on, to_be_sent, on_the_wire, to_be_given, passage_parts };
+// For the sender's proxy, for the network to say "sent", for their arrival, for the receiver's proxy, and for its GPU.
+enum PassagePart { to_hand_on, to_be_sent, on_the_wire, to_be_given, to_be_taken, passage_parts };
 
 // Sums over the steps of a connection.
 struct Passage {

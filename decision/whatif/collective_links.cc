@@ -15,11 +15,17 @@
 namespace ccld::decision::whatif {
 namespace {
 
-struct Sums {
-  std::map<Edge, Passage> connections;  // over the network
-  double transfer_ns = 0;               // of the operations that have them
+// A connection over the network, in the operations in which both its ends reported it: on a busy machine a probe looks
+// long enough at some only.
+struct Connection {
+  Passage passage;
+  double transfer_ns = 0;
   uint64_t operations = 0;
+  double in_network() const { return passage.network_ns() * passage.steps / transfer_ns; }  // steps, on average
+  double in_front() const { return passage.ns[to_hand_on] / transfer_ns; }                  // of the sender's proxy
+  double step_in_front_ns() const { return passage.ns[to_hand_on] / passage.steps; }
 };
+using Connections = std::map<Edge, Connection>;
 
 // Steps of different operations are not alike: those that take most of the time are compared.
 std::vector<CollectiveRound> longest_kind(const std::vector<CollectiveRound>& rounds) {
@@ -36,88 +42,84 @@ std::vector<CollectiveRound> longest_kind(const std::vector<CollectiveRound>& ro
   return out;
 }
 
-Sums add_up(const std::vector<CollectiveRound>& rounds, const std::vector<Rank>& late, SlowCollectives& out) {
-  Sums sums;
-  const auto is_late = [&](int32_t rank) { return std::find(late.begin(), late.end(), Rank{rank}) != late.end(); };
+// Those that enough operations report.
+Connections add_up(const std::vector<CollectiveRound>& rounds, uint64_t operations_min, SlowCollectives& out) {
+  Connections sums;
   for (const CollectiveRound& round : rounds) {
     out.groups.push_back(round.group);
     if (round.transfer_ns <= 0) continue;
-    bool any = false;
     WireCircles circles(round.links);
-    double last_ns = -INFINITY;
-    for (const RankBegin& b : round.begins)
-      if (!std::isnan(b.at_ns)) last_ns = std::max(last_ns, b.at_ns);
     for (const auto& [edge, i] : round.links) {
-      if (i.net_device < 0 || i.steps <= 0 || is_late(edge.sender) || is_late(edge.receiver)) continue;
-      // Until the last rank has begun nothing gets through: that is not the network's.
-      const double later_ns = last_ns - round.begins[static_cast<size_t>(edge.sender)].at_ns;
-      sums.connections[edge].add(i, circles.around_ns(i), std::isnan(later_ns) ? 0 : later_ns);
-      any = true;
+      if (i.net_device < 0 || i.steps <= 0) continue;
+      const double later_ns =
+          round.begins[static_cast<size_t>(edge.receiver)].at_ns - round.begins[static_cast<size_t>(edge.sender)].at_ns;
+      if (sums.empty()) out.op = round.op, out.signature = round.signature;
+      Connection& c = sums[edge];
+      c.passage.add(i, circles.around_ns(i), std::isnan(later_ns) ? 0 : later_ns);
+      c.transfer_ns += round.transfer_ns;
+      ++c.operations;
     }
-    if (!any) continue;
-    if (sums.operations++ == 0) out.op = round.op, out.signature = round.signature;
-    sums.transfer_ns += round.transfer_ns;
   }
+  std::erase_if(sums, [&](const auto& entry) { return entry.second.operations < operations_min; });
   return sums;
 }
 
 // Proxies that did not look at their work for more of the time than others, and for this part at least.
-bool find_away(const Sums& sums, const Settings& settings, SlowCollectives& out) {
-  std::map<int32_t, double> away_ns;
-  for (const auto& [edge, p] : sums.connections) {
-    away_ns[edge.sender] = std::max(away_ns[edge.sender], p.sender_away_ns);
-    away_ns[edge.receiver] = std::max(away_ns[edge.receiver], p.receiver_away_ns);
+bool find_away(const Connections& sums, const Settings& settings, SlowCollectives& out) {
+  std::map<int32_t, double> away_parts;  // of the transfers
+  for (const auto& [edge, c] : sums) {
+    away_parts[edge.sender] = std::max(away_parts[edge.sender], c.passage.sender_away_ns / c.transfer_ns);
+    away_parts[edge.receiver] = std::max(away_parts[edge.receiver], c.passage.receiver_away_ns / c.transfer_ns);
   }
   std::vector<double> all;
-  for (const auto& [rank, ns] : away_ns) all.push_back(ns);
-  const double usual_ns = all.empty() ? 0 : middle(all);
-  double most_ns = 0;
-  for (const auto& [rank, ns] : away_ns) {
-    const double beyond_ns = ns - usual_ns;
-    if (beyond_ns < settings.whatif_away_min * sums.transfer_ns) continue;
-    most_ns = std::max(most_ns, beyond_ns);
-    out.links.push_back({Rank{rank}, Rank{rank}, Rank{rank}, Component::proxy, 0, ns / sums.transfer_ns});
+  for (const auto& [rank, part] : away_parts) all.push_back(part);
+  const double usual_part = all.empty() ? 0 : middle(all);
+  for (const auto& [rank, part] : away_parts) {
+    if (part - usual_part < settings.whatif_away_min) continue;
+    out.lost_part = std::max(out.lost_part, part - usual_part);
+    out.links.push_back({Rank{rank}, Rank{rank}, Rank{rank}, Component::proxy, 0, part});
   }
-  out.lost_part = most_ns / sums.transfer_ns;
   return !out.links.empty();
 }
 
-bool find_standing(const Sums& sums, const Settings& settings, SlowCollectives& out) {
+bool find_standing(const Connections& sums, const Settings& settings, SlowCollectives& out) {
   std::vector<double> all_ns;
-  for (const auto& [edge, p] : sums.connections) all_ns.push_back(p.network_ns());
+  for (const auto& [edge, c] : sums) all_ns.push_back(c.passage.network_ns());
   std::sort(all_ns.begin(), all_ns.end());
   all_ns.resize((all_ns.size() + 1) / 2);  // one direction of a wire is half of its connections
   const double usual_ns = middle(all_ns);
   std::set<std::pair<int32_t, int32_t>> ends;
-  for (const auto& [edge, p] : sums.connections) ends.insert({edge.sender, edge.receiver});
+  for (const auto& [edge, c] : sums) ends.insert({edge.sender, edge.receiver});
   const double times = times_min((ends.size() + 1) / 2, settings);
   // A short operation never fills the slots, and of a tree a connection is used for half of the time.
-  const auto steps_min = [&](const Passage& p) {
+  const auto steps_min = [&](const Connection& c) {
     return std::min(settings.whatif_standing_steps_min,
-                    settings.whatif_short_steps_part * p.steps / static_cast<double>(sums.operations));
+                    settings.whatif_short_steps_part * c.passage.steps / static_cast<double>(c.operations));
   };
   std::map<std::pair<int32_t, int32_t>, SlowLink> by_ends;  // all channels together
-  for (const auto& [edge, p] : sums.connections) {
-    const double in_network = p.network_ns() * p.steps / sums.transfer_ns,
-                 standing = in_network + p.ns[to_hand_on] / sums.transfer_ns;
-    if (standing < steps_min(p)) continue;
+  for (const auto& [edge, c] : sums) {
+    const Passage& p = c.passage;
+    const double in_network = c.in_network(), standing = in_network + c.in_front();
+    if (standing < steps_min(c)) continue;
+    // What the receiver's GPU does not take fills everything behind it.
+    if (p.ns[to_be_taken] >= (in_network + c.in_front()) * c.transfer_ns) continue;
     const double slow_ns =
         usual_ns * (standing < settings.whatif_standing_steps_min ? settings.whatif_short_times_min : times);
     // Behind a slow proxy the network runs empty; in front of a slow network both are full.
     const bool network = p.network_ns() >= slow_ns && in_network >= settings.whatif_behind_part_max * standing,
-               proxy = !network && p.ns[to_hand_on] / p.steps >= slow_ns;
+               proxy = !network && c.step_in_front_ns() >= slow_ns;
     if (!network && !proxy) continue;
     SlowLink& link = by_ends[{edge.sender, edge.receiver}];
     link.sender = link.at = Rank{edge.sender}, link.receiver = Rank{edge.receiver};
     link.steps += standing;
-    const auto longest = std::max_element(p.ns + to_be_sent, p.ns + passage_parts) - p.ns;
+    const auto longest = std::max_element(p.ns + to_be_sent, p.ns + to_be_taken) - p.ns;
     link.component = proxy                    ? Component::proxy
                      : longest == to_be_sent  ? Component::nic
                      : longest == on_the_wire ? Component::link
                                               : Component::proxy;
     if (network && longest == to_be_given) link.at = link.receiver;
     // While a step stands in it all the time, all wait for it: what it takes longer is lost.
-    const double slower_ns = network ? p.network_ns() : p.ns[to_hand_on] / p.steps;
+    const double slower_ns = network ? p.network_ns() : c.step_in_front_ns();
     out.lost_part = std::max(out.lost_part, std::min(1.0, standing) * (1 - usual_ns / slower_ns));
   }
   // Fewer stand on what is only kept by the slowest.
@@ -139,11 +141,11 @@ bool find_standing(const Sums& sums, const Settings& settings, SlowCollectives& 
 }  // namespace
 
 std::optional<SlowCollectives> slow_collectives(const Communicator& comm, const std::vector<CollectiveRound>& rounds,
-                                                const std::vector<Rank>& late, const Settings& settings) {
+                                                const Settings& settings) {
   SlowCollectives out;
   out.comm = &comm;
-  const Sums sums = add_up(longest_kind(rounds), late, out);
-  if (sums.operations < settings.slow_rounds_min || sums.connections.size() < 2) return std::nullopt;
+  const Connections sums = add_up(longest_kind(rounds), settings.slow_rounds_min, out);
+  if (sums.size() < 2) return std::nullopt;
   if (!find_away(sums, settings, out) && !find_standing(sums, settings, out)) return std::nullopt;
   out.lost_part = std::clamp(out.lost_part, 0.0, 1.0);
   return out;

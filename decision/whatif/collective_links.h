@@ -5,8 +5,11 @@
 // the one on which half of the slots are always taken (of short operations, which never fill them, a part of their
 // steps) is the bottleneck, and by how much it is slower is told by the others: they pass a step on in so much time. A
 // queue that stands before the sender's proxy has handed anything on is that proxy's, unless the network behind it is
-// full as well. A proxy that was seen not to look at its work is the cause itself, unless most proxies are like that:
-// then the machine is busy.
+// full as well. What waits for the receiver's GPU fills everything behind it: such a connection is kept by what is slow
+// further on. Ranks that come late make others wait, but hold up a transfer once only: what they cost their own
+// connections is bounded by how much later the receiver begins than the sender, and who waits before the last rank has
+// begun loses no more than the transfer afterwards takes. A proxy that was seen not to look at its work is the cause
+// itself, unless most proxies are like that: then the machine is busy.
 //
 // Contract: pure. Linear in the reported stages of links.
 #pragma once
@@ -19,9 +22,8 @@
 
 namespace ccld::decision::whatif {
 
-// nullopt: nothing stands out, or there is nothing to compare it with. `late`: ranks that come late to the operations.
-// Their connections are left out: what they have not taken waits for them, and what they send comes all at once.
+// nullopt: nothing stands out, or there is nothing to compare it with.
 std::optional<SlowCollectives> slow_collectives(const Communicator&, const std::vector<CollectiveRound>&,
-                                                const std::vector<Rank>& late, const Settings&);
+                                                const Settings&);
 
 }  // namespace ccld::decision::whatif

@@ -47,8 +47,8 @@ double usual(const std::vector<StepTimes>& others, Of of) {
 void look_at_stages(const std::vector<StepTimes>& others, double longer_part, const Settings& settings, Connection& c) {
   if (c.passage.steps <= 0 || c.passage_times_ns <= 0) return;
   const StepTimes now(c);
-  const double sender_away = now.sender_away - usual(others, [](const StepTimes& m) { return m.sender_away; }),
-               receiver_away = now.receiver_away - usual(others, [](const StepTimes& m) { return m.receiver_away; });
+  const double sender_away = now.sender_away - usual(others, [](const StepTimes&m) { return m.sender_away; }),
+               receiver_away = now.receiver_away - usual(others, [](const StepTimes&m) { return m.receiver_away; });
   if (std::max(sender_away, receiver_away) >= settings.whatif_away_min) {
     c.proxy_of = sender_away >= receiver_away ? c.sender : c.receiver;
     return;
@@ -59,7 +59,7 @@ void look_at_stages(const std::vector<StepTimes>& others, double longer_part, co
   const double network_ns = beyond_ns[to_be_sent] + beyond_ns[on_the_wire] + beyond_ns[to_be_given],
                all_ns = network_ns + beyond_ns[to_hand_on];
   if (all_ns * c.passage.steps < settings.whatif_stages_part_min * longer_part * c.passage_times_ns) return;
-  const auto longest = std::max_element(beyond_ns + to_be_sent, beyond_ns + parts) - beyond_ns;
+  const auto longest = std::max_element(beyond_ns + to_be_sent, beyond_ns + to_be_taken) - beyond_ns;
   if (network_ns < settings.whatif_behind_part_max * all_ns)
     c.proxy_of = c.sender;
   else if (longest == to_be_given)
