@@ -12,7 +12,7 @@ import tempfile
 
 from run.errors import RunError
 from run.job import ENVIRONMENT, INHERITED_PREFIXES_REMOVED, Job
-from run.processes import Child, wait_for
+from run.processes import Child, wait_for, wait_while_moving
 from run.service import Service
 
 from .progress import ServiceBoard
@@ -92,9 +92,9 @@ class BinaryJob(Job):
         def all_ready():
             self.check_alive()
             return all(slot.state == "ready" and slot.completed_round > 0 for slot in self.board.slots())
-        if not wait_for(all_ready, timeout_s, 0.02):
+        if not wait_while_moving(all_ready, self._position, timeout_s, 0.02):
             late = [str(rank) for rank, slot in enumerate(self.board.slots()) if slot.completed_round == 0]
-            raise RunError("no completed operation after %.0f s of rank %s; see %s" % (timeout_s, ", ".join(late), self.folder))
+            raise RunError("for %.0f s no completed operation of rank %s; see %s" % (timeout_s, ", ".join(late), self.folder))
         by_pid = {pid: Rank(pid) for pid in {slot.pid for slot in self.board.slots()}}
         self._ranks = list(by_pid.values())
         self.children = [by_pid[slot.pid] for slot in self.board.slots()]

@@ -10,7 +10,7 @@ import urllib.request
 from run.board import Board
 from run.errors import RunError
 from run.job import Job
-from run.processes import Child, state_of, wait_for
+from run.processes import Child, state_of, wait_for, wait_while_moving
 from run.service import Service
 from run.verdicts import VerdictFile
 
@@ -85,7 +85,7 @@ class TorchJob(Job):
         self.service.verdicts.rank_of_pid = {pid: rank for rank, pid in enumerate(pids)}
         self._wait_heard()
 
-    def _wait_heard(self, timeout_s=15.0):
+    def _wait_heard(self, timeout_s=60.0):
         """Returns when the service hears of all ranks; without telemetry there would be no verdict to wait for."""
         status = {}
 
@@ -118,8 +118,8 @@ class TorchJob(Job):
             self.check_alive()
             self.service.verdicts.poll()
             return self.launcher.exit_status() is not None
-        if not wait_for(all_over, timeout_s, 0.02):
-            raise RunError("the ranks did not finish within %.0f s; see %s" % (timeout_s, self.folder))
+        if not wait_while_moving(all_over, self._position, timeout_s, 0.02):
+            raise RunError("the ranks did not finish, and did not get on for %.0f s; see %s" % (timeout_s, self.folder))
 
     def remember_shared_memory(self):
         self._shared_memory.watch(slot.pid for slot in self.board.slots() if slot.pid)

@@ -35,7 +35,7 @@ def run_binary(program, *arguments, **environment):
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("NCCL_", "CCLD_", "CUDA_VISIBLE"))}
     inherited.update(SETTINGS, LD_LIBRARY_PATH=os.path.join(BUILD, "nccl", "lib"), **environment)
     return subprocess.run([os.path.join(BINARIES, program)] + list(arguments), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=120, env=inherited)
+                          timeout=300, env=inherited)
 
 
 def processes():
@@ -81,7 +81,7 @@ class Tool:
                     json.dump(plan, file)
                 arguments += ["--plan", path]
             before = set(glob.glob("/dev/shm/*"))
-            done = subprocess.run([sys.executable, "-B", TOOL] + arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=280)
+            done = subprocess.run([sys.executable, "-B", TOOL] + arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True)
             self.status, self.output, self.errors = done.returncode, done.stdout, done.stderr
             self.runs = []
             report = os.path.join(folder, "out", "report.json")

@@ -64,7 +64,7 @@ class RefusalsTest(unittest.TestCase):
                                       os.path.join(folder, "id")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=base)
                     for process in range(processes)]
             try:
-                return [job.communicate(timeout=60)[0] for job in jobs][0]
+                return [job.communicate(timeout=200)[0] for job in jobs][0]
             finally:
                 for job in jobs:
                     job.kill()

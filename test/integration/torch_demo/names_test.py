@@ -86,7 +86,7 @@ class NamesTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             base.update(CPU_DEVICE_ENVIRONMENT, LD_LIBRARY_PATH=os.path.join(BUILD, "nccl", "lib"), NCCL_PROBE_FRAMES_DIR=folder)
             done = subprocess.run([sys.executable, "-B", os.path.abspath(__file__), "--make", case, os.path.join(BUILD, "bin", "ccld")],
-                                  stdout=subprocess.PIPE, text=True, env=base, timeout=100)
+                                  stdout=subprocess.PIPE, text=True, env=base, timeout=240)
         self.assertEqual(done.returncode, 0)
         return sorted(frame["comm_name"] for frame in json.loads(done.stdout)["frames"])
 

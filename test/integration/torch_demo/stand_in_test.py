@@ -54,7 +54,7 @@ class StandInTest(unittest.TestCase):
 
     def assert_right(self, name, *arguments):
         demo = self.launch("--run", name, *arguments)
-        output, _ = demo.communicate(timeout=150)
+        output, _ = demo.communicate()  # it gives up by itself when its job does not get on
         self.assertEqual(demo.returncode, 0, output)
         with open(os.path.join(self.out, "report.json")) as file:
             report = json.load(file)
@@ -63,7 +63,7 @@ class StandInTest(unittest.TestCase):
         return report
 
     def assert_nothing_left(self):
-        self.assertTrue(wait_for(lambda: not processes_with(self.scratch), 10), "processes are left")
+        self.assertTrue(wait_for(lambda: not processes_with(self.scratch), 60), "processes are left")
         self.assertEqual(os.listdir(self.scratch), [])
 
     def test_a_fault_on_one_gpu_through_the_library_path_names_rank_and_group(self):
@@ -82,7 +82,7 @@ class StandInTest(unittest.TestCase):
         shutil.copytree(os.path.dirname(self.library), copies, symlinks=True)
         wanted = os.path.join(copies, "libnccl.so.2")
         demo = self.launch("--look", "--by", "library-path", library=wanted, LD_PRELOAD=self.library)
-        output, _ = demo.communicate(timeout=60)
+        output, _ = demo.communicate(timeout=200)
         self.assertEqual(demo.returncode, 2, output)
         self.assertIn("torch-demo: through LD_LIBRARY_PATH: %s is loaded instead of %s" % (self.library, wanted), output)
         self.assertEqual(os.listdir(self.scratch), [])
@@ -95,7 +95,7 @@ class StandInTest(unittest.TestCase):
         ranks = [pid for pid in processes_with(self.scratch) if pid != demo.pid]
         self.assertIn("T", [state_of(pid) for pid in ranks])
         demo.send_signal(signal.SIGINT)
-        output, _ = demo.communicate(timeout=60)
+        output, _ = demo.communicate(timeout=200)
         self.assertEqual(demo.returncode, 130, output)
         self.assert_nothing_left()
         self.assertEqual([path for pid in ranks for path in glob.glob("/dev/shm/ccld-%d[-.]*" % pid)], [])

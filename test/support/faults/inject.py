@@ -10,7 +10,7 @@ import sys
 import time
 
 from run.errors import RunError
-from run.processes import Child, state_of, wait_for
+from run.processes import Child, state_of, wait_for, wait_while_moving
 
 from .plan import APPLICATION_KINDS, DEVICE_KINDS, PROXY_KINDS
 
@@ -20,7 +20,7 @@ PROXY_THREADS = "NCCL Progress"
 HOLDER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "hold_threads.py")
 
 def plant(plan, job, timeout_s=60.0):
-    """Waits until the job is where the plan wants it, plants the faults in the order of the plan, and returns the
+    """Waits until the job is where the plan wants it, as long as it gets on (`timeout_s`: it does not), plants the faults in the order of the plan, and returns the
     CLOCK_MONOTONIC seconds at which the first took effect."""
     if plan.held_round():
         return _plant_before_round(plan, job, timeout_s)
@@ -46,8 +46,8 @@ def _plant_before_round(plan, job, timeout_s):
     def all_wait():
         job.check_alive()
         return all(slot.state == "ready" and slot.completed_round == round_number - 1 for slot in job.board.slots())
-    if not wait_for(all_wait, timeout_s):
-        raise RunError("not all ranks completed round %d within %.0f s" % (round_number - 1, timeout_s))
+    if not wait_while_moving(all_wait, lambda: [slot.completed_round for slot in job.board.slots()], timeout_s):
+        raise RunError("not all ranks completed round %d: none got on for %.0f s" % (round_number - 1, timeout_s))
     job.remember_shared_memory()
     in_application = [fault for fault in plan.faults if fault.kind in APPLICATION_KINDS]
     if in_application:
@@ -65,9 +65,13 @@ def _plant_before_round(plan, job, timeout_s):
 def _wait_for_round(job, fault, timeout_s):
     def reached():
         job.check_alive()
-        return job.board.slot(fault.watch_rank).completed_round >= fault.after_round
-    if not wait_for(reached, timeout_s):
-        raise RunError("rank %d did not complete round %d within %.0f s" % (fault.watch_rank, fault.after_round, timeout_s))
+        return round_now() >= fault.after_round
+
+    def round_now():
+        return job.board.slot(fault.watch_rank).completed_round
+    if not wait_while_moving(reached, round_now, timeout_s):
+        raise RunError("rank %d did not complete round %d: it stayed in round %d for %.0f s" % (
+            fault.watch_rank, fault.after_round, round_now() + 1, timeout_s))
 
 
 def _plant_outside(fault, job):
@@ -100,7 +104,8 @@ def _stop(fault, job, attempts=200):
     child = job.children[fault.rank]
     for _ in range(attempts):
         child.signal(signal.SIGSTOP)
-        if not wait_for(lambda: state_of(child.pid) == "T", 5, 0.0005):
+        # Its main thread needs a processor to stop.
+        if not wait_for(lambda: state_of(child.pid) == "T", 60, 0.0005):
             raise RunError("rank %d does not stop" % fault.rank)
         slot = job.board.slot(fault.rank)
         if not fault.arguments["in_operation"] or slot.entered_round > slot.completed_round:
@@ -116,8 +121,8 @@ def _hold(fault, job, threads, held_ms, period_ms):
     if fault.before_round:
         command.append("--await")  # a proxy thread appears with the first operation that needs the network
     holder = job.keep(Child("thread holder", command, os.path.join(job.folder, "holder-%d.log" % fault.rank)))
-    if not wait_for(lambda: {"held", "awaited"} & set(holder.last_lines(1)) or holder.exit_status() is not None, 10):
-        raise RunError("threads of rank %d cannot be held within 10 s" % fault.rank)
+    if not wait_for(lambda: {"held", "awaited"} & set(holder.last_lines(1)) or holder.exit_status() is not None, 60):
+        raise RunError("threads of rank %d cannot be held within 60 s" % fault.rank)
     if holder.exit_status() is not None:
         raise RunError("threads of rank %d cannot be held: %s" % (fault.rank, " ".join(holder.last_lines(1))))
 

@@ -16,7 +16,7 @@ import tempfile
 from . import network
 from .board import Board
 from .errors import Interrupted, RunError
-from .processes import Child, SharedMemory, wait_for
+from .processes import Child, SharedMemory, wait_while_moving
 from .service import Service
 
 # NCCL on few cores: two channels and little buffer, so that a message of a megabyte has many steps; no shortcut between processes.
@@ -123,10 +123,14 @@ class Job:
         def all_ready():
             self.check_alive()
             return all(slot.state in ("ready", "finished") for slot in self.board.slots())
-        if not wait_for(all_ready, timeout_s):
+        if not wait_while_moving(all_ready, self._position, timeout_s):
             late = [str(rank) for rank, slot in enumerate(self.board.slots()) if slot.state != "ready"]
-            raise RunError("no communicator after %.0f s on rank %s; see %s" % (timeout_s, ", ".join(late), self.folder))
+            raise RunError("for %.0f s no communicator on rank %s; see %s" % (timeout_s, ", ".join(late), self.folder))
         self.remember_shared_memory()
+
+    def _position(self):
+        """How far every rank is: while it changes, the job gets on."""
+        return [(slot.state, slot.completed_round) for slot in self.board.slots()]
 
     def check_alive(self):
         """Raises when something ended that should run."""
@@ -152,13 +156,13 @@ class Job:
         del rank
 
     def wait_finished(self, timeout_s):
-        """Returns when every rank has ended by itself with success."""
+        """Returns when every rank has ended by itself with success; raises when none has got on for so long."""
         def all_over():
             self.check_alive()
             self.service.verdicts.poll()
             return all(child.exit_status() is not None for child in self.children)
-        if not wait_for(all_over, timeout_s, 0.02):
-            raise RunError("the ranks did not finish within %.0f s; see %s" % (timeout_s, self.folder))
+        if not wait_while_moving(all_over, self._position, timeout_s, 0.02):
+            raise RunError("the ranks did not finish, and did not get on for %.0f s; see %s" % (timeout_s, self.folder))
 
     def remember_shared_memory(self):
         self._shared_memory.watch(child.pid for child in self.children)

@@ -127,9 +127,19 @@ def state_of(pid):
 
 def wait_for(condition, timeout_s, interval_s=0.005):
     """Returns the first true value of condition(), or the last false one when the time is over."""
-    deadline = time.monotonic() + timeout_s
+    return wait_while_moving(condition, lambda: None, timeout_s, interval_s)
+
+
+def wait_while_moving(condition, position, patience_s, interval_s=0.005):
+    """As wait_for(), but the time begins anew whenever position() is another one: how fast a job gets on is the machine's business."""
+    seen, since = position(), time.monotonic()
     while True:
         value = condition()
-        if value or time.monotonic() >= deadline:
+        if value:
+            return value
+        at, now = position(), time.monotonic()
+        if at != seen:
+            seen, since = at, now
+        elif now >= since + patience_s:
             return value
         time.sleep(interval_s)

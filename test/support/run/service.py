@@ -23,7 +23,7 @@ class Service:
         self.verdicts = VerdictFile(verdict_path)
         self.port = self.http = None
 
-    def wait_ready(self, timeout_s=20.0):
+    def wait_ready(self, timeout_s=60.0):
         def announced():
             self.check_alive()
             return os.path.exists(self._ready_path)

@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 import paths
-from run.processes import Child, SharedMemory, segments_of, state_of, wait_for
+from run.processes import Child, SharedMemory, segments_of, state_of, wait_for, wait_while_moving
 
 LAUNCHER = """
 import sys
@@ -19,6 +19,33 @@ sys.stdin.read()
 
 def gone(pid):
     return state_of(pid) in (None, "Z")
+
+
+class Job:
+    """One whose every look finds it one round further, up to the last."""
+
+    def __init__(self, last):
+        self.round, self.last = 0, last
+
+    def look(self):
+        self.round = min(self.round + 1, self.last)
+        return self.round == 20
+
+
+class WaitTest(unittest.TestCase):
+    def test_who_gets_on_is_waited_for_however_long_it_takes(self):
+        job = Job(20)
+        self.assertTrue(wait_while_moving(job.look, lambda: job.round, 0.01, 0.002))
+
+    def test_who_does_not_get_on_is_given_up(self):
+        job = Job(19)
+        self.assertFalse(wait_while_moving(job.look, lambda: job.round, 0.01, 0.002))
+        self.assertEqual(job.round, 19)
+
+    def test_a_time_limit_holds_whatever_moves(self):
+        job = Job(10 ** 6)
+        job.round = 20
+        self.assertFalse(wait_for(job.look, 0.01, 0.002))
 
 
 class ChildTest(unittest.TestCase):
