@@ -198,7 +198,7 @@ void Job::add_health(int rank, probe::BatchEncoder& out) const {
   };
   using abi::MetricId;
   add(MetricId::agent_samples, MetricId::agent_control_refused, "");
-  add(MetricId::process_threads_running, MetricId::process_proxy_threads, "");
+  add(MetricId::process_threads_running, MetricId::process_starved_ns, "");
   add(MetricId::cgroup_throttled_periods, MetricId::cgroup_memory_high_events, "");
   add(MetricId::pressure_cpu_some_us, MetricId::host_processors, "");
   add(MetricId::gpu_sm_clock_mhz, MetricId::gpu_pcie_replays, bus_of(rank));

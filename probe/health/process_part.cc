@@ -4,31 +4,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
+
+#include "probe/health/thread_run.h"
 
 namespace ccld::probe {
 namespace {
 
 using abi::MetricId;
 
-// The fields of a stat file from the state (field 3) on: the name before it is in parentheses and may hold anything.
-std::string_view fields_from_state(std::string_view stat) {
-  const size_t name_end = stat.rfind(')');
-  return name_end != std::string_view::npos && name_end + 2 < stat.size() ? stat.substr(name_end + 2)
-                                                                          : std::string_view();
-}
-
-// Field `number` of the documentation of /proc/<pid>/stat, 4 or more.
-std::optional<uint64_t> field(std::string_view fields, unsigned number) {
-  for (unsigned i = 3; i < number; ++i) {
-    const size_t blank = fields.find(' ');
-    if (blank == std::string_view::npos) return std::nullopt;
-    fields.remove_prefix(blank + 1);
-  }
-  return number_at(fields);
-}
-
-constexpr unsigned field_major_faults = 12, field_user_ticks = 14, field_system_ticks = 15, field_resident_pages = 24;
+constexpr unsigned stat_major_faults = 12, stat_resident_pages = 24;
 
 }  // namespace
 
@@ -45,19 +33,31 @@ void ProcessPart::read(Instant, Metrics* out) {
   const std::string_view fields = fields_from_state(stat);
   if (fields.empty()) return;
   add_metric(out, MetricId::process_main_thread_state, fields[0]);
-  if (const auto value = field(fields, field_major_faults))
+  if (const auto value = stat_field(fields, stat_major_faults))
     add_metric(out, MetricId::process_major_faults, static_cast<int64_t>(*value));
   const auto ticks_ns = [this](uint64_t ticks) {
     return static_cast<int64_t>(ticks * (ns_per_s / static_cast<uint64_t>(ticks_per_s_)));
   };
-  if (const auto value = field(fields, field_user_ticks)) add_metric(out, MetricId::process_user_ns, ticks_ns(*value));
-  if (const auto value = field(fields, field_system_ticks))
+  if (const auto value = stat_field(fields, stat_user_ticks))
+    add_metric(out, MetricId::process_user_ns, ticks_ns(*value));
+  if (const auto value = stat_field(fields, stat_system_ticks))
     add_metric(out, MetricId::process_system_ns, ticks_ns(*value));
-  if (const auto value = field(fields, field_resident_pages))
+  if (const auto value = stat_field(fields, stat_resident_pages))
     add_metric(out, MetricId::process_resident_bytes, static_cast<int64_t>(*value) * page_bytes_);
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0) add_metric(out, MetricId::process_involuntary_switches, usage.ru_nivcsw);
 }
+
+namespace {
+
+// What the CPU device calls its blocks and streams.
+constexpr std::string_view gpu_thread_names[] = {"ccld-block", "ccld-stream"};
+
+bool stands_for_gpu(std::string_view name) {
+  return std::find(std::begin(gpu_thread_names), std::end(gpu_thread_names), name) != std::end(gpu_thread_names);
+}
+
+}  // namespace
 
 bool ThreadsPart::open(std::vector<std::string>* absent) {
   folder_.reset(opendir((roots_.proc + "/self/task").c_str()));
@@ -68,6 +68,7 @@ bool ThreadsPart::open(std::vector<std::string>* absent) {
 
 void ThreadsPart::read(Instant, Metrics* out) {
   int64_t running = 0, sleeping = 0, disk_wait = 0, stopped = 0, zombie = 0;
+  if (gpu_threads_) gpu_threads_->clear();
   rewinddir(folder_.get());
   while (const dirent* entry = readdir(folder_.get())) {
     if (entry->d_name[0] == '.') continue;
@@ -80,8 +81,10 @@ void ThreadsPart::read(Instant, Metrics* out) {
     const ssize_t size = ::read(file, text, sizeof(text));
     close(file);
     if (size <= 0) continue;
-    const std::string_view fields = fields_from_state({text, static_cast<size_t>(size)});
+    const std::string_view stat(text, static_cast<size_t>(size)), fields = fields_from_state(stat);
     if (fields.empty()) continue;
+    if (gpu_threads_ && gpu_threads_->size() < gpu_threads_max && stands_for_gpu(task_name(stat)))
+      gpu_threads_->push_back(static_cast<pid_t>(strtol(entry->d_name, nullptr, 10)));
     switch (fields[0]) {
       case 'R': ++running; break;
       case 'D': ++disk_wait; break;

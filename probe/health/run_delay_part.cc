@@ -14,49 +14,52 @@ using abi::MetricId;
 
 }  // namespace
 
-std::optional<uint64_t> run_delay_ns(std::string_view schedstat) {
-  // "80891 12345 17": ran, waited, how often. Who reads its own file has run; all 0: the kernel does not count.
-  const std::optional<uint64_t> ran = number_at(schedstat);
-  const size_t blank = schedstat.find(' ');
-  if (!ran || blank == std::string_view::npos) return std::nullopt;
-  const std::optional<uint64_t> waited = number_at(schedstat.substr(blank));
-  return *ran == 0 && waited == uint64_t{0} ? std::nullopt : waited;
-}
-
 bool RunDelayPart::open(std::vector<std::string>* absent) {
-  const std::string path = roots_.proc + "/self/schedstat";
-  if (main_.open(path) && run_delay_ns(main_.read())) return true;
-  main_ = KernelFile();
+  const std::string self = roots_.proc + "/self/", path = self + "schedstat";
+  // The stat file of the process counts the time of all its threads.
+  if (main_.open(path, self + "task/" + std::to_string(getpid()) + "/stat")) return true;
   absent->push_back("no " + path + ": how long threads wait for a processor is not known");
   return false;
 }
 
-std::string RunDelayPart::path_of(pid_t thread) const {
-  return roots_.proc + "/self/task/" + std::to_string(thread) + "/schedstat";
+// The files of a thread that has ended cannot be read; a new thread may have got its number.
+std::optional<ThreadRun::Look> RunDelayPart::look(pid_t thread, Thread& known, uint64_t elapsed_ns) const {
+  if (const auto look = known.run.look(elapsed_ns)) return look;
+  known = Thread();
+  const std::string folder = roots_.proc + "/self/task/" + std::to_string(thread);
+  return known.run.open(folder + "/schedstat", folder + "/stat") ? known.run.look(0) : std::nullopt;
 }
 
-// The file of a thread that has ended cannot be read; a new thread may have got its number.
-std::optional<uint64_t> RunDelayPart::read_proxy(pid_t thread, Proxy& proxy) const {
-  if (const auto delay_ns = run_delay_ns(proxy.file.read())) return delay_ns;
-  proxy = Proxy();
-  return proxy.file.open(path_of(thread)) ? run_delay_ns(proxy.file.read()) : std::nullopt;
-}
-
-void RunDelayPart::read(Instant, Metrics* out) {
-  if (const auto delay_ns = run_delay_ns(main_.read()))
-    add_metric(out, MetricId::process_main_run_delay_ns, static_cast<int64_t>(*delay_ns));
+void RunDelayPart::read(Instant now, Metrics* out) {
+  const uint64_t elapsed_ns = now.monotonic_ns - std::exchange(read_ns_, now.monotonic_ns);
+  if (const auto look = main_.look(elapsed_ns))
+    add_metric(out, MetricId::process_main_run_delay_ns, static_cast<int64_t>(look->delay_ns));
   uint64_t grown_ns = 0, threads = 0;
+  bool starved = false;
   for (const pid_t thread : proxy_threads()) {
-    Proxy& proxy = proxies_[thread];
-    const auto delay_ns = read_proxy(thread, proxy);
-    if (!delay_ns) {
+    Thread& proxy = proxies_[thread];
+    const auto look = this->look(thread, proxy, elapsed_ns);
+    if (!look) {
       proxies_.erase(thread);
       forget_proxy_thread(thread);
       continue;
     }
-    grown_ns += *delay_ns - std::exchange(proxy.delay_ns, *delay_ns);
+    grown_ns += look->delay_ns - std::exchange(proxy.delay_ns, look->delay_ns);
+    starved |= look->starved;
     ++threads;
   }
+  std::map<pid_t, Thread> of_gpus;
+  if (gpu_threads_)
+    for (const pid_t id : *gpu_threads_) {
+      Thread& known = of_gpus[id];
+      if (const auto before = of_gpus_.find(id); before != of_gpus_.end()) known = std::move(before->second);
+      const auto look = this->look(id, known, elapsed_ns);
+      if (!look) of_gpus.erase(id);
+      starved |= look && look->starved;
+    }
+  of_gpus_ = std::move(of_gpus);
+  if (starved) starved_ns_ += elapsed_ns;
+  if (threads + of_gpus_.size() > 0) add_metric(out, MetricId::process_starved_ns, static_cast<int64_t>(starved_ns_));
   if (threads == 0) return;
   proxy_delay_ns_ += grown_ns / threads;
   add_metric(out, MetricId::process_proxy_run_delay_ns, static_cast<int64_t>(proxy_delay_ns_));

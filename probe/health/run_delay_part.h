@@ -1,7 +1,8 @@
 // How long threads of the process were ready to run and waited for a processor: the second number of schedstat, "time
-// spent waiting on a runqueue" (Documentation/scheduler/sched-stats.rst).
+// spent waiting on a runqueue" (Documentation/scheduler/sched-stats.rst), with waits that last (thread_run.h).
 //
-// RunDelayPart: the main thread and NCCL's progress threads, whose files stay open, so that they are read every period.
+// RunDelayPart: the main thread and NCCL's progress threads, whose files stay open, so that they are read every period;
+// and for how long one of those that move steps (progress threads, threads that stand for a GPU) did not run at all.
 // ThreadsDelayPart: the sum over all threads, at most `threads_max` of them, read less often the more there are.
 // Kernels that do not count give no value.
 #pragma once
@@ -11,31 +12,37 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
-#include "probe/health/kernel_file.h"
 #include "probe/health/part.h"
+#include "probe/health/process_part.h"
+#include "probe/health/thread_run.h"
 
 namespace ccld::probe {
 
 class RunDelayPart final : public HealthPart {
  public:
-  explicit RunDelayPart(const HealthRoots& roots) : roots_(roots) {}
+  // `gpu_threads`: those that stand for a GPU (ThreadsPart); nullptr: none.
+  explicit RunDelayPart(const HealthRoots& roots, GpuThreads gpu_threads = nullptr)
+      : roots_(roots), gpu_threads_(std::move(gpu_threads)) {}
   bool open(std::vector<std::string>* absent) override;
   void read(Instant now, Metrics* out) override;
   unsigned source_count() const override { return main_.is_open() ? 1 : 0; }
 
  private:
-  struct Proxy {
-    KernelFile file;
+  struct Thread {
+    ThreadRun run;
     uint64_t delay_ns = 0;  // when it was last read
   };
-  std::string path_of(pid_t thread) const;
-  std::optional<uint64_t> read_proxy(pid_t thread, Proxy& proxy) const;
+  std::optional<ThreadRun::Look> look(pid_t thread, Thread&, uint64_t elapsed_ns) const;
 
   const HealthRoots roots_;
-  KernelFile main_;
-  std::map<pid_t, Proxy> proxies_;
+  const GpuThreads gpu_threads_;
+  ThreadRun main_;
+  std::map<pid_t, Thread> proxies_, of_gpus_;
+  uint64_t read_ns_ = 0;
   uint64_t proxy_delay_ns_ = 0;  // the mean of the threads that there were at each time
+  uint64_t starved_ns_ = 0;
 };
 
 class ThreadsDelayPart final : public HealthPart {
@@ -52,8 +59,5 @@ class ThreadsDelayPart final : public HealthPart {
   std::map<std::string, uint64_t> delay_ns_;  // by thread, when it was last read
   uint64_t sum_ns_ = 0;
 };
-
-// nullopt: the kernel does not count.
-std::optional<uint64_t> run_delay_ns(std::string_view schedstat);
 
 }  // namespace ccld::probe

@@ -60,9 +60,10 @@ unsigned Sampler::source_count() const {
 }
 
 void add_all_parts(Sampler* sampler, const HealthRoots& roots, std::vector<std::string>* absent) {
+  const auto gpu_threads = std::make_shared<std::vector<pid_t>>();
   sampler->add(std::make_unique<ProcessPart>(roots), false, absent);
-  sampler->add(std::make_unique<ThreadsPart>(roots), false, absent);
-  sampler->add(std::make_unique<RunDelayPart>(roots), false, absent);
+  sampler->add(std::make_unique<ThreadsPart>(roots, gpu_threads), false, absent);
+  sampler->add(std::make_unique<RunDelayPart>(roots, gpu_threads), false, absent);
   sampler->add(std::make_unique<ThreadsDelayPart>(roots), false, absent);
   sampler->add(std::make_unique<CgroupPart>(roots), false, absent);
   sampler->add(std::make_unique<HostPart>(roots), true, absent);

@@ -55,6 +55,8 @@ enum class MetricId : uint16_t {
   process_main_run_delay_ns = 142,     // of its main thread
   process_proxy_run_delay_ns = 143,    // of NCCL's progress threads, the mean of them
   process_proxy_threads = 144,         // gauge: of how many
+  // Time in which a thread that moves steps (a progress thread; with the CPU device, its GPU's) was ready and did not run.
+  process_starved_ns = 145,
 
   // ---- its control group and host
   cgroup_throttled_periods = 160,

@@ -181,6 +181,7 @@ constexpr const char* name_of(MetricId value) {
     case MetricId::process_main_run_delay_ns: return "process_main_run_delay_ns";
     case MetricId::process_proxy_run_delay_ns: return "process_proxy_run_delay_ns";
     case MetricId::process_proxy_threads: return "process_proxy_threads";
+    case MetricId::process_starved_ns: return "process_starved_ns";
     case MetricId::cgroup_throttled_periods: return "cgroup_throttled_periods";
     case MetricId::cgroup_throttled_us: return "cgroup_throttled_us";
     case MetricId::cgroup_memory_bytes: return "cgroup_memory_bytes";

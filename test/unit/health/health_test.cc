@@ -3,8 +3,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
+#include <algorithm>
 #include <array>
+#include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +23,7 @@
 #include "probe/health/process_part.h"
 #include "probe/health/run_delay_part.h"
 #include "probe/health/sampler.h"
+#include "probe/health/thread_run.h"
 #include "probe/process/proxy_threads.h"
 #include "test/unit/frames/temporary_folder.h"
 
@@ -158,6 +160,158 @@ TEST_CASE("Main thread and progress threads: how long they waited for a processo
   // Threads that have ended are forgotten; the sum stays for who comes next.
   for (const pid_t thread : proxy_threads()) tree.put("/proc/self/task/" + std::to_string(thread) + "/schedstat", "");
   CHECK_FALSE(value_of(read_once(part), MetricId::process_proxy_run_delay_ns));
+  CHECK(proxy_threads().empty());
+}
+
+// A thread of a fake tree, whose files are as the kernel writes them.
+struct FakeThread {
+  FakeThread(FakeTree& t, pid_t i, std::string n) : tree(t), id(i), name(std::move(n)) { put(); }
+  void put() {
+    const std::string folder = "/proc/self/task/" + std::to_string(id);
+    tree.put(folder + "/schedstat",
+             std::to_string(ran_ns) + " " + std::to_string(waited_ns) + " " + std::to_string(times) + "\n");
+    tree.put(folder + "/stat", std::to_string(id) + " (" + name + ") " + state +
+                                   " 1 4242 4242 0 -1 4194560 900 0 17 0 " + std::to_string(ran_ns / 10000000) +
+                                   " 0 0 0 20 0 3 0 123456 1000000 512\n");
+  }
+  void is(char letter) { state = letter, put(); }
+  void runs(uint64_t ns, uint64_t after_ns = 0) { ran_ns += ns, waited_ns += after_ns, ++times, put(); }
+  FakeTree& tree;
+  pid_t id;
+  std::string name;
+  char state = 'R';
+  uint64_t ran_ns = 5 * ns_per_ms, waited_ns = 100 * ns_per_ms, times = 1;
+};
+
+constexpr uint64_t second = ns_per_s;
+
+TEST_CASE("A wait for a processor counts while it lasts, and not again when the kernel counts it") {
+  FakeTree tree;
+  FakeThread thread(tree, 77, "any (name) R");
+  const std::string folder = tree.roots().proc + "/self/task/77";
+  ThreadRun run;
+  REQUIRE(run.open(folder + "/schedstat", folder + "/stat"));
+  const auto look = [&run] {
+    const auto seen = run.look(second);
+    REQUIRE(seen);
+    return *seen;
+  };
+  CHECK(look().delay_ns == 100 * ns_per_ms);
+  // Ready at both looks, and it has not run.
+  CHECK(look().delay_ns == 100 * ns_per_ms + second);
+  CHECK(look().starved);
+  CHECK(look().delay_ns == 100 * ns_per_ms + 3 * second);
+  thread.runs(20 * ns_per_ms, 3 * second + 600 * ns_per_ms);
+  ThreadRun::Look seen = look();
+  CHECK(seen.delay_ns == 3 * second + 700 * ns_per_ms);
+  CHECK_FALSE(seen.starved);
+  // Late looks may have counted too much of it: what was told does not fall.
+  look();
+  look();
+  thread.runs(20 * ns_per_ms, second);
+  CHECK(look().delay_ns == 5 * second + 700 * ns_per_ms);
+  thread.runs(20 * ns_per_ms, 2 * second);
+  CHECK(look().delay_ns == 6 * second + 700 * ns_per_ms);
+}
+
+TEST_CASE("Who sleeps, runs, is stopped or has just woken does not wait for a processor") {
+  FakeTree tree;
+  FakeThread thread(tree, 77, "worker");
+  const std::string folder = tree.roots().proc + "/self/task/77";
+  ThreadRun run;
+  REQUIRE(run.open(folder + "/schedstat", folder + "/stat"));
+  const auto starves = [&run] { return run.look(second)->starved; };
+  SECTION("asleep all the time") {
+    thread.is('S');
+    for (int i = 0; i < 4; ++i) CHECK_FALSE(starves());
+  }
+  SECTION("stopped, by a signal or a tracer") {
+    starves();
+    thread.is('T');
+    CHECK_FALSE(starves());
+    thread.is('t');
+    CHECK_FALSE(starves());
+  }
+  SECTION("woken since the look before") {
+    thread.is('S');
+    starves();
+    thread.is('R');
+    CHECK_FALSE(starves());
+    CHECK(starves());
+  }
+  SECTION("it runs a little") {
+    for (int i = 0; i < 4; ++i) {
+      thread.runs(1);
+      CHECK_FALSE(starves());
+    }
+  }
+  SECTION("it runs without a tick, which its processor time tells alone") {
+    for (int i = 0; i < 4; ++i) {
+      tree.put("/proc/self/task/77/stat",
+               "77 (worker) R 1 1 1 0 -1 0 0 0 0 0 " + std::to_string(100 * i) + " 0 0 0 20 0");
+      CHECK_FALSE(starves());
+    }
+  }
+  SECTION("its state is not known") {
+    tree.put("/proc/self/task/77/stat", "");
+    for (int i = 0; i < 4; ++i) CHECK_FALSE(starves());
+  }
+  CHECK(run.look(second)->delay_ns >= 100 * ns_per_ms);
+  tree.put("/proc/self/task/77/schedstat", "");
+  CHECK_FALSE(run.look(second));
+}
+
+TEST_CASE(
+    "The time in which something that moves steps did not run counts once: progress threads, and threads of a GPU") {
+  FakeTree tree;
+  FakeThread application(tree, getpid(), "python");
+  tree.put("/proc/self/schedstat", "5000000 100000000 1\n");
+  FakeThread block(tree, 201, "ccld-block"), stream(tree, 202, "ccld-stream"), other(tree, 203, "worker");
+  const auto gpu_threads = std::make_shared<std::vector<pid_t>>();
+  ThreadsPart threads(tree.roots(), gpu_threads);
+  RunDelayPart part(tree.roots(), gpu_threads);
+  std::vector<std::string> absent;
+  REQUIRE(threads.open(&absent));
+  REQUIRE(part.open(&absent));
+  uint64_t now_ns = 100 * second;
+  const auto starved = [&] {
+    read_once(threads, now_ns);
+    const auto value = value_of(read_once(part, now_ns), MetricId::process_starved_ns);
+    now_ns += second;
+    return value;
+  };
+  const auto all_run = [&] { block.runs(1), stream.runs(1); };
+  CHECK(starved() == 0);
+  std::vector<pid_t> found = *gpu_threads;
+  std::sort(found.begin(), found.end());
+  CHECK(found == std::vector<pid_t>{201, 202});
+  all_run();
+  CHECK(starved() == 0);
+  CHECK(starved() == int64_t{second});  // both of them
+  stream.runs(1);
+  CHECK(starved() == int64_t{2 * second});
+  all_run();
+  CHECK(starved() == int64_t{2 * second});
+  // The main thread launches, and moves nothing.
+  Metrics metrics;
+  for (int i = 0; i < 3; ++i) {
+    all_run();
+    metrics = read_once(part, now_ns += second);
+  }
+  CHECK(value_of(metrics, MetricId::process_starved_ns) == int64_t{2 * second});
+  CHECK(value_of(metrics, MetricId::process_main_run_delay_ns) >= int64_t{3 * second});
+  // One that has ended waits for nothing; a progress thread does.
+  block.is('S');
+  stream.is('S');
+  starved();
+  FakeThread proxy(tree, noted_thread(), "any");
+  starved();
+  CHECK(starved() == int64_t{3 * second});
+  for (const pid_t id : {block.id, stream.id, proxy.id}) {
+    tree.put("/proc/self/task/" + std::to_string(id) + "/schedstat", "");
+    tree.put("/proc/self/task/" + std::to_string(id) + "/stat", "");
+  }
+  CHECK_FALSE(starved());
   CHECK(proxy_threads().empty());
 }
 

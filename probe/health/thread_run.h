@@ -1,0 +1,52 @@
+// Whether a thread that is ready to run gets a processor, from one look to the next.
+//
+// The kernel counts a wait for a processor only when it ends (schedstat). Of one that lasts it tells that the thread is
+// ready (state R) and has not run since the look before: then all the time in between was a wait, and counts at once.
+//
+// Contract: never fails; what cannot be read is not known. Two small reads a look, from files that stay open.
+// Threads: one for each object.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "probe/health/kernel_file.h"
+
+namespace ccld::probe {
+
+class ThreadRun {
+ public:
+  // `schedstat` and `stat`: its files. False: the kernel does not count waits, or there is no such thread.
+  bool open(const std::string& schedstat, const std::string& stat);
+  bool is_open() const { return schedstat_.is_open(); }
+
+  struct Look {
+    uint64_t delay_ns;  // how long it has waited for a processor, with the wait that lasts; never falls
+    bool starved;       // it was ready all the time since the look before, and did not run
+  };
+  // `elapsed_ns`: since the look before. nullopt: it has ended, or nothing is counted.
+  std::optional<Look> look(uint64_t elapsed_ns);
+
+ private:
+  KernelFile schedstat_, stat_;
+  std::string counters_;          // at the look before
+  bool was_ready_ = false;        // then
+  uint64_t processor_ticks_ = 0;  // then
+  uint64_t lasting_ns_ = 0;       // of a wait that the kernel has not counted yet
+  uint64_t told_ns_ = 0;
+};
+
+// The second number of schedstat. nullopt: the kernel does not count.
+std::optional<uint64_t> run_delay_ns(std::string_view schedstat);
+
+// Of a stat file of /proc. The name of a task is in parentheses and may hold anything.
+std::string_view task_name(std::string_view stat);
+// From the state (field 3) on; empty: not known.
+std::string_view fields_from_state(std::string_view stat);
+// Field `number` of the documentation of /proc/<pid>/stat, 4 or more, of these.
+std::optional<uint64_t> stat_field(std::string_view fields_from_state, unsigned number);
+constexpr unsigned stat_user_ticks = 14, stat_system_ticks = 15;
+
+}  // namespace ccld::probe
