@@ -106,8 +106,8 @@ const Entry entries[] = {
      "twice the mean deviation: a healthy rank or link exceeds it in a tenth of the rounds, and no other in most of "
      "them"},
     {CCLD_FIELD(processor_wait_part_min), 0.01, 10,
-     "a proxy, a late host or a link is not the cause of a loss if its threads waited for a processor for this part of "
-     "the time that it is blamed for",
+     "a proxy, a late host or a link is not the cause of a loss, and what stands still is not hard evidence, if its "
+     "threads waited for a processor for this part of the time",
      "what waits that long is not slow itself; waits are sampled once a second, so more cannot be asked for"},
     {CCLD_FIELD(processor_wait_alike_min), 0.01, 10,
      "that is its host's doing if the other processes of the host (and everybody's, if those of the other hosts) wait "

@@ -16,7 +16,14 @@ constexpr Nanoseconds past_min_ns = 3 * ns_per_s;  // a few samples
 constexpr Nanoseconds past_parts_max = 4;
 constexpr size_t neighbours_max = 64;  // a median of so many processes of a host is enough
 
-Nanoseconds of(const RunDelay& d, Worker which) { return which == Worker::main ? d.main_ns : d.proxies_ns; }
+Nanoseconds of(const RunDelay& d, Worker which) {
+  switch (which) {
+    case Worker::main: return d.main_ns;
+    case Worker::proxies: return d.proxies_ns;
+    case Worker::starved: return d.starved_ns;
+  }
+  return 0;
+}
 
 std::optional<Nanoseconds> median_of(std::vector<Nanoseconds> all) {
   if (all.empty()) return std::nullopt;
@@ -118,6 +125,15 @@ bool explains_proxy(const Communicator& comm, Rank r, Nanoseconds missing_ns, co
   // Threads that somebody stops are not kept by others that run.
   if (process && process->threads_stopped_ns > 0 && process->threads_stopped_ns >= w.from_ns) return false;
   return process && enough(waited_for_processor(*process, Worker::proxies, w).value_or(0), missing_ns, settings);
+}
+
+bool starved(const Communicator& comm, Rank r, Nanoseconds quiet_ns, Nanoseconds now_ns, const Settings& settings) {
+  const ProcessModel* process = process_of(comm, r);
+  const TimeWindow w{now_ns - quiet_ns, now_ns};
+  if (!process || (process->threads_stopped_ns > 0 && process->threads_stopped_ns >= w.from_ns)) return false;
+  auto waited_ns = waited_for_processor(*process, Worker::starved, w);
+  if (!waited_ns && process->host) waited_ns = host_waited_for_processor(*process->host, Worker::starved, w);
+  return enough(waited_ns.value_or(0), quiet_ns, settings);
 }
 
 bool explains_late_host(const Communicator& comm, Rank r, Nanoseconds missing_ns, const TimeWindow& w,

@@ -21,7 +21,8 @@ struct TimeWindow {
   Nanoseconds from_ns = 0, to_ns = 0;
 };
 
-enum class Worker { main, proxies };  // the thread that launches; NCCL's progress threads, their mean
+// The thread that launches; NCCL's progress threads, their mean; whoever moves steps, while one of these did not run.
+enum class Worker { main, proxies, starved };
 
 // How long the thread waited for a processor in the window; telemetry comes up to two seconds later than what it
 // speaks of, and the doubt counts for the wait. nullopt: not known.
@@ -48,6 +49,11 @@ bool explains_proxy(const Communicator&, Rank, Nanoseconds missing_ns, const Tim
 bool explains_late_host(const Communicator&, Rank, Nanoseconds missing_ns, const TimeWindow&, const Settings&);
 // ... by such a thread beyond its past.
 bool explains_growth(const Communicator&, Rank, Worker, Nanoseconds missing_ns, const TimeWindow&, const Settings&);
+
+// Whether those that move the steps of the rank (its progress threads; on the CPU device, its GPU's, too) did not run
+// for `part_min` of `quiet_ns` up to now: without a processor nothing can move. Of a process that says nothing the
+// others of its host speak.
+bool starved(const Communicator&, Rank, Nanoseconds quiet_ns, Nanoseconds now_ns, const Settings&);
 
 // The finding without culprits that a lack of processors explains, and with the host instead where one lacks them.
 // `lost_ns`: what their shares are parts of. `compared`: its wires are slower than others now, and not only than before;

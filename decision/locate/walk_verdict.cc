@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "decision/locate/busy_host.h"
 #include "decision/model/signature.h"
 
 namespace ccld::decision {
@@ -147,6 +148,7 @@ class Verdict {
         f.next_step =
             "Check the GPU: XID errors, ECC, NVLink state; a kernel that neither polls nor moves is stuck on the "
             "device.";
+        for (const auto& [rank, nodes] : by_rank) excuse_starved(f, Rank{rank}, quiet_min);
         break;
       case EndKind::not_begun:
         f.confidence = 0.7;
@@ -154,6 +156,7 @@ class Verdict {
         f.hard = !view_.warmup && view_.stall_ns >= seconds_to_ns(settings_.frozen_s);
         f.next_step =
             "The kernel runs on other channels only: look for other kernels that hold this GPU's multiprocessors.";
+        for (const auto& [rank, nodes] : by_rank) excuse_starved(f, Rank{rank}, view_.stall_ns);
         break;
       case EndKind::unknown_rank:
         f.fault = FaultClass::h1_not_entered;
@@ -242,6 +245,19 @@ class Verdict {
     f.next_step = single ? "Check the link between the two ranks: port counters, cable, switch, routing, firewall."
                          : "Two GPUs of one node disagree about what was sent: compare the sizes of their operations, "
                            "then check NVLink and PCIe.";
+    for (const auto& [edge, age] : result_.stops)
+      for (const Rank end : {edge.sender, edge.receiver}) excuse_starved(f, end, age_min);
+  }
+
+  // What cannot run for want of a processor does not move, and is not stopped.
+  void excuse_starved(Finding& f, Rank r, Nanoseconds quiet_ns) const {
+    if (!f.hard || !starved(comm_, r, quiet_ns, now_ns_, settings_)) return;
+    f.hard = false;
+    add_evidence(f, r.value, "threads that move steps were ready to run without a processor, for most of",
+                 quiet_ns / 1e6, "ms");
+    f.next_step =
+        "Its host lacks processors: look at what else runs there. It is confirmed as soon as these threads run and "
+        "nothing moves.";
   }
 
   Finding nobody(Finding& f) const {

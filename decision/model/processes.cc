@@ -222,6 +222,7 @@ void note_run_delays(ProcessModel& p, const Metrics& m, Nanoseconds now_ns) {
       case abi::MetricId::process_main_run_delay_ns: known = true, delay.main_ns = v.value; break;
       case abi::MetricId::process_proxy_run_delay_ns: delay.proxies_ns = v.value; break;
       case abi::MetricId::cgroup_throttled_us: delay.throttled_ns = us_to_ns(v.value); break;
+      case abi::MetricId::process_starved_ns: delay.starved_ns = v.value; break;
       case abi::MetricId::pressure_cpu_some_us: delay.pressure_ns = us_to_ns(v.value); break;
       default: break;
     }

@@ -17,13 +17,17 @@ bool fell(uint32_t before, uint32_t now) { return static_cast<int32_t>(now - bef
 
 void RunDelayHistory::add(const RunDelay& cumulated, Nanoseconds now_ns) {
   const auto age_ms = [&] { return static_cast<uint32_t>((now_ns - began_ns_) / ns_per_ms); };
-  Sample s{0, microseconds(cumulated.main_ns), microseconds(cumulated.proxies_ns), microseconds(cumulated.throttled_ns),
-           microseconds(cumulated.pressure_ns)};
+  Sample s{0,
+           microseconds(cumulated.main_ns),
+           microseconds(cumulated.proxies_ns),
+           microseconds(cumulated.throttled_ns),
+           microseconds(cumulated.pressure_ns),
+           microseconds(cumulated.starved_ns)};
   if (!samples_.empty()) {
     const Sample& last = samples_.back();
     if (now_ns - time_of(last) < spacing_ns) return;
     if (fell(last.main_us, s.main_us) || fell(last.proxies_us, s.proxies_us) || fell(last.pressure_us, s.pressure_us) ||
-        fell(last.throttled_us, s.throttled_us) || fell(last.at_ms, age_ms()))
+        fell(last.throttled_us, s.throttled_us) || fell(last.starved_us, s.starved_us) || fell(last.at_ms, age_ms()))
       samples_.clear();
   }
   if (samples_.empty()) began_ns_ = now_ns;
@@ -51,10 +55,12 @@ RunDelayHistory::Sample RunDelayHistory::plus_part(const Sample& s, const Sample
   const auto grown = [part](uint32_t a, uint32_t b) {
     return static_cast<uint32_t>(static_cast<uint64_t>(part * (b - a)));
   };
-  return {s.at_ms + grown(from.at_ms, to.at_ms), s.main_us + grown(from.main_us, to.main_us),
+  return {s.at_ms + grown(from.at_ms, to.at_ms),
+          s.main_us + grown(from.main_us, to.main_us),
           s.proxies_us + grown(from.proxies_us, to.proxies_us),
           s.throttled_us + grown(from.throttled_us, to.throttled_us),
-          s.pressure_us + grown(from.pressure_us, to.pressure_us)};
+          s.pressure_us + grown(from.pressure_us, to.pressure_us),
+          s.starved_us + grown(from.starved_us, to.starved_us)};
 }
 
 RunDelayHistory::Sample RunDelayHistory::at(Nanoseconds at_ns) const {
@@ -76,7 +82,7 @@ std::optional<RunDelay> RunDelayHistory::between(Nanoseconds from_ns, Nanosecond
     return static_cast<Nanoseconds>(whole * 1000 * (to_us - from_us));
   };
   return RunDelay{ns(a.main_us, b.main_us), ns(a.proxies_us, b.proxies_us), ns(a.throttled_us, b.throttled_us),
-                  ns(a.pressure_us, b.pressure_us)};
+                  ns(a.pressure_us, b.pressure_us), ns(a.starved_us, b.starved_us)};
 }
 
 }  // namespace ccld::decision

@@ -16,6 +16,7 @@ struct RunDelay {
   Nanoseconds main_ns = 0, proxies_ns = 0;  // main thread; mean of NCCL's progress threads
   Nanoseconds throttled_ns = 0;             // its control group was, by a quota
   Nanoseconds pressure_ns = 0;              // some task of its host waited (PSI); only of who speaks for the host
+  Nanoseconds starved_ns = 0;               // a thread that moves steps was ready and did not run
 };
 
 class RunDelayHistory {
@@ -32,8 +33,9 @@ class RunDelayHistory {
 
  private:
   struct Sample {
-    uint32_t at_ms;                                           // since began_ns_
-    uint32_t main_us, proxies_us, throttled_us, pressure_us;  // the lower bits: differences are what counts
+    uint32_t at_ms;  // since began_ns_
+    // The lower bits: differences are what counts.
+    uint32_t main_us, proxies_us, throttled_us, pressure_us, starved_us;
   };
   static Sample plus_part(const Sample&, const Sample& from, const Sample& to, double part);
   Sample at(Nanoseconds) const;

@@ -1,0 +1,175 @@
+// What stands still because those that would move it have no processor is not called stopped.
+#include <catch2/catch.hpp>
+
+#include "decision/locate/busy_host.h"
+#include "test/unit/decision/verdicts.h"
+
+namespace ccld::decision {
+
+using fake::Cluster;
+using fake::Comm;
+using fake::HangPlan;
+
+namespace {
+
+// Eight processes on two hosts that say each second for how long a thread that moves steps was ready and did not run.
+class Job {
+ public:
+  Job() : comm(cluster.add_comm_of_all(abi::Algorithm::ring)) { comm.rounds(30); }
+  void starves(int process, double part) { processes_[process].part = part; }
+  void host_starves(int node, double part) {
+    for (int p = 4 * node; p < 4 * node + 4; ++p) starves(p, part);
+  }
+  void says_nothing(int process) { processes_[process].silent = true; }
+  void threads_stopped(int process) { processes_[process].threads_stopped = true; }
+  void run_s(int seconds) {
+    for (int s = 0; s < seconds; ++s) {
+      for (size_t p = 0; p < 8; ++p) tell(static_cast<int>(p), processes_[p]);
+      cluster.run_s(1);
+    }
+  }
+  Incident only() const {
+    const auto open = cluster.open_incidents();
+    INFO(text(open));
+    REQUIRE(open.size() == 1);
+    CHECK(open[0].fault == FaultClass::h3_hardware);
+    return open[0];
+  }
+  Cluster cluster;
+  Comm& comm;
+
+ private:
+  struct Process {
+    double part = 0, ns = 0;
+    bool silent = false, threads_stopped = false;
+  };
+  void tell(int at, Process& p) {
+    p.ns += p.part * ns_per_s;
+    if (p.silent) return;
+    Metrics m;
+    m.metrics = {{abi::MetricId::process_main_run_delay_ns, "", 1},
+                 {abi::MetricId::process_starved_ns, "", static_cast<int64_t>(p.ns)},
+                 {abi::MetricId::process_threads_stopped, "", p.threads_stopped ? 1 : 0}};
+    cluster.send(at, {m});
+  }
+  Process processes_[8];
+};
+
+HangPlan frozen_channel(int rank) {
+  HangPlan plan;
+  plan.channels[1].stop_after[rank] = 9;
+  return plan;
+}
+
+HangPlan cut_edge() {
+  HangPlan plan;
+  for (int c : {0, 1}) plan.channels[c].cut.insert({3, 4});
+  return plan;
+}
+
+HangPlan begun_in_part(int rank) {
+  HangPlan plan;
+  plan.channels[1].absent.insert(rank);
+  return plan;
+}
+
+bool blames_host(const Incident& i) { return i.next_step.find("lacks processors") != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE(
+    "What does not run for want of a processor is suspected in time, and confirmed when it runs and nothing moves") {
+  Job job;
+  std::set<int> named;
+  SECTION("a kernel") {
+    job.comm.hang(frozen_channel(5));
+    job.starves(5, 0.8);
+    named = {5};
+  }
+  SECTION("a kernel that has begun on some channels") {
+    job.comm.hang(begun_in_part(5));
+    job.starves(5, 0.8);
+    named = {5};
+  }
+  SECTION("the proxy of a sender") {
+    job.comm.hang(cut_edge());
+    job.starves(3, 0.8);
+    named = {3};
+  }
+  SECTION("the proxy of a receiver") {
+    job.comm.hang(cut_edge());
+    job.starves(4, 0.8);
+    named = {3};
+  }
+  SECTION("a process that does not even get to say so, on a host that lacks processors") {
+    job.comm.hang(frozen_channel(5));
+    job.host_starves(1, 0.8);
+    job.says_nothing(5);
+    named = {5};
+  }
+  job.run_s(25);
+  const Incident early = job.only();
+  CHECK(early.state == VerdictState::suspected);
+  CHECK(early.suspected_ns - early.onset_ns < 7 * ns_per_s);
+  CHECK(ranks_of(early.culprits) == named);
+  CHECK(blames_host(early));
+  job.host_starves(0, 0);
+  job.host_starves(1, 0);
+  job.run_s(40);
+  const Incident late = job.only();
+  CHECK(late.state == VerdictState::confirmed);
+  CHECK(ranks_of(late.culprits) == named);
+  CHECK_FALSE(blames_host(late));
+}
+
+TEST_CASE(
+    "What stands still although those that would move it run is confirmed at once, whoever else lacks processors") {
+  Job job;
+  SECTION("nobody lacks any") { job.comm.hang(frozen_channel(5)); }
+  SECTION("for less than half of the time") {
+    job.comm.hang(frozen_channel(5));
+    job.host_starves(1, 0.3);
+  }
+  SECTION("another process of its host") {
+    job.comm.hang(frozen_channel(5));
+    job.starves(6, 0.9);
+  }
+  SECTION("neither end of the edge") {
+    job.comm.hang(cut_edge());
+    job.starves(6, 0.9);
+    job.starves(1, 0.9);
+  }
+  SECTION("its threads are stopped besides") {
+    job.comm.hang(frozen_channel(5));
+    job.starves(5, 0.9);
+    job.threads_stopped(5);
+  }
+  SECTION("before it stood still") {
+    job.starves(5, 0.9);
+    job.run_s(20);
+    job.comm.rounds(1);
+    job.starves(5, 0);
+    job.comm.hang(frozen_channel(5));
+  }
+  job.run_s(16);
+  const Incident i = job.only();
+  CHECK(i.state == VerdictState::confirmed);
+  CHECK_FALSE(blames_host(i));
+}
+
+TEST_CASE("A process that is stopped or gone is lost, however short of processors its host is") {
+  Job job;
+  HangPlan plan;
+  for (int c : {0, 1}) plan.channels[c].stop_after[6] = 5;
+  job.comm.hang(plan);
+  job.host_starves(1, 0.9);
+  job.run_s(1);
+  const bool gone = GENERATE(true, false);
+  gone ? job.cluster.kill_process(6) : job.cluster.stop_process(6);
+  job.run_s(4);
+  const Incident i = job.only();
+  CHECK(i.state == VerdictState::confirmed);
+  CHECK(ranks_of(i.culprits) == std::set<int>{6});
+}
+
+}  // namespace ccld::decision
