@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "decision/iteration/stage.h"
 
 namespace ccld::decision {
 namespace {
@@ -65,6 +66,8 @@ void IncidentWriter::fill(Incident& i, const Communicator& comm, const Finding& 
     if (std::none_of(f.culprits.begin(), f.culprits.begin() + c, same_rank)) quote(i, comm, f.culprits[c], now_ns);
   }
   i.next_step = f.next_step;
+  i.gain = f.gain;
+  i.stage.effect = effect_of(f.gain, settings_.whatif_gain_min);
   if (!i.culprits.empty() && i.located_ns == 0) i.located_ns = now_ns;
 }
 

@@ -103,8 +103,7 @@ Finding IterationAnalysis::describe(const Job& job, const Watch& leading, const 
   const double rise_ns = c.after.time_ns - c.before.time_ns;
   f.op = c.since;
   f.title = absl::StrCat("iteration time rose from ", span(c.before.time_ns), " to ", span(c.after.time_ns), " since operation ", c.since.value);
-  add_evidence(f, -1, "iteration time, usually", c.before.time_ns / 1e6, "ms");
-  add_evidence(f, -1, "and now", c.after.time_ns / 1e6, "ms");
+  f.gain = {static_cast<Nanoseconds>(c.after.time_ns), static_cast<Nanoseconds>(c.before.time_ns), true};
   // Whose communication grew, for one iteration of the leading communicator.
   double most_ns = 0;
   const Watch* grown = nullptr;

@@ -29,6 +29,7 @@ PipelinePlace pipeline_of(const ProcessModel* process, const Watches& watches, c
 TrainingStage stage_of(const Incident& i, const Watch& w, const JobFacts& job, const Watches& watches,
                        const IterationAnalysis& iterations, const Settings& settings) {
   TrainingStage stage;
+  stage.effect = i.stage.effect;
   const Layout layout = layout_of(settings);
   const CommFacts facts{&w.comm, w.mix};
   const RoleView role = role_of(facts, job, layout);
@@ -47,7 +48,6 @@ TrainingStage stage_of(const Incident& i, const Watch& w, const JobFacts& job, c
   if (const auto view = iterations.view(i.job)) {
     stage.iteration_usual_ns = static_cast<Nanoseconds>(view->usual_ns);
     stage.iteration_now_ns = static_cast<Nanoseconds>(view->now_ns);
-    if (is_slow(i.fault) && i.state != VerdictState::resolved) stage.effect = effect_of(view->usual_ns, view->now_ns, w.slow_share);
   }
   return stage;
 }

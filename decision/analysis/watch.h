@@ -60,8 +60,6 @@ struct Watch {
   HangState hang;
   MismatchState mismatch;
 
-  double slow_share = 0;  // of its job's time, which the incident of slowness costs that it tells
-
   OperationMix mix;
   std::unique_ptr<IterationTimes> iterations;  // of a witness of the iteration time
   bool no_witness = false;                     // there were enough

@@ -261,8 +261,7 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
       return true;
     });
     if (told.causes.empty()) return;
-    const auto view = iterations_.view(comm->job());
-    describe(look, *comm, late, network, view ? view->now_ns : 0, f);
+    describe(look, *comm, late, network, f);
     const double lost_ns = look.explanation.length_ns - look.explanation.length_without_ns;
     const bool compared =
         std::none_of(look.collectives.begin(), look.collectives.end(),
@@ -277,7 +276,8 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
         weigh_processors(*comm, std::move(f), times * lost_ns, {from_ns, now_ns}, settings_, compared);
     if (!weighed) continue;
     f = *std::move(weighed);
-    watches_.at(comm->uid())->slow_share = lost_ns / look.explanation.length_ns;
+    const auto view = iterations_.view(comm->job());
+    weigh(look.explanation, view ? view->now_ns : 0, gains_ns, f);
     if (since_ns <= job.first_ns)
       add_evidence(f, -1, "it was so from the start on, for", static_cast<double>(now_ns - since_ns) / 1e9, "s");
 

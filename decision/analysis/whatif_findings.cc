@@ -1,6 +1,7 @@
 #include "decision/analysis/whatif_findings.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -145,22 +146,27 @@ bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& co
   return named > 0;
 }
 
-void describe(const WhatIfLook& look, const Communicator& comm, bool late, bool network, double iteration_ns,
-              Finding& f) {
+void describe(const WhatIfLook& look, const Communicator& comm, bool late, bool network, Finding& f) {
   f.fault = !late     ? FaultClass::s2_communication_slow
             : network ? FaultClass::s3_mixed_slow
                       : FaultClass::s1_computation_slow;
-  f.confidence = 0.85;
-  const double length_ns = look.explanation.length_ns, without_ns = look.explanation.length_without_ns;
-  const bool known = iteration_ns > 0;
-  add_evidence(f, -1, known ? "an iteration takes" : "the operations that were compared took",
-               (known ? iteration_ns : length_ns) / 1e6, "ms");
-  add_evidence(f, -1, "and without this", (known ? iteration_ns * without_ns / length_ns : without_ns) / 1e6, "ms");
   f.next_step = slow_next_step(f);
   collect_victims(comm, f);
   for (const whatif::Waiting& w : look.explanation.waiting)
     if (const auto it = look.watches.find(w.comm); w.comm != comm.uid() && it != look.watches.end())
       f.victim_comms.push_back({w.comm, it->second->comm.name(), it->second->comm.rank_count(), w.op});
+}
+
+void weigh(const whatif::Explanation& e, double iteration_ns, double shared_ns, Finding& f) {
+  double gains_ns = 0, shares = 0;
+  for (const Cause& c : e.causes) gains_ns += c.gain_ns;
+  for (const Culprit& c : f.culprits) shares += c.lost_time_share;
+  // What other incidents tell, or what is not sure yet, is not gained by what this one names.
+  const double told = gains_ns > 0 ? std::clamp(shares * shared_ns / gains_ns, 0.0, 1.0) : 1;
+  const double without = 1 - told * (1 - e.length_without_ns / e.length_ns);
+  const double now_ns = iteration_ns > 0 ? iteration_ns : e.length_ns;
+  f.confidence = 0.85;
+  f.gain = {std::llround(now_ns), std::llround(without * now_ns), iteration_ns > 0};
 }
 
 }  // namespace ccld::decision

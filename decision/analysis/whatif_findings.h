@@ -35,7 +35,11 @@ CommUid told_by(const whatif::Cause&, const WhatIfLook&);
 bool add_culprits(const whatif::Cause&, const WhatIfLook&, const Communicator&, double host_part, double share,
                   Finding&);
 
-// Of findings whose culprits are complete: class, evidence, next step. `late`, `network`: of what kinds its causes are.
-void describe(const WhatIfLook&, const Communicator&, bool late, bool network, double iteration_ns, Finding&);
+// Of findings whose causes are complete: class, victims, next step. `late`, `network`: of what kinds the causes are.
+void describe(const WhatIfLook&, const Communicator&, bool late, bool network, Finding&);
+
+// Of findings whose culprits are final: confidence, and what the job would gain without them. `iteration_ns`: how long
+// one takes; 0: not known. `shared_ns`: of what gain the shares of the culprits are parts.
+void weigh(const whatif::Explanation&, double iteration_ns, double shared_ns, Finding&);
 
 }  // namespace ccld::decision

@@ -139,14 +139,9 @@ PhaseView phase_of(const CommFacts& c, const RoleView& role, const JobFacts& job
   return {};
 }
 
-StageEffect effect_of(double usual_ns, double now_ns, double lost_share) {
-  constexpr double critical_min = 0.4, absorbed_max = 0.15, noise = 0.03;
-  if (usual_ns <= 0 || now_ns <= 0 || lost_share <= 0) return StageEffect::unknown;
-  const double expected = lost_share >= 1 ? 1 : lost_share / (1 - lost_share);
-  const double grown = now_ns / usual_ns - 1;
-  if (grown >= critical_min * expected && grown > noise) return StageEffect::critical;
-  if (grown <= std::max(absorbed_max * expected, noise)) return StageEffect::absorbed;
-  return StageEffect::unknown;
+StageEffect effect_of(const Gain& gain, double gain_min) {
+  if (!gain.known()) return StageEffect::unknown;
+  return gain.share() >= gain_min ? StageEffect::critical : StageEffect::absorbed;
 }
 
 }  // namespace ccld::decision

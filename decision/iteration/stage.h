@@ -11,6 +11,7 @@
 
 #include "decision/model/communicator.h"
 #include "decision/model/layout.h"
+#include "decision/model/verdict.h"
 
 namespace ccld::decision {
 
@@ -51,7 +52,7 @@ PhaseView phase_of(const CommFacts&, const RoleView&, const JobFacts&, const Sig
                    std::optional<double> position, std::optional<bool> in_pattern, const Communicator* pipeline,
                    Rank pipeline_rank);
 
-// Does the time that a communicator loses make iterations longer? `lost_share`: of its time.
-StageEffect effect_of(double usual_ns, double now_ns, double lost_share);
+// Whether the job gets longer by it. `gain_min`: what counts as longer.
+StageEffect effect_of(const Gain&, double gain_min);
 
 }  // namespace ccld::decision

@@ -23,6 +23,7 @@ struct Finding {
   double confidence = 0;
   std::vector<Evidence> evidence;
   std::string next_step;
+  Gain gain;  // slow classes
   // Evidence that no healthy job gives, however long one waits: the incident is confirmed without waiting for
   // hang_confirm_s.
   bool hard = false;

@@ -76,6 +76,17 @@ struct CycleStep {
   friend bool operator==(const CycleStep&, const CycleStep&) = default;
 };
 
+// What a job would gain without the cause of a slow incident.
+struct Gain {
+  Nanoseconds now_ns = 0, without_ns = 0;  // 0: not known
+  bool of_iteration = false;               // of one iteration; else of the operations that were compared
+  bool known() const { return now_ns > 0; }
+  // By how much the time would be less, 0..1.
+  double share() const {
+    return known() ? 1 - static_cast<double>(without_ns) / static_cast<double>(now_ns) : 0;
+  }
+};
+
 // Where in the training iteration the incident lies. Confidences 0..1.
 struct TrainingStage {
   CommRole role = CommRole::unknown;
@@ -109,6 +120,7 @@ struct Incident {
   double confidence = 0;         // 0..1
   std::vector<Evidence> evidence;
   std::string next_step;         // what to look at next
+  Gain gain;                     // slow classes
   TrainingStage stage;
   // Instants of the injected clock; 0: not yet.
   Nanoseconds onset_ns = 0;      // last evidence that all was well

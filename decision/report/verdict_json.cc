@@ -80,6 +80,14 @@ Json stage_json(const Incident& i) {
           {"iteration_now_ms", optional_ms(s.iteration_now_ns)}};
 }
 
+Json gain_json(const Gain& g) {
+  if (!g.known()) return nullptr;
+  return {{"of", g.of_iteration ? "iteration" : "operations compared"},
+          {"now_ms", optional_ms(g.now_ns)},
+          {"without_ms", optional_ms(g.without_ns)},
+          {"share", finite(g.share())}};
+}
+
 Json ranks_json(const std::vector<Rank>& ranks) {
   Json result = Json::array();
   for (const Rank rank : ranks) result.push_back(rank.value);
@@ -145,7 +153,8 @@ Json verdict_json(const Incident& i, Nanoseconds now_ns, const WallClock& clock)
           {"victim_communicators", victim_comms_json(i)},
           {"victim_communicator_count", i.victim_comm_count},
           {"cycle", cycle_json(i)},
-          {"stage", stage_json(i)}};
+          {"stage", stage_json(i)},
+          {"gain", gain_json(i.gain)}};
 }
 
 }  // namespace ccld::decision::report

@@ -96,6 +96,17 @@ std::string stage_phrase(const Json& s) {
   return absl::StrJoin(parts, "; ");
 }
 
+std::string gain_phrase(const Json& g) {
+  if (!g.is_object()) return "";
+  const auto span = [&](const char* key) {
+    const double ms = real_of(g, key);
+    return ms < 1000 ? absl::StrCat(measured(ms), " ms") : span_text(ms);
+  };
+  return absl::StrCat(text_of(g, "of") == "iteration" ? "iterations take " : "the operations compared take ",
+                      span("now_ms"), "; without this ", span("without_ms"),
+                      absl::StrFormat(" (%.0f %% less)", real_of(g, "share") * 100));
+}
+
 // Further communicators that wait for the same cause, and how many there are in all.
 std::string victim_comms_phrase(const Json& comms, uint64_t count) {
   std::vector<std::string> names;
@@ -142,6 +153,7 @@ std::string verdict_text(const Json& v) {
   paragraph(out, "What", what);
   paragraph(out, "When", times_phrase(v));
   paragraph(out, "Stage", stage_phrase(member(v, "stage")));
+  paragraph(out, "Gain", gain_phrase(member(v, "gain")));
 
   const Json& culprits = member(v, "culprits");
   const Json& candidates = member(v, "candidates");
@@ -176,7 +188,7 @@ std::string verdict_text(const Json& v) {
 
 std::string incident_list_text(const Json& incidents) {
   if (incidents.empty()) return "no incidents\n";
-  std::vector<std::vector<std::string>> rows = {{"INCIDENT", "CLASS", "STATE", "SINCE", "COMMUNICATOR", "OPERATION", "CULPRIT"}};
+  std::vector<std::vector<std::string>> rows = {{"INCIDENT", "CLASS", "STATE", "SINCE", "COMMUNICATOR", "OPERATION", "GAIN", "CULPRIT"}};
   for (const Json& v : incidents) {
     std::vector<std::string> names;
     for (const Json& c : member(v, "culprits")) {
@@ -193,9 +205,10 @@ std::string incident_list_text(const Json& incidents) {
     const std::string comm = has(v, "comm_name") ? text_of(v, "comm_name") : text_of(v, "communicator");
     rows.push_back({text_of(v, "incident"), text_of(v, "class"), text_of(v, "state"), text_of(v, "onset_time", "?"), comm,
                     has(v, "op_seq") ? absl::StrCat(text_of(member(v, "operation"), "function"), " ", number_of(v, "op_seq")) : "-",
+                    has(v, "gain") ? absl::StrFormat("%.0f %%", real_of(member(v, "gain"), "share") * 100) : "-",
                     names.empty() ? "not singled out" : absl::StrJoin(names, "; ")});
   }
-  return table(rows, {true, false, false, false, false, false, false});
+  return table(rows, {true, false, false, false, false, false, true, false});
 }
 
 }  // namespace ccld::decision::report

@@ -120,6 +120,7 @@ TEST_CASE("Where proxies of one host wait for processors, the host is named once
   named(i, {0, 1, 2, 3}, Component::host);
   CHECK(i.title == "host node0 is short of processors");
   CHECK(i.state == VerdictState::confirmed);
+  CHECK(i.gain.known());
   CHECK(std::any_of(i.evidence.begin(), i.evidence.end(),
                     [](const Evidence& e) { return e.what.find("PSI") != std::string::npos && e.value > 70; }));
 }

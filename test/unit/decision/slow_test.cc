@@ -54,6 +54,10 @@ TEST_CASE("A rank that comes late in every round is computation-slow, suspected 
   CHECK(i.culprits[0].lost_time_share > 0.9);
   CHECK(i.culprits[0].component == Component::gpu);
   CHECK(i.suspected_ns < i.confirmed_ns);
+  // A round takes 40 ms longer, of 10 ms and its transfer.
+  REQUIRE(i.gain.known());
+  CHECK(i.gain.share() > 0.5);
+  CHECK(i.stage.effect == StageEffect::critical);
   comm.rounds(1500);
   CHECK(cluster.open_incidents().empty());
 }

@@ -109,6 +109,10 @@ TEST_CASE("Two causes in two groups are two incidents") {
   INFO(text(open));
   REQUIRE(open.size() == 2);
   CHECK(ranks_of(open[0].culprits) != ranks_of(open[1].culprits));
+  for (const Incident& i : open) {
+    CHECK(i.gain.known());
+    CHECK(i.gain.without_ns < i.gain.now_ns);
+  }
 }
 
 TEST_CASE("A proxy that delays in two communicators is one cause, and the ranks that one of them keeps are not late") {
@@ -214,6 +218,11 @@ TEST_CASE("A job of which all ranks compute longer is an incident of the job, al
   CHECK(open[0].culprits.empty());
   CHECK(open[0].state == VerdictState::confirmed);
   CHECK(open[0].stage.iteration_now_ns > open[0].stage.iteration_usual_ns);
+  // What was before is what would be without.
+  CHECK(open[0].gain.of_iteration);
+  CHECK(open[0].gain.without_ns < open[0].gain.now_ns);
+  CHECK(open[0].gain.share() > 0.3);
+  CHECK(open[0].stage.effect == StageEffect::critical);
   job(200, 60 * ns_per_ms);
   CHECK(cluster.open_incidents().empty());
 }
@@ -237,6 +246,9 @@ TEST_CASE("A rank that makes the job slow is one incident, with what it does to 
   REQUIRE(all.size() == 1);
   CHECK(ranks_of(all[0].culprits) == std::set<int>{3});
   CHECK(all[0].title.empty());
+  CHECK(all[0].gain.of_iteration);
+  // 40 ms of four times 100 and the transfers.
+  CHECK(all[0].gain.share() == Approx(0.35).margin(0.1));
   CHECK(all[0].stage.effect == StageEffect::critical);
 }
 

@@ -132,12 +132,11 @@ TEST_CASE("A stage of a pipeline that has received what it did not pass on tells
   CHECK(phase() == IterationPhase::unknown);
 }
 
-TEST_CASE("Lost time is critical if iterations grow by it, absorbed if they do not") {
-  CHECK(effect_of(100e6, 150e6, 0.33) == StageEffect::critical);
-  CHECK(effect_of(100e6, 101e6, 0.33) == StageEffect::absorbed);
-  CHECK(effect_of(100e6, 112e6, 0.33) == StageEffect::unknown);
-  CHECK(effect_of(0, 112e6, 0.33) == StageEffect::unknown);
-  CHECK(effect_of(100e6, 120e6, 0) == StageEffect::unknown);
+TEST_CASE("Slowness is critical if the job would gain enough without it, absorbed if not") {
+  CHECK(effect_of({100, 95, true}, 0.05) == StageEffect::critical);
+  CHECK(effect_of({100, 50, false}, 0.05) == StageEffect::critical);
+  CHECK(effect_of({100, 96, true}, 0.05) == StageEffect::absorbed);
+  CHECK(effect_of({}, 0.05) == StageEffect::unknown);
 }
 
 }  // namespace ccld::decision

@@ -63,7 +63,7 @@ TEST_CASE("A verdict line has the documented fields in the documented order") {
                           "op_seq", "operation", "ranks", "culprits", "candidates", "victims", "confidence", "evidence", "next_step",
                           "suspected_ms", "confirmed_ms", "located_ms", "resolved_ms", "onset_time", "suspected_time",
                           "confirmed_time", "located_time", "resolved_time", "replay", "victim_communicators",
-                          "victim_communicator_count", "cycle", "stage"});
+                          "victim_communicator_count", "cycle", "stage", "gain"});
   CHECK(keys(line["stage"]) == std::vector<std::string>{"role", "role_confidence", "phase", "phase_confidence", "effect",
                                                         "iteration_usual_ms", "iteration_now_ms"});
   CHECK(keys(line["operation"]) ==
@@ -107,6 +107,20 @@ TEST_CASE("What is not known is null, lists are never null") {
   someone.culprits.resize(1);
   const Json culprit = verdict_json(someone, 0, {})["culprits"][0];
   for (const char* key : {"gpu", "bus_id", "channel", "peer", "net"}) CHECK(culprit[key].is_null());
+}
+
+TEST_CASE("What the job would gain is known of slowness only") {
+  CHECK(verdict_json(hang(), onset_ns, clock_2023)["gain"].is_null());
+  Incident slow;
+  slow.gain = {530 * ns_per_ms, 412 * ns_per_ms, true};
+  const Json gain = verdict_json(slow, onset_ns, clock_2023)["gain"];
+  CHECK(keys(gain) == std::vector<std::string>{"of", "now_ms", "without_ms", "share"});
+  CHECK(gain["of"] == "iteration");
+  CHECK(gain["now_ms"] == 530);
+  CHECK(gain["without_ms"] == 412);
+  CHECK(gain["share"].get<double>() == Approx(118.0 / 530));
+  slow.gain.of_iteration = false;
+  CHECK(verdict_json(slow, onset_ns, clock_2023)["gain"]["of"] == "operations compared");
 }
 
 TEST_CASE("A verdict is one line of valid JSON whatever its texts and numbers are") {

@@ -52,6 +52,17 @@ TEST_CASE("A verdict without a culprit names the candidates") {
   CHECK(verdict_text(v).find("Who       not singled out yet\n") != std::string::npos);
 }
 
+TEST_CASE("A slow verdict says what the job would gain, in one line and in a column of the list") {
+  Json v = verdict();
+  CHECK(verdict_text(v).find("Gain") == std::string::npos);
+  v["gain"] = {{"of", "iteration"}, {"now_ms", 530}, {"without_ms", 412}, {"share", 118.0 / 530}};
+  CHECK(verdict_text(v).find("\nGain      iterations take 530 ms; without this 412 ms (22 % less)\n") != std::string::npos);
+  CHECK(incident_list_text(Json::array({v})).find("AllReduce 42  22 %  rank 3 link") != std::string::npos);
+  v["gain"] = {{"of", "operations compared"}, {"now_ms", 5200}, {"without_ms", 4160}, {"share", 0.2}};
+  CHECK(verdict_text(v).find("\nGain      the operations compared take 5.2 s; without this 4.1 s (20 % less)\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("A verdict says which further communicators wait for the same cause") {
   Json v = verdict();
   v["victim_communicators"] = Json::parse(R"([
