@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "decision/analysis/slow_confidence.h"
 
 namespace ccld::decision {
 namespace {
@@ -123,11 +124,12 @@ Finding IterationAnalysis::describe(const Job& job, const Watch& leading, const 
                                       : FaultClass::s3_mixed_slow;
   if (c.rank && part < 1 - part_of_both) {
     Culprit who = make_culprit(leading.comm, *c.rank, Component::process, "its gaps between operations grew, its peers' did not");
+    who.basis = Basis::gaps;
     who.lost_time_share = std::min(c.rank_part, 1 - part);
     f.culprits.push_back(std::move(who));
     add_evidence(f, c.rank->value, "of the rise in its gaps", c.rank_part * 100, "%");
   }
-  f.confidence = f.culprits.empty() ? 0.5 : 0.7;
+  f.confidence = confidence_of(f.culprits);
   f.next_step = f.culprits.empty()
                     ? "Every rank is slower by about the same: compare clocks and power of all GPUs, data loading, shared storage and other load "
                       "with the time before."

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "decision/analysis/slow_confidence.h"
 #include "decision/locate/slow_finding.h"
 
 namespace ccld::decision {
@@ -22,6 +23,12 @@ const Kernel& kernel(const WhatIfLook& look, int node) { return *look.graph.node
 std::string reference_text(const Cause& c, const char* verb) {
   return c.peers > 0 ? absl::StrFormat("%d peers %s %.1f ms", c.peers, verb, c.reference_ns / 1e6)
                      : absl::StrFormat("before it was %.1f ms", c.reference_ns / 1e6);
+}
+
+Basis basis_of(const Cause& c, const WhatIfLook& look) {
+  if (is_late(c)) return c.peers > 0 ? Basis::peers : Basis::past;
+  if (c.kind != Cause::Kind::collectives) return c.peers > 0 ? Basis::transfers : Basis::past_transfers;
+  return look.collectives[static_cast<size_t>(c.collectives)].grown ? Basis::past_connections : Basis::connections;
 }
 
 void add_connections(const Cause& c, const WhatIfLook& look, const Communicator& comm, Finding& f) {
@@ -141,8 +148,12 @@ bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& co
     add_connections(c, look, comm, f);
   }
   const size_t named = f.culprits.size() - before;
-  for (size_t i = before; i < f.culprits.size(); ++i)
+  const int number = next_cause(f);
+  for (size_t i = before; i < f.culprits.size(); ++i) {
     f.culprits[i].lost_time_share = share / static_cast<double>(named);
+    f.culprits[i].basis = basis_of(c, look);
+    f.culprits[i].cause = number;
+  }
   return named > 0;
 }
 
@@ -165,7 +176,7 @@ void weigh(const whatif::Explanation& e, double iteration_ns, double shared_ns, 
   const double told = gains_ns > 0 ? std::clamp(shares * shared_ns / gains_ns, 0.0, 1.0) : 1;
   const double without = 1 - told * (1 - e.length_without_ns / e.length_ns);
   const double now_ns = iteration_ns > 0 ? iteration_ns : e.length_ns;
-  f.confidence = 0.85;
+  f.confidence = confidence_of(f.culprits);
   f.gain = {std::llround(now_ns), std::llround(without * now_ns), iteration_ns > 0};
 }
 

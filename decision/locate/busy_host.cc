@@ -224,8 +224,10 @@ void name_host(const Communicator& comm, const HostModel& host, double share, Wo
     if (r.process && r.process->host == &host && ranks.size() < culprits_max) ranks.push_back(r.rank);
   });
   if (ranks.empty()) return;
+  const int cause = next_cause(f);
   for (const Rank r : ranks) {
     Culprit c = make_culprit(comm, r, Component::host, "its host is short of processors");
+    c.basis = Basis::processors, c.cause = cause;
     c.lost_time_share = share / static_cast<double>(ranks.size());
     if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(c));
   }

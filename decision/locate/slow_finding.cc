@@ -15,6 +15,12 @@ bool is_proxy_of(const Culprit& proxy, const Culprit& connection) {
 
 }  // namespace
 
+int next_cause(const Finding& f) {
+  int next = 0;
+  for (const Culprit& c : f.culprits) next = std::max(next, c.cause + 1);
+  return next;
+}
+
 bool same_cause(const std::vector<Culprit>& a, const std::vector<Culprit>& b) {
   if (a.empty() || b.empty()) return a.empty() && b.empty();
   for (const Culprit& x : a)

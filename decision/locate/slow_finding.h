@@ -9,6 +9,9 @@
 
 namespace ccld::decision {
 
+// The number of a cause whose culprits are added next.
+int next_cause(const Finding&);
+
 // What to look at next, by class and culprits.
 std::string slow_next_step(const Finding&);
 

@@ -82,6 +82,21 @@ const char* name(StageEffect e) {
   return "?";
 }
 
+const char* name(Basis b) {
+  switch (b) {
+    case Basis::unknown: return "unknown";
+    case Basis::peers: return "its peers";
+    case Basis::past: return "its past";
+    case Basis::connections: return "other connections";
+    case Basis::past_connections: return "the past of connections";
+    case Basis::transfers: return "other transfers";
+    case Basis::past_transfers: return "the past of transfers";
+    case Basis::processors: return "waits for processors";
+    case Basis::gaps: return "gaps in iterations";
+  }
+  return "?";
+}
+
 const char* name(RuleSet r) {
   return r == RuleSet::paper ? "paper" : "default";
 }

@@ -22,6 +22,18 @@ enum class CommRole { unknown, tensor, pipeline, data, expert, world };
 enum class IterationPhase { unknown, forward, backward, gradient_reduction, pipeline_transfer, evaluation_checkpoint };
 // Whether lost time makes the iteration longer, or a bubble absorbs it.
 enum class StageEffect { unknown, critical, absorbed };
+// What told a cause of slowness: what was compared with what.
+enum class Basis {
+  unknown,
+  peers,             // a rank with ranks that do the same
+  past,              // a rank with what it needed before
+  connections,       // connections of collectives with each other
+  past_connections,  // with before
+  transfers,         // transfers of Send and Recv with those of other connections
+  past_transfers,    // with before
+  processors,        // waits for a processor with those of other hosts
+  gaps               // gaps between operations with before, in an iteration that got longer
+};
 
 const char* name(FaultClass);     // "H1" .. "S3"
 const char* title(FaultClass);    // "Not-Entered-Hang" ..
@@ -31,6 +43,7 @@ const char* name(RuleSet);
 const char* name(CommRole);        // "tensor" ..
 const char* name(IterationPhase);  // "gradient reduction" ..
 const char* name(StageEffect);
+const char* name(Basis);
 
 struct Culprit {
   Rank rank;
@@ -44,6 +57,8 @@ struct Culprit {
   std::string net_name;          // of a NIC or link, when known
   double lost_time_share = 0;    // slow classes: its share of the lost time, 0..1
   double queued_part = 0;        // slow classes, of a rank that comes late: for how much of it its kernels lay launched
+  Basis basis = Basis::unknown;  // slow classes: what told it
+  int cause = 0;                 // slow classes: culprits of one cause have equal numbers
   std::string reason;            // short, e.g. "did not call operation 17", "count differs: 1024 against 2048"
 };
 

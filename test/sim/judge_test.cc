@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "decision/analysis/slow_confidence.h"
+
 namespace ccld::sim {
 namespace {
 
@@ -30,14 +32,16 @@ struct Court {
     c.component = component;
     return c;
   }
-  Mistake verdict(std::vector<Incident> said) const {
+  Mistake verdict(std::vector<Incident> said) const { return judged(std::move(said)).mistake; }
+  std::vector<Word> words(std::vector<Incident> said) const { return judged(std::move(said)).words; }
+  Judgement judged(std::vector<Incident> said) const {
     Truth truth;
     truth.planted = &planted;
     truth.job = &job;
     truth.suspect_by = 20 * ns_per_s;
     truth.untold = untold;
     truth.tied = tied;
-    return judge(truth, {said, said}).mistake;
+    return judge(truth, {said, said});
   }
   Traffic traffic;
   Conditions conditions{std::vector<ProcessConditions>(8), {}, {}, {}};
@@ -174,6 +178,41 @@ TEST_CASE("of the links of a pipeline each one that is slow is right, in its dir
   CHECK(names(2, 6) == Mistake::wrong_rank);
   court.planted.links.clear();
   CHECK(names(5, 1) == Mistake::none);
+}
+
+TEST_CASE("each incident is judged by itself, with what it said of itself") {
+  Court court;
+  court.planted.kind = FaultKind::slow_clock;
+  court.incident.fault = FaultClass::s1_computation_slow;
+  court.incident.culprits = {Court::culprit(3, Component::gpu)};
+  court.incident.culprits[0].basis = Basis::peers;
+  court.incident.confidence = 0.9;
+  Incident wrong = court.incident;
+  wrong.id = 2;
+  wrong.culprits[0].rank = Rank{4};
+  Incident early = court.incident;
+  early.suspected_ns = 5 * ns_per_s;
+  const std::vector<Word> words = court.words({court.incident, wrong, early});
+  REQUIRE(words.size() == 3);
+  CHECK(words[0].right);
+  CHECK(words[0].confidence == 0.9);
+  REQUIRE(words[0].rows.size() == 1);
+  CHECK(slow_confidences()[words[0].rows[0]].basis == Basis::peers);
+  CHECK_FALSE(words[1].right);
+  CHECK_FALSE(words[2].right);
+}
+
+TEST_CASE("a slow incident without a culprit is right if its class is") {
+  Court court;
+  court.planted.kind = FaultKind::slow_clock;
+  court.incident.culprits.clear();
+  court.incident.fault = FaultClass::s1_computation_slow;
+  CHECK(court.words({court.incident})[0].right);
+  CHECK(court.words({court.incident})[0].rows.empty());
+  court.incident.fault = FaultClass::s2_communication_slow;
+  CHECK_FALSE(court.words({court.incident})[0].right);
+  court.planted = {};
+  CHECK_FALSE(court.words({court.incident})[0].right);
 }
 
 }  // namespace

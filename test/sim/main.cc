@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "test/sim/judge/reliability.h"
 #include "test/sim/simulation.h"
 
 using namespace ccld::sim;
@@ -53,10 +54,12 @@ struct Tally {
   uint64_t unexpected = 0;
   std::map<FaultKind, Count> by_kind;
   std::map<Mistake, uint64_t> by_mistake;
+  Reliability reliability;
   uint64_t wrong = 0;
   double simulated_s = 0;
 
   void add(const Result& r, bool verbose) {
+    reliability.add(r.judgement.words);
     Count& c = by_kind[r.scenario.planted.kind];
     ++c.seeds;
     simulated_s += static_cast<double>(r.simulated) / 1e9;
@@ -75,6 +78,7 @@ struct Tally {
   void print() const {
     for (const auto& [kind, c] : by_kind) absl::PrintF("  %-26s %6d seeds %6d wrong\n", name(kind), c.seeds, c.wrong);
     for (const auto& [mistake, n] : by_mistake) absl::PrintF("  %-26s %6d\n", name(mistake), n);
+    absl::PrintF("%s", reliability.text());
   }
 };
 
@@ -84,7 +88,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Simulated clusters against the detection and location of ccld: the verdict must equal the planted fault"};
   uint64_t seeds = 100, first = 1;
   std::optional<uint64_t> one;
-  bool verbose = false, from_start = false, pipeline_links = false;
+  bool verbose = false, from_start = false, pipeline_links = false, calibrate = false;
   std::optional<double> share;
   int ranks = 0;
   unsigned jobs = 1;
@@ -99,6 +103,7 @@ int main(int argc, char** argv) {
   app.add_option("--fault", fault, "plant this kind of fault (default: drawn)");
   app.add_flag("--from-start", from_start, "a quarter of the slow faults is there before the first iteration");
   app.add_flag("--pipeline-links", pipeline_links, "a third of the S2 faults slows what only Send and Recv use");
+  app.add_flag("--calibrate", calibrate, "slow faults only, every second seed as with the two above: for the table of confidences");
   app.add_option("--share", share, "another share than a quarter and a third, 0 to 1")->check(CLI::Range(0.0, 1.0));
   app.add_option("--canary", canary, "spoil what was planted; the check must then fail")
       ->check(CLI::IsMember({"none", "suppressed", "unrecorded", "other-rank"}));
@@ -108,13 +113,15 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   RunOptions options;
-  if (from_start) options.wishes.from_start = share.value_or(1.0 / 4);
-  if (pipeline_links) options.wishes.pipeline_links = share.value_or(1.0 / 3);
+  constexpr double starts = 1.0 / 4, links = 1.0 / 3;
+  if (from_start) options.wishes.from_start = share.value_or(starts);
+  if (pipeline_links) options.wishes.pipeline_links = share.value_or(links);
   if (ranks > 0) {
     options.wishes.ranks = ranks;
     options.settings.ranks_max = options.settings.processes_max = 1u << 18;
     options.settings.communicators_max = 1u << 18;
   }
+  options.wishes.slow = calibrate;
   if (!fault.empty()) {
     options.wishes.fault = kind_named(fault);
     if (!options.wishes.fault) return absl::FPrintF(stderr, "--fault %s: no such kind of fault\n", fault), 2;
@@ -143,7 +150,13 @@ int main(int argc, char** argv) {
     std::vector<std::optional<Result>> results(std::min(portion, seeds - done));
     std::atomic<size_t> next{0};
     const auto work = [&] {
-      for (size_t i; (i = next++) < results.size();) results[i] = run_seed(first + done + i, options);
+      for (size_t i; (i = next++) < results.size();) {
+        const uint64_t seed = first + done + i;
+        RunOptions own = options;
+        if (calibrate && seed % 2 == 1)
+          own.wishes.from_start = share.value_or(starts), own.wishes.pipeline_links = share.value_or(links);
+        results[i] = run_seed(seed, own);
+      }
     };
     std::vector<std::thread> others;
     for (unsigned j = 1; j < jobs; ++j) others.emplace_back(work);

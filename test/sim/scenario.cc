@@ -175,6 +175,10 @@ Scenario draw(uint64_t seed, const Wishes& wishes) {
   FaultKind kind = FaultKind::none;
   if (!kinds.chance(1.0 / 3))
     kind = static_cast<FaultKind>(kinds.range(1, static_cast<int64_t>(FaultKind::slow_clock_and_delaying)));
+  if (wishes.slow)
+    kind = static_cast<FaultKind>(Stream(seed, "slow kind")
+                                      .range(static_cast<int64_t>(FaultKind::late_host),
+                                             static_cast<int64_t>(FaultKind::slow_clock_and_delaying)));
   if (kind == FaultKind::other_count && Stream(seed, "of calls").chance(1.0 / 3)) kind = FaultKind::other_bytes;
   if (kind == FaultKind::delaying_proxy && Stream(seed, "of visits").chance(1.0 / 2)) kind = FaultKind::seldom_proxy;
   if (wishes.fault) kind = *wishes.fault;

@@ -26,6 +26,7 @@ struct Passing {  // a process that leaves or stands still, as its siblings see 
 struct Wishes {
   std::optional<int> ranks;            // at least so many
   std::optional<FaultKind> fault;
+  bool slow = false;          // any fault that makes slow
   double from_start = 0;      // of the slow faults, the share that is there before the first iteration
   double pipeline_links = 0;  // of the S2 faults, the share on links and proxies that only Send and Recv use
 };

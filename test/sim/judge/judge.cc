@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "decision/analysis/slow_confidence.h"
 
 namespace ccld::sim {
 
@@ -134,6 +135,26 @@ Mistake who(const Truth& t, const Incident& i) {
   return Mistake::none;
 }
 
+bool content_right(const Truth& t, const Incident& i) {
+  if (t.planted->kind == FaultKind::none || i.suspected_ns < t.planted->at || !class_right(*t.planted, *t.job, i))
+    return false;
+  // That iterations got longer, and by what, is all that a slow incident without a culprit says.
+  if (is_slow(t.planted->kind) && i.culprits.empty()) return true;
+  return who(t, i) == Mistake::none;
+}
+
+Word word_of(const Truth& t, const Incident& i) {
+  Word w;
+  w.fault = i.fault;
+  w.confidence = i.confidence;
+  w.right = content_right(t, i);
+  if (i.fault < FaultClass::s1_computation_slow) return w;
+  std::set<int> causes;
+  for (const Culprit& c : i.culprits)
+    if (causes.insert(c.cause).second) w.rows.push_back(static_cast<size_t>(&row_of(c) - slow_confidences().data()));
+  return w;
+}
+
 }  // namespace
 
 const char* name(Mistake m) {
@@ -174,6 +195,7 @@ Judgement judge(const Truth& t, const Said& said) {
   const Layout& layout = t.job->layout();
   std::set<uint64_t> ids;
   for (const Incident& i : said.reported) ids.insert(i.id);
+  for (const Incident& i : said.last) j.words.push_back(word_of(t, i));
   for (const Incident& i : said.last) absl::StrAppend(&j.said, j.said.empty() ? "" : " | ", describe(i, layout));
   if (j.said.empty()) j.said = "nothing";
 

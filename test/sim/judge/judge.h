@@ -31,8 +31,17 @@ struct Truth {
 enum class Mistake { none, false_alarm, missed, late, unconfirmed, several, wrong_class, wrong_rank, wrong_component };
 const char* name(Mistake);
 
+// One incident as it was last said.
+struct Word {
+  decision::FaultClass fault = decision::FaultClass::h1_not_entered;
+  double confidence = 0;
+  bool right = false;        // class, culprits and components, and not before the fault
+  std::vector<size_t> rows;  // of slowness: those of slow_confidences() that its causes have
+};
+
 struct Judgement {
   Mistake mistake = Mistake::none;
+  std::vector<Word> words;
   std::string said;  // one line
   bool right() const { return mistake == Mistake::none; }
 };

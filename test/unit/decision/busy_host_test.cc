@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "decision/analysis/slow_confidence.h"
 #include "test/unit/decision/verdicts.h"
 
 namespace ccld::decision {
@@ -120,6 +121,9 @@ TEST_CASE("Where proxies of one host wait for processors, the host is named once
   named(i, {0, 1, 2, 3}, Component::host);
   CHECK(i.title == "host node0 is short of processors");
   CHECK(i.state == VerdictState::confirmed);
+  // One cause, whatever the proxy was named by.
+  CHECK(i.culprits[0].basis == Basis::processors);
+  CHECK(i.confidence == row_of(i.culprits[0]).right);
   CHECK(i.gain.known());
   CHECK(std::any_of(i.evidence.begin(), i.evidence.end(),
                     [](const Evidence& e) { return e.what.find("PSI") != std::string::npos && e.value > 70; }));
@@ -259,6 +263,7 @@ TEST_CASE("Beside a rank that is late by itself the proxies of a busy machine ar
   const Incident i = only(job.cluster);
   named(i, {5}, Component::process);
   CHECK(i.fault == FaultClass::s1_computation_slow);
+  CHECK(i.confidence == row_of(i.culprits[0]).right);
 }
 
 TEST_CASE("Several communicators of a busy host share one incident") {

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "decision/analysis/slow_confidence.h"
 #include "decision/locate/slow_finding.h"
 #include "test/unit/decision/verdicts.h"
 
@@ -53,6 +54,8 @@ TEST_CASE("A rank that comes late in every round is computation-slow, suspected 
   CHECK(ranks_of(i.culprits) == std::set<int>{6});
   CHECK(i.culprits[0].lost_time_share > 0.9);
   CHECK(i.culprits[0].component == Component::gpu);
+  CHECK((i.culprits[0].basis == Basis::peers || i.culprits[0].basis == Basis::past));
+  CHECK(i.confidence == confidence_of(i.culprits));
   CHECK(i.suspected_ns < i.confirmed_ns);
   // A round takes 40 ms longer, of 10 ms and its transfer.
   REQUIRE(i.gain.known());
