@@ -256,7 +256,8 @@ std::string number_text(double v) { return absl::StrFormat("%.12g", v); }
 std::string range_text(const Entry& e) {
   if (std::holds_alternative<RuleSet Settings::*>(e.field)) return "default | paper";
   if (std::holds_alternative<std::string Settings::*>(e.field)) return "an order, e.g. tp-dp-pp";
-  return absl::StrCat(number_text(e.low), " .. ", number_text(e.high));
+  const bool whole = std::holds_alternative<uint64_t Settings::*>(e.field);
+  return absl::StrCat(whole ? "a whole number, " : "", number_text(e.low), " .. ", number_text(e.high));
 }
 
 std::string value_text(const Settings& s, const Entry& e) {

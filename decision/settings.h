@@ -109,7 +109,7 @@ struct Settings {
 struct SettingRow {
   std::string_view name;
   std::string default_text;
-  std::string range_text;   // "0.1 .. 86400", or "default | paper | model"
+  std::string range_text;   // "0.1 .. 86400", "a whole number, 1 .. 100", or "default | paper"
   std::string_view help;    // what it does
   std::string_view reason;  // why this default
 };

@@ -37,6 +37,7 @@ TEST_CASE("A wrong setting leaves everything as it was and names the field and i
   CHECK(s.slow_theta == Settings{}.slow_theta);
   CHECK(std::string(parse_setting(s, "rules=mine").message()).find("default | paper") != std::string::npos);
   CHECK(std::string(parse_setting(s, "slow_repeat=1.5").message()).find("slow_repeat") != std::string::npos);
+  CHECK(std::string(parse_setting(s, "slow_repeat=1.5").message()).find("a whole number, 1 .. 1000000") != std::string::npos);
   CHECK(std::string(parse_setting(s, "slow_thetta=1").message()).find("slow_thetta") != std::string::npos);
   CHECK_FALSE(parse_setting(s, "slow_theta").ok());
 }
