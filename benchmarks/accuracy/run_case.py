@@ -120,19 +120,20 @@ def replay(build, recording, settings, rules="paper"):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
+def judge(case, lines, watch):
+    """What the verdict lines of a case are worth. `watch`: what its WATCH file holds; of a case without a fault it does not matter."""
+    if case.suite == "benign":
+        return scoring.score_benign(lines)
+    plan = Plan(case.plan, case.id)
+    expect = plan.expect._replace(classes=tuple(watch["class"]))
+    ranks = {int(pid): rank for pid, rank in watch["ranks"].items()}
+    return scoring.score(lines, expect, watch["planted"], watch["until"], ranks, layout_of(plan))
+
+
 def judge_recording(build, case, settings, folder, row):
     """The row of a case again, with what both rule sets make of its recording now."""
-    recording = os.path.join(folder, RECORDING)
-    rules = {}
-    for name in ("default", "paper"):
-        lines = replay(build, recording, settings, name)
-        if case.suite == "benign":
-            rules[name] = scoring.score_benign(lines)
-            continue
+    recording, watch = os.path.join(folder, RECORDING), None
+    if case.suite != "benign":
         with open(os.path.join(folder, WATCH)) as file:
             watch = json.load(file)
-        plan = Plan(case.plan, case.id, settings)
-        expect = plan.expect._replace(classes=tuple(watch["class"]))
-        ranks = {int(pid): rank for pid, rank in watch["ranks"].items()}
-        rules[name] = scoring.score(lines, expect, watch["planted"], watch["until"], ranks, layout_of(plan))
-    return dict(row, rules=rules)
+    return dict(row, rules={name: judge(case, replay(build, recording, settings, name), watch) for name in ("default", "paper")})

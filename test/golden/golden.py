@@ -73,8 +73,12 @@ def write_index(goldens):
         file.write("\n")
 
 
-def replay(service, golden, path):
-    done = subprocess.run([service, "replay", golden.recording, "--verdicts", path], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+def replay(service, golden, path, changes=None):
+    """`changes`: {setting: text} in place of the recorded ones."""
+    command = [service, "replay", golden.recording, "--verdicts", path]
+    for name, value in (changes or {}).items():
+        command += ["--set", "%s=%s" % (name, value)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         raise RunError("%s: %s" % (golden.name, (done.stderr or done.stdout).strip().split("\n")[-1]))
     return done.stderr.strip()
