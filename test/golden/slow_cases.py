@@ -176,10 +176,23 @@ def packed(recording):
     return out, content
 
 
-def add(build, source, seed, only):
+def take(build, source, case):
+    """Puts the case's recording into the repository; returns its size. Raises RunError if it should not be there."""
+    with open(source, "rb") as file:
+        recording, content = packed(file.read())
+    found = [text for text in names_of_this_machine() if text.encode() in content or text in json.dumps(case._asdict())]
+    if found:
+        raise RunError("%s names places of this machine: %s" % (case.id, ", ".join(found)))
+    with open(recording_of(case), "wb") as file:
+        file.write(recording)
+    if judge(build, case) != run_case.judge(case, run_case.replay(build, source, {}, "default"), case.watch):
+        raise RunError("%s: the packed recording is judged in another way" % case.id)
+    return len(recording)
+
+
+def add(build, jobs, source, seed, only):
     """Cases that are there already are left alone: recordings never change in the repository."""
-    cases = read_index()
-    added, size = 0, 0
+    cases, new = read_index(), {}
     os.makedirs(FOLDER, exist_ok=True)
     for name in sorted(os.listdir(os.path.join(source, "recorded"))):
         folder = os.path.join(source, "recorded", name)
@@ -187,24 +200,14 @@ def add(build, source, seed, only):
         case_id = "%s@%d" % (row["id"], seed)
         if case_id in cases or (only and not re.search(only, case_id)):
             continue
-        watch = None
-        if row["suite"] != "benign":
-            watch = read_json(os.path.join(folder, run_case.WATCH))
-        case = Case(case_id, part_of(case_id), row["suite"], row["fault_class"], row["variant"], row["algorithm"], row["protocol"], row["ranks"],
-                    row["plan"], watch)
-        with open(os.path.join(folder, run_case.RECORDING), "rb") as file:
-            recording, content = packed(file.read())
-        found = [text for text in names_of_this_machine() if text.encode() in content or text in json.dumps(case._asdict())]
-        if found:
-            raise RunError("%s names places of this machine: %s" % (case_id, ", ".join(found)))
-        with open(recording_of(case), "wb") as file:
-            file.write(recording)
-        if judge(build, case) != run_case.judge(case, run_case.replay(build, os.path.join(folder, run_case.RECORDING), {}, "default"), watch):
-            raise RunError("%s: the packed recording is judged in another way" % case_id)
-        cases[case_id] = case
-        added, size = added + 1, size + len(recording)
-    write_index(sorted(cases.values()))
-    print("%d cases added, %.1f MiB; %d cases in all" % (added, size / (1 << 20), len(cases)))
+        watch = None if row["suite"] == "benign" else read_json(os.path.join(folder, run_case.WATCH))
+        new[os.path.join(folder, run_case.RECORDING)] = Case(
+            case_id, part_of(case_id), row["suite"], row["fault_class"], row["variant"], row["algorithm"], row["protocol"], row["ranks"], row["plan"], watch)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        size = sum(pool.map(lambda item: take(build, *item), new.items()))
+    cases = list(cases.values()) + list(new.values())
+    write_index(sorted(cases))
+    print("%d cases added, %.1f MiB; %d cases in all" % (len(new), size / (1 << 20), len(cases)))
     return 0
 
 
@@ -226,7 +229,7 @@ def main():
     if not os.path.exists(build.service):
         raise RunError("%s is missing: build it first with 'make build'" % build.service)
     if arguments.command == "add":
-        return add(build, arguments.source, arguments.seed, arguments.only)
+        return add(build, arguments.jobs, arguments.source, arguments.seed, arguments.only)
     if arguments.command == "list":
         return show(build, arguments.jobs, arguments.only)
     return (check if arguments.command == "check" else accept)(build, arguments.jobs)
