@@ -10,7 +10,7 @@ BUILD := build/dev
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: gpu-verify help bootstrap configure build nccl install nccl-small check-abi demo test unit integration sim check asan tsan accuracy bench-overhead bench-scale check-ptxas image image-test format tidy clean
+.PHONY: gpu-verify help bootstrap configure build nccl install nccl-small check-abi demo test unit integration sim check asan tsan accuracy ablate bench-overhead bench-scale check-ptxas image image-test format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -81,6 +81,10 @@ accuracy: configure ## Are the verdicts right? Both rule sets (6 minutes; FULL=1
 	@cmake --build --preset dev --parallel $(JOBS) --target demo_parts
 	@benchmarks/accuracy/accuracy.py --build $(BUILD) $(if $(FULL),--full) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only '$(ONLY)') \
 	  $(if $(REPLAY),--replay) $(if $(AT_A_TIME),--jobs $(AT_A_TIME))
+
+ablate: configure ## Which settings of the rules for slowness matter? (SEEDS=100; QUICK=1: seconds; ONLY=regex)
+	@cmake --build --preset dev --parallel $(JOBS) --target ccld ccld_sim
+	@benchmarks/ablation/ablate.py --build $(BUILD) --jobs $(JOBS) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ONLY),--only '$(ONLY)') $(if $(QUICK),--quick)
 
 bench-overhead: configure ## What the probe costs, against upstream's own NCCL (10 minutes; QUICK=1: two)
 	@scripts/configure pristine
