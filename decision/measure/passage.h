@@ -18,8 +18,9 @@ struct Passage {
   double sender_away_ns = 0, receiver_away_ns = 0;
   // From the sender's proxy to the receiver's GPU, of a step.
   double network_ns() const { return steps > 0 ? (ns[to_be_sent] + ns[on_the_wire] + ns[to_be_given]) / steps : 0; }
-  // `around_ns`: of WireCircles; `later_ns`: by how much the receiver begins later than the sender.
-  void add(const EdgeIntervals&, double around_ns, double later_ns);
+  // `around_ns`: of WireCircles. By how much later than the sender begins, the receiver begins (`later_ns`) and has
+  // posted its receives.
+  void add(const EdgeIntervals&, double around_ns, double later_ns, double posted_later_ns);
   void add(const Passage&);
 };
 

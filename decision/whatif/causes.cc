@@ -51,8 +51,7 @@ class Remedy {
       if (less_ns > of.most_ns) of.most_ns = less_ns, of.op = g_.nodes[i].kernel->op;
     }
     std::vector<Waiting> out;
-    for (const auto& [comm, of] : comms)
-      out.push_back({comm, of.op, of.sum_ns / static_cast<double>(of.gpus.size())});
+    for (const auto& [comm, of] : comms) out.push_back({comm, of.op, of.sum_ns / static_cast<double>(of.gpus.size())});
     return out;
   }
 

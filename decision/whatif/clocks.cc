@@ -87,7 +87,8 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
   };
   auto next_known = known.begin();
   for (const auto& [least, list] : comms) {
-    while (next_known != known.end() && next_known->doubt_ns < settings.whatif_clocks_times_min * least) join_known(*next_known++);
+    while (next_known != known.end() && next_known->doubt_ns < settings.whatif_clocks_times_min * least)
+      join_known(*next_known++);
     std::map<std::pair<int, int>, std::vector<double>> ends;  // of the first member and another one
     for (const auto& [ns, c] : *list)
       for (Place p : c->members)

@@ -53,9 +53,12 @@ Connections add_up(const std::vector<CollectiveRound>& rounds, uint64_t operatio
       if (i.net_device < 0 || i.steps <= 0) continue;
       const double later_ns =
           round.begins[static_cast<size_t>(edge.receiver)].at_ns - round.begins[static_cast<size_t>(edge.sender)].at_ns;
+      const double posted_later_ns =
+          round.posted_ns[static_cast<size_t>(edge.receiver)] - round.begins[static_cast<size_t>(edge.sender)].at_ns;
       if (sums.empty()) out.op = round.op, out.signature = round.signature;
       Connection& c = sums[edge];
-      c.passage.add(i, circles.around_ns(i), std::isnan(later_ns) ? 0 : later_ns);
+      c.passage.add(i, circles.around_ns(i), std::isnan(later_ns) ? 0 : later_ns,
+                    std::isnan(posted_later_ns) ? 0 : posted_later_ns);
       c.transfer_ns += round.transfer_ns;
       ++c.operations;
     }

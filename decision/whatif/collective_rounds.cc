@@ -35,6 +35,7 @@ std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vect
     round.op = first.op;
     round.signature = first.signature;
     round.begins.resize(static_cast<size_t>(comm.rank_count()));
+    round.posted_ns.resize(round.begins.size(), NAN);
     double longest_ns = 0, started_ns = -INFINITY, ended_ns = -INFINITY;
     for (int member : members) {
       const Node& n = g.nodes[static_cast<size_t>(member)];
@@ -43,6 +44,7 @@ std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vect
       // It may have reported them before it was known that the communicator has fewer ranks.
       if (r >= round.begins.size()) continue;
       longest_ns = std::max(longest_ns, static_cast<double>(n.kernel->end_ns - n.kernel->begin_ns));
+      round.posted_ns[r] = n.begin_ns - (std::isnan(n.queued_ns) ? 0 : std::max(0.0, n.queued_ns));
       round.begins[r] = {n.begin_ns, past.queued_ns[static_cast<size_t>(member)], n.begin_ns};
     }
     round.transfer_ns = std::max(0.0, ended_ns - started_ns);

@@ -19,6 +19,7 @@ struct CollectiveRound {
   Signature signature;
   double transfer_ns = 0;         // from the last begin to the last end
   std::vector<RankBegin> begins;  // by rank
+  std::vector<double> posted_ns;  // by rank: when its receives were posted, with its launch; NaN: not known
   Links links;                    // empty: no stages were reported
 };
 

@@ -97,8 +97,7 @@ double ready_ns(const Graph& g, const Node& node, double own_begin_ns, double gr
 
 }  // namespace
 
-std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Clocks& clocks,
-                                 const Settings& settings) {
+std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Clocks& clocks, const Settings& settings) {
   if (m.collectives.empty() && m.pairs.empty()) return std::nullopt;
   Graph g;
   const std::vector<std::vector<int>> order = kernels_in_order(t, m);
