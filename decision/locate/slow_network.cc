@@ -213,12 +213,14 @@ void leave_out_waits_for(const std::vector<Rank>& late, std::vector<SlowEdge>& e
 }  // namespace
 
 SlowNetwork find_slow_network(const Communicator& comm, const SlowWindow& w, const std::vector<Rank>& late,
-                              bool network_only, double waiting_steps_min, Finding& f) {
+                              bool network_only, double queued_steps_min, double waiting_steps_min, Finding& f) {
   SlowNetwork n;
   n.away = find_away_proxies(w, f);
   if (!n.away.empty()) return n;
   n.edges = find_slow_edges(comm, w, network_only, f);
-  std::erase_if(n.edges, [&](const SlowEdge& e) { return e.stage.waiting_steps < waiting_steps_min; });
+  std::erase_if(n.edges, [&](const SlowEdge& e) {
+    return e.queued < queued_steps_min || e.stage.waiting_steps < waiting_steps_min;
+  });
   leave_out_waits_for(late, n.edges);
   n.proxy = common_proxy(comm, w, n.edges);
   return n;

@@ -36,9 +36,10 @@ struct SlowNetwork {
 };
 
 // `late`: ranks that come late to the operations. `network_only`: steps that wait for a GPU have another reason.
-// `waiting_steps_min`: on edges where fewer wait nothing is slow. What decided becomes evidence.
+// On edges where fewer wait nothing is slow: `queued_steps_min` in all channels, `waiting_steps_min` in one. What
+// decided becomes evidence.
 SlowNetwork find_slow_network(const Communicator&, const SlowWindow&, const std::vector<Rank>& late, bool network_only,
-                              double waiting_steps_min, Finding&);
+                              double queued_steps_min, double waiting_steps_min, Finding&);
 
 // Its culprits, with `share` of the lost time between them.
 void name_slow_network(const Communicator&, const SlowNetwork&, double share, Finding&);

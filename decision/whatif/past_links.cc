@@ -37,11 +37,6 @@ bool of_several_proxies(const SlowNetwork& n) {
   return !n.proxy && ranks.size() > 2;
 }
 
-bool explains(const SlowNetwork& n, double queued_steps_min) {
-  return !n.away.empty() ||
-         std::any_of(n.edges.begin(), n.edges.end(), [&](const SlowEdge& e) { return e.queued >= queued_steps_min; });
-}
-
 // Whether others over the network wait for less than this part of the named ones: what all proxies lack makes all slow.
 bool stands_out(const GrownNetwork& g) {
   constexpr double others_part_max = 0.5;
@@ -133,10 +128,9 @@ std::optional<SlowCollectives> PastLinks::take(const Communicator& comm, const s
   slow.lost_part = lost_ns / transfer_ns;
   const bool large = lost_ns >= settings_.slow_component_share_min * (lost_ns + apart_ns);
   // Beside ranks that come late, and make most of the loss, only a queue is a cause of its own.
-  grown.network = find_slow_network(comm, grown.window, late, !late.empty(),
+  grown.network = find_slow_network(comm, grown.window, late, !late.empty(), settings_.whatif_queued_steps_min,
                                     late.empty() || large ? 0 : settings_.whatif_standing_steps_min, grown.evidence);
-  if (!explains(grown.network, settings_.whatif_queued_steps_min) || of_several_proxies(grown.network))
-    return std::nullopt;
+  if (!grown.network.named() || of_several_proxies(grown.network)) return std::nullopt;
   grown.stands_out = stands_out(grown);
   slow.grown = std::move(grown);
   return slow;
