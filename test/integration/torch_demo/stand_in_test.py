@@ -48,7 +48,8 @@ class StandInTest(unittest.TestCase):
 
         def end():
             demo.kill()
-            demo.communicate()
+            demo.wait()
+            demo.stdout.close()
         self.addCleanup(end)
         return demo
 
