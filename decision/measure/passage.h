@@ -11,6 +11,14 @@ namespace ccld::decision {
 // For the sender's proxy, for the network to say "sent", for their arrival, for the receiver's proxy, and for its GPU.
 enum PassagePart { to_hand_on, to_be_sent, on_the_wire, to_be_given, to_be_taken, passage_parts };
 
+// By how much later than the sender begins. 0: not known.
+struct Later {
+  double begun_ns = 0;   // the receiver begins
+  double posted_ns = 0;  // it has posted its receives
+  // The last rank of the operation begins: until then proxies may wait for GPUs that wait for it.
+  double all_begun_ns = 0;
+};
+
 // Sums over the steps of a connection.
 struct Passage {
   double steps = 0;
@@ -18,9 +26,8 @@ struct Passage {
   double sender_away_ns = 0, receiver_away_ns = 0;
   // From the sender's proxy to the receiver's GPU, of a step.
   double network_ns() const { return steps > 0 ? (ns[to_be_sent] + ns[on_the_wire] + ns[to_be_given]) / steps : 0; }
-  // `around_ns`: of WireCircles. By how much later than the sender begins, the receiver begins (`later_ns`) and has
-  // posted its receives.
-  void add(const EdgeIntervals&, double around_ns, double later_ns, double posted_later_ns);
+  // `around_ns`: of WireCircles.
+  void add(const EdgeIntervals&, double around_ns, const Later&);
   void add(const Passage&);
 };
 

@@ -49,16 +49,18 @@ Connections add_up(const std::vector<CollectiveRound>& rounds, uint64_t operatio
     out.groups.push_back(round.group);
     if (round.transfer_ns <= 0) continue;
     WireCircles circles(round.links);
+    double last_ns = -INFINITY;
+    for (const RankBegin& b : round.begins)
+      if (!std::isnan(b.at_ns)) last_ns = std::max(last_ns, b.at_ns);
     for (const auto& [edge, i] : round.links) {
       if (i.net_device < 0 || i.steps <= 0) continue;
-      const double later_ns =
-          round.begins[static_cast<size_t>(edge.receiver)].at_ns - round.begins[static_cast<size_t>(edge.sender)].at_ns;
-      const double posted_later_ns =
-          round.posted_ns[static_cast<size_t>(edge.receiver)] - round.begins[static_cast<size_t>(edge.sender)].at_ns;
+      const double begun_ns = round.begins[static_cast<size_t>(edge.sender)].at_ns;
+      const auto later_ns = [&](double ns) { return std::isfinite(ns - begun_ns) ? ns - begun_ns : 0; };
+      const auto receiver = static_cast<size_t>(edge.receiver);
       if (sums.empty()) out.op = round.op, out.signature = round.signature;
       Connection& c = sums[edge];
-      c.passage.add(i, circles.around_ns(i), std::isnan(later_ns) ? 0 : later_ns,
-                    std::isnan(posted_later_ns) ? 0 : posted_later_ns);
+      c.passage.add(i, circles.around_ns(i),
+                    {later_ns(round.begins[receiver].at_ns), later_ns(round.posted_ns[receiver]), later_ns(last_ns)});
       c.transfer_ns += round.transfer_ns;
       ++c.operations;
     }

@@ -64,10 +64,11 @@ std::vector<Passage> passages_of_transfers(const Graph& g, const Timeline& t, co
         if (rank != sender) put_back(l, ns);
       one_clock = true;
     }
+    const double later_ns = recv.begin_ns - send.begin_ns;
     const auto clock = [&](Rank rank) { return one_clock || rank == sender ? 0 : 1; };
     for (const auto& [edge, intervals] : match_links(rows, transfer.ns, clock))
       if (intervals.net_device >= 0 && intervals.steps > 0)
-        passages[i].add(intervals, INFINITY, recv.begin_ns - send.begin_ns, recv.begin_ns - send.begin_ns);
+        passages[i].add(intervals, INFINITY, {later_ns, later_ns, later_ns});
   }
   return passages;
 }
