@@ -73,8 +73,8 @@ struct Settings {
   double whatif_standing_steps_min = 4;
   double whatif_queued_steps_min = 1;
   double whatif_short_steps_part = 1.0 / 16;
-  double whatif_short_times_min = 5;
-  double whatif_behind_part_max = 0.25;
+  double whatif_errors_min = 3;
+  double whatif_proxy_part_min = 0.15;
   double whatif_stages_part_min = 0.5;
   double whatif_send_part_max = 0.05;
   uint64_t whatif_past_means_min = 3;

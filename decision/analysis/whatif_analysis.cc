@@ -131,9 +131,13 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
       const whatif::Node& n = graph.nodes[static_cast<size_t>(member)];
       if (lateness.late[static_cast<size_t>(n.gpu)]) late.push_back(n.kernel->rank);
     }
-    auto slow = whatif::slow_collectives(comm, rounds, settings_);
-    if (auto grown = job.past_links.take(comm, rounds, late, !slow.has_value(), job.started_ns))
-      slow = std::move(grown);
+    // Threads that are held are caught at it now and then: once while a cause is counted is enough.
+    const Nanoseconds since_ns =
+        job.started_ns - static_cast<Nanoseconds>(settings_.slow_repeat) * seconds_to_ns(settings_.slow_window_s) / 2;
+    auto slow = whatif::slow_collectives(comm, rounds, late, since_ns, settings_);
+    // What connections do now tells more than what they did: the past only knows what an operation waited for then.
+    auto grown = job.past_links.take(comm, rounds, late, !slow.has_value(), since_ns);
+    if (!slow) slow = std::move(grown);
     if (slow) found.push_back(*std::move(slow));
   }
   job.past_links.end_window();

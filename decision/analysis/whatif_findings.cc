@@ -68,12 +68,13 @@ void add_links(const whatif::SlowCollectives& s, const Communicator& comm, Findi
         comm, l.at, l.component,
         l.steps == 0 ? absl::StrFormat("its proxy did not look at its connections for %.0f %% of the transfers",
                                        100 * std::min(1.0, l.away_part))
-                     : absl::StrFormat("%.1f steps stand %s rank %d on average", l.steps,
-                                       l.component == Component::link  ? "on the wire to"
-                                       : l.component == Component::nic ? "in its network device towards"
-                                       : l.at == l.sender              ? "in front of its proxy towards"
-                                                                       : "in its proxy from",
-                                       peer.value));
+        : l.sender == l.receiver ? absl::StrFormat("%.1f steps wait for its proxy on average", l.steps)
+                                 : absl::StrFormat("%.1f steps stand %s rank %d on average", l.steps,
+                                                   l.component == Component::link  ? "on the wire to"
+                                                   : l.component == Component::nic ? "in its network device towards"
+                                                   : l.at == l.sender              ? "in front of its proxy towards"
+                                                                                   : "in its proxy from",
+                                                   peer.value));
     if (network || l.sender != l.receiver) c.peer = peer;
     if (network) c.net_name = net_name_of(comm, l.sender, abi::Direction::send, l.receiver, -1);
     f.culprits.push_back(std::move(c));

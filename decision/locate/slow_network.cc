@@ -115,12 +115,6 @@ std::vector<AwayProxy> find_away_proxies(const SlowWindow& w, Finding& f) {
   return found;
 }
 
-// Health is sampled once a second: threads that are stopped for most of the time are caught at it now and then.
-bool had_stopped_threads(const Communicator& comm, int32_t rank, Nanoseconds since_ns) {
-  const RankModel* r = comm.rank(Rank{rank});
-  return r && r->process && r->process->threads_stopped_ns > 0 && r->process->threads_stopped_ns >= since_ns;
-}
-
 // A proxy that is slow or seldom runs delays several connections; a link delays one direction of one.
 std::optional<int32_t> common_proxy(const Communicator& comm, const SlowWindow& w, const std::vector<SlowEdge>& edges) {
   if (edges.empty() ||
@@ -138,7 +132,7 @@ std::optional<int32_t> common_proxy(const Communicator& comm, const SlowWindow& 
   // Or the process itself says that threads of it do not run.
   std::optional<int32_t> stopped;
   for (int32_t end : {edges[0].stage.edge.sender, edges[0].stage.edge.receiver}) {
-    if (!had_stopped_threads(comm, end, w.started_ns)) continue;
+    if (!had_stopped_threads(comm, Rank{end}, w.started_ns)) continue;
     if (stopped) return std::nullopt;
     stopped = end;
   }
@@ -211,6 +205,11 @@ void leave_out_waits_for(const std::vector<Rank>& late, std::vector<SlowEdge>& e
 }
 
 }  // namespace
+
+bool had_stopped_threads(const Communicator& comm, Rank rank, Nanoseconds since_ns) {
+  const RankModel* r = comm.rank(rank);
+  return r && r->process && r->process->threads_stopped_ns > 0 && r->process->threads_stopped_ns >= since_ns;
+}
 
 SlowNetwork find_slow_network(const Communicator& comm, const SlowWindow& w, const std::vector<Rank>& late,
                               bool network_only, double queued_steps_min, double waiting_steps_min, Finding& f) {

@@ -44,4 +44,7 @@ SlowNetwork find_slow_network(const Communicator&, const SlowWindow&, const std:
 // Its culprits, with `share` of the lost time between them.
 void name_slow_network(const Communicator&, const SlowNetwork&, double share, Finding&);
 
+// Health is sampled once a second: threads that are stopped for most of the time are caught at it now and then.
+bool had_stopped_threads(const Communicator&, Rank, Nanoseconds since_ns);
+
 }  // namespace ccld::decision

@@ -20,17 +20,20 @@ void Passage::add(const EdgeIntervals& i, double around_ns, const Later& later) 
   const auto until = [&](double ns) { return of_mean_ns(i, std::max(0.0, ns)); };
   const double late_ns = until(later.begun_ns), posted_late_ns = until(later.posted_ns),
                waited_ns = until(later.all_begun_ns);
-  const double posted_ns = known_ns(i, Interval::posted_to_handed), sent_ns = known_ns(i, Interval::handed_to_sent),
+  const double posted_ns = known_ns(i, Interval::posted_to_handed),
                awaited_ns = known_ns(i, Interval::awaited_to_arrived);
   // A Recv posts its receives when its kernel begins: of it `later` says all, and there is no circle.
   const bool bounded = std::isfinite(around_ns) && i.known[static_cast<size_t>(Interval::awaited_to_arrived)];
+  const double handed_ns = known_ns(i, Interval::handed_to_sent);
+  const double sent_ns =
+      !bounded ? handed_ns : std::min(handed_ns, i.one_clock ? known_ns(i, Interval::awaited_to_sent) : awaited_ns);
   const double wire_ns = i.one_clock ? std::min(known_ns(i, Interval::sent_to_arrived), bounded ? awaited_ns : INFINITY)
-                                     : std::min({awaited_ns, posted_ns + sent_ns, around_ns});
+                                     : std::min({awaited_ns, posted_ns + handed_ns, around_ns});
   const double proxy_ns = std::min(posted_ns, i.one_clock ? known_ns(i, Interval::awaited_to_handed) : awaited_ns);
   steps += i.steps;
   ns[to_hand_on] += i.steps * std::max(0.0, proxy_ns - waited_ns);
   ns[to_be_sent] += i.steps * std::max(0.0, sent_ns - posted_late_ns);
-  ns[on_the_wire] += i.steps * std::max(0.0, wire_ns - posted_late_ns);
+  ns[on_the_wire] += i.steps * std::max(0.0, wire_ns - (bounded ? 0 : posted_late_ns));
   ns[to_be_given] +=
       i.steps * std::max(0.0, known_ns(i, Interval::arrived_to_given) - until(later.all_begun_ns - later.begun_ns));
   ns[to_be_taken] += i.steps * std::max(0.0, known_ns(i, Interval::given_to_consumed) - late_ns);
@@ -43,6 +46,34 @@ void Passage::add(const Passage& other) {
   for (size_t part = 0; part < passage_parts; ++part) ns[part] += other.ns[part];
   sender_away_ns += other.sender_away_ns;
   receiver_away_ns += other.receiver_away_ns;
+}
+
+void StepTimes::add(const Passage& p, double operation_ns) {
+  ++operations_;
+  steps_ += p.steps, operations_ns_ += operation_ns;
+  sender_away_ns_ += p.sender_away_ns, receiver_away_ns_ += p.receiver_away_ns;
+  for (size_t part = 0; part < passage_parts; ++part) {
+    const double ns = p.ns[part] / p.steps;
+    sums_ns_[part] += ns, squares_ns_[part] += ns * ns;
+  }
+}
+
+double StepTimes::mean_ns(size_t part) const { return sums_ns_[part] / static_cast<double>(operations_); }
+
+double StepTimes::error_ns(size_t part) const {
+  const auto n = static_cast<double>(operations_);
+  const double mean = mean_ns(part);
+  return std::sqrt(std::max(0.0, squares_ns_[part] / n - mean * mean) / n);
+}
+
+WhosePart whose_part(const double (&beyond_ns)[passage_parts], double receiver_sends_ns, double proxy_part_min) {
+  const double under_way_ns = beyond_ns[to_be_sent] + beyond_ns[on_the_wire],
+               behind_ns = under_way_ns + beyond_ns[to_be_given], sender_ns = beyond_ns[to_hand_on],
+               receiver_ns = beyond_ns[to_be_given] + receiver_sends_ns;
+  if (sender_ns >= proxy_part_min * (sender_ns + behind_ns) && sender_ns >= receiver_ns)
+    return WhosePart::senders_proxy;
+  if (receiver_ns >= proxy_part_min * (receiver_ns + under_way_ns)) return WhosePart::receivers_proxy;
+  return beyond_ns[to_be_sent] > beyond_ns[on_the_wire] ? WhosePart::device : WhosePart::wire;
 }
 
 }  // namespace ccld::decision

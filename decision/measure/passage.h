@@ -19,16 +19,43 @@ struct Later {
   double all_begun_ns = 0;
 };
 
-// Sums over the steps of a connection.
+// Sums over the steps of a connection, of one operation or transfer.
 struct Passage {
   double steps = 0;
   double ns[passage_parts] = {};
   double sender_away_ns = 0, receiver_away_ns = 0;
-  // From the sender's proxy to the receiver's GPU, of a step.
-  double network_ns() const { return steps > 0 ? (ns[to_be_sent] + ns[on_the_wire] + ns[to_be_given]) / steps : 0; }
   // `around_ns`: of WireCircles.
   void add(const EdgeIntervals&, double around_ns, const Later&);
-  void add(const Passage&);
+  void add(const Passage&);  // another channel
 };
+
+// Time of a step in each part, over the operations of which both ends reported it: on a busy machine a probe looks long
+// enough at some only.
+class StepTimes {
+ public:
+  void add(const Passage&, double operation_ns);
+  uint64_t operations() const { return operations_; }
+  double mean_ns(size_t part) const;
+  double error_ns(size_t part) const;  // of the mean
+  double steps_per_operation() const { return steps_ / static_cast<double>(operations_); }
+  // Steps that stand somewhere, on average, if each of them is there for so long.
+  double standing(double step_ns) const { return step_ns * steps_ / operations_ns_; }
+  // Of the operations, in which the proxies did not look at their work.
+  double sender_away_part() const { return sender_away_ns_ / operations_ns_; }
+  double receiver_away_part() const { return receiver_away_ns_ / operations_ns_; }
+
+ private:
+  uint64_t operations_ = 0;
+  double steps_ = 0, operations_ns_ = 0, sender_away_ns_ = 0, receiver_away_ns_ = 0;
+  double sums_ns_[passage_parts] = {}, squares_ns_[passage_parts] = {};
+};
+
+// Whose part of the way is slow. A proxy that is slow hands on late what its GPU sends, and sees late what arrives; a
+// wire, a device, does neither. So it is a proxy if at least `proxy_part_min` of the time is spent where only a proxy
+// can.
+enum class WhosePart { senders_proxy, device, wire, receivers_proxy };
+// `beyond_ns`: of a step in each part, beyond the usual. `receiver_sends_ns`: likewise, for the receiver's proxy to
+// hand on what its own GPU sends.
+WhosePart whose_part(const double (&beyond_ns)[passage_parts], double receiver_sends_ns, double proxy_part_min);
 
 }  // namespace ccld::decision

@@ -15,17 +15,7 @@
 namespace ccld::decision::whatif {
 namespace {
 
-// A connection over the network, in the operations in which both its ends reported it: on a busy machine a probe looks
-// long enough at some only.
-struct Connection {
-  Passage passage;
-  double transfer_ns = 0;
-  uint64_t operations = 0;
-  double in_network() const { return passage.network_ns() * passage.steps / transfer_ns; }  // steps, on average
-  double in_front() const { return passage.ns[to_hand_on] / transfer_ns; }                  // of the sender's proxy
-  double step_in_front_ns() const { return passage.ns[to_hand_on] / passage.steps; }
-};
-using Connections = std::map<Edge, Connection>;
+using Connections = std::map<Edge, StepTimes>;  // over the network
 
 // Steps of different operations are not alike: those that take most of the time are compared.
 std::vector<CollectiveRound> longest_kind(const std::vector<CollectiveRound>& rounds) {
@@ -58,100 +48,175 @@ Connections add_up(const std::vector<CollectiveRound>& rounds, uint64_t operatio
       const auto later_ns = [&](double ns) { return std::isfinite(ns - begun_ns) ? ns - begun_ns : 0; };
       const auto receiver = static_cast<size_t>(edge.receiver);
       if (sums.empty()) out.op = round.op, out.signature = round.signature;
-      Connection& c = sums[edge];
-      c.passage.add(i, circles.around_ns(i),
-                    {later_ns(round.begins[receiver].at_ns), later_ns(round.posted_ns[receiver]), later_ns(last_ns)});
-      c.transfer_ns += round.transfer_ns;
-      ++c.operations;
+      Passage passage;
+      passage.add(i, circles.around_ns(i),
+                  {later_ns(round.begins[receiver].at_ns), later_ns(round.posted_ns[receiver]), later_ns(last_ns)});
+      sums[edge].add(passage, round.transfer_ns);
     }
   }
-  std::erase_if(sums, [&](const auto& entry) { return entry.second.operations < operations_min; });
+  std::erase_if(sums, [&](const auto& entry) { return entry.second.operations() < operations_min; });
   return sums;
 }
 
-// Proxies that did not look at their work for more of the time than others, and for this part at least.
-bool find_away(const Connections& sums, const Settings& settings, SlowCollectives& out) {
-  std::map<int32_t, double> away_parts;  // of the transfers
+// Part of the transfers in which a rank's proxy did not look at its work, beyond what is usual of the others.
+std::map<int32_t, double> away_parts(const Connections& sums) {
+  std::map<int32_t, double> parts;
   for (const auto& [edge, c] : sums) {
-    away_parts[edge.sender] = std::max(away_parts[edge.sender], c.passage.sender_away_ns / c.transfer_ns);
-    away_parts[edge.receiver] = std::max(away_parts[edge.receiver], c.passage.receiver_away_ns / c.transfer_ns);
+    parts[edge.sender] = std::max(parts[edge.sender], c.sender_away_part());
+    parts[edge.receiver] = std::max(parts[edge.receiver], c.receiver_away_part());
   }
   std::vector<double> all;
-  for (const auto& [rank, part] : away_parts) all.push_back(part);
+  for (const auto& [rank, part] : parts) all.push_back(part);
   const double usual_part = all.empty() ? 0 : middle(all);
-  for (const auto& [rank, part] : away_parts) {
-    if (part - usual_part < settings.whatif_away_min) continue;
-    out.lost_part = std::max(out.lost_part, part - usual_part);
+  for (auto& [rank, part] : parts) part -= usual_part;
+  return parts;
+}
+
+bool find_away(const std::map<int32_t, double>& away, const Settings& settings, SlowCollectives& out) {
+  for (const auto& [rank, part] : away) {
+    if (part < settings.whatif_away_min) continue;
+    out.lost_part = std::max(out.lost_part, part);
     out.links.push_back({Rank{rank}, Rank{rank}, Rank{rank}, Component::proxy, 0, part});
   }
   return !out.links.empty();
 }
 
-bool find_standing(const Connections& sums, const Settings& settings, SlowCollectives& out) {
-  std::vector<double> all_ns;
-  for (const auto& [edge, c] : sums) all_ns.push_back(c.passage.network_ns());
-  std::sort(all_ns.begin(), all_ns.end());
-  all_ns.resize((all_ns.size() + 1) / 2);  // one direction of a wire is half of its connections
-  const double usual_ns = middle(all_ns);
-  std::set<std::pair<int32_t, int32_t>> ends;
-  for (const auto& [edge, c] : sums) ends.insert({edge.sender, edge.receiver});
-  const double times = times_min((ends.size() + 1) / 2, settings);
-  // A short operation never fills the slots, and of a tree a connection is used for half of the time.
-  const auto steps_min = [&](const Connection& c) {
-    return std::min(settings.whatif_standing_steps_min,
-                    settings.whatif_short_steps_part * c.passage.steps / static_cast<double>(c.operations));
-  };
-  std::map<std::pair<int32_t, int32_t>, SlowLink> by_ends;  // all channels together
-  for (const auto& [edge, c] : sums) {
-    const Passage& p = c.passage;
-    const double in_network = c.in_network(), standing = in_network + c.in_front();
-    if (standing < steps_min(c)) continue;
-    // What the receiver's GPU does not take fills everything behind it.
-    if (p.ns[to_be_taken] >= (in_network + c.in_front()) * c.transfer_ns) continue;
-    const double slow_ns =
-        usual_ns * (standing < settings.whatif_standing_steps_min ? settings.whatif_short_times_min : times);
-    // Behind a slow proxy the network runs empty; in front of a slow network both are full.
-    const bool network = p.network_ns() >= slow_ns && in_network >= settings.whatif_behind_part_max * standing,
-               proxy = !network && c.step_in_front_ns() >= slow_ns;
-    if (!network && !proxy) continue;
-    SlowLink& link = by_ends[{edge.sender, edge.receiver}];
-    link.sender = link.at = Rank{edge.sender}, link.receiver = Rank{edge.receiver};
-    link.steps += standing;
-    const auto longest = std::max_element(p.ns + to_be_sent, p.ns + to_be_taken) - p.ns;
-    link.component = proxy                    ? Component::proxy
-                     : longest == to_be_sent  ? Component::nic
-                     : longest == on_the_wire ? Component::link
-                                              : Component::proxy;
-    if (network && longest == to_be_given) link.at = link.receiver;
-    // While a step stands in it all the time, all wait for it: what it takes longer is lost.
-    const double slower_ns = network ? p.network_ns() : c.step_in_front_ns();
-    out.lost_part = std::max(out.lost_part, std::min(1.0, standing) * (1 - usual_ns / slower_ns));
+// The connections of two ranks, in all channels: time of a step in each part of the way, on average.
+struct Pair {
+  double now_ns = 0, taken_ns = 0;       // on all parts of the network; for the receiver's GPU
+  double beyond_ns[passage_parts] = {};  // of each part, beyond the usual, as far as chance does not explain it
+  double standing = 0, steps_per_operation = 0;
+  int channels = 0;
+
+  void add(const StepTimes& c, const double (&usual_ns)[passage_parts], double errors_min) {
+    ++channels;
+    const auto mix = [&](double& mean, double value) { mean += (value - mean) / channels; };
+    double now = 0;
+    for (size_t part = 0; part < to_be_taken; ++part) {
+      const double ns = c.mean_ns(part), beyond = ns - usual_ns[part];
+      now += ns;
+      mix(beyond_ns[part], beyond >= errors_min * c.error_ns(part) ? beyond : 0);
+    }
+    mix(now_ns, now);
+    mix(taken_ns, c.mean_ns(to_be_taken));
+    mix(standing, c.standing(now));
+    mix(steps_per_operation, c.steps_per_operation());
   }
-  // Fewer stand on what is only kept by the slowest.
-  double standing_most = 0;
-  for (const auto& [ends, link] : by_ends) standing_most = std::max(standing_most, link.steps);
-  // What a slow proxy receives late, or is given late, only seems to be slow.
-  const auto serves = [&](Rank rank) {
-    return std::any_of(by_ends.begin(), by_ends.end(), [&](const auto& entry) {
-      return entry.second.component == Component::proxy && entry.second.at == rank;
+};
+
+// What waits for a late rank is no cause beside what waits longer elsewhere.
+void leave_out_waits_for(const std::vector<Rank>& late, std::vector<SlowLink>& links) {
+  const auto waits = [&](const SlowLink& l) { return std::find(late.begin(), late.end(), l.receiver) != late.end(); };
+  double most = 0;
+  for (const SlowLink& l : links)
+    if (!waits(l)) most = std::max(most, l.steps);
+  std::erase_if(links, [&](const SlowLink& l) { return waits(l) && l.steps < most; });
+}
+
+// A proxy is one, however many of its connections show it. What it receives late, or is given late, only seems to be
+// slow.
+std::vector<SlowLink> put_together(const std::vector<SlowLink>& links) {
+  const auto proxy_of = [&](const SlowLink& link) {
+    return std::find_if(links.begin(), links.end(), [&](const SlowLink& l) {
+      return l.component == Component::proxy &&
+             (link.component == Component::proxy ? l.at == link.at : l.at == link.sender || l.at == link.receiver);
     });
   };
-  for (const auto& [ends, link] : by_ends)
-    if (2 * link.steps >= standing_most &&
-        (link.component == Component::proxy || (!serves(link.sender) && !serves(link.receiver))))
-      out.links.push_back(link);
-  return !out.links.empty() && out.links.size() < ends.size();
+  std::vector<SlowLink> out;
+  for (const SlowLink& link : links) {
+    const auto proxy = proxy_of(link);
+    if (proxy == links.end()) {
+      out.push_back(link);
+      continue;
+    }
+    const auto known = std::find_if(out.begin(), out.end(), [&](const SlowLink& l) {
+      return l.component == Component::proxy && l.at == proxy->at;
+    });
+    if (known == out.end())
+      out.push_back(*proxy);
+    else if (link.component == Component::proxy)
+      known->sender = known->receiver = known->at, known->steps += link.steps;
+  }
+  return out;
+}
+
+bool find_standing(const Communicator& comm, const Connections& sums, const std::map<int32_t, double>& away,
+                   const std::vector<Rank>& late, Nanoseconds since_ns, const Settings& settings,
+                   SlowCollectives& out) {
+  // One direction of a wire is half of its connections: a healthy one is found among the faster.
+  double usual_ns[passage_parts] = {}, all_usual_ns = 0;
+  for (size_t part = 0; part < to_be_taken; ++part) {
+    std::vector<double> all_ns;
+    for (const auto& [edge, c] : sums) all_ns.push_back(c.mean_ns(part));
+    std::sort(all_ns.begin(), all_ns.end());
+    all_ns.resize((all_ns.size() + 1) / 2);
+    all_usual_ns += usual_ns[part] = middle(all_ns);
+  }
+  std::map<std::pair<int32_t, int32_t>, Pair> pairs;
+  for (const auto& [edge, c] : sums) pairs[{edge.sender, edge.receiver}].add(c, usual_ns, settings.whatif_errors_min);
+  const double times = times_min((pairs.size() + 1) / 2, settings);
+  // By how much longer a rank's proxy takes to hand on what its GPU sends.
+  const auto sends_ns = [&](int32_t rank) {
+    double ns = 0;
+    for (const auto& [ends, p] : pairs)
+      if (ends.first == rank) ns = std::max(ns, p.beyond_ns[to_hand_on]);
+    return ns;
+  };
+  std::vector<SlowLink> links;
+  for (const auto& [ends, p] : pairs) {
+    // A short operation never fills the slots, and of a tree a connection is used for half of the time.
+    const double steps_min =
+        std::min(settings.whatif_standing_steps_min, settings.whatif_short_steps_part * p.steps_per_operation);
+    double beyond_ns = 0;
+    for (size_t part = 0; part < to_be_taken; ++part) beyond_ns += p.beyond_ns[part];
+    if (p.standing < steps_min || p.now_ns < times * all_usual_ns || beyond_ns < p.now_ns / 2) continue;
+    // What the receiver's GPU does not take fills everything behind it.
+    if (p.taken_ns >= p.now_ns) continue;
+    SlowLink link;
+    link.sender = link.at = Rank{ends.first}, link.receiver = Rank{ends.second};
+    link.steps = p.standing;
+    const WhosePart whose = whose_part(p.beyond_ns, sends_ns(ends.second), settings.whatif_proxy_part_min);
+    link.component = whose == WhosePart::device ? Component::nic
+                     : whose == WhosePart::wire ? Component::link
+                                                : Component::proxy;
+    if (whose == WhosePart::receivers_proxy) link.at = link.receiver;
+    // How far it got in the network nobody knows while a proxy does not look, or its threads are stopped.
+    const bool sender_stopped = had_stopped_threads(comm, link.sender, since_ns),
+               receiver_stopped = had_stopped_threads(comm, link.receiver, since_ns);
+    const double sender_away = away.at(ends.first), receiver_away = away.at(ends.second);
+    if (link.component != Component::proxy &&
+        (sender_stopped != receiver_stopped ||
+         std::max(sender_away, receiver_away) >= settings.whatif_proxy_part_min)) {
+      link.component = Component::proxy;
+      const bool sends = sender_stopped != receiver_stopped ? sender_stopped : sender_away >= receiver_away;
+      link.at = sends ? link.sender : link.receiver;
+    }
+    // While a step stands in it all the time, all wait for it: what it takes longer is lost.
+    out.lost_part = std::max(out.lost_part, std::min(1.0, p.standing) * (1 - all_usual_ns / p.now_ns));
+    links.push_back(link);
+  }
+  leave_out_waits_for(late, links);
+  // Fewer stand on what is only kept by the slowest.
+  double most = 0;
+  for (const SlowLink& link : links) most = std::max(most, link.steps);
+  std::erase_if(links, [&](const SlowLink& l) { return 2 * l.steps < most; });
+  const bool all = links.size() == pairs.size();
+  out.links = put_together(links);
+  return !out.links.empty() && (!all || out.links.size() < pairs.size());
 }
 
 }  // namespace
 
 std::optional<SlowCollectives> slow_collectives(const Communicator& comm, const std::vector<CollectiveRound>& rounds,
+                                                const std::vector<Rank>& late, Nanoseconds since_ns,
                                                 const Settings& settings) {
   SlowCollectives out;
   out.comm = &comm;
   const Connections sums = add_up(longest_kind(rounds), settings.slow_rounds_min, out);
   if (sums.size() < 2) return std::nullopt;
-  if (!find_away(sums, settings, out) && !find_standing(sums, settings, out)) return std::nullopt;
+  const std::map<int32_t, double> away = away_parts(sums);
+  if (!find_away(away, settings, out) && !find_standing(comm, sums, away, late, since_ns, settings, out))
+    return std::nullopt;
   out.lost_part = std::clamp(out.lost_part, 0.0, 1.0);
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "decision/measure/middle.h"
@@ -14,25 +15,14 @@ struct Connection {
   int sender = none, receiver = none;  // GPUs
   std::vector<int> transfers;
   double sum_ns = 0;
-  double reference_ns = 0;      // of a slow one: what it would take
-  size_t peers = 0;             // that say so; 0: its past
-  Passage passage;              // of those whose stages are known
-  double passage_times_ns = 0;  // how long they took
-  int proxy_of = none;          // GPU whose proxy is slow, if the stages say so
-  bool network = false;         // they say that it is what is between the proxies
+  double reference_ns = 0;               // of a slow one: what it would take
+  size_t peers = 0;                      // that say so; 0: its past
+  StepTimes steps;                       // of those whose stages are known
+  bool staged = false;                   // they explain why it is slow
+  double beyond_ns[passage_parts] = {};  // of a step, beyond the usual
+  int proxy_of = none;                   // GPU whose proxy is slow, if the stages say so
+  bool network = false;                  // they say that it is what is between the proxies
   double mean_ns() const { return sum_ns / static_cast<double>(transfers.size()); }
-};
-
-constexpr size_t parts = passage_parts;
-
-// Means of a connection: time of a step in each part, and part of the transfers in which the proxies did not look.
-struct StepTimes {
-  double ns[parts] = {}, sender_away = 0, receiver_away = 0;
-  explicit StepTimes(const Connection& c) {
-    for (size_t part = 0; part < parts; ++part) ns[part] = c.passage.ns[part] / c.passage.steps;
-    sender_away = c.passage.sender_away_ns / c.passage_times_ns;
-    receiver_away = c.passage.receiver_away_ns / c.passage_times_ns;
-  }
 };
 
 // What `of` says of the others, in the middle.
@@ -43,29 +33,23 @@ double usual(const std::vector<StepTimes>& others, Of of) {
   return values.empty() ? 0 : middle(std::move(values));
 }
 
-// Whether a proxy, or what is between the proxies, makes it slow.
-void look_at_stages(const std::vector<StepTimes>& others, double longer_part, const Settings& settings, Connection& c) {
-  if (c.passage.steps <= 0 || c.passage_times_ns <= 0) return;
-  const StepTimes now(c);
-  const double sender_away = now.sender_away - usual(others, [](const StepTimes&m) { return m.sender_away; }),
-               receiver_away = now.receiver_away - usual(others, [](const StepTimes&m) { return m.receiver_away; });
+// By how much steps take longer in each part; and whether a proxy did not look at its work.
+void look_at_stages(const std::vector<StepTimes>& others, const Settings& settings, Connection& c) {
+  const StepTimes& now = c.steps;
+  if (now.operations() < settings.slow_rounds_min) return;
+  const double sender_away = now.sender_away_part() - usual(others, std::mem_fn(&StepTimes::sender_away_part)),
+               receiver_away = now.receiver_away_part() - usual(others, std::mem_fn(&StepTimes::receiver_away_part));
   if (std::max(sender_away, receiver_away) >= settings.whatif_away_min) {
     c.proxy_of = sender_away >= receiver_away ? c.sender : c.receiver;
     return;
   }
-  double beyond_ns[parts];
-  for (size_t part = 0; part < parts; ++part)
-    beyond_ns[part] = std::max(0.0, now.ns[part] - usual(others, [&](const StepTimes& m) { return m.ns[part]; }));
-  const double network_ns = beyond_ns[to_be_sent] + beyond_ns[on_the_wire] + beyond_ns[to_be_given],
-               all_ns = network_ns + beyond_ns[to_hand_on];
-  if (all_ns * c.passage.steps < settings.whatif_stages_part_min * longer_part * c.passage_times_ns) return;
-  const auto longest = std::max_element(beyond_ns + to_be_sent, beyond_ns + to_be_taken) - beyond_ns;
-  if (network_ns < settings.whatif_behind_part_max * all_ns)
-    c.proxy_of = c.sender;
-  else if (longest == to_be_given)
-    c.proxy_of = c.receiver;
-  else
-    c.network = true;
+  double all_ns = 0;
+  for (size_t part = 0; part < to_be_taken; ++part) {
+    const double ns = now.mean_ns(part) - usual(others, [&](const StepTimes& m) { return m.mean_ns(part); });
+    all_ns += c.beyond_ns[part] = ns >= settings.whatif_errors_min * now.error_ns(part) ? std::max(0.0, ns) : 0;
+  }
+  const double longer_part = 1 - c.reference_ns / c.mean_ns();
+  c.staged = now.standing(all_ns) >= settings.whatif_stages_part_min * longer_part;
 }
 
 // What connections that carry the same take, if it can be told. Half of them may be slow (one direction of a wire), so
@@ -130,8 +114,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
     c.transfers.push_back(static_cast<int>(i));
     c.sum_ns += t.ns;
     if (passages[i].steps <= 0) continue;
-    c.passage.add(passages[i]);
-    c.passage_times_ns += t.ns;
+    c.steps.add(passages[i], t.ns);
   }
   for (auto& [kind, connections] : kinds) {
     std::vector<double> means;
@@ -150,7 +133,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
       } else if (c.mean_ns() - usual_ns > least_ns) {
         c.reference_ns = usual_ns;
       } else {
-        if (c.passage.steps > 0 && c.passage_times_ns > 0) others.emplace_back(c);
+        if (c.steps.operations() > 0) others.push_back(c.steps);
         continue;
       }
       slow.push_back(&c);
@@ -158,7 +141,19 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
     for (Connection* c : slow) {
       for (int i : c->transfers)
         less_ns[static_cast<size_t>(i)] = std::max(0.0, g.transfers[static_cast<size_t>(i)].ns - c->reference_ns);
-      look_at_stages(others, 1 - c->reference_ns / c->mean_ns(), settings, *c);
+      look_at_stages(others, settings, *c);
+    }
+    for (Connection* c : slow) {
+      if (!c->staged) continue;
+      double sends_ns = 0;
+      for (const Connection* o : slow)
+        if (o->staged && process(o->sender) == process(c->receiver))
+          sends_ns = std::max(sends_ns, o->beyond_ns[to_hand_on]);
+      switch (whose_part(c->beyond_ns, sends_ns, settings.whatif_proxy_part_min)) {
+        case WhosePart::senders_proxy: c->proxy_of = c->sender; break;
+        case WhosePart::receivers_proxy: c->proxy_of = c->receiver; break;
+        default: c->network = true;
+      }
     }
     // A proxy that is known may explain connections of which less is known.
     std::stable_partition(slow.begin(), slow.end(), [](const Connection* c) { return c->proxy_of != none; });

@@ -84,15 +84,13 @@ void PastLinks::learn(const std::vector<const CollectiveRound*>& rounds, Usual& 
 }
 
 std::optional<SlowCollectives> PastLinks::take(const Communicator& comm, const std::vector<CollectiveRound>& rounds,
-                                               const std::vector<Rank>& late, bool learn, Nanoseconds started_ns) {
+                                               const std::vector<Rank>& late, bool learn, Nanoseconds since_ns) {
   std::map<size_t, std::vector<const CollectiveRound*>> kinds;
   for (const CollectiveRound& r : rounds) kinds[r.kind].push_back(&r);
   SlowCollectives slow;
   slow.comm = &comm;
   GrownNetwork grown;
-  // Threads that are held are caught at it now and then: once while a cause is counted is enough.
-  grown.window.started_ns =
-      started_ns - static_cast<Nanoseconds>(settings_.slow_repeat) * seconds_to_ns(settings_.slow_window_s) / 2;
+  grown.window.started_ns = since_ns;
   double lost_ns = 0, apart_ns = 0, transfer_ns = 0;
   for (auto& [kind, of] : kinds) {
     Usual* const past = usual(comm.uid(), kind);

@@ -24,7 +24,7 @@ class PastLinks {
   // Compares the rounds of a communicator with the past, and learns from those that are as usual. `late`: ranks that
   // come late to them; `learn`: nothing else is slow. nullopt: no connection explains that they take longer.
   std::optional<SlowCollectives> take(const Communicator&, const std::vector<CollectiveRound>&,
-                                      const std::vector<Rank>& late, bool learn, Nanoseconds started_ns);
+                                      const std::vector<Rank>& late, bool learn, Nanoseconds since_ns);
   // After all communicators of a window.
   void end_window();
 

@@ -48,8 +48,16 @@ void StepRun::run(const Conditions& conditions, int comm, const std::vector<int>
   ends_.reserve(plan.connections.size());
   for (const Connection& c : plan.connections) {
     const int s = members[c.sender], r = members[c.receiver];
-    Ends e{conditions.processes[s].proxy_stops, conditions.processes[r].proxy_stops, conditions.processes[s].nic_dead,
-           never, never, never, 1, 0, {}, {}};
+    Ends e{conditions.processes[s].proxy_stops,
+           conditions.processes[r].proxy_stops,
+           conditions.processes[s].nic_dead,
+           never,
+           never,
+           never,
+           1,
+           0,
+           {},
+           {}};
     for (const BadLink& l : conditions.links) {
       if (l.sender != s || l.receiver != r) continue;
       e.cut_at = std::min(e.cut_at, l.cut_at);
@@ -67,9 +75,8 @@ void StepRun::run(const Conditions& conditions, int comm, const std::vector<int>
     // Receives are posted as soon as the operation is launched.
     const int c_index = static_cast<int>(&c - plan.connections.data());
     for (int k = 0; k < std::min(plan.slots, steps_of(c.receiver)); ++k)
-      set(c_index, At::receive_posted, k) =
-          unless_stopped(e.receiver_visits.from(after(starts_[c.receiver].launch, cost_.proxy_ns)),
-                         e.receiver_proxy_stops);
+      set(c_index, At::receive_posted, k) = unless_stopped(
+          e.receiver_visits.from(after(starts_[c.receiver].launch, cost_.proxy_ns)), e.receiver_proxy_stops);
   }
   for (int i = 0; i < stride_; ++i) {
     for (size_t g_index = 0; g_index < plan.groups.size(); ++g_index) {
@@ -105,7 +112,6 @@ void StepRun::move_over_network(int c, int k) {
   const Instant receive = awaited ? at(c, At::receive_posted, k) : never;
   Instant handed = std::max(at(c, At::posted, k), before(At::handed));
   if (!cost_.buffered) handed = std::max(handed, after(receive, cost_.latency_ns));
-  else if (k >= cost_.buffer_steps) handed = std::max(handed, at(c, At::arrived, k - cost_.buffer_steps));
   handed = e.sender_visits.from(after(handed, cost_.proxy_ns + (handed >= e.delay_at ? e.delay_ns : 0)));
   handed = unless_stopped(unless_stopped(handed, e.sender_proxy_stops), e.nic_dead);
   set(c, At::handed, k) = handed;
@@ -118,7 +124,9 @@ void StepRun::move_over_network(int c, int k) {
   const Instant arrived = unless_stopped(e.receiver_visits.from(std::max({delivered, receive, before(At::arrived)})),
                                          e.receiver_proxy_stops);
   set(c, At::arrived, k) = arrived;
-  const Instant sent = after(cost_.buffered ? handed : after(delivered, cost_.latency_ns), cost_.proxy_ns / 2);
+  Instant sent = cost_.buffered ? handed : after(delivered, cost_.latency_ns);
+  if (cost_.buffered && k >= cost_.buffer_steps) sent = std::max(sent, at(c, At::arrived, k - cost_.buffer_steps));
+  sent = after(sent, cost_.proxy_ns / 2);
   set(c, At::sent, k) = unless_stopped(e.sender_visits.from(std::max(sent, before(At::sent))), e.sender_proxy_stops);
   set(c, At::given, k) = unless_stopped(
       e.receiver_visits.from(after(std::max(arrived, before(At::given)), cost_.proxy_ns)), e.receiver_proxy_stops);
@@ -187,7 +195,8 @@ Instant StepRun::channel_end(int rank, int channel) const {
 
 Instant StepRun::end(int rank) const {
   Instant end = starts_[rank].begin;
-  for (int g : plan_->by_rank[rank]) end = std::max(end, total_[g] == 0 ? starts_[rank].begin : iteration(g, total_[g] - 1));
+  for (int g : plan_->by_rank[rank])
+    end = std::max(end, total_[g] == 0 ? starts_[rank].begin : iteration(g, total_[g] - 1));
   return end;
 }
 

@@ -3,8 +3,8 @@
 // that the same rules give healthy rounds, slow rounds, and where everything stands when nothing moves any more.
 //
 // Contract: pure. Times never decrease along a connection; the state at any instant is what has happened by then.
-// Transport: with `buffered` (sockets) the network says "sent" as soon as its buffers have taken a step; otherwise
-// (RDMA) a send waits for the receiver's buffer and is done when it has arrived.
+// Transport: with `buffered` (sockets) the network takes every step and says "sent" as soon as its buffers have room for
+// it; otherwise (RDMA) a send waits for the receiver's buffer and is done when it has arrived.
 #pragma once
 
 #include <memory>

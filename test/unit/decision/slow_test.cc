@@ -226,7 +226,7 @@ TEST_CASE("Steps that queue in front of a slow link lead to the link") {
   // Ranks 2 and 3 cannot pass on what they have, so what is sent to them waits, even longer than on the wire.
   shape.stage_ns[{Edge{2, 3, 0}, Stage::gpu_to_gpu}] = 25 * ns_per_ms;
   shape.stage_ns[{Edge{1, 2, 0}, Stage::gpu_to_gpu}] = 22 * ns_per_ms;
-  shape.stage_ns[{Edge{3, 4, 0}, Stage::sender_proxy}] = 5 * ns_per_ms;
+  shape.stage_ns[{Edge{3, 4, 0}, Stage::sender_proxy}] = ns_per_ms;
   comm.rounds(600, shape);
   const Incident i = only(cluster);
   INFO(text({i}));

@@ -331,9 +331,10 @@ TEST_CASE("Stages of a transfer tell whose proxy, or that the network, makes it 
   const Cause receiver = cause_of({0.2, 0.1, 0.1, 20});
   CHECK(receiver.kind == Cause::Kind::proxy);
   CHECK(receiver.gpu == 5);
-  // In front of a slow network the sender's proxy has a queue, too.
+  // The network takes what it is given, up to all slots: in front of it no proxy has a queue.
   CHECK(cause_of({0.2, 20, 0.1, 0.1}).kind == Cause::Kind::connection);
-  CHECK(cause_of({14, 0.1, 8, 0.1}).kind == Cause::Kind::connection);
+  CHECK(cause_of({1, 0.1, 20, 0.1}).kind == Cause::Kind::connection);
+  CHECK(cause_of({14, 0.1, 8, 0.1}).kind == Cause::Kind::proxy);
   // Something else takes most of the time.
   CHECK(cause_of({1, 0.1, 0.1, 0.1}).kind == Cause::Kind::connection);
 }
