@@ -163,8 +163,8 @@ const Entry entries[] = {
      "operations of three to eight steps never fill eight slots; of recorded faults in trees a twentieth to a half "
      "stood"},
     {CCLD_FIELD(whatif_errors_min), 0, 100,
-     "of the time that steps take longer on it counts what exceeds the standard error of its mean so many times",
-     "one part of a connection in seven hundred does by chance; a cause must be seen in several windows"},
+     "and if that exceeds what the others take by so many standard errors of its mean over the operations of a window",
+     "a healthy connection does in one of seven hundred windows by chance; a cause must be seen in several"},
     {CCLD_FIELD(whatif_proxy_part_min), 0, 1,
      "it is a proxy, not the wire, if at least this part of the time is spent where only a proxy can keep a step",
      "of recorded slow proxies 0.15 to 1, of throttled wires at most 0.05, on busy machines too"},

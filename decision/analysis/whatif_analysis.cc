@@ -135,9 +135,10 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
     const Nanoseconds since_ns =
         job.started_ns - static_cast<Nanoseconds>(settings_.slow_repeat) * seconds_to_ns(settings_.slow_window_s) / 2;
     auto slow = whatif::slow_collectives(comm, rounds, late, since_ns, settings_);
-    // What connections do now tells more than what they did: the past only knows what an operation waited for then.
+    // By one clock what connections do now tells more than the past, which knows what operations waited for then. Of
+    // two clocks only the past knows the difference, and so on which direction of a wire steps stand.
     auto grown = job.past_links.take(comm, rounds, late, !slow.has_value(), since_ns);
-    if (!slow) slow = std::move(grown);
+    if (grown && (!slow || !slow->one_clock)) slow = std::move(grown);
     if (slow) found.push_back(*std::move(slow));
   }
   job.past_links.end_window();

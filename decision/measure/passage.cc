@@ -22,8 +22,7 @@ void Passage::add(const EdgeIntervals& i, double around_ns, const Later& later) 
                waited_ns = until(later.all_begun_ns);
   const double posted_ns = known_ns(i, Interval::posted_to_handed),
                awaited_ns = known_ns(i, Interval::awaited_to_arrived);
-  // A Recv posts its receives when its kernel begins: of it `later` says all, and there is no circle.
-  const bool bounded = std::isfinite(around_ns) && i.known[static_cast<size_t>(Interval::awaited_to_arrived)];
+  const bool bounded = later.posts_at_launch && i.known[static_cast<size_t>(Interval::awaited_to_arrived)];
   const double handed_ns = known_ns(i, Interval::handed_to_sent);
   const double sent_ns =
       !bounded ? handed_ns : std::min(handed_ns, i.one_clock ? known_ns(i, Interval::awaited_to_sent) : awaited_ns);
@@ -52,18 +51,20 @@ void StepTimes::add(const Passage& p, double operation_ns) {
   ++operations_;
   steps_ += p.steps, operations_ns_ += operation_ns;
   sender_away_ns_ += p.sender_away_ns, receiver_away_ns_ += p.receiver_away_ns;
+  double given_after_ns = 0;
   for (size_t part = 0; part < passage_parts; ++part) {
-    const double ns = p.ns[part] / p.steps;
-    sums_ns_[part] += ns, squares_ns_[part] += ns * ns;
+    sums_ns_[part] += p.ns[part] / p.steps;
+    if (part < to_be_taken) given_after_ns += p.ns[part] / p.steps;
   }
+  given_after_ns_ += given_after_ns, given_after_squares_ += given_after_ns * given_after_ns;
 }
 
 double StepTimes::mean_ns(size_t part) const { return sums_ns_[part] / static_cast<double>(operations_); }
 
-double StepTimes::error_ns(size_t part) const {
+double StepTimes::given_after_error_ns() const {
   const auto n = static_cast<double>(operations_);
-  const double mean = mean_ns(part);
-  return std::sqrt(std::max(0.0, squares_ns_[part] / n - mean * mean) / n);
+  const double mean = given_after_ns();
+  return std::sqrt(std::max(0.0, given_after_squares_ / n - mean * mean) / n);
 }
 
 WhosePart whose_part(const double (&beyond_ns)[passage_parts], double receiver_sends_ns, double proxy_part_min) {

@@ -17,6 +17,8 @@ struct Later {
   double posted_ns = 0;  // it has posted its receives
   // The last rank of the operation begins: until then proxies may wait for GPUs that wait for it.
   double all_begun_ns = 0;
+  // It posts receives at its launch, not when its kernel begins (as for a Recv): then they say what it awaited.
+  bool posts_at_launch = false;
 };
 
 // Sums over the steps of a connection, of one operation or transfer.
@@ -36,7 +38,9 @@ class StepTimes {
   void add(const Passage&, double operation_ns);
   uint64_t operations() const { return operations_; }
   double mean_ns(size_t part) const;
-  double error_ns(size_t part) const;  // of the mean
+  // Until it is given to the receiver's GPU, and the standard error of that.
+  double given_after_ns() const { return given_after_ns_ / static_cast<double>(operations_); }
+  double given_after_error_ns() const;
   double steps_per_operation() const { return steps_ / static_cast<double>(operations_); }
   // Steps that stand somewhere, on average, if each of them is there for so long.
   double standing(double step_ns) const { return step_ns * steps_ / operations_ns_; }
@@ -47,7 +51,8 @@ class StepTimes {
  private:
   uint64_t operations_ = 0;
   double steps_ = 0, operations_ns_ = 0, sender_away_ns_ = 0, receiver_away_ns_ = 0;
-  double sums_ns_[passage_parts] = {}, squares_ns_[passage_parts] = {};
+  double sums_ns_[passage_parts] = {};
+  double given_after_ns_ = 0, given_after_squares_ = 0;
 };
 
 // Whose part of the way is slow. A proxy that is slow hands on late what its GPU sends, and sees late what arrives; a

@@ -49,9 +49,11 @@ Connections add_up(const std::vector<CollectiveRound>& rounds, uint64_t operatio
       const auto receiver = static_cast<size_t>(edge.receiver);
       if (sums.empty()) out.op = round.op, out.signature = round.signature;
       Passage passage;
-      passage.add(i, circles.around_ns(i),
-                  {later_ns(round.begins[receiver].at_ns), later_ns(round.posted_ns[receiver]), later_ns(last_ns)});
+      passage.add(
+          i, circles.around_ns(i),
+          {later_ns(round.begins[receiver].at_ns), later_ns(round.posted_ns[receiver]), later_ns(last_ns), true});
       sums[edge].add(passage, round.transfer_ns);
+      out.one_clock &= i.one_clock;
     }
   }
   std::erase_if(sums, [&](const auto& entry) { return entry.second.operations() < operations_min; });
@@ -83,23 +85,25 @@ bool find_away(const std::map<int32_t, double>& away, const Settings& settings, 
 
 // The connections of two ranks, in all channels: time of a step in each part of the way, on average.
 struct Pair {
-  double now_ns = 0, taken_ns = 0;       // on all parts of the network; for the receiver's GPU
-  double beyond_ns[passage_parts] = {};  // of each part, beyond the usual, as far as chance does not explain it
+  double now_ns = 0, error_ns = 0;       // on all parts of the network
+  double longest_ns = 0, taken_ns = 0;   // on the longest of them; for the receiver's GPU
+  double beyond_ns[passage_parts] = {};  // of each part, beyond the usual
   double standing = 0, steps_per_operation = 0;
   int channels = 0;
 
-  void add(const StepTimes& c, const double (&usual_ns)[passage_parts], double errors_min) {
+  void add(const StepTimes& c, const double (&usual_ns)[passage_parts]) {
     ++channels;
     const auto mix = [&](double& mean, double value) { mean += (value - mean) / channels; };
-    double now = 0;
+    double longest = 0;
     for (size_t part = 0; part < to_be_taken; ++part) {
-      const double ns = c.mean_ns(part), beyond = ns - usual_ns[part];
-      now += ns;
-      mix(beyond_ns[part], beyond >= errors_min * c.error_ns(part) ? beyond : 0);
+      mix(beyond_ns[part], std::max(0.0, c.mean_ns(part) - usual_ns[part]));
+      longest = std::max(longest, c.mean_ns(part));
     }
-    mix(now_ns, now);
+    mix(longest_ns, longest);
+    mix(now_ns, c.given_after_ns());
+    mix(error_ns, c.given_after_error_ns());  // channels of an operation are late together
     mix(taken_ns, c.mean_ns(to_be_taken));
-    mix(standing, c.standing(now));
+    mix(standing, c.standing(c.given_after_ns()));
     mix(steps_per_operation, c.steps_per_operation());
   }
 };
@@ -153,7 +157,7 @@ bool find_standing(const Communicator& comm, const Connections& sums, const std:
     all_usual_ns += usual_ns[part] = middle(all_ns);
   }
   std::map<std::pair<int32_t, int32_t>, Pair> pairs;
-  for (const auto& [edge, c] : sums) pairs[{edge.sender, edge.receiver}].add(c, usual_ns, settings.whatif_errors_min);
+  for (const auto& [edge, c] : sums) pairs[{edge.sender, edge.receiver}].add(c, usual_ns);
   const double times = times_min((pairs.size() + 1) / 2, settings);
   // By how much longer a rank's proxy takes to hand on what its GPU sends.
   const auto sends_ns = [&](int32_t rank) {
@@ -167,11 +171,11 @@ bool find_standing(const Communicator& comm, const Connections& sums, const std:
     // A short operation never fills the slots, and of a tree a connection is used for half of the time.
     const double steps_min =
         std::min(settings.whatif_standing_steps_min, settings.whatif_short_steps_part * p.steps_per_operation);
-    double beyond_ns = 0;
-    for (size_t part = 0; part < to_be_taken; ++part) beyond_ns += p.beyond_ns[part];
-    if (p.standing < steps_min || p.now_ns < times * all_usual_ns || beyond_ns < p.now_ns / 2) continue;
+    if (p.standing < steps_min || p.now_ns < times * all_usual_ns ||
+        p.now_ns - all_usual_ns < settings.whatif_errors_min * p.error_ns)
+      continue;
     // What the receiver's GPU does not take fills everything behind it.
-    if (p.taken_ns >= p.now_ns) continue;
+    if (p.taken_ns >= p.longest_ns) continue;
     SlowLink link;
     link.sender = link.at = Rank{ends.first}, link.receiver = Rank{ends.second};
     link.steps = p.standing;

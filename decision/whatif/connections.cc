@@ -44,10 +44,10 @@ void look_at_stages(const std::vector<StepTimes>& others, const Settings& settin
     return;
   }
   double all_ns = 0;
-  for (size_t part = 0; part < to_be_taken; ++part) {
-    const double ns = now.mean_ns(part) - usual(others, [&](const StepTimes& m) { return m.mean_ns(part); });
-    all_ns += c.beyond_ns[part] = ns >= settings.whatif_errors_min * now.error_ns(part) ? std::max(0.0, ns) : 0;
-  }
+  for (size_t part = 0; part < to_be_taken; ++part)
+    all_ns += c.beyond_ns[part] =
+        std::max(0.0, now.mean_ns(part) - usual(others, [&](const StepTimes& m) { return m.mean_ns(part); }));
+  if (all_ns < settings.whatif_errors_min * now.given_after_error_ns()) return;
   const double longer_part = 1 - c.reference_ns / c.mean_ns();
   c.staged = now.standing(all_ns) >= settings.whatif_stages_part_min * longer_part;
 }

@@ -33,6 +33,7 @@ struct SlowCollectives {
   std::vector<int> groups;  // of the graph
   double lost_part = 0;     // of their transfers: beyond those of the other connections, or beyond the usual
   std::vector<SlowLink> links;
+  bool one_clock = true;  // both ends of all connections over the network are by one
   std::optional<GrownNetwork> grown;  // in place of `links`
   OpSeq op;                           // the first operation
   Signature signature;
