@@ -7,15 +7,20 @@
 namespace ccld::decision {
 namespace {
 
-// The proxy's work on the connection. With several to the same peer on the channel (trees), or several operations in
-// hand, the one that the step belongs to, or is nearest to.
-const ProxyState* find_proxy(const RankModel* r, abi::Direction direction, Rank peer, int channel, uint32_t near_step) {
+bool reached(uint64_t counter, uint32_t want) { return steps_between(want, static_cast<uint32_t>(counter)) >= 0; }
+
+// The proxy's work on the connection. With several to the same peer on the channel (trees; Send and Recv have one of
+// their own), or several operations in hand, the one that the step belongs to, or is nearest to. Not one with more
+// steps than the sender's GPU has posted: it serves another connection. nullptr: a proxy is known from the first step
+// on that it moves.
+const ProxyState* find_proxy(const RankModel* r, abi::Direction direction, Rank peer, const StuckEdge& edge) {
   const ProxyState* best = nullptr;
   uint32_t best_off = 0;
   if (!r) return nullptr;
   for (const ProxyState& p : r->last.proxies) {
-    if (p.direction != direction || p.peer != peer.value || p.channel != channel) continue;
-    const int64_t from = steps_between(static_cast<uint32_t>(p.base), near_step),
+    if (p.direction != direction || p.peer != peer.value || p.channel != edge.channel) continue;
+    if (reached(direction == abi::Direction::send ? p.transmitted : p.received, edge.posted + 1)) continue;
+    const int64_t from = steps_between(static_cast<uint32_t>(p.base), edge.want),
                   beyond = from - static_cast<int64_t>(p.step_count);
     const auto off = static_cast<uint32_t>(from <= 0 ? 1 - from : std::max<int64_t>(0, beyond));
     if (!best || off < best_off) best = &p, best_off = off;
@@ -23,14 +28,11 @@ const ProxyState* find_proxy(const RankModel* r, abi::Direction direction, Rank 
   return best;
 }
 
-bool reached(uint64_t counter, uint32_t want) { return steps_between(want, static_cast<uint32_t>(counter)) >= 0; }
-
 }  // namespace
 
 bool delivered(const Communicator& comm, const StuckEdge& edge) {
   if (steps_between(edge.want, edge.posted) < 0) return false;
-  const ProxyState* rx =
-      find_proxy(comm.rank(edge.receiver), abi::Direction::recv, edge.sender, edge.channel, edge.want);
+  const ProxyState* rx = find_proxy(comm.rank(edge.receiver), abi::Direction::recv, edge.sender, edge);
   return rx ? reached(rx->transmitted, edge.want) : same_node(comm, edge.sender, edge.receiver);
 }
 
@@ -56,8 +58,8 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   fact(edge.sender, absl::StrCat("posted to rank ", edge.receiver.value, " on channel ", edge.channel), edge.posted,
        "steps");
 
-  const ProxyState* tx = find_proxy(s, abi::Direction::send, edge.receiver, edge.channel, edge.want);
-  const ProxyState* rx = find_proxy(r, abi::Direction::recv, edge.sender, edge.channel, edge.want);
+  const ProxyState* tx = find_proxy(s, abi::Direction::send, edge.receiver, edge);
+  const ProxyState* rx = find_proxy(r, abi::Direction::recv, edge.sender, edge);
 
   if (same_node(comm, edge.sender, edge.receiver) && !tx && !rx) {
     // Nothing lies between the two GPUs. Both poll; one does not see what the other wrote.
@@ -82,6 +84,10 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   }
   const auto well = [&](Rank rank) {
     return rank.value >= 0 && static_cast<size_t>(rank.value) < view.ranks.size() && view.ranks[rank.value].reports();
+  };
+  // It would say so if its proxy had moved a step of what it has in flight.
+  const auto not_begun = [&](const RankModel* rank, const ProxyState* proxy) {
+    return !proxy && rank && well(rank->rank) && !rank->last.lanes.empty();
   };
 
   // A proxy that has nothing left to do does not look any more; one that has and does not look has stopped.
@@ -126,9 +132,16 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   } else if (tx_stopped && !rx_stopped) {
     blame(edge.sender, edge.receiver, Component::proxy, 0.8,
           absl::StrCat("its proxy handed ", step, " to the network and has stopped before it was sent"));
+  } else if (rx && not_begun(s, tx)) {
+    blame(edge.sender, edge.receiver, Component::proxy, 0.7, absl::StrCat("its proxy has not begun to hand on ", step));
+    v.given = false;
+  } else if (tx && not_begun(r, rx)) {
+    blame(edge.receiver, edge.sender, Component::proxy, 0.7, absl::StrCat("its proxy has not begun to receive ", step));
+    v.given = false;
   } else {
     blame(edge.sender, edge.receiver, Component::link, tx && rx ? 0.95 : 0.75,
           absl::StrCat(step, " was sent and has not arrived at rank ", edge.receiver.value));
+    v.given = !(not_begun(s, tx) && not_begun(r, rx));
   }
   return v;
 }

@@ -68,6 +68,7 @@ struct Edge {
     m.moved_age_ms = 10'000;
     m.late = true;
     m.proxies = std::move(proxies);
+    if (in_flight) m.lanes.resize(1);
     comm.in_flight(m, heard(static_cast<uint32_t>(rank)), now_ns);
   }
   EdgeVerdict judge() const { return judge_edge(comm, view, step, fresh_ns); }
@@ -77,6 +78,7 @@ struct Edge {
     return std::to_string(v.culprit.rank.value) + " " + name(v.culprit.component);
   }
 
+  bool in_flight = false;  // the ranks report endpoints
   Settings settings;
   ProcessTable processes{settings};
   Communicator comm{CommUid{1}, settings};
@@ -141,6 +143,23 @@ TEST_CASE("A proxy that has nothing left to send may rest") {
   e.sender(0, 0, stale_ms);
   e.receiver(8, -1, -1);
   CHECK(e.blamed() == "0 link");
+}
+
+TEST_CASE("A proxy that has moved no step of what its GPU has in flight has not begun, and is no hard evidence") {
+  Edge e;
+  e.in_flight = true;
+  e.snapshot(0, {});
+  e.receiver(8, -1, -1);
+  CHECK(e.blamed() == "0 proxy");
+  CHECK_FALSE(e.judge().given);
+  e.sender(0, 0);
+  e.snapshot(1, {});
+  CHECK(e.blamed() == "1 proxy");
+  CHECK_FALSE(e.judge().given);
+  // What it did for another connection, of more steps than the GPU has posted to this one.
+  e.sender(1, 1);
+  e.receiver(8, -1, -1);
+  CHECK(e.blamed() == "0 proxy");
 }
 
 TEST_CASE("Between GPUs of one node nothing tells which of the two is at fault") {
