@@ -269,6 +269,27 @@ TEST_CASE("The only connection of a pipeline is told by its past") {
   }
 }
 
+TEST_CASE("From the start on, the two directions of the only wire of a pipeline are compared") {
+  const auto causes = [](double up_ms, double down_ms) {
+    Job job(2);
+    job.facts[1].host = 1;
+    for (int i = 0; i < 40; ++i) {
+      job.transfer(30, 0, 1, true, 5, up_ms);
+      job.transfer(30, 1, 0, false, 5, down_ms);
+      job.collective(50, {0, 1}, 1, [](int) { return 0.5; });  // tells the clocks of the two GPUs
+    }
+    return job.explain().causes;
+  };
+  const auto slow = causes(50, 2);
+  REQUIRE(slow.size() == 1);
+  CHECK(slow[0].kind != Cause::Kind::gpu);
+  CHECK(slow[0].measured_ns == Approx(50 * ms).epsilon(0.1));
+  CHECK(slow[0].reference_ns == Approx(2 * ms).epsilon(0.3));
+  CHECK(slow[0].peers == 1);
+  CHECK(causes(5, 2).empty());    // one other says too little about so much
+  CHECK(causes(50, 50).empty());  // and nothing, if it is slow itself
+}
+
 TEST_CASE("Stages of a pipeline have roles of their own: the longer one is no straggler") {
   Job job(8);
   for (int i = 0; i < 40; ++i) {
