@@ -175,7 +175,7 @@ const Entry entries[] = {
      "a Send has waited for its Recv if it ended no earlier before that began than this part of its duration",
      "clocks of GPUs that only Send and Recv connect are not compared exactly; chosen, not measured"},
     {CCLD_FIELD(whatif_lone_times_min), 1, 1000,
-     "likewise, if the connection has fewer such peers than whatif_peers_min; the other direction of a wire is one",
+     "likewise, if the connection has fewer such peers than whatif_peers_min; the other direction of a wire counts as one",
      "one late rank makes transfers of healthy connections differ by up to twice (recorded faults)"},
     {CCLD_FIELD(whatif_past_means_min), 2, 24, "the job's own past is a reference once so many means of it are known",
      "two differ by chance; with three, 30 operations are known, as many as warmup_rounds"},

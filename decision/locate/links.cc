@@ -9,10 +9,10 @@ namespace {
 
 bool reached(uint64_t counter, uint32_t want) { return steps_between(want, static_cast<uint32_t>(counter)) >= 0; }
 
-// The proxy's work on the connection. With several to the same peer on the channel (trees; Send and Recv have one of
-// their own), or several operations in hand, the one that the step belongs to, or is nearest to. Not one with more
-// steps than the sender's GPU has posted: it serves another connection. nullptr: a proxy is known from the first step
-// on that it moves.
+// The proxy's work on the connection. Several connections may join the same ranks on a channel (trees; Send and Recv
+// have their own), and a proxy may have several operations in hand: the one that the step belongs to, or is nearest to.
+// A proxy that has moved more steps than the sender's GPU has posted serves another connection.
+// nullptr: none is reported. The probe reports a proxy once it has moved a step of its first operation.
 const ProxyState* find_proxy(const RankModel* r, abi::Direction direction, Rank peer, const StuckEdge& edge) {
   const ProxyState* best = nullptr;
   uint32_t best_off = 0;
@@ -85,7 +85,7 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   const auto well = [&](Rank rank) {
     return rank.value >= 0 && static_cast<size_t>(rank.value) < view.ranks.size() && view.ranks[rank.value].reports();
   };
-  // It would say so if its proxy had moved a step of what it has in flight.
+  // The rank reports its endpoints and no proxy for this connection, so that proxy has not moved a step yet.
   const auto not_begun = [&](const RankModel* rank, const ProxyState* proxy) {
     return !proxy && rank && well(rank->rank) && !rank->last.lanes.empty();
   };

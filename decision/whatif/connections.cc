@@ -70,7 +70,7 @@ Healthy healthy_of(std::vector<double> means_ns, const Settings& settings) {
       h.reference_ns + std::max((times - 1) * h.reference_ns, (means_ns.back() - h.reference_ns) / 2);
   const auto slow =
       static_cast<size_t>(std::count_if(means_ns.begin(), means_ns.end(), [&](double ns) { return ns > most_ns; }));
-  if (means_ns.size() > 1 && slow <= means_ns.size() - h.peers) h.most_ns = most_ns;
+  if (slow <= means_ns.size() - h.peers) h.most_ns = most_ns;
   return h;
 }
 
