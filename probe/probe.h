@@ -174,6 +174,7 @@ struct ProxySteps {
   abi::Direction direction;
   uint64_t operation;
   uint64_t base, posted, received, transmitted, done, step_count;  // absolute connection steps
+  uint64_t now_ns;             // CLOCK_MONOTONIC_COARSE
 };
 void proxy_visited(Comm*, const ProxySteps&);
 

@@ -1,5 +1,6 @@
 // What proxy threads do for the GPU on the way to the network, and which network device a connection uses.
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "comm.h"
@@ -41,7 +42,14 @@ bool counts_steps(const ncclProxyArgs* args, const ncclProxyConnection* connecti
           connection->transport == TRANSPORT_P2P);
 }
 
-probe::ProxySteps steps_of(const ncclProxyArgs* args, const ncclProxySubArgs& sub) {
+// Never a system call, and a few nanoseconds: the progress thread comes by every few microseconds.
+uint64_t coarse_now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+probe::ProxySteps steps_of(const ncclProxyArgs* args, const ncclProxySubArgs& sub, uint64_t now_ns) {
   const ncclProxyConnection& connection = *sub.connection;
   probe::ProxySteps steps{};
   steps.connection = reinterpret_cast<uint64_t>(sub.connection);
@@ -56,6 +64,7 @@ probe::ProxySteps steps_of(const ncclProxyArgs* args, const ncclProxySubArgs& su
   steps.transmitted = sub.base + sub.transmitted;
   steps.done = sub.base + sub.done;
   steps.step_count = static_cast<uint64_t>(sub.nsteps);
+  steps.now_ns = now_ns;
   return steps;
 }
 
@@ -70,13 +79,14 @@ uint64_t ccld_proxy_owner(struct ncclComm* comm) {
 void ccld_proxy_visited(struct ncclProxyState* proxy_state, struct ncclProxyArgs* args) {
   // Before its first progress an operation still shows the numbers of the one that had its place.
   if (args->state == ncclProxyOpReady) return;
+  const uint64_t now_ns = hooks::coarse_now_ns();
   for (int s = 0; s < args->nsubs; ++s) {
     const ncclProxySubArgs& sub = args->subs[s];
     if (sub.ccld_owner >> 32 != hooks::process_tag() || !hooks::counts_steps(args, sub.connection)) continue;
     hooks::watched_comms().visit(static_cast<uint32_t>(sub.ccld_owner), [&](ccld_comm& hooked) {
       // Operations sent through another rank's network device are served by that rank's progress thread. If that rank
       // lives in this process, two threads would write one record.
-      if (hooked.proxy_state == proxy_state) probe::proxy_visited(hooked.probe, hooks::steps_of(args, sub));
+      if (hooked.proxy_state == proxy_state) probe::proxy_visited(hooked.probe, hooks::steps_of(args, sub, now_ns));
     });
   }
 }

@@ -379,7 +379,7 @@ void Agent::publish_health(std::vector<Message>* out) {
       const auto own = [id](const HealthMetric& m) { return m.id == id; };
       if (std::any_of(std::begin(health_metrics), std::end(health_metrics), own)) continue;
       const uint64_t value = board_->metric(id);
-      if (value != 0) message.metrics.push_back({id, "", static_cast<int64_t>(value)});
+      if (value != 0 || id == abi::MetricId::proxy_away_ns) message.metrics.push_back({id, "", static_cast<int64_t>(value)});
     }
     ControlInForce shown = in_force_;
     shown.applied_sequence = board_sequence_;

@@ -5,8 +5,8 @@
 // between them. That, and not a rate, is what tells a throttled wire from a delayed proxy. (Why the later half:
 // schemas/wire/link_steps.h.)
 //
-// What happens to a step in the network is known when its proxy looks: one that seldom runs makes the network look slow.
-// So the time in which it had something to do and samples saw it not look is summed as well.
+// What happens to a step in the network is known when its proxy looks: one that seldom runs makes the network look
+// slow. So the time in which it did not look is told as well (proxy_away.h).
 //
 // Threads: the diagnostic thread.
 #pragma once
@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "probe/agent/clock.h"
+#include "probe/agent/proxy_away.h"
 #include "schemas/abi/frame_reader.h"
 #include "schemas/wire/link_steps.h"
 
@@ -68,8 +70,7 @@ struct LinkTrack {
   int32_t net_device = -1;
   bool has_proxy = false;
   bool proxy_worked = false;  // the proxy was seen at this kernel's first step, or beyond it
-  uint64_t proxy_away_ns = 0;
-  int64_t sampled_ns = 0;
+  ProxyAway away;
 
   // From which on steps count in the means.
   uint32_t first_step() const { return wire::first_counted_step(gpu.steps()); }
@@ -79,13 +80,13 @@ struct LinkTrack {
     return wire.steps() >= gpu.steps() && done.steps() >= gpu.steps() &&
            (direction == abi::Direction::send || ready.steps() >= gpu.steps());
   }
-  // `unvisited_ns`: time up to now in which the proxy was seen not to look.
-  void proxy_reached(const abi::ProxyRecord& proxy, uint64_t unvisited_ns, int64_t time_ns) {
-    if (has_proxy && time_ns != sampled_ns && is_awaited(proxy)) proxy_away_ns += unvisited_ns;
-    sampled_ns = time_ns;
+  void proxy_reached(const abi::ProxyRecord& proxy, Instant now) {
+    const int32_t ahead = abi::distance(base_step, static_cast<uint32_t>(proxy.base));
+    away.look(proxy, ahead, is_awaited(proxy), now.monotonic_ns);
     has_proxy = true;
     net_device = proxy.net_device;
-    proxy_worked |= static_cast<uint32_t>(proxy.base) == base_step;
+    proxy_worked |= ahead == 0;
+    const int64_t time_ns = now.realtime_ns;
     const auto low = [](uint64_t steps) { return static_cast<uint32_t>(steps); };
     if (direction == abi::Direction::send) {
       wire.reached(base_step, low(proxy.transmitted), limit, time_ns);
@@ -105,7 +106,7 @@ struct LinkTrack {
     if (ahead < 0) return limit == steps_unlimited;  // it has not begun
     return (sends ? proxy.done : proxy.transmitted) < proxy.base + proxy.step_count;
   }
-  uint32_t proxy_away_us() const { return static_cast<uint32_t>(std::min<uint64_t>(proxy_away_ns / 1000, UINT32_MAX)); }
+  uint32_t proxy_away_us() const { return static_cast<uint32_t>(std::min<uint64_t>(away.ns() / 1000, UINT32_MAX)); }
   // Nobody waits any longer: steps that have not reached a stage by now get there now at the earliest. Otherwise the
   // means would be of different steps, and a stage that is stuck would look fast.
   void close(int64_t time_ns) {

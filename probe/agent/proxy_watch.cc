@@ -1,7 +1,6 @@
 #include "probe/agent/proxy_watch.h"
 
 #include <cstdlib>
-#include <utility>
 
 namespace ccld::probe {
 
@@ -11,7 +10,6 @@ ProxyWatch::ProxyWatch(const abi::FrameView& frame)
 void ProxyWatch::sample(Sampling& s) {
   const uint64_t ticks = frame_.proxy_ticks();
   const bool visited = ticks != ticks_;
-  interval_ns_ = s.now.monotonic_ns - std::exchange(sampled_ns_, s.now.monotonic_ns);
   // The tick comes first: what it announces may only be there at the next look.
   if (!visited && !again_) return;
   again_ = visited;
@@ -59,8 +57,7 @@ void ProxyWatch::update(std::vector<LinkTrack>& links, Instant now) const {
       best_gap = gap;
     }
     if (best == nullptr) continue;
-    const bool unvisited = best->tick_ns != now.monotonic_ns && interval_ns_ <= unvisited_interval_max_ns;
-    link.proxy_reached(best->record, unvisited ? interval_ns_ : 0, now.realtime_ns);
+    link.proxy_reached(best->record, now);
   }
 }
 

@@ -11,9 +11,6 @@
 
 namespace ccld::probe {
 
-// Between two samples that are further apart nobody can tell who did not run: it may have been the sampling thread.
-constexpr uint64_t unvisited_interval_max_ns = 20 * ns_per_ms;
-
 class ProxyWatch {
  public:
   struct Proxy {
@@ -45,7 +42,6 @@ class ProxyWatch {
   std::vector<Proxy> proxies_;
   std::vector<std::vector<uint16_t>> of_;  // by channel and direction: indices of proxies_
   uint64_t ticks_ = 0, tick_ns_ = 0;
-  uint64_t sampled_ns_ = 0, interval_ns_ = 0;  // the last time, and since the time before
   bool again_ = false;
 };
 

@@ -79,6 +79,7 @@ struct Comm {
     static constexpr unsigned dropped_bits_log2 = 12;
     uint64_t ticks = 0;
     uint64_t dropped = 0;
+    uint64_t away_to_ns = 0;                  // until then it is told how long the proxy was away, whatever connection
     uint32_t records = 0;                     // in use, from the first on
     uint16_t record_of_bucket[buckets] = {};  // hash table over connections: 0 is free, else record index + 1
     uint64_t dropped_seen[(1u << dropped_bits_log2) / 64] = {};  // one bit for each connection without a record

@@ -1,13 +1,16 @@
 // The part of the probe that runs in the training path. Contract and threads: probe/probe.h, "HOT". How to read what is
 // written here: schemas/abi/frame_reader.h.
+#include <algorithm>
 #include <cstddef>
 #include <ctime>
+#include <utility>
 
 #include "probe/frames/comm.h"
 #include "probe/frames/doorbell.h"
 #include "probe/frames/recording.h"
 #include "probe/frames/words.h"
 #include "probe/probe.h"
+#include "probe/process/process_file.h"
 #include "probe/process/proxy_threads.h"
 
 namespace ccld::probe {
@@ -306,6 +309,20 @@ void count_dropped(Comm& comm, uint64_t connection) {
   store_relaxed(comm.header->proxy.dropped, ++comm.proxy_side.dropped);
 }
 
+// Before the steps of this visit are written: the record still shows the operation of the visit before.
+void note_away(Comm& comm, abi::ProxyRecord& record, const ProxySteps& steps) {
+  const bool same = record.connection != 0 && record.base == steps.base && record.operation == steps.operation;
+  if (!same) {
+    store_relaxed(record.away_before_ns, record.away_ns);
+    store_relaxed(record.began_ns, steps.now_ns);
+  } else if (const uint64_t gap_ns = steps.now_ns - record.visited_ns; gap_ns >= abi::proxy_away_min_ns) {
+    store_relaxed(record.away_ns, record.away_ns + gap_ns);
+    const uint64_t from_ns = std::max(record.visited_ns, std::exchange(comm.proxy_side.away_to_ns, steps.now_ns));
+    metric_add(process_file(), abi::MetricId::proxy_away_ns, steps.now_ns - std::min(from_ns, steps.now_ns));
+  }
+  store_relaxed(record.visited_ns, steps.now_ns);
+}
+
 }  // namespace
 
 void proxy_visited(Comm* comm, const ProxySteps& steps) {
@@ -317,6 +334,7 @@ void proxy_visited(Comm* comm, const ProxySteps& steps) {
     count_dropped(*comm, steps.connection);
     return;
   }
+  note_away(*comm, *record, steps);
   store_relaxed(record->peer, steps.peer);
   store_relaxed(record->channel, steps.channel);
   store_relaxed(record->net_device, steps.net_device);

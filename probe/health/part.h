@@ -28,6 +28,8 @@ class HealthPart {
   // False: there is nothing to read at all.
   virtual bool open(std::vector<std::string>* absent) = 0;
   virtual void read(Instant now, Metrics* out) = 0;
+  // How much more processor time than others it may take, to be read every period: what it tells is worth it.
+  virtual uint32_t share_factor() const { return 1; }
   // Sources that open() found.
   virtual unsigned source_count() const = 0;
 };

@@ -32,9 +32,12 @@ std::optional<ThreadRun::Look> RunDelayPart::look(pid_t thread, Thread& known, u
 
 void RunDelayPart::read(Instant now, Metrics* out) {
   const uint64_t elapsed_ns = now.monotonic_ns - std::exchange(read_ns_, now.monotonic_ns);
-  if (const auto look = main_.look(elapsed_ns))
+  add_metric(out, MetricId::process_run_read_monotonic_ns, static_cast<int64_t>(now.monotonic_ns));
+  if (const auto look = main_.look(elapsed_ns)) {
     add_metric(out, MetricId::process_main_run_delay_ns, static_cast<int64_t>(look->delay_ns));
-  uint64_t grown_ns = 0, threads = 0;
+    add_metric(out, MetricId::process_main_run_ns, static_cast<int64_t>(look->ran_ns));
+  }
+  uint64_t grown_ns = 0, ran_ns = 0, threads = 0;
   bool starved = false;
   for (const pid_t thread : proxy_threads()) {
     Thread& proxy = proxies_[thread];
@@ -45,6 +48,7 @@ void RunDelayPart::read(Instant now, Metrics* out) {
       continue;
     }
     grown_ns += look->delay_ns - std::exchange(proxy.delay_ns, look->delay_ns);
+    ran_ns += look->ran_ns - std::exchange(proxy.ran_ns, look->ran_ns);
     starved |= look->starved;
     ++threads;
   }
@@ -62,7 +66,9 @@ void RunDelayPart::read(Instant now, Metrics* out) {
   if (threads + of_gpus_.size() > 0) add_metric(out, MetricId::process_starved_ns, static_cast<int64_t>(starved_ns_));
   if (threads == 0) return;
   proxy_delay_ns_ += grown_ns / threads;
+  proxy_ran_ns_ += ran_ns / threads;
   add_metric(out, MetricId::process_proxy_run_delay_ns, static_cast<int64_t>(proxy_delay_ns_));
+  add_metric(out, MetricId::process_proxy_run_ns, static_cast<int64_t>(proxy_ran_ns_));
   add_metric(out, MetricId::process_proxy_threads, static_cast<int64_t>(threads));
 }
 

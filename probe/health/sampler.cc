@@ -33,7 +33,7 @@ bool Sampler::tick(bool speaks_for_host) {
     const uint64_t cpu_before_ns = clock_.thread_cpu_ns();
     entry.part->read(now, &entry.values);
     const uint64_t cost_ns = clock_.thread_cpu_ns() - cpu_before_ns;
-    const uint64_t affordable_ns = cost_ns * 1000000 / options_.part_share_ppm;
+    const uint64_t affordable_ns = cost_ns * 1000000 / (options_.part_share_ppm * entry.part->share_factor());
     const uint64_t pause_ns = std::clamp(affordable_ns, options_.period_ns, options_.period_max_ns);
     entry.due_ns = now.monotonic_ns + pause_ns - early_ns + shift_ns;
     any = true;

@@ -1,7 +1,8 @@
 // Reads the parts of the process's and its host's health, each as often as its cost allows.
 //
 // Contract
-//   A part is read every `period_ns`, but never takes more than `part_share_ppm` of a core on average: one that costs
+//   A part is read every `period_ns`, but never takes more than `part_share_ppm` of a core (times its share_factor) on
+//   average: one that costs
 //   more processor time is read less often (a process of a thousand threads, ports whose counters ask the firmware).
 //   Up to an eighth of the period sooner or later, at random: what comes and goes in a rhythm is not met at the same
 //   point of it each time.
@@ -22,7 +23,7 @@ namespace ccld::probe {
 
 struct SamplerOptions {
   uint64_t period_ns = ns_per_s;
-  uint32_t part_share_ppm = 20;  // eight parts and waking up stay below 0.02 % of a core
+  uint32_t part_share_ppm = 20;  // eight parts and waking up stay below 0.03 % of a core
   uint64_t period_max_ns = 600 * ns_per_s;
 };
 

@@ -31,8 +31,10 @@ std::optional<ThreadRun::Look> ThreadRun::look(uint64_t elapsed_ns) {
   processor_ticks_ = ticks;
   was_ready_ = ready;
   told_ns_ = std::max(told_ns_, *counted_ns + lasting_ns_);
-  return Look{told_ns_, starved};
+  return Look{told_ns_, ran_ns(counters_), starved};
 }
+
+uint64_t ran_ns(std::string_view schedstat) { return number_at(schedstat).value_or(0); }
 
 std::optional<uint64_t> run_delay_ns(std::string_view schedstat) {
   // "80891 12345 17": ran, waited, how often. Who reads its own file has run; all 0: the kernel does not count.

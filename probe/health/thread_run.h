@@ -24,6 +24,7 @@ class ThreadRun {
 
   struct Look {
     uint64_t delay_ns;  // how long it has waited for a processor, with the wait that lasts; never falls
+    uint64_t ran_ns;    // how long it has run
     bool starved;       // it was ready all the time since the look before, and did not run
   };
   // `elapsed_ns`: since the look before. nullopt: it has ended, or nothing is counted.
@@ -38,7 +39,9 @@ class ThreadRun {
   uint64_t told_ns_ = 0;
 };
 
-// The second number of schedstat. nullopt: the kernel does not count.
+// The first number of schedstat; 0: there is none.
+uint64_t ran_ns(std::string_view schedstat);
+// The second one. nullopt: the kernel does not count.
 std::optional<uint64_t> run_delay_ns(std::string_view schedstat);
 
 // Of a stat file of /proc. The name of a task is in parentheses and may hold anything.

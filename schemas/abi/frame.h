@@ -45,7 +45,7 @@ namespace ccld::abi {
 
 constexpr uint32_t frame_magic = 0x444c4343;  // "CCLD"
 constexpr uint16_t frame_abi_major = 3;
-constexpr uint16_t frame_abi_minor = 1;
+constexpr uint16_t frame_abi_minor = 2;
 
 // A host may hand CUDA 1024 kernels more than have run, in less time than passes between two looks. The kernel that hangs must
 // still have its record then, so twice as many operations are remembered, and of Send and Recv, which come in groups, more.
@@ -53,6 +53,8 @@ constexpr unsigned ops_max = 2048;
 constexpr unsigned p2ps_max = 4096;
 constexpr unsigned replay_slots_max = 4096; // kernels recorded into graphs whose replays are numbered
 constexpr unsigned proxies_max = 256;       // connections with a proxy; more are counted in ProxyLine::dropped
+// A progress thread comes by every few microseconds. Gaps below the longest tick of kernels (100 Hz) cannot be told.
+constexpr uint64_t proxy_away_min_ns = 10'000'000;
 constexpr unsigned channels_max = 64;       // NCCL's MAXCHANNELS
 constexpr unsigned rounds_max = 128;        // kernels per channel between two looks before one is lapped
 constexpr unsigned warps_max = 32;          // of a block
@@ -259,7 +261,11 @@ struct alignas(128) ProxyRecord {
   uint64_t done;                // send: the network said sent; recv: the GPU consumed it
   uint64_t base;                // step at which the operation began
   uint64_t step_count;          // steps of the operation
-  uint64_t reserved[4];
+  // Since version 3.2, by CLOCK_MONOTONIC_COARSE, which counts ticks of the kernel (1 to 10 ms).
+  uint64_t visited_ns;          // the newest visit
+  uint64_t began_ns;            // the first visit to the operation
+  uint64_t away_ns;             // gaps of at least proxy_away_min_ns between visits to one operation, summed; never falls
+  uint64_t away_before_ns;      // away_ns when the operation began
 };
 
 // ---- device-written part ---------------------------------------------------------------------------------------
@@ -342,6 +348,7 @@ static_assert(offsetof(OpRecord, plan) == 40 && offsetof(OpRecord, function) == 
               offsetof(OpRecord, replay_slot) == 56 && offsetof(OpRecord, signals) == 64);
 static_assert(sizeof(ProxyRecord) == 128);
 static_assert(offsetof(ProxyRecord, ticks) == 24 && offsetof(ProxyRecord, step_count) == 80);
+static_assert(offsetof(ProxyRecord, visited_ns) == 88 && offsetof(ProxyRecord, away_before_ns) == 112);
 static_assert(sizeof(P2pRecord) == 64 && offsetof(P2pRecord, plan) == 48 && offsetof(P2pRecord, signals) == 63);
 static_assert(sizeof(RoundRow) == 64 && offsetof(RoundRow, end_run) == 16 && offsetof(RoundRow, counts_run) == 32 &&
               offsetof(RoundRow, replay_run) == 48);

@@ -37,6 +37,9 @@ enum class MetricId : uint16_t {
   net_records_dropped = 22,     // queues without a NetRecord
   agent_forgotten_captures = 24, // graphs whose replays are not followed any more, because there are too many
   agent_waiting_batches = 25,   // gauge: in the queue, for a service that is not there
+  // Time in which a progress thread did not look at an operation that it had begun, summed over the threads (gaps of
+  // proxy_away_min_ns and more; one that is away from all its connections is so once). Told even if 0.
+  proxy_away_ns = 26,
 
   // ---- the process
   process_threads_running = 130,       // gauges: threads by state of /proc/<pid>/task/*/stat
@@ -57,6 +60,10 @@ enum class MetricId : uint16_t {
   process_proxy_threads = 144,         // gauge: of how many
   // Time in which a thread that moves steps (a progress thread; with the CPU device, its GPU's) was ready and did not run.
   process_starved_ns = 145,
+  // Time in which they ran (the first number of schedstat): with their run-queue delay, how long they wanted a processor.
+  process_main_run_ns = 146,
+  process_proxy_run_ns = 147,          // the mean of them
+  process_run_read_monotonic_ns = 148, // when these were read
 
   // ---- its control group and host
   cgroup_throttled_periods = 160,

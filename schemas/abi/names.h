@@ -166,6 +166,7 @@ constexpr const char* name_of(MetricId value) {
     case MetricId::net_records_dropped: return "net_records_dropped";
     case MetricId::agent_forgotten_captures: return "agent_forgotten_captures";
     case MetricId::agent_waiting_batches: return "agent_waiting_batches";
+    case MetricId::proxy_away_ns: return "proxy_away_ns";
     case MetricId::process_threads_running: return "process_threads_running";
     case MetricId::process_threads_sleeping: return "process_threads_sleeping";
     case MetricId::process_threads_disk_wait: return "process_threads_disk_wait";
@@ -182,6 +183,9 @@ constexpr const char* name_of(MetricId value) {
     case MetricId::process_proxy_run_delay_ns: return "process_proxy_run_delay_ns";
     case MetricId::process_proxy_threads: return "process_proxy_threads";
     case MetricId::process_starved_ns: return "process_starved_ns";
+    case MetricId::process_main_run_ns: return "process_main_run_ns";
+    case MetricId::process_proxy_run_ns: return "process_proxy_run_ns";
+    case MetricId::process_run_read_monotonic_ns: return "process_run_read_monotonic_ns";
     case MetricId::cgroup_throttled_periods: return "cgroup_throttled_periods";
     case MetricId::cgroup_throttled_us: return "cgroup_throttled_us";
     case MetricId::cgroup_memory_bytes: return "cgroup_memory_bytes";

@@ -458,6 +458,30 @@ TEST_CASE("A connection keeps its record and shows the newest steps") {
   CHECK(frame->proxies[1].done == 7);
 }
 
+TEST_CASE("A connection sums the time in which its proxy did not come by, operation by operation") {
+  constexpr uint64_t ms = 1000000;
+  Frame frame;
+  const abi::ProxyRecord& record = frame->proxies[0];
+  const auto visit = [&](uint64_t at_ms, uint64_t operation) {
+    ProxySteps s = steps(0x1000);
+    s.operation = operation;
+    s.base = operation * 8;
+    s.now_ns = at_ms * ms;
+    proxy_visited(frame.comm(), s);
+  };
+  visit(100, 1);
+  CHECK((record.began_ns == 100 * ms && record.visited_ns == 100 * ms && record.away_ns == 0));
+  visit(109, 1);  // too short for a coarse clock
+  CHECK(record.away_ns == 0);
+  visit(150, 1);
+  CHECK((record.away_ns == 41 * ms && record.away_before_ns == 0));
+  visit(950, 2);  // nothing was to be done in between
+  CHECK((record.began_ns == 950 * ms && record.away_ns == 41 * ms && record.away_before_ns == 41 * ms));
+  visit(970, 2);
+  CHECK((record.away_ns == 61 * ms && record.away_before_ns == 41 * ms));
+  CHECK(record.visited_ns == 970 * ms);
+}
+
 TEST_CASE("All records can be used, and connections beyond them are counted once each") {
   Frame frame;
   for (int visit = 0; visit < 2; ++visit) {

@@ -315,6 +315,23 @@ TEST_CASE(
   CHECK(proxy_threads().empty());
 }
 
+TEST_CASE("How long threads ran is told with their waits, and when that was read") {
+  FakeTree tree;
+  FakeThread application(tree, getpid(), "python");
+  tree.put("/proc/self/schedstat", "5000000 100000000 1\n");
+  RunDelayPart part(tree.roots());
+  std::vector<std::string> absent;
+  REQUIRE(part.open(&absent));
+  FakeThread proxy(tree, noted_thread(), "any");
+  proxy.ran_ns = 7 * ns_per_ms;
+  proxy.put();
+  const Metrics metrics = read_once(part);
+  CHECK(value_of(metrics, MetricId::process_main_run_ns) == int64_t{5 * ns_per_ms});
+  CHECK(value_of(metrics, MetricId::process_proxy_run_ns) == int64_t{7 * ns_per_ms});
+  CHECK(value_of(metrics, MetricId::process_run_read_monotonic_ns));
+  forget_proxy_thread(proxy.id);
+}
+
 TEST_CASE("The waits of all threads add up, and a thread that ends keeps its part") {
   FakeTree tree;
   const std::string tasks = "/proc/self/task/";

@@ -88,10 +88,10 @@ TEST_CASE("a link is settled when its proxy has handled every step of the kernel
   proxy.base = 16;
   proxy.transmitted = 24;
   proxy.done = 20;
-  link.proxy_reached(proxy, 0, 200);
+  link.proxy_reached(proxy, {200, 200});
   CHECK_FALSE(link.settled());
   proxy.done = 24;
-  link.proxy_reached(proxy, 0, 300);
+  link.proxy_reached(proxy, {300, 300});
   CHECK(link.settled());
   CHECK(link.wire.mean_ns(0) == 200);
   CHECK(link.done.mean_ns(0) == 250);
@@ -106,7 +106,7 @@ TEST_CASE("steps that are stuck when nobody waits any longer count as late, not 
   proxy.base = 16;
   proxy.transmitted = 20;
   proxy.done = 16;
-  link.proxy_reached(proxy, 0, 200);
+  link.proxy_reached(proxy, {200, 200});
   link.close(1000);
   CHECK(link.wire.mean_ns(0) == 600);
   CHECK(link.done.mean_ns(0) == 1000);
@@ -119,11 +119,13 @@ TEST_CASE("a proxy that never worked for the kernel tells nothing about it") {
   link.gpu.reached(16, 24, steps_unlimited, 100);
   abi::ProxyRecord proxy{};
   proxy.base = proxy.transmitted = proxy.done = 8;
-  link.proxy_reached(proxy, 0, 200);
+  link.proxy_reached(proxy, {200, 200});
   link.close(1000);
   CHECK_FALSE(link.has_proxy);
   CHECK(link.done.mean_ns(0) == 0);
 }
+
+constexpr uint64_t ms = 1000000;
 
 // A connection end of 8 steps, looked at every millisecond.
 struct Watched {
@@ -134,13 +136,24 @@ struct Watched {
     record.base = record.posted = record.received = record.transmitted = record.done = 16;
     record.step_count = 8;
     record.net_device = 0;
+    record.began_ns = record.visited_ns = now_ms * ms;
     sample(0);
   }
-  void sample(uint64_t unvisited_ms, int times = 1) {
-    for (int i = 0; i < times; ++i) link.proxy_reached(record, unvisited_ms * 1000000, ++now);
+  void sample(int times, bool visited = false) {
+    for (int i = 0; i < times || i == 0; ++i) {
+      if (times > 0) ++now_ms;
+      if (visited) visit();
+      link.proxy_reached(record, {now_ms * ms, static_cast<int64_t>(now_ms * ms)});
+    }
+  }
+  // As the progress thread counts it.
+  void visit() {
+    const uint64_t gap_ns = now_ms * ms - record.visited_ns;
+    if (gap_ns >= abi::proxy_away_min_ns) record.away_ns += gap_ns;
+    record.visited_ns = now_ms * ms;
   }
   uint64_t away_ms() const { return link.proxy_away_us() / 1000; }
-  int64_t now = 0;
+  uint64_t now_ms = 1000;
   abi::ProxyRecord record{};
   LinkTrack link;
 };
@@ -148,41 +161,77 @@ struct Watched {
 TEST_CASE("a proxy is away while it has work for a connection and does not look") {
   SECTION("that of a sender: what its GPU has posted") {
     Watched w(abi::Direction::send);
-    w.sample(1, 10);
+    w.sample(20);
     CHECK(w.away_ms() == 0);  // nothing to send yet
-    w.link.gpu.reached(16, 20, steps_unlimited, w.now);
-    w.sample(1, 10);
-    CHECK(w.away_ms() == 10);
-    w.sample(0, 10);
-    CHECK(w.away_ms() == 10);  // it looks
+    w.sample(1, true);
+    w.link.gpu.reached(16, 20, steps_unlimited, 1);
+    const uint64_t before_ms = w.away_ms();
+    w.sample(30);
+    CHECK(w.away_ms() == before_ms + 30);
+    w.sample(10, true);
+    CHECK(w.away_ms() == before_ms + 31);
     w.record.transmitted = w.record.done = 20;
-    w.sample(0);
-    w.sample(1, 10);
-    CHECK(w.away_ms() == 10);  // all is sent
+    w.sample(1, true);
+    w.sample(30);
+    CHECK(w.away_ms() == before_ms + 31);  // all is sent
   }
   SECTION("that of a receiver: until all has arrived") {
     Watched w(abi::Direction::recv);
-    w.sample(1, 10);
-    CHECK(w.away_ms() == 10);
+    w.sample(30);
+    CHECK(w.away_ms() == 30);
     w.record.posted = w.record.received = w.record.transmitted = 24;
-    w.sample(0);
-    w.sample(1, 10);
-    CHECK(w.away_ms() == 10);
+    w.sample(1, true);
+    w.sample(30);
+    CHECK(w.away_ms() == 31);
+  }
+  SECTION("also where nobody sampled meanwhile") {
+    Watched w(abi::Direction::recv);
+    for (int i = 0; i < 4; ++i) w.now_ms += 50, w.visit();
+    w.sample(1, true);
+    CHECK(w.away_ms() == 200);
+  }
+  SECTION("no gap that a coarse clock cannot tell") {
+    Watched w(abi::Direction::recv);
+    for (int i = 0; i < 40; ++i) w.now_ms += 9, w.visit();
+    w.sample(9);
+    CHECK(w.away_ms() == 0);
+  }
+  SECTION("no gap before the kernel was there") {
+    Watched w(abi::Direction::recv);
+    w.record.away_ns = 500 * ms;  // of this operation; the GPU began late
+    w.sample(20, true);
+    CHECK(w.away_ms() == 20);
   }
   SECTION("one that has not begun with the kernel's steps, until the kernel has ended") {
     Watched w(abi::Direction::recv);
     w.record.base = 8;
-    w.sample(1, 10);
-    CHECK(w.away_ms() == 10);
+    w.sample(30);
+    CHECK(w.away_ms() == 30);
     w.link.limit = 8;
-    w.sample(1, 10);
-    CHECK(w.away_ms() == 10);
+    w.sample(30);
+    CHECK(w.away_ms() == 30);
+  }
+  SECTION("one that began late") {
+    Watched w(abi::Direction::recv);
+    w.record.base = 8;
+    w.sample(30);
+    w.record.base = 16;
+    w.record.began_ns = w.record.visited_ns = w.now_ms * ms;
+    w.record.away_before_ns = w.record.away_ns;
+    w.sample(30, true);
+    CHECK(w.away_ms() == 30);
   }
   SECTION("not in the work of a later kernel") {
     Watched w(abi::Direction::recv);
+    w.sample(20);
+    w.sample(1, true);
+    const uint64_t away_before_ms = w.away_ms();
+    w.record.away_before_ns = w.record.away_ns;
     w.record.base = 24;
-    w.sample(1, 10);
-    CHECK(w.away_ms() == 0);
+    w.record.began_ns = w.now_ms * ms;
+    w.sample(30);
+    w.sample(1, true);
+    CHECK(w.away_ms() == away_before_ms);
   }
 }
 
