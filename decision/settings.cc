@@ -111,7 +111,7 @@ const Entry entries[] = {
      "what waits that long is not slow itself; waits are sampled once a second, so more cannot be asked for"},
     {CCLD_FIELD(processor_wait_alike_min), 0.01, 10,
      "that is its host's doing if the other processes of the host (and everybody's, if those of the other hosts) wait "
-     "for at least this part as long; otherwise its own",
+     "for at least this part as much of the time for which they want one; otherwise its own",
      "processes that share processors get equal parts of them; with a quota or pinned to one, a process waits alone"},
     {CCLD_FIELD(baseline_rounds_max), 1, 1e6,
      "by the paper's rules T_base is the mean of the maxima of the first m rounds of a signature; m is at most this",
@@ -141,7 +141,8 @@ const Entry entries[] = {
     {CCLD_FIELD(whatif_spread_factor), 1, 1000,
      "and, of a rank, if its own time exceeds that of its peers by so many times what they differ by among themselves",
      "with eight peers the largest of them is at three times the median difference"},
-    {CCLD_FIELD(whatif_recurs_min), 0, 1, "and if this recurs in such a part of the operations of a kind",
+    {CCLD_FIELD(whatif_recurs_min), 0, 1,
+     "and if this recurs in such a part of the operations of a kind, or transfers of a connection",
      "imbalance that moves among three ranks reaches a third; a checkpoint is far rarer"},
     {CCLD_FIELD(whatif_same_role_min), 0, 1,
      "GPUs have the same role if the cosine between how often each of their kernels follows each is at least this",
@@ -175,8 +176,16 @@ const Entry entries[] = {
      "a Send has waited for its Recv if it ended no earlier before that began than this part of its duration",
      "clocks of GPUs that only Send and Recv connect are not compared exactly; chosen, not measured"},
     {CCLD_FIELD(whatif_lone_times_min), 1, 1000,
-     "likewise, if the connection has fewer such peers than whatif_peers_min; the other direction of a wire counts as one",
+     "likewise, if the connection has fewer such peers than whatif_peers_min; the other direction of a wire counts as "
+     "one",
      "one late rank makes transfers of healthy connections differ by up to twice (recorded faults)"},
+    {CCLD_FIELD(network_rate_min_mbit_s), 0, 1e7,
+     "where nothing else crosses the network to compare with, a transfer of Send and Recv is slow if its connection "
+     "carries less than this, in megabits a second, beyond network_latency_max_ms; 0: never",
+     "a five-hundredth of a network of 10 Gbit/s, far below any that is in use for training; who knows the own network "
+     "sets more"},
+    {CCLD_FIELD(network_latency_max_ms), 0, 1e6, "what such a transfer may take, whatever it carries",
+     "the longest turn of a busy scheduler, several times"},
     {CCLD_FIELD(whatif_past_means_min), 2, 24, "the job's own past is a reference once so many means of it are known",
      "two differ by chance; with three, 30 operations are known, as many as warmup_rounds"},
     {CCLD_FIELD(whatif_past_operations_min), 1, 1e6,

@@ -69,6 +69,8 @@ struct Settings {
   double whatif_same_role_min = 0.95;
   double whatif_transfer_times_min = 1.5;
   double whatif_lone_times_min = 3;
+  double network_rate_min_mbit_s = 20;
+  double network_latency_max_ms = 30;
   double whatif_away_min = 0.4;
   double whatif_standing_steps_min = 4;
   double whatif_queued_steps_min = 1;

@@ -21,6 +21,8 @@ const std::vector<SlowConfidence>& slow_confidences() {
       {Basis::transfers, Component::proxy, 0.85},
       {Basis::past_transfers, Component::link, 0.85},
       {Basis::past_transfers, Component::proxy, 0.85},
+      {Basis::expectation, Component::link, 0.85},
+      {Basis::expectation, Component::proxy, 0.85},
       {Basis::processors, Component::host, 0.85},  // the simulator knows no host that is short of processors
       {Basis::gaps, Component::process, 0.7},
       {Basis::unknown, Component::unknown, 0.5},  // and where nobody is named

@@ -51,9 +51,19 @@ void WhatIfAnalysis::forget(Nanoseconds now_ns) {
   }
 }
 
+namespace {
+
+std::optional<double> proxy_away_part(const ProcessModel& process, const TimeWindow& w) {
+  const auto away_ns = process.proxies_away.between(w.from_ns, w.to_ns);
+  if (!away_ns) return std::nullopt;
+  return static_cast<double>((*away_ns)[0]) / static_cast<double>(w.to_ns - w.from_ns);
+}
+
+}  // namespace
+
 // False: some GPU of the job is not known, or no more.
-bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds now_ns, std::vector<whatif::HostClock>& clocks,
-                              std::vector<whatif::GpuFacts>& facts) const {
+bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds since_ns, Nanoseconds now_ns,
+                              std::vector<whatif::HostClock>& clocks, std::vector<whatif::GpuFacts>& facts) const {
   clocks.resize(t.gpus().size());
   facts.resize(t.gpus().size());
   if (t.left_out() > 0) return false;
@@ -70,6 +80,7 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds now_ns, std
     facts[g].machine = machines.emplace(r->process->id.boot_id, static_cast<int>(machines.size())).first->second;
     if (gpu.proxy_samples > 0)
       facts[g].proxy_age_ms = static_cast<double>(gpu.proxy_age_ms) / static_cast<double>(gpu.proxy_samples);
+    facts[g].proxy_away_part = proxy_away_part(*r->process, {since_ns, now_ns});
     if (gpu.launch_least_ns == INT64_MAX) continue;
     const Nanoseconds host_to_service =
         r->process->clock.to_local(static_cast<uint64_t>(now_ns), std::numeric_limits<Nanoseconds>::max()) - now_ns;
@@ -82,7 +93,7 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   const whatif::Timeline& t = job.timeline;
   std::vector<whatif::HostClock> clocks;
   std::vector<whatif::GpuFacts> facts;
-  if (facts_of(t, now_ns, clocks, facts)) {
+  if (facts_of(t, job.started_ns, now_ns, clocks, facts)) {
     const whatif::Matches matches = whatif::match_kernels(t);
     whatif::Clocks compared = whatif::compare_clocks(t, matches, clocks, settings_);
     const auto graph = whatif::build_graph(t, matches, compared, settings_);
@@ -254,13 +265,17 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     told.comm = comm->uid();
     uint64_t streak = UINT64_MAX;
     Nanoseconds since_ns = now_ns;
-    bool late = false, network = false;
+    bool late = false, network = false, proxies_came_by = true;
     std::erase_if(sure, [&](const Suspect* suspect) {
       const Seen s = seen_of(job, *suspect);
       const double host_part = s.late_ns > 0 ? s.host_ns / s.late_ns : 0;
       if (!tell(look, *suspect, *comm, host_part, suspect->gain_ns / gains_ns, f)) return false;
       told.causes.push_back(suspect->keys);
       (is_late(look.explanation.causes[suspect->causes.front()]) ? late : network) = true;
+      for (size_t i : suspect->causes) {
+        const whatif::Cause& cause = look.explanation.causes[i];
+        proxies_came_by &= is_late(cause) || cause.proxies_came_by;
+      }
       streak = std::min(streak, s.streak);
       since_ns = std::min(since_ns, s.since_ns);
       return true;
@@ -271,14 +286,16 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     const bool compared =
         std::none_of(look.collectives.begin(), look.collectives.end(),
                      [&](const auto& s) { return s.comm == comm && s.grown && !s.grown->stands_out; }) &&
-        f.signature.function != abi::Function::send;
+        (f.signature.function != abi::Function::send || proxies_came_by);
     // Waits are sampled: over two windows they are known better than over half of one.
     const Nanoseconds from_ns =
         std::min(job.started_ns,
                  std::max(since_ns, now_ns - static_cast<Nanoseconds>(2 * seconds_to_ns(settings_.slow_window_s))));
     const double times = static_cast<double>(now_ns - from_ns) / static_cast<double>(now_ns - job.started_ns);
     std::optional<Finding> weighed =
-        weigh_processors(*comm, std::move(f), times * lost_ns, {from_ns, now_ns}, settings_, compared);
+        network && !late && proxies_came_by
+            ? std::move(f)
+            : weigh_processors(*comm, std::move(f), times * lost_ns, {from_ns, now_ns}, settings_, compared);
     if (!weighed) continue;
     f = *std::move(weighed);
     const auto view = iterations_.view(comm->job());

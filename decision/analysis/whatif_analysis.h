@@ -97,7 +97,7 @@ class WhatIfAnalysis {
   Job& job(const std::string& name, Nanoseconds now_ns);
   bool is_due(const Job&, Nanoseconds now_ns) const;
   bool is_over(const Open&) const;
-  bool facts_of(const whatif::Timeline&, Nanoseconds now_ns, std::vector<whatif::HostClock>&,
+  bool facts_of(const whatif::Timeline&, Nanoseconds since_ns, Nanoseconds now_ns, std::vector<whatif::HostClock>&,
                 std::vector<whatif::GpuFacts>&) const;
   void look_elsewhere(const std::string& name, Job&);
   void judge(const std::string& name, Job&, Nanoseconds now_ns);

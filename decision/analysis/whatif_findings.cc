@@ -27,6 +27,7 @@ std::string reference_text(const Cause& c, const char* verb) {
 
 Basis basis_of(const Cause& c, const WhatIfLook& look) {
   if (is_late(c)) return c.peers > 0 ? Basis::peers : Basis::past;
+  if (c.expected) return Basis::expectation;
   if (c.kind != Cause::Kind::collectives) return c.peers > 0 ? Basis::transfers : Basis::past_transfers;
   return look.collectives[static_cast<size_t>(c.collectives)].grown ? Basis::past_connections : Basis::connections;
 }
@@ -40,7 +41,9 @@ void add_connections(const Cause& c, const WhatIfLook& look, const Communicator&
     const std::string reason =
         absl::StrFormat("its transfers to rank %d take %.1f ms; ", recv.rank.value, c.measured_ns / 1e6) +
         (c.peers > 0 ? absl::StrFormat("%d connections that carry the same take %.1f ms", c.peers, c.reference_ns / 1e6)
-                     : absl::StrFormat("before it was %.1f ms", c.reference_ns / 1e6));
+         : c.expected
+             ? absl::StrFormat("a network takes at most %.1f ms (network_rate_min_mbit_s)", c.reference_ns / 1e6)
+             : absl::StrFormat("before it was %.1f ms", c.reference_ns / 1e6));
     f.signature.function = abi::Function::send;
     if (c.kind == Cause::Kind::proxy) {
       const bool sends = look.graph.nodes[static_cast<size_t>(t.send)].gpu == c.gpu;

@@ -16,16 +16,47 @@ constexpr Nanoseconds past_min_ns = 3 * ns_per_s;  // a few samples
 constexpr Nanoseconds past_parts_max = 4;
 constexpr size_t neighbours_max = 64;  // a median of so many processes of a host is enough
 
-Nanoseconds of(const RunDelay& d, Worker which) {
+Nanoseconds RunDelay::*wait_of(Worker which) {
   switch (which) {
-    case Worker::main: return d.main_ns;
-    case Worker::proxies: return d.proxies_ns;
-    case Worker::starved: return d.starved_ns;
+    case Worker::main: return &RunDelay::main_ns;
+    case Worker::proxies: return &RunDelay::proxies_ns;
+    case Worker::starved: break;
   }
-  return 0;
+  return &RunDelay::starved_ns;
 }
 
-std::optional<Nanoseconds> median_of(std::vector<Nanoseconds> all) {
+Nanoseconds ran(const RunDelay& d, Worker which) {
+  return which == Worker::main ? d.main_ran_ns : which == Worker::proxies ? d.proxies_ran_ns : 0;
+}
+
+// What is told of the window, or of as long a one a little later, in which `most` is the most.
+std::optional<RunDelay> told_of(const ProcessModel& process, const TimeWindow& w, Nanoseconds RunDelay::*most) {
+  std::optional<RunDelay> told;
+  for (int late = 0; late <= told_late_steps; ++late) {
+    const Nanoseconds by_ns = late * told_late_ns;
+    const auto delay = process.run_delays.between(w.from_ns + by_ns, w.to_ns + by_ns);
+    if (delay && (!told || (*told).*most < (*delay).*most)) told = delay;
+  }
+  return told;
+}
+
+// A thread wants a processor for as long as it runs, or waits for one. Where it is not known how long it ran: always.
+struct Use {
+  Nanoseconds waited_ns = 0, wanted_ns = 0;
+  double waited_part() const {
+    return static_cast<double>(waited_ns) / static_cast<double>(std::max<Nanoseconds>(1, wanted_ns));
+  }
+};
+
+std::optional<Use> use_of(const ProcessModel& process, Worker which, const TimeWindow& w) {
+  const auto delay = told_of(process, w, wait_of(which));
+  if (!delay) return std::nullopt;
+  const Nanoseconds waited_ns = (*delay).*wait_of(which);
+  return Use{waited_ns, process.run_delays.tells_runs() ? waited_ns + ran(*delay, which) : w.to_ns - w.from_ns};
+}
+
+template <class Value>
+std::optional<Value> median_of(std::vector<Value> all) {
   if (all.empty()) return std::nullopt;
   const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
   std::nth_element(all.begin(), middle, all.end());
@@ -47,8 +78,26 @@ std::vector<const HostModel*> hosts_of(const Communicator& comm) {
   return hosts;
 }
 
+bool alike(double other, double own, const Settings& settings) {
+  return other >= settings.processor_wait_alike_min * own;
+}
 bool alike(Nanoseconds other_ns, Nanoseconds own_ns, const Settings& settings) {
-  return static_cast<double>(other_ns) >= settings.processor_wait_alike_min * static_cast<double>(own_ns);
+  return alike(static_cast<double>(other_ns), static_cast<double>(own_ns), settings);
+}
+
+// For which part of the time for which they want a processor the processes of a host wait for it: the median of those
+// that want one as much as `own`. Who sleeps does not show whether there are processors enough. nullopt: there is none.
+std::optional<double> waited_part_of(const HostModel& host, Worker which, const TimeWindow& w, const Use& own,
+                                     const Settings& settings, const ProcessModel* but = nullptr) {
+  std::vector<double> all;
+  size_t looked = 0;
+  for (const ProcessModel* p : host.members) {
+    if (p == but || looked++ == neighbours_max) continue;
+    if (which == Worker::proxies && !p->run_delays.has_proxies()) continue;
+    if (const auto use = use_of(*p, which, w); use && alike(use->wanted_ns, own.wanted_ns, settings))
+      all.push_back(use->waited_part());
+  }
+  return median_of(std::move(all));
 }
 
 bool enough(Nanoseconds waited_ns, Nanoseconds missing_ns, const Settings& settings) {
@@ -65,13 +114,8 @@ bool throttled(const ProcessModel& process, Nanoseconds waited_ns, const TimeWin
 }  // namespace
 
 std::optional<Nanoseconds> waited_for_processor(const ProcessModel& process, Worker which, const TimeWindow& w) {
-  std::optional<Nanoseconds> most;
-  for (int late = 0; late <= told_late_steps; ++late) {
-    const Nanoseconds by_ns = late * told_late_ns;
-    if (const auto delay = process.run_delays.between(w.from_ns + by_ns, w.to_ns + by_ns))
-      most = std::max(most.value_or(0), of(*delay, which));
-  }
-  return most;
+  const auto use = use_of(process, which, w);
+  return use ? std::optional(use->waited_ns) : std::nullopt;
 }
 
 std::optional<Nanoseconds> usually_waits_for_processor(const ProcessModel& process, Worker which, const TimeWindow& w) {
@@ -85,7 +129,7 @@ std::optional<Nanoseconds> usually_waits_for_processor(const ProcessModel& proce
     const auto delay = process.run_delays.between(oldest_ns + i * part_ns, oldest_ns + (i + 1) * part_ns);
     if (!delay) continue;
     const double times = static_cast<double>(w.to_ns - w.from_ns) / static_cast<double>(part_ns);
-    const auto ns = static_cast<Nanoseconds>(times * static_cast<double>(of(*delay, which)));
+    const auto ns = static_cast<Nanoseconds>(times * static_cast<double>((*delay).*wait_of(which)));
     least = std::min(least.value_or(ns), ns);
   }
   return least;
@@ -104,19 +148,19 @@ std::optional<Nanoseconds> host_waited_for_processor(const HostModel& host, Work
 
 Shortage shortage_of(const Communicator& comm, const ProcessModel& process, Worker which, const TimeWindow& w,
                      const Settings& settings) {
-  const Nanoseconds own_ns = waited_for_processor(process, which, w).value_or(0);
-  if (throttled(process, own_ns, w, settings)) return Shortage::own;
-  const auto neighbours_ns = host_waited_for_processor(*process.host, which, w, &process);
-  if (neighbours_ns && !alike(*neighbours_ns, own_ns, settings)) return Shortage::own;
-  const Nanoseconds host_ns = host_waited_for_processor(*process.host, which, w).value_or(own_ns);
-  std::vector<Nanoseconds> elsewhere;
+  const Use own = use_of(process, which, w).value_or(Use{});
+  if (throttled(process, own.waited_ns, w, settings)) return Shortage::own;
+  const auto neighbours = waited_part_of(*process.host, which, w, own, settings, &process);
+  if (neighbours && !alike(*neighbours, own.waited_part(), settings)) return Shortage::own;
+  const double host_part = waited_part_of(*process.host, which, w, own, settings).value_or(own.waited_part());
+  std::vector<double> elsewhere;
   for (const HostModel* host : hosts_of(comm))
     if (host != process.host)
-      if (const auto waited_ns = host_waited_for_processor(*host, which, w)) elsewhere.push_back(*waited_ns);
-  const auto others_ns = median_of(std::move(elsewhere));
-  if (others_ns) return alike(*others_ns, host_ns, settings) ? Shortage::everywhere : Shortage::host;
+      if (const auto part = waited_part_of(*host, which, w, own, settings)) elsewhere.push_back(*part);
+  const auto others = median_of(std::move(elsewhere));
+  if (others) return alike(*others, host_part, settings) ? Shortage::everywhere : Shortage::host;
   // Of the only process on the only host it is not known who keeps it from running.
-  return neighbours_ns ? Shortage::everywhere : Shortage::own;
+  return neighbours ? Shortage::everywhere : Shortage::own;
 }
 
 bool explains_proxy(const Communicator& comm, Rank r, Nanoseconds missing_ns, const TimeWindow& w,

@@ -3,7 +3,8 @@
 //
 // On a host that is short of processors every thread comes late now and then. Naming the proxy or the process that
 // happened to come last is wrong: the host is the cause, or nobody where all hosts are alike. One process that waits
-// while its neighbours do not (quota, pinning) is a cause of its own.
+// while its neighbours do not (quota, pinning) is a cause of its own. Compared is for which part of the time for which
+// they want a processor threads wait for it: a thread that sleeps shows nothing.
 //
 // Contract: pure functions of the model. What is not reported (other kernels, lost telemetry) explains nothing.
 // Cost: linear in the ranks of the communicator.
@@ -56,8 +57,8 @@ bool explains_growth(const Communicator&, Rank, Worker, Nanoseconds missing_ns, 
 bool starved(const Communicator&, Rank, Nanoseconds quiet_ns, Nanoseconds now_ns, const Settings&);
 
 // The finding without culprits that a lack of processors explains, and with the host instead where one lacks them.
-// `lost_ns`: what their shares are parts of. `compared`: its wires are slower than others now, and not only than before;
-// then what all hosts lack alike does not explain them. nullopt: nothing is left to be reported.
+// `lost_ns`: what their shares are parts of. `compared`: its wires are slower than others now, and not only than
+// before; then what all hosts lack alike does not explain them. nullopt: nothing is left to be reported.
 std::optional<Finding> weigh_processors(const Communicator&, Finding, double lost_ns, const TimeWindow&,
                                         const Settings&, bool compared = false);
 

@@ -91,6 +91,7 @@ const char* name(Basis b) {
     case Basis::past_connections: return "the past of connections";
     case Basis::transfers: return "other transfers";
     case Basis::past_transfers: return "the past of transfers";
+    case Basis::expectation: return "the expected network";
     case Basis::processors: return "waits for processors";
     case Basis::gaps: return "gaps in iterations";
   }

@@ -216,6 +216,7 @@ namespace {
 void note_run_delays(ProcessModel& p, const Metrics& m, Nanoseconds now_ns) {
   RunDelay delay;
   bool known = false;
+  Nanoseconds read_ns = now_ns;
   const auto us_to_ns = [](int64_t us) { return static_cast<Nanoseconds>(1000 * static_cast<uint64_t>(us)); };
   for (const Metric& v : m.metrics) {
     switch (v.id) {
@@ -223,11 +224,19 @@ void note_run_delays(ProcessModel& p, const Metrics& m, Nanoseconds now_ns) {
       case abi::MetricId::process_proxy_run_delay_ns: delay.proxies_ns = v.value; break;
       case abi::MetricId::cgroup_throttled_us: delay.throttled_ns = us_to_ns(v.value); break;
       case abi::MetricId::process_starved_ns: delay.starved_ns = v.value; break;
+      case abi::MetricId::process_main_run_ns: delay.main_ran_ns = v.value; break;
+      case abi::MetricId::process_proxy_run_ns: delay.proxies_ran_ns = v.value; break;
+      // When they were read: seldom, on a busy machine, and told again and again.
+      case abi::MetricId::process_run_read_monotonic_ns:
+        if (const auto at = static_cast<uint64_t>(v.value); at <= p.sent_monotonic_ns)
+          read_ns = p.clock.to_local(at, now_ns);
+        break;
+      case abi::MetricId::proxy_away_ns: p.proxies_away.add({v.value}, now_ns); break;
       case abi::MetricId::pressure_cpu_some_us: delay.pressure_ns = us_to_ns(v.value); break;
       default: break;
     }
   }
-  if (known) p.run_delays.add(delay, now_ns);
+  if (known) p.run_delays.add(delay, read_ns);
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
-// How long the threads of a process waited for a processor: run-queue delay, cumulated, over the last minutes.
+// How long the threads of a process waited for a processor (run-queue delay), and ran, cumulated, over the last
+// minutes; and for how long its proxies did not look at their work.
 //
-// Contract: plain state; bounded by samples_max, of which the newest lie a second apart and older ones further. Samples
-// come in order of time; others are ignored. Counters that fall (another process image) begin anew.
+// Contract: as CounterHistory.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <vector>
 
-#include "decision/model/types.h"
+#include "decision/model/counter_history.h"
 
 namespace ccld::decision {
 
@@ -17,32 +15,25 @@ struct RunDelay {
   Nanoseconds throttled_ns = 0;             // its control group was, by a quota
   Nanoseconds pressure_ns = 0;              // some task of its host waited (PSI); only of who speaks for the host
   Nanoseconds starved_ns = 0;               // a thread that moves steps was ready and did not run
+  // How long the main thread, and the mean progress thread, ran; 0: not known, or it never did.
+  Nanoseconds main_ran_ns = 0, proxies_ran_ns = 0;
 };
 
 class RunDelayHistory {
  public:
-  static constexpr size_t samples_max = 24;
-
   void add(const RunDelay& cumulated, Nanoseconds now_ns);
-  bool empty() const { return samples_.empty(); }
-  // There were progress threads.
-  bool has_proxies() const { return !samples_.empty() && samples_.back().proxies_us != 0; }
-  Nanoseconds oldest_ns() const { return samples_.empty() ? 0 : time_of(samples_.front()); }
-  // Of the time between the two, linear between samples. nullopt: it is not known of most of this time.
+  bool empty() const { return history_.empty(); }
+  bool has_proxies() const;  // there were progress threads
+  bool tells_runs() const;   // how long threads ran is known
+  Nanoseconds oldest_ns() const { return history_.oldest_ns(); }
+  // Nothing takes longer than the time between the two: what the kernel counts late belongs to the time before.
   std::optional<RunDelay> between(Nanoseconds from_ns, Nanoseconds to_ns) const;
 
  private:
-  struct Sample {
-    uint32_t at_ms;  // since began_ns_
-    // The lower bits: differences are what counts.
-    uint32_t main_us, proxies_us, throttled_us, pressure_us, starved_us;
-  };
-  static Sample plus_part(const Sample&, const Sample& from, const Sample& to, double part);
-  Sample at(Nanoseconds) const;
-  Nanoseconds time_of(const Sample& s) const { return began_ns_ + s.at_ms * ns_per_ms; }
-  void thin();
-  Nanoseconds began_ns_ = 0;
-  std::vector<Sample> samples_;
+  CounterHistory<7> history_;
 };
+
+// A progress thread did not look at what it had begun; the sum of all threads.
+using ProxyAwayHistory = CounterHistory<1>;
 
 }  // namespace ccld::decision

@@ -31,6 +31,7 @@ enum class Basis {
   past_connections,  // with before
   transfers,         // transfers of Send and Recv with those of other connections
   past_transfers,    // with before
+  expectation,       // with what the settings expect of a network
   processors,        // waits for a processor with those of other hosts
   gaps               // gaps between operations with before, in an iteration that got longer
 };

@@ -8,6 +8,7 @@
 // Contract: pure. Shares are of the length of the graph.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "decision/settings.h"
@@ -19,10 +20,11 @@ namespace ccld::decision::whatif {
 
 // What is known of a GPU beside its kernels.
 struct GpuFacts {
-  int host = none;          // GPUs of one host have equal numbers
-  int process = none;       // and of one process
-  double proxy_age_ms = 0;  // how long ago its proxy had looked at its work, on average
-  int machine = none;       // GPUs of one machine have equal numbers, and one clock of the host
+  int host = none;                        // GPUs of one host have equal numbers
+  int process = none;                     // and of one process
+  double proxy_age_ms = 0;                // how long ago its proxy had looked at its work, on average
+  std::optional<double> proxy_away_part;  // of the window, in which it did not look at what it had begun
+  int machine = none;                     // GPUs of one machine have equal numbers, and one clock of the host
 };
 
 struct Cause {
@@ -33,7 +35,9 @@ struct Cause {
   std::vector<int> transfers;                // of wire, proxy and connection: of the graph
   double gain_ns = 0;                        // by how much the job would be shorter, the other causes gone
   double measured_ns = 0, reference_ns = 0;  // own time a kernel, or a transfer, and what it would be
-  int peers = 0;                             // that say so; 0: its past
+  int peers = 0;                             // that say so; 0: its past, or
+  bool expected = false;                     // the settings (network_rate_min_mbit_s)
+  bool proxies_came_by = false;              // of transfers: at both ends, all the time
 };
 
 struct Waiting {

@@ -16,12 +16,15 @@ struct Connection {
   std::vector<int> transfers;
   double sum_ns = 0;
   double reference_ns = 0;               // of a slow one: what it would take
-  size_t peers = 0;                      // that say so; 0: its past
+  size_t peers = 0;                      // that say so; 0: its past, or the settings
+  bool expected = false;                 // the settings say so
   StepTimes steps;                       // of those whose stages are known
   bool staged = false;                   // they explain why it is slow
   double beyond_ns[passage_parts] = {};  // of a step, beyond the usual
   int proxy_of = none;                   // GPU whose proxy is slow, if the stages say so
-  bool network = false;                  // they say that it is what is between the proxies
+  bool network = false;                  // it is what is between the proxies
+  bool proxies_told = false;             // for how long they did not look at their work
+  bool proxies_came_by = false;          // hardly any time
   double mean_ns() const { return sum_ns / static_cast<double>(transfers.size()); }
 };
 
@@ -33,13 +36,25 @@ double usual(const std::vector<StepTimes>& others, Of of) {
   return values.empty() ? 0 : middle(std::move(values));
 }
 
-// By how much steps take longer in each part; and whether a proxy did not look at its work.
+// Whether a proxy did not look at its work. It counts that itself, so one that always came by is not slow.
+void look_at_proxies(const std::vector<GpuFacts>& facts, const Settings& settings, Connection& c) {
+  const auto &sender = facts[static_cast<size_t>(c.sender)].proxy_away_part,
+             &receiver = facts[static_cast<size_t>(c.receiver)].proxy_away_part;
+  if (!sender || !receiver) return;
+  c.proxies_told = true;
+  if (std::abs(*sender - *receiver) >= settings.whatif_away_min)
+    c.proxy_of = *sender > *receiver ? c.sender : c.receiver;
+  else
+    c.network = c.proxies_came_by = std::max(*sender, *receiver) < settings.whatif_away_min;
+}
+
+// By how much steps take longer in each part; and whether a proxy was seen not to look at its work, if none tells.
 void look_at_stages(const std::vector<StepTimes>& others, const Settings& settings, Connection& c) {
   const StepTimes& now = c.steps;
-  if (now.operations() < settings.slow_rounds_min) return;
+  if (now.operations() < settings.slow_rounds_min || c.proxy_of != none) return;
   const double sender_away = now.sender_away_part() - usual(others, std::mem_fn(&StepTimes::sender_away_part)),
                receiver_away = now.receiver_away_part() - usual(others, std::mem_fn(&StepTimes::receiver_away_part));
-  if (std::max(sender_away, receiver_away) >= settings.whatif_away_min) {
+  if (!c.proxies_told && std::max(sender_away, receiver_away) >= settings.whatif_away_min) {
     c.proxy_of = sender_away >= receiver_away ? c.sender : c.receiver;
     return;
   }
@@ -56,6 +71,7 @@ void look_at_stages(const std::vector<StepTimes>& others, const Settings& settin
 // a healthy one is found among the faster.
 struct Healthy {
   double reference_ns = 0, most_ns = INFINITY;
+  double most_of_one_ns = INFINITY;  // of a single transfer
   size_t peers = 0;
 };
 
@@ -66,12 +82,19 @@ Healthy healthy_of(std::vector<double> means_ns, const Settings& settings) {
   h.reference_ns = middle({means_ns.begin(), means_ns.begin() + static_cast<std::ptrdiff_t>(h.peers)});
   // What takes little longer beside the slowest is noise. What takes far longer is not, however few there are.
   const double times = times_min(h.peers, settings);
+  h.most_of_one_ns = times * h.reference_ns;
   const double most_ns =
       h.reference_ns + std::max((times - 1) * h.reference_ns, (means_ns.back() - h.reference_ns) / 2);
   const auto slow =
       static_cast<size_t>(std::count_if(means_ns.begin(), means_ns.end(), [&](double ns) { return ns > most_ns; }));
   if (slow <= means_ns.size() - h.peers) h.most_ns = most_ns;
   return h;
+}
+
+// What a transfer over a network takes at most, as the user expects it.
+double expected_ns(uint64_t bytes, const Settings& settings) {
+  if (settings.network_rate_min_mbit_s <= 0) return INFINITY;
+  return 1e6 * settings.network_latency_max_ms + 8e3 * static_cast<double>(bytes) / settings.network_rate_min_mbit_s;
 }
 
 Cause cause_of(Cause::Kind kind, int gpu, const std::vector<const Connection*>& of) {
@@ -86,6 +109,8 @@ Cause cause_of(Cause::Kind kind, int gpu, const std::vector<const Connection*>& 
   c.measured_ns = sum_ns / static_cast<double>(c.transfers.size());
   c.reference_ns = of.front()->reference_ns;
   c.peers = static_cast<int>(of.front()->peers);
+  c.expected = of.front()->expected;
+  c.proxies_came_by = std::all_of(of.begin(), of.end(), [](const Connection* o) { return o->proxies_came_by; });
   return c;
 }
 
@@ -128,10 +153,22 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
                    least_ns = before ? std::max((settings.whatif_transfer_times_min - 1) * usual_ns,
                                                 settings.whatif_spread_factor * before->deviation())
                                      : INFINITY;
-      if (c.mean_ns() > healthy.most_ns) {
+      // A few transfers that take very long (a process that got no processor) make no connection slow.
+      const auto exceeds = [&, &connection = c](double most_ns, double most_of_one_ns) {
+        const auto longer = std::count_if(connection.transfers.begin(), connection.transfers.end(), [&](int i) {
+          return g.transfers[static_cast<size_t>(i)].ns > most_of_one_ns;
+        });
+        return connection.mean_ns() > most_ns &&
+               static_cast<double>(longer) >=
+                   settings.whatif_recurs_min * static_cast<double>(connection.transfers.size());
+      };
+      if (exceeds(healthy.most_ns, healthy.most_of_one_ns)) {
         c.reference_ns = healthy.reference_ns, c.peers = healthy.peers;
-      } else if (c.mean_ns() - usual_ns > least_ns) {
+      } else if (exceeds(usual_ns + least_ns, usual_ns + least_ns)) {
         c.reference_ns = usual_ns;
+      } else if (const double most_ns = expected_ns(kind.first, settings);
+                 kind.second && connections.size() <= 2 && exceeds(most_ns, most_ns)) {
+        c.reference_ns = most_ns, c.expected = true;
       } else {
         if (c.steps.operations() > 0) others.push_back(c.steps);
         continue;
@@ -141,10 +178,11 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
     for (Connection* c : slow) {
       for (int i : c->transfers)
         less_ns[static_cast<size_t>(i)] = std::max(0.0, g.transfers[static_cast<size_t>(i)].ns - c->reference_ns);
+      look_at_proxies(facts, settings, *c);
       look_at_stages(others, settings, *c);
     }
     for (Connection* c : slow) {
-      if (!c->staged) continue;
+      if (!c->staged || c->network || c->proxy_of != none) continue;
       double sends_ns = 0;
       for (const Connection* o : slow)
         if (o->staged && process(o->sender) == process(c->receiver))

@@ -23,6 +23,8 @@ class Job {
   void waits(int process, double main, double proxies, double throttled = 0) {
     delays_[process].part[0] = main, delays_[process].part[1] = proxies, delays_[process].part[2] = throttled;
   }
+  // How long its progress threads run; where no process says so it is not known of any.
+  void proxies_run(int process, double part) { delays_[process].part[3] = part, runs_told_ = true; }
   void host_waits(int node, double main, double proxies) {
     for (int p = 4 * node; p < 4 * node + 4; ++p) waits(p, main, proxies);
   }
@@ -44,24 +46,29 @@ class Job {
   }
   void tell() {
     for (size_t p = 0; p < delays_.size(); ++p) {
-      for (int i = 0; i < 3; ++i)
+      for (int i = 0; i < 4; ++i)
         delays_[p].ns[i] += delays_[p].part[i] * static_cast<double>(told_ns_ == 0 ? 0 : cluster.now_ns() - told_ns_);
       const auto at = [&](int i) { return static_cast<int64_t>(delays_[p].ns[i]); };
       Metrics m;
       m.metrics = {{abi::MetricId::process_main_run_delay_ns, "", at(0)},
                    {abi::MetricId::process_proxy_run_delay_ns, "", 1000 + at(1)},
                    {abi::MetricId::cgroup_throttled_us, "", at(2) / 1000}};
+      if (runs_told_) {
+        m.metrics.push_back({abi::MetricId::process_main_run_ns, "", 1000});
+        m.metrics.push_back({abi::MetricId::process_proxy_run_ns, "", 1000 + at(3)});
+      }
       if (p == 0) m.metrics.push_back({abi::MetricId::pressure_cpu_some_us, "", at(1) / 1000});
       if (!silent) cluster.send(static_cast<int>(p), {m});
     }
     told_ns_ = cluster.now_ns();
   }
   struct Delay {
-    double part[3] = {0.01, 0.02, 0};
-    double ns[3] = {};
+    double part[4] = {0.01, 0.02, 0, 0};
+    double ns[4] = {};
   };
   std::vector<Delay> delays_;
   Nanoseconds told_ns_ = 0;
+  bool runs_told_ = false;
 };
 
 // The proxy of rank 3 has work for 50 ms of 60, and does not look.
@@ -193,6 +200,30 @@ TEST_CASE("A process that waits alone is that process: a quota, or threads pinne
     job.waits(5, 0.8, 0.8, 0.7);
     job.rounds(400, late_host());
     named(only(job.cluster), {5}, Component::process);
+  }
+}
+
+TEST_CASE("Proxies that sleep do not show that there are processors enough") {
+  Job job;
+  for (int p = 0; p < 8; ++p) job.proxies_run(p, 0);
+  job.proxies_run(3, 0.1);
+  job.rounds(300);
+  job.waits(3, 0.02, 0.8);
+  SECTION("the other proxy that has work waits alike: nobody is named") {
+    job.proxies_run(4, 0.1);
+    job.waits(4, 0.02, 0.7);
+    job.rounds(400, away_proxy());
+    CHECK(job.cluster.reported().empty());
+  }
+  SECTION("that of the other host gets all it wants: it is this host") {
+    job.proxies_run(4, 0.9);
+    job.rounds(400, away_proxy());
+    named(only(job.cluster), {0, 1, 2, 3}, Component::host);
+  }
+  SECTION("a neighbour that has work gets all it wants: it is this process") {
+    job.proxies_run(2, 0.9);
+    job.rounds(400, away_proxy());
+    named(only(job.cluster), {3}, Component::proxy);
   }
 }
 

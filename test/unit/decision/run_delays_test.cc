@@ -36,6 +36,14 @@ TEST_CASE("Waits between two instants are read off the samples around them") {
   CHECK_FALSE(RunDelayHistory().between(0, s));
 }
 
+TEST_CASE("Nobody waits for longer than there is, though a wait may be told late") {
+  RunDelayHistory h;
+  h.add({0, 0}, 100 * s);
+  h.add({6 * s, s / 2}, 101 * s);
+  CHECK(h.between(100 * s, 101 * s)->main_ns == s);
+  CHECK(h.between(100 * s, 101 * s)->proxies_ns == Approx(0.5 * s).margin(1e4));
+}
+
 TEST_CASE("Minutes are kept in few samples, the newest of them close together") {
   RunDelayHistory h;
   RunDelay sum;

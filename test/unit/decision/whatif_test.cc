@@ -270,9 +270,11 @@ TEST_CASE("The only connection of a pipeline is told by its past") {
 }
 
 TEST_CASE("From the start on, the two directions of the only wire of a pipeline are compared") {
-  const auto causes = [](double up_ms, double down_ms) {
+  const auto causes = [](double up_ms, double down_ms, double rate_min_mbit_s = 20) {
     Job job(2);
     job.facts[1].host = 1;
+    for (GpuFacts& f : job.facts) f.proxy_away_part = 0;
+    job.settings.network_rate_min_mbit_s = rate_min_mbit_s;
     for (int i = 0; i < 40; ++i) {
       job.transfer(30, 0, 1, true, 5, up_ms);
       job.transfer(30, 1, 0, false, 5, down_ms);
@@ -287,8 +289,30 @@ TEST_CASE("From the start on, the two directions of the only wire of a pipeline 
   CHECK(slow[0].measured_ns == Approx(50 * ms).epsilon(0.1));
   CHECK(slow[0].reference_ns == Approx(2 * ms).epsilon(0.3));
   CHECK(slow[0].peers == 1);
-  CHECK(causes(5, 2).empty());    // with one peer, only what takes whatif_lone_times_min times as long counts
-  CHECK(causes(50, 50).empty());  // both are slow: nothing tells
+  CHECK(causes(5, 2).empty());  // with one peer, only what takes whatif_lone_times_min times as long counts
+  // Both are slow: nothing tells but what the settings expect, for 64 KiB.
+  CHECK(causes(50, 50).empty());
+  CHECK(causes(80, 80, 0).empty());
+  const auto both = causes(80, 80);
+  REQUIRE(both.size() == 2);
+  for (const Cause& c : both) {
+    CHECK(c.kind == Cause::Kind::connection);
+    CHECK((c.expected && c.peers == 0));
+    CHECK(c.reference_ns == Approx((30 + 65536 * 8 / 20e3) * ms));
+  }
+}
+
+TEST_CASE("Where others cross the network, they and not the settings say what is slow") {
+  Job job(4);
+  for (int g = 0; g < 4; ++g) job.facts[g].host = g / 2;
+  job.collective(50, {0, 1, 2, 3}, 1, [](int) { return 0.5; });
+  for (int i = 0; i < 40; ++i) {
+    job.transfer(30, 0, 2, true, 5, 80);
+    job.transfer(31, 1, 3, true, 5, 80);
+    job.transfer(30, 2, 0, false, 5, 80);
+    job.collective(50, {0, 1, 2, 3}, 1, [](int) { return 0.5; });
+  }
+  CHECK(job.explain().causes.empty());
 }
 
 TEST_CASE("Stages of a pipeline have roles of their own: the longer one is no straggler") {
@@ -326,6 +350,26 @@ TEST_CASE("A wire that only the Sends of a pipeline cross is told by all of its 
   CHECK(e.causes[0].transfers.size() == 160);
   CHECK(e.causes[0].measured_ns == Approx(50 * ms).epsilon(0.1));
   CHECK(e.causes[0].reference_ns == Approx(2 * ms).epsilon(0.3));
+}
+
+TEST_CASE("A few transfers that take very long make no connection slow") {
+  const auto causes_with = [](int every) {
+    Job job(8);
+    job.collective(50, all_8, 1, [](int) { return 0.5; });
+    for (int i = 0; i < 40; ++i) {
+      for (int p = 0; p < 4; ++p) {
+        job.transfer(30 + static_cast<uint64_t>(p), p, p + 4, true, 5, p == 1 && i % every == 0 ? 150 : 2);
+        job.transfer(30 + static_cast<uint64_t>(p), p + 4, p, false, 5, 2);
+      }
+      job.collective(50, all_8, 1, [](int) { return 0.5; });
+    }
+    return job.explain().causes;
+  };
+  CHECK(causes_with(4).empty());
+  const auto half = causes_with(2);
+  REQUIRE(half.size() == 1);
+  CHECK(half[0].kind == Cause::Kind::connection);
+  CHECK(half[0].gpu == 1);
 }
 
 TEST_CASE("Stages of a transfer tell whose proxy, or that the network, makes it slow") {
@@ -377,6 +421,36 @@ TEST_CASE("A proxy that was seen not to look at its work is the cause, whatever 
   REQUIRE(e.causes.size() == 1);
   CHECK(e.causes[0].kind == Cause::Kind::proxy);
   CHECK(e.causes[0].gpu == 6);
+}
+
+TEST_CASE("Where processes count for how long their proxies do not look, that alone tells proxies") {
+  const auto cause_with = [](double sender, double receiver, const Waits& waits) {
+    Job job(8);
+    job.collective(50, all_8, 1, [](int) { return 0.5; });
+    for (GpuFacts& f : job.facts) f.proxy_away_part = 0.02;
+    job.facts[1].proxy_away_part = sender, job.facts[5].proxy_away_part = receiver;
+    const Waits healthy{0.2, 0.1, 0.1, 0.1};
+    for (int i = 0; i < 40; ++i) {
+      for (int p = 0; p < 4; ++p) {
+        const auto comm = 30 + static_cast<uint64_t>(p);
+        job.transfer(comm, p, p + 4, true, 5, p == 1 ? 50 : 2, 0.1, p == 1 ? &waits : &healthy);
+        job.transfer(comm, p + 4, p, false, 5, 2);
+      }
+      job.collective(50, all_8, 1, [](int) { return 0.5; });
+    }
+    const Explanation e = job.explain();
+    REQUIRE(e.causes.size() == 1);
+    return e.causes[0];
+  };
+  const Waits on_the_wire{0.2, 0.1, 20, 0.1}, before_the_proxy{20, 0.1, 0.1, 0.1};
+  const Cause sender = cause_with(0.9, 0.02, on_the_wire), receiver = cause_with(0.02, 0.9, on_the_wire);
+  CHECK((sender.kind == Cause::Kind::proxy && sender.gpu == 1));
+  CHECK((receiver.kind == Cause::Kind::proxy && receiver.gpu == 5));
+  CHECK(cause_with(0.02, 0.1, on_the_wire).kind == Cause::Kind::connection);
+  CHECK(cause_with(0.02, 0.1, before_the_proxy).kind == Cause::Kind::connection);
+  // Both are away alike, on a busy machine: the stages tell.
+  CHECK(cause_with(0.7, 0.6, on_the_wire).kind == Cause::Kind::connection);
+  CHECK(cause_with(0.7, 0.6, before_the_proxy).kind == Cause::Kind::proxy);
 }
 
 TEST_CASE("A timeline keeps stages of Send and Recv that go over the network, and only so many") {
