@@ -42,15 +42,13 @@ struct Settings {
   // Slow detection and location.
   double slow_theta = 3;
   double slow_window_s = 10;
-  double slow_round_min = 0.15;
   uint64_t slow_rounds_min = 3;
   uint64_t slow_repeat = 3;
   uint64_t slow_clean_windows = 2;
   double slow_clean_chance_max = 0.01;
   double slow_alpha = 0.4;
   double slow_beta = 0.6;
-  double slow_component_share_min = 0.15;
-  double slow_spread_factor = 2;
+  double slow_component_share_min = 0.1;
   double processor_wait_part_min = 0.5;
   double processor_wait_alike_min = 0.5;
   uint64_t baseline_rounds_max = 100;
@@ -72,15 +70,12 @@ struct Settings {
   double network_rate_min_mbit_s = 20;
   double network_latency_max_ms = 30;
   double whatif_away_min = 0.4;
-  double whatif_standing_steps_min = 4;
-  double whatif_queued_steps_min = 1;
-  double whatif_short_steps_part = 1.0 / 16;
   double whatif_errors_min = 3;
   double whatif_proxy_part_min = 0.15;
   double whatif_stages_part_min = 0.5;
   double whatif_send_part_max = 0.05;
   uint64_t whatif_past_means_min = 3;
-  uint64_t whatif_past_operations_min = 10;
+  uint64_t whatif_past_operations_min = 5;
   uint64_t whatif_starting_windows = 2;
   double whatif_clocks_times_min = 2;
   uint64_t whatif_peers_min = 3;

@@ -9,6 +9,7 @@
 
 #include "decision/analysis/whatif_suspects.h"
 #include "decision/locate/busy_host.h"
+#include "decision/whatif/passages.h"
 
 namespace ccld::decision {
 namespace {
@@ -63,11 +64,12 @@ std::optional<double> proxy_away_part(const ProcessModel& process, const TimeWin
 
 // False: some GPU of the job is not known, or no more.
 bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds since_ns, Nanoseconds now_ns,
-                              std::vector<whatif::HostClock>& clocks, std::vector<whatif::GpuFacts>& facts) const {
+                              MachineClocks& machines, std::vector<whatif::HostClock>& clocks,
+                              std::vector<whatif::GpuFacts>& facts) const {
   clocks.resize(t.gpus().size());
   facts.resize(t.gpus().size());
   if (t.left_out() > 0) return false;
-  std::map<std::string, int> hosts, machines;
+  std::map<std::string, int> hosts;
   std::map<const ProcessModel*, int> processes;
   for (size_t g = 0; g < t.gpus().size(); ++g) {
     const whatif::Gpu& gpu = t.gpus()[g];
@@ -77,7 +79,7 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds since_ns, N
     if (!r || !r->process) return false;
     facts[g].host = hosts.emplace(r->host, static_cast<int>(hosts.size())).first->second;
     facts[g].process = processes.emplace(r->process, static_cast<int>(processes.size())).first->second;
-    facts[g].machine = machines.emplace(r->process->id.boot_id, static_cast<int>(machines.size())).first->second;
+    facts[g].machine = machines.number_of(r->process->id.boot_id);
     if (gpu.proxy_samples > 0)
       facts[g].proxy_age_ms = static_cast<double>(gpu.proxy_age_ms) / static_cast<double>(gpu.proxy_samples);
     facts[g].proxy_away_part = proxy_away_part(*r->process, {since_ns, now_ns});
@@ -93,7 +95,7 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   const whatif::Timeline& t = job.timeline;
   std::vector<whatif::HostClock> clocks;
   std::vector<whatif::GpuFacts> facts;
-  if (facts_of(t, job.started_ns, now_ns, clocks, facts)) {
+  if (facts_of(t, job.started_ns, now_ns, job.machine_clocks, clocks, facts)) {
     const whatif::Matches matches = whatif::match_kernels(t);
     whatif::Clocks compared = whatif::compare_clocks(t, matches, clocks, settings_);
     const auto graph = whatif::build_graph(t, matches, compared, settings_);
@@ -102,6 +104,7 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   }
   job.large |= t.left_out() > 0;
   job.timeline.clear(now_ns - job.started_ns);
+  job.machine_clocks.advance(now_ns - job.started_ns);
   job.started_ns = now_ns;
   if (job.large) look_elsewhere(name, job);
 }
@@ -123,8 +126,9 @@ void WhatIfAnalysis::explain(const std::string& name, Job& job, const whatif::Gr
                              const std::vector<whatif::GpuFacts>& facts, Nanoseconds now_ns) {
   const whatif::Lateness lateness = whatif::find_late(graph, job.timeline, job.past, settings_);
   const std::vector<whatif::SlowCollectives> collectives = find_slow_collectives(job, graph, lateness);
-  const whatif::Explanation explanation =
-      whatif::explain(graph, job.timeline, job.past, lateness, facts, collectives, settings_);
+  const whatif::Explanation explanation = whatif::explain(
+      graph, job.timeline, job.past, lateness, facts,
+      whatif::passages_of_transfers(graph, job.timeline, facts, job.machine_clocks), collectives, settings_);
   job.past.learn(graph, job.timeline, lateness.kinds, lateness.past, lateness.late, explanation.transfer_less_ns);
   count(name, job, {watches_, graph, collectives, explanation}, now_ns);
 }
@@ -136,7 +140,7 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
     const auto watch = watches_.find(uid);
     if (watch == watches_.end()) continue;
     const Communicator& comm = watch->second->comm;
-    const auto rounds = whatif::rounds_of(comm, groups, graph, job.timeline, lateness.kinds, lateness.past);
+    const auto rounds = whatif::rounds_of(comm, groups, graph, job.timeline, lateness.kinds, job.machine_clocks);
     std::vector<Rank> late;
     for (int member : graph.groups[static_cast<size_t>(groups.front())]) {
       const whatif::Node& n = graph.nodes[static_cast<size_t>(member)];
@@ -145,14 +149,10 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
     // Threads that are held are caught at it now and then: once while a cause is counted is enough.
     const Nanoseconds since_ns =
         job.started_ns - static_cast<Nanoseconds>(settings_.slow_repeat) * seconds_to_ns(settings_.slow_window_s) / 2;
-    auto slow = whatif::slow_collectives(comm, rounds, late, since_ns, settings_);
-    // By one clock what connections do now tells more than the past, which knows what operations waited for then. Of
-    // two clocks only the past knows the difference, and so on which direction of a wire steps stand.
-    auto grown = job.past_links.take(comm, rounds, late, !slow.has_value(), since_ns);
-    if (grown && (!slow || !slow->one_clock)) slow = std::move(grown);
-    if (slow) found.push_back(*std::move(slow));
+    if (auto slow = whatif::slow_collectives(comm, rounds, late, since_ns, job.step_past, settings_))
+      found.push_back(*std::move(slow));
   }
-  job.past_links.end_window();
+  job.step_past.end_window();
   return found;
 }
 
@@ -283,10 +283,9 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     if (told.causes.empty()) return;
     describe(look, *comm, late, network, f);
     const double lost_ns = look.explanation.length_ns - look.explanation.length_without_ns;
-    const bool compared =
-        std::none_of(look.collectives.begin(), look.collectives.end(),
-                     [&](const auto& s) { return s.comm == comm && s.grown && !s.grown->stands_out; }) &&
-        (f.signature.function != abi::Function::send || proxies_came_by);
+    const bool compared = std::none_of(look.collectives.begin(), look.collectives.end(),
+                                       [&](const auto& s) { return s.comm == comm && s.by_past; }) &&
+                          (f.signature.function != abi::Function::send || proxies_came_by);
     // Waits are sampled: over two windows they are known better than over half of one.
     const Nanoseconds from_ns =
         std::min(job.started_ns,

@@ -22,7 +22,8 @@
 #include "decision/analysis/iterations.h"
 #include "decision/analysis/watch.h"
 #include "decision/analysis/whatif_suspects.h"
-#include "decision/whatif/past_links.h"
+#include "decision/measure/machine_clocks.h"
+#include "decision/whatif/step_past.h"
 #include "decision/whatif/timeline.h"
 
 namespace ccld::decision {
@@ -38,11 +39,10 @@ class WhatIfAnalysis {
     const RankModel* r = comm.rank(m.rank);
     if (settings_.whatif_gpus_max == 0 || !r || r->process != &process || m.rounds.empty()) return;
     const whatif::GpuKey gpu{&process, r->cuda_device};
-    const whatif::SentAt sent{process.sent_monotonic_ns, process.sent_realtime_ns};
     if constexpr (std::is_same_v<Message, Rounds>)
-      job(comm.job(), now_ns).timeline.add(gpu, m, sent, comm.rank_count());
+      job(comm.job(), now_ns).timeline.add(gpu, m, comm.rank_count());
     else
-      job(comm.job(), now_ns).timeline.add(gpu, m, sent);
+      job(comm.job(), now_ns).timeline.add(gpu, m);
   }
   void add(const Communicator& comm, const ProcessModel& process, const InFlight& m) {
     const RankModel* r = comm.rank(m.rank);
@@ -82,10 +82,11 @@ class WhatIfAnalysis {
     bool confirmed = false;
   };
   struct Job {
-    Job(const Settings& s, size_t& gpus_in_all) : timeline(s, gpus_in_all), past(s), past_links(s) {}
+    Job(const Settings& s, size_t& gpus_in_all) : timeline(s, gpus_in_all), past(s), step_past(s) {}
     whatif::Timeline timeline;
     whatif::Past past;
-    whatif::PastLinks past_links;
+    whatif::StepPast step_past;
+    MachineClocks machine_clocks;
     Nanoseconds first_ns = 0, started_ns = 0, heard_ns = 0;  // of the job, of the window, of its newest report
     std::map<std::string, Seen> seen;
     std::vector<Open> open;
@@ -97,8 +98,8 @@ class WhatIfAnalysis {
   Job& job(const std::string& name, Nanoseconds now_ns);
   bool is_due(const Job&, Nanoseconds now_ns) const;
   bool is_over(const Open&) const;
-  bool facts_of(const whatif::Timeline&, Nanoseconds since_ns, Nanoseconds now_ns, std::vector<whatif::HostClock>&,
-                std::vector<whatif::GpuFacts>&) const;
+  bool facts_of(const whatif::Timeline&, Nanoseconds since_ns, Nanoseconds now_ns, MachineClocks&,
+                std::vector<whatif::HostClock>&, std::vector<whatif::GpuFacts>&) const;
   void look_elsewhere(const std::string& name, Job&);
   void judge(const std::string& name, Job&, Nanoseconds now_ns);
   void explain(const std::string& name, Job&, const whatif::Graph&, const std::vector<whatif::GpuFacts>&,

@@ -18,6 +18,11 @@ using whatif::Kernel;
 using whatif::none;
 using whatif::Transfer;
 
+constexpr double evidence_steps_min = 0.1;  // less is not worth a line
+constexpr const char* part_texts[passage_parts] = {"wait for the sender's proxy",
+                                                   "are handed to the network and not sent", "are on the wire",
+                                                   "wait for the receiver's proxy", "wait for the receiver's GPU"};
+
 const Kernel& kernel(const WhatIfLook& look, int node) { return *look.graph.nodes[static_cast<size_t>(node)].kernel; }
 
 std::string reference_text(const Cause& c, const char* verb) {
@@ -29,7 +34,7 @@ Basis basis_of(const Cause& c, const WhatIfLook& look) {
   if (is_late(c)) return c.peers > 0 ? Basis::peers : Basis::past;
   if (c.expected) return Basis::expectation;
   if (c.kind != Cause::Kind::collectives) return c.peers > 0 ? Basis::transfers : Basis::past_transfers;
-  return look.collectives[static_cast<size_t>(c.collectives)].grown ? Basis::past_connections : Basis::connections;
+  return look.collectives[static_cast<size_t>(c.collectives)].by_past ? Basis::past_connections : Basis::connections;
 }
 
 void add_connections(const Cause& c, const WhatIfLook& look, const Communicator& comm, Finding& f) {
@@ -58,29 +63,32 @@ void add_connections(const Cause& c, const WhatIfLook& look, const Communicator&
 }
 
 void add_links(const whatif::SlowCollectives& s, const Communicator& comm, Finding& f) {
-  if (s.grown) {
-    name_slow_network(comm, s.grown->network, 1, f);
-    for (const Evidence& e : s.grown->evidence.evidence) add_evidence(f, e.rank, e.what, e.value, e.unit);
-    return;
-  }
   for (const whatif::SlowLink& l : s.links) {
     if (f.culprits.size() >= culprits_max) return;
-    const bool network = l.component != Component::proxy;
+    const bool network = l.component == Component::link || l.component == Component::nic;
     const Rank peer = l.at == l.sender ? l.receiver : l.sender;
     Culprit c = make_culprit(
         comm, l.at, l.component,
         l.steps == 0 ? absl::StrFormat("its proxy did not look at its connections for %.0f %% of the transfers",
                                        100 * std::min(1.0, l.away_part))
         : l.sender == l.receiver ? absl::StrFormat("%.1f steps wait for its proxy on average", l.steps)
-                                 : absl::StrFormat("%.1f steps stand %s rank %d on average", l.steps,
-                                                   l.component == Component::link  ? "on the wire to"
-                                                   : l.component == Component::nic ? "in its network device towards"
-                                                   : l.at == l.sender              ? "in front of its proxy towards"
-                                                                                   : "in its proxy from",
-                                                   peer.value));
-    if (network || l.sender != l.receiver) c.peer = peer;
+        : l.component == Component::gpu
+            ? absl::StrFormat("%.1f steps from rank %d wait for its GPU on average", l.steps, peer.value)
+            : absl::StrFormat("%.1f steps stand %s rank %d on average", l.steps,
+                              l.component == Component::link  ? "on the wire to"
+                              : l.component == Component::nic ? "in its network device towards"
+                              : l.at == l.sender              ? "in front of its proxy towards"
+                                                              : "in its proxy from",
+                              peer.value));
+    if (network || (l.component == Component::proxy && l.sender != l.receiver)) c.peer = peer;
     if (network) c.net_name = net_name_of(comm, l.sender, abi::Direction::send, l.receiver, -1);
     f.culprits.push_back(std::move(c));
+    for (size_t part = 0; part < passage_parts; ++part)
+      if (l.standing[part] >= evidence_steps_min)
+        add_evidence(f, l.sender.value,
+                     absl::StrCat("to rank ", l.receiver.value, ": more steps than ",
+                                  l.by_past ? "before " : "on other connections ", part_texts[part]),
+                     l.standing[part], "steps");
   }
 }
 

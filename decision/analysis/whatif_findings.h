@@ -9,7 +9,7 @@
 
 #include "decision/analysis/watch.h"
 #include "decision/whatif/causes.h"
-#include "decision/whatif/collective_links.h"
+#include "decision/whatif/slow_steps.h"
 
 namespace ccld::decision {
 

@@ -1,7 +1,5 @@
-// Connections within a communicator: where a step may wait between two GPUs, and what is usual there.
+// Connections within a communicator, and the times that are known of a step on its way between two GPUs.
 // (Paper, section 4.2.2: S2.)
-//
-// Contract: plain state; nanoseconds. What is usual follows what is added, slowly: one outlier does not count.
 #pragma once
 
 #include <compare>
@@ -17,46 +15,20 @@ struct Edge {
   int32_t channel = 0;
   friend bool operator==(const Edge&, const Edge&) = default;
   friend auto operator<=>(const Edge&, const Edge&) = default;
-  template <class H>
-  friend H AbslHashValue(H h, const Edge& e) {
-    return H::combine(std::move(h), e.sender, e.receiver, e.channel);
-  }
 };
 
-// Where a step may sit between the sending and the receiving GPU.
-enum class Stage : uint8_t {
-  sender_proxy,    // posted by the sender's GPU, not yet handed to the network
-  sender_nic,      // handed to the network, which has not said sent
-  wire,            // said sent, not yet arrived
-  receiver_proxy,  // arrived, not yet handed to the receiver's GPU
-  receiver_gpu,    // handed to the receiver's GPU, not yet consumed
-  gpu_to_gpu,      // no proxy between: posted by one GPU, not yet consumed by the other
-};
-constexpr size_t stage_count = 6;
-const char* name(Stage);
-
-// Mean times between two events of a step (LinkStages of both ends). A stage is to blame for no more than the least of
-// its intervals: a step that is late on the wire was sent AND awaited.
+// Mean times between two events of a step (LinkStages of both ends).
 enum class Interval : uint8_t {
-  posted_to_handed,    // sender_proxy: the sender's GPU posted it -> handed to the network
-  awaited_to_handed,   // sender_proxy: the receiver posted a receive -> handed to the network (two clocks)
-  handed_to_sent,      // sender_nic
-  awaited_to_sent,     // sender_nic: the receiver posted a receive -> sent (two clocks)
-  sent_to_arrived,     // wire (two clocks)
-  awaited_to_arrived,  // wire: the receiver posted a receive -> arrived
-  arrived_to_given,    // receiver_proxy
-  given_to_consumed,   // receiver_gpu
-  posted_to_consumed,  // gpu_to_gpu (one node, one clock)
+  posted_to_handed,    // the sender's GPU posted it -> its proxy handed it to the network
+  awaited_to_handed,   // the receiver posted a receive -> handed to the network (clocks of both ends)
+  handed_to_sent,      // handed to the network -> the network says "sent"
+  awaited_to_sent,     // the receiver posted a receive -> sent (clocks of both ends)
+  sent_to_arrived,     // on the wire (clocks of both ends)
+  awaited_to_arrived,  // the receiver posted a receive -> arrived
+  arrived_to_given,    // arrived -> the receiver's proxy gave it to its GPU
+  given_to_consumed,   // given -> the receiver's GPU consumed it
+  posted_to_consumed,  // no proxy between: posted by one GPU -> consumed by the other (one node, one clock)
 };
 constexpr size_t interval_count = 9;
-
-// Intervals of two clocks contain their difference; as growth over the healthy mean it cancels.
-struct EdgeBaseline {
-  float mean_ns[interval_count] = {}, deviation_ns[interval_count] = {};
-  float sender_away_part = 0, receiver_away_part = 0;  // of a round, in which a proxy does not look at its work
-  uint8_t samples[interval_count] = {}, away_samples = 0;
-  void add(Interval, double ns);
-  void add_away(double sender_part, double receiver_part);
-};
 
 }  // namespace ccld::decision

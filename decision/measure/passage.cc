@@ -11,60 +11,63 @@ double known_ns(const EdgeIntervals& i, Interval which) {
   return i.known[n] ? std::max(0.0, i.ns[n]) : 0;
 }
 
+double at_most_ns(const EdgeIntervals& i, Interval which) {
+  return i.known[static_cast<size_t>(which)] ? known_ns(i, which) : INFINITY;
+}
+
 }  // namespace
 
-// Nobody delays what nobody awaits, behind a slow wire the sender cannot get rid of its steps, and around a circle of
-// machines their clocks cancel: that bounds what includes the difference of two clocks. What waits until the
-// receiver begins is not the network's.
-void Passage::add(const EdgeIntervals& i, double around_ns, const Later& later) {
+// Nobody delays what nobody awaits, and behind a slow wire the sender cannot get rid of its steps: that bounds what
+// includes the difference of two clocks. What waits until the receiver begins is not the network's.
+void Passage::add(const EdgeIntervals& i, const Later& later) {
   const auto until = [&](double ns) { return of_mean_ns(i, std::max(0.0, ns)); };
   const double late_ns = until(later.begun_ns), posted_late_ns = until(later.posted_ns),
                waited_ns = until(later.all_begun_ns);
-  const double posted_ns = known_ns(i, Interval::posted_to_handed),
-               awaited_ns = known_ns(i, Interval::awaited_to_arrived);
-  const bool bounded = later.posts_at_launch && i.known[static_cast<size_t>(Interval::awaited_to_arrived)];
-  const double handed_ns = known_ns(i, Interval::handed_to_sent);
-  const double sent_ns =
-      !bounded ? handed_ns : std::min(handed_ns, i.one_clock ? known_ns(i, Interval::awaited_to_sent) : awaited_ns);
-  const double wire_ns = i.one_clock ? std::min(known_ns(i, Interval::sent_to_arrived), bounded ? awaited_ns : INFINITY)
-                                     : std::min({awaited_ns, posted_ns + handed_ns, around_ns});
-  const double proxy_ns = std::min(posted_ns, i.one_clock ? known_ns(i, Interval::awaited_to_handed) : awaited_ns);
+  ++channels;
   steps += i.steps;
-  ns[to_hand_on] += i.steps * std::max(0.0, proxy_ns - waited_ns);
-  ns[to_be_sent] += i.steps * std::max(0.0, sent_ns - posted_late_ns);
-  ns[on_the_wire] += i.steps * std::max(0.0, wire_ns - (bounded ? 0 : posted_late_ns));
-  ns[to_be_given] +=
-      i.steps * std::max(0.0, known_ns(i, Interval::arrived_to_given) - until(later.all_begun_ns - later.begun_ns));
-  ns[to_be_taken] += i.steps * std::max(0.0, known_ns(i, Interval::given_to_consumed) - late_ns);
-  sender_away_ns += i.sender_away_part * i.round_ns;
-  receiver_away_ns += i.receiver_away_part * i.round_ns;
-}
-
-void Passage::add(const Passage& other) {
-  steps += other.steps;
-  for (size_t part = 0; part < passage_parts; ++part) ns[part] += other.ns[part];
-  sender_away_ns += other.sender_away_ns;
-  receiver_away_ns += other.receiver_away_ns;
+  const auto add = [&](PassagePart part, double at_most_ns, double explained_ns) {
+    most_ns[part] += i.steps * at_most_ns;
+    ns[part] += i.steps * std::max(0.0, at_most_ns - explained_ns);
+  };
+  if (i.net_device < 0) {
+    add(to_be_taken, known_ns(i, Interval::posted_to_consumed), late_ns);
+    return;
+  }
+  const double posted_ns = known_ns(i, Interval::posted_to_handed), handed_ns = known_ns(i, Interval::handed_to_sent),
+               awaited_ns = at_most_ns(i, Interval::awaited_to_arrived);
+  const bool bounded = later.posts_at_launch && std::isfinite(awaited_ns);
+  const double sent_ns =
+      bounded ? std::min({handed_ns, at_most_ns(i, Interval::awaited_to_sent), awaited_ns}) : handed_ns;
+  double wire_ns = at_most_ns(i, Interval::sent_to_arrived);
+  if (i.two_clocks) wire_ns = std::max(i.wire_at_least_ns, std::min({wire_ns, awaited_ns, posted_ns + handed_ns}));
+  if (bounded) wire_ns = std::min(wire_ns, awaited_ns);
+  if (std::isinf(wire_ns)) wire_ns = 0;
+  const double proxy_ns = std::min({posted_ns, at_most_ns(i, Interval::awaited_to_handed), awaited_ns});
+  add(to_hand_on, proxy_ns, waited_ns);
+  add(to_be_sent, sent_ns, bounded ? 0 : posted_late_ns);
+  add(on_the_wire, wire_ns, bounded ? 0 : posted_late_ns);
+  add(to_be_given, known_ns(i, Interval::arrived_to_given), until(later.all_begun_ns - later.begun_ns));
+  add(to_be_taken, known_ns(i, Interval::given_to_consumed), late_ns);
+  sender_away_ns = std::max(sender_away_ns, i.sender_away_part * i.round_ns);
+  receiver_away_ns = std::max(receiver_away_ns, i.receiver_away_part * i.round_ns);
 }
 
 void StepTimes::add(const Passage& p, double operation_ns) {
   ++operations_;
-  steps_ += p.steps, operations_ns_ += operation_ns;
+  steps_ += p.steps / p.channels, operations_ns_ += operation_ns;
   sender_away_ns_ += p.sender_away_ns, receiver_away_ns_ += p.receiver_away_ns;
   double given_after_ns = 0;
   for (size_t part = 0; part < passage_parts; ++part) {
-    sums_ns_[part] += p.ns[part] / p.steps;
+    sums_ns_[part] += p.ns[part] / p.steps, most_sums_ns_[part] += p.most_ns[part] / p.steps;
     if (part < to_be_taken) given_after_ns += p.ns[part] / p.steps;
   }
+  taken_squares_ += p.ns[to_be_taken] / p.steps * (p.ns[to_be_taken] / p.steps);
   given_after_ns_ += given_after_ns, given_after_squares_ += given_after_ns * given_after_ns;
 }
 
-double StepTimes::mean_ns(size_t part) const { return sums_ns_[part] / static_cast<double>(operations_); }
-
-double StepTimes::given_after_error_ns() const {
+double StepTimes::error_ns(double sum_ns, double squares) const {
   const auto n = static_cast<double>(operations_);
-  const double mean = given_after_ns();
-  return std::sqrt(std::max(0.0, given_after_squares_ / n - mean * mean) / n);
+  return std::sqrt(std::max(0.0, squares / n - sum_ns / n * (sum_ns / n)) / n);
 }
 
 WhosePart whose_part(const double (&beyond_ns)[passage_parts], double receiver_sends_ns, double proxy_part_min) {

@@ -4,11 +4,12 @@
 // Contract: plain state; nanoseconds.
 #pragma once
 
-#include "decision/measure/slow_links.h"
+#include "decision/measure/link_intervals.h"
 
 namespace ccld::decision {
 
 // For the sender's proxy, for the network to say "sent", for their arrival, for the receiver's proxy, and for its GPU.
+// Within a node there is only the last part.
 enum PassagePart { to_hand_on, to_be_sent, on_the_wire, to_be_given, to_be_taken, passage_parts };
 
 // By how much later than the sender begins. 0: not known.
@@ -21,14 +22,14 @@ struct Later {
   bool posts_at_launch = false;
 };
 
-// Sums over the steps of a connection, of one operation or transfer.
+// Of the connections of two ranks in one operation or transfer: sums over their steps.
 struct Passage {
   double steps = 0;
-  double ns[passage_parts] = {};
+  double ns[passage_parts] = {};       // at least: less what the ends' late begins explain
+  double most_ns[passage_parts] = {};  // with that
   double sender_away_ns = 0, receiver_away_ns = 0;
-  // `around_ns`: of WireCircles.
-  void add(const EdgeIntervals&, double around_ns, const Later&);
-  void add(const Passage&);  // another channel
+  int channels = 0;
+  void add(const EdgeIntervals&, const Later&);  // a channel
 };
 
 // Time of a step in each part, over the operations of which both ends reported it: on a busy machine a probe looks long
@@ -37,22 +38,27 @@ class StepTimes {
  public:
   void add(const Passage&, double operation_ns);
   uint64_t operations() const { return operations_; }
-  double mean_ns(size_t part) const;
+  double mean_ns(size_t part) const { return sums_ns_[part] / static_cast<double>(operations_); }
+  double most_ns(size_t part) const { return most_sums_ns_[part] / static_cast<double>(operations_); }
   // Until it is given to the receiver's GPU, and the standard error of that.
   double given_after_ns() const { return given_after_ns_ / static_cast<double>(operations_); }
-  double given_after_error_ns() const;
+  double given_after_error_ns() const { return error_ns(given_after_ns_, given_after_squares_); }
+  double taken_error_ns() const { return error_ns(sums_ns_[to_be_taken], taken_squares_); }
+  // Of a channel.
   double steps_per_operation() const { return steps_ / static_cast<double>(operations_); }
-  // Steps that stand somewhere, on average, if each of them is there for so long.
+  // Steps of a channel that stand somewhere, on average, if each of them is there for so long.
   double standing(double step_ns) const { return step_ns * steps_ / operations_ns_; }
   // Of the operations, in which the proxies did not look at their work.
   double sender_away_part() const { return sender_away_ns_ / operations_ns_; }
   double receiver_away_part() const { return receiver_away_ns_ / operations_ns_; }
 
  private:
+  double error_ns(double sum_ns, double squares) const;
+
   uint64_t operations_ = 0;
   double steps_ = 0, operations_ns_ = 0, sender_away_ns_ = 0, receiver_away_ns_ = 0;
-  double sums_ns_[passage_parts] = {};
-  double given_after_ns_ = 0, given_after_squares_ = 0;
+  double sums_ns_[passage_parts] = {}, most_sums_ns_[passage_parts] = {};
+  double given_after_ns_ = 0, given_after_squares_ = 0, taken_squares_ = 0;
 };
 
 // Whose part of the way is slow. A proxy that is slow hands on late what its GPU sends, and sees late what arrives; a

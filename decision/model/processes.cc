@@ -170,7 +170,6 @@ ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
   newest_ns_ = std::max(newest_ns_, now_ns);
   p.clock.observe(batch.sent_monotonic_ns, now_ns);
   p.sent_monotonic_ns = batch.sent_monotonic_ns;
-  p.sent_realtime_ns = batch.sent_realtime_ns;
   p.state = '?';
   p.may_have_left = false;
   ++p.batches;

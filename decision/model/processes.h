@@ -103,7 +103,6 @@ struct ProcessModel {
   bool may_have_left = false;
   Nanoseconds state_since_ns = 0;
   uint64_t sent_monotonic_ns = 0;  // the newest batch
-  int64_t sent_realtime_ns = 0;
   ClockMap clock;
 
   ProcessId id;

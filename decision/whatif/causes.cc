@@ -92,7 +92,7 @@ class Remedy {
 bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::vector<SlowCollectives>& collectives,
                const Settings& settings) {
   const int loss = candidates[i].cause.collectives;
-  if (loss == none || !collectives[static_cast<size_t>(loss)].grown) return false;
+  if (loss == none || !collectives[static_cast<size_t>(loss)].by_past) return false;
   double late_ns = 0;
   for (const Candidate& c : candidates)
     if (c.cause.kind == Cause::Kind::gpu || c.cause.kind == Cause::Kind::host) late_ns += c.most_ns;
@@ -130,8 +130,8 @@ Lateness find_late(const Graph& g, const Timeline& t, const Past& past, const Se
 }
 
 Explanation explain(const Graph& g, const Timeline& t, const Past& past, const Lateness& lateness,
-                    const std::vector<GpuFacts>& facts, const std::vector<SlowCollectives>& collectives,
-                    const Settings& settings) {
+                    const std::vector<GpuFacts>& facts, const std::vector<Passage>& passages,
+                    const std::vector<SlowCollectives>& collectives, const Settings& settings) {
   Explanation out;
   out.length_ns = out.length_without_ns = g.length_ns;
   const double least_ns = settings.whatif_gain_min * g.length_ns;
@@ -150,7 +150,7 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
     candidates.push_back(std::move(c));
   }
   std::vector<double>& transfer_less_ns = out.transfer_less_ns;
-  for (Cause& cause : slow_connections(g, t, past, facts, settings, transfer_less_ns)) {
+  for (Cause& cause : slow_connections(g, t, past, facts, passages, settings, transfer_less_ns)) {
     Candidate c;
     for (int i : cause.transfers) c.most_ns += transfer_less_ns[static_cast<size_t>(i)];
     c.cause = std::move(cause);
@@ -177,10 +177,12 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
   // The smallest set: whoever is not missed leaves, the least first.
   const Remedy remedy(g, beyond, transfer_less_ns, collectives);
   out.length_without_ns = remedy.length_without(candidates);
+  const double gain_min_ns =
+      std::max(least_ns, settings.slow_component_share_min * (out.length_ns - out.length_without_ns));
   for (size_t i = candidates.size(); i-- > 0;) {
     const double without_it = remedy.length_without(candidates, i);
     candidates[i].cause.gain_ns = without_it - out.length_without_ns;
-    if (candidates[i].cause.gain_ns >= least_ns || is_second(candidates, i, collectives, settings)) continue;
+    if (candidates[i].cause.gain_ns >= gain_min_ns || is_second(candidates, i, collectives, settings)) continue;
     out.length_without_ns = without_it;
     candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
   }

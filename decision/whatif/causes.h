@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "decision/measure/passage.h"
 #include "decision/settings.h"
 #include "decision/whatif/graph.h"
 #include "decision/whatif/past.h"
@@ -24,7 +25,7 @@ struct GpuFacts {
   int process = none;                     // and of one process
   double proxy_age_ms = 0;                // how long ago its proxy had looked at its work, on average
   std::optional<double> proxy_away_part;  // of the window, in which it did not look at what it had begun
-  int machine = none;                     // GPUs of one machine have equal numbers, and one clock of the host
+  int machine = none;                     // of MachineClocks
 };
 
 struct Cause {
@@ -61,7 +62,8 @@ struct Lateness {
 };
 Lateness find_late(const Graph&, const Timeline&, const Past&, const Settings&);
 
+// `passages`: by transfer of the graph (passages.h).
 Explanation explain(const Graph&, const Timeline&, const Past&, const Lateness&, const std::vector<GpuFacts>&,
-                    const std::vector<SlowCollectives>&, const Settings&);
+                    const std::vector<Passage>& passages, const std::vector<SlowCollectives>&, const Settings&);
 
 }  // namespace ccld::decision::whatif

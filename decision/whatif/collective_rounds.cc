@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <string_view>
 
 #include "absl/hash/hash.h"
 
@@ -17,13 +15,11 @@ std::map<CommUid, std::vector<int>> groups_by_communicator(const Graph& g) {
 }
 
 std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vector<int>& groups, const Graph& g,
-                                       const Timeline& t, const Kinds& kinds, const Beyond& past) {
+                                       const Timeline& t, const Kinds& kinds, MachineClocks& clocks) {
   std::vector<CollectiveRound> out;
-  std::map<std::string_view, int> machines;
   const auto machine = [&](Rank rank) {
     const RankModel* const r = comm.rank(rank);
-    return r && r->process ? machines.emplace(r->process->id.boot_id, static_cast<int>(machines.size())).first->second
-                           : -1;
+    return r && r->process ? clocks.number_of(r->process->id.boot_id) : -1;
   };
   for (int group : groups) {
     const std::vector<int>& members = g.groups[static_cast<size_t>(group)];
@@ -34,18 +30,18 @@ std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vect
                               first.signature.protocol, first.replay != 0);
     round.op = first.op;
     round.signature = first.signature;
-    round.begins.resize(static_cast<size_t>(comm.rank_count()));
-    round.posted_ns.resize(round.begins.size(), NAN);
+    round.begins_ns.resize(static_cast<size_t>(comm.rank_count()), NAN);
+    round.posted_ns.resize(round.begins_ns.size(), NAN);
     double longest_ns = 0, started_ns = -INFINITY, ended_ns = -INFINITY;
     for (int member : members) {
       const Node& n = g.nodes[static_cast<size_t>(member)];
       started_ns = std::max(started_ns, n.begin_ns), ended_ns = std::max(ended_ns, n.end_ns);
       const auto r = static_cast<size_t>(n.kernel->rank.value);
       // It may have reported them before it was known that the communicator has fewer ranks.
-      if (r >= round.begins.size()) continue;
+      if (r >= round.begins_ns.size()) continue;
       longest_ns = std::max(longest_ns, static_cast<double>(n.kernel->end_ns - n.kernel->begin_ns));
       round.posted_ns[r] = n.begin_ns - (std::isnan(n.queued_ns) ? 0 : std::max(0.0, n.queued_ns));
-      round.begins[r] = {n.begin_ns, past.queued_ns[static_cast<size_t>(member)], n.begin_ns};
+      round.begins_ns[r] = n.begin_ns;
     }
     round.transfer_ns = std::max(0.0, ended_ns - started_ns);
     if (const auto* const rows = first.replay == 0 ? t.links(first.comm, first.op) : nullptr) {
@@ -56,6 +52,9 @@ std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vect
     }
     out.push_back(std::move(round));
   }
+  std::vector<Links*> links;
+  for (CollectiveRound& round : out) links.push_back(&round.links);
+  clocks.compare(links);
   return out;
 }
 

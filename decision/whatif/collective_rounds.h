@@ -6,9 +6,9 @@
 #include <map>
 #include <vector>
 
-#include "decision/measure/slow_links.h"
+#include "decision/measure/machine_clocks.h"
 #include "decision/model/communicator.h"
-#include "decision/whatif/peers.h"
+#include "decision/whatif/kinds.h"
 
 namespace ccld::decision::whatif {
 
@@ -18,14 +18,14 @@ struct CollectiveRound {
   OpSeq op;
   Signature signature;
   double transfer_ns = 0;         // from the last begin to the last end
-  std::vector<RankBegin> begins;  // by rank
+  std::vector<double> begins_ns;  // by rank; NaN: not known
   std::vector<double> posted_ns;  // by rank: when its receives were posted, with its launch; NaN: not known
   Links links;                    // empty: no stages were reported
 };
 
-// `groups`: those of the communicator. `past`: its queued_ns tells how launches differ from the usual.
+// `groups`: those of the communicator.
 std::vector<CollectiveRound> rounds_of(const Communicator&, const std::vector<int>& groups, const Graph&,
-                                       const Timeline&, const Kinds&, const Beyond& past);
+                                       const Timeline&, const Kinds&, MachineClocks&);
 
 // The groups of each communicator.
 std::map<CommUid, std::vector<int>> groups_by_communicator(const Graph&);

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "decision/measure/middle.h"
-#include "decision/whatif/passages.h"
 
 namespace ccld::decision::whatif {
 namespace {
@@ -121,14 +120,14 @@ double times_min(size_t peers, const Settings& settings) {
 }
 
 std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, const Past& past,
-                                    const std::vector<GpuFacts>& facts, const Settings& settings,
+                                    const std::vector<GpuFacts>& facts, const std::vector<Passage>& passages,
+                                    const Settings& settings,
                                     std::vector<double>& less_ns) {
   less_ns.assign(g.transfers.size(), 0);
   std::vector<Cause> causes;
   const auto host = [&](int gpu) { return facts[static_cast<size_t>(gpu)].host; };
   const auto process = [&](int gpu) { return facts[static_cast<size_t>(gpu)].process; };
   const auto age_ms = [&](int gpu) { return facts[static_cast<size_t>(gpu)].proxy_age_ms; };
-  const std::vector<Passage> passages = passages_of_transfers(g, timeline, facts);
   // Comparable: the same bytes, over the network or not.
   std::map<std::pair<uint64_t, bool>, std::map<std::pair<int, int>, Connection>> kinds;
   for (size_t i = 0; i < g.transfers.size(); ++i) {

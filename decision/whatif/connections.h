@@ -19,8 +19,9 @@ namespace ccld::decision::whatif {
 // what takes far longer is no chance.
 double times_min(size_t peers, const Settings&);
 
-// `less_ns`, by transfer of the graph: by how much it takes longer than its peers, or than before.
+// By transfer of the graph: its passage (passages.h); `less_ns`: by how much it takes longer than its peers, or than
+// before.
 std::vector<Cause> slow_connections(const Graph&, const Timeline&, const Past&, const std::vector<GpuFacts>&,
-                                    const Settings&, std::vector<double>& less_ns);
+                                    const std::vector<Passage>&, const Settings&, std::vector<double>& less_ns);
 
 }  // namespace ccld::decision::whatif

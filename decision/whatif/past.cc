@@ -37,12 +37,6 @@ uint64_t transfer_key(int sender, int receiver, uint64_t bytes, const Timeline& 
 
 double known(double ns) { return std::isnan(ns) ? 0 : ns; }
 
-float mean_queued_ns(const Graph& g, const std::vector<int>& nodes) {
-  double sum_ns = 0;
-  for (int i : nodes) sum_ns += known(g.nodes[static_cast<size_t>(i)].queued_ns);
-  return static_cast<float>(sum_ns / static_cast<double>(nodes.size()));
-}
-
 }  // namespace
 
 // When the work has changed, all are longer: what counts is by how much more than the others.
@@ -98,17 +92,12 @@ Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) cons
   b.own_ns.resize(g.nodes.size());
   b.host_ns.resize(g.nodes.size());
   b.gpus.resize(g.gpus.size());
-  b.queued_ns.assign(g.nodes.size(), NAN);
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
     Beyond::OfGpu& of = b.gpus[gpu];
     double most_ns = 0, second_ns = 0;
     int most = none;
     for (const auto& [key, nodes] : work_of(g, t, kinds, gpu, settings_)) {
       const auto it = usual_.find(key);
-      const float usual_queued_ns = it == usual_.end() ? mean_queued_ns(g, nodes) : it->second.queued_ns;
-      for (int i : nodes)
-        b.queued_ns[static_cast<size_t>(i)] =
-            static_cast<float>(g.nodes[static_cast<size_t>(i)].queued_ns) - usual_queued_ns;
       if (it == usual_.end() || it->second.own_ns.size() < settings_.whatif_past_means_min) continue;
       const Usual& usual = it->second;
       const double usual_ns = usual.own_ns.middle(), usual_host_ns = usual.host_ns.middle();
@@ -177,7 +166,6 @@ void Past::learn(const Graph& g, const Timeline& t, const Kinds& kinds, const Be
     for (const auto& [key, nodes] : work_of(g, t, kinds, gpu, settings_)) {
       if (usual_.size() >= past_entries_max && !usual_.contains(key)) continue;
       Usual& usual = usual_[key];
-      if (usual.own_ns.size() == 0) usual.queued_ns = mean_queued_ns(g, nodes);
       own_ns.clear(), host_ns.clear();
       for (int i : nodes) {
         own_ns.push_back(g.nodes[static_cast<size_t>(i)].own_ns);

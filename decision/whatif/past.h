@@ -49,8 +49,6 @@ class Past {
  private:
   struct Usual {
     Means own_ns, host_ns;
-    // Of the first window, and then fixed: what is learnt of links is what it would be at these launches.
-    float queued_ns = 0;
     uint64_t seen = 0;  // last window
   };
   void leave_out_common(const Graph&, const Timeline&, Beyond&) const;

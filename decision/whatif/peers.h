@@ -22,7 +22,6 @@ struct Beyond {
     double deviation_ns = 0;  // of the sums of its peers: what is usual among them
   };
   std::vector<OfGpu> gpus;
-  std::vector<float> queued_ns;  // by node: from launch to begin beyond the usual; NaN: not known. Of past.h only
 };
 
 Beyond compare_with_peers(const Graph&, const Timeline&, const Kinds&, const Settings&);

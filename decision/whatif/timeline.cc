@@ -6,7 +6,8 @@ namespace ccld::decision::whatif {
 namespace {
 
 // Clocks of a host and of its GPU drift apart by no more.
-constexpr int64_t drift_ns_per_s = 20'000;
+double drift_ns(Nanoseconds age_ns) { return 20e-6 * static_cast<double>(age_ns); }
+
 // Of one collective: a ring of 64 channels over a few hundred ranks. Of all Sends and Recvs of a window: 128 for each
 // of 512 GPUs, 5 MiB.
 constexpr size_t link_rows_max = 1 << 16;
@@ -15,15 +16,9 @@ void note_launch(Gpu& g, uint64_t begin_ns, uint64_t launch_ns) {
   if (launch_ns != 0) g.launch_least_ns = std::min(g.launch_least_ns, static_cast<int64_t>(begin_ns - launch_ns));
 }
 
-void note_report(Gpu& g, uint64_t end_ns, SentAt sent) {
-  if (sent.monotonic_ns == 0) return;
-  g.report_most_ns = std::min(g.report_most_ns, static_cast<int64_t>(sent.monotonic_ns - end_ns));
-  g.realtime_ahead_ns = sent.realtime_ns - static_cast<int64_t>(sent.monotonic_ns);
-}
-
 // What was known to be at most so much, later on.
 int64_t drifted_ns(int64_t most_ns, Nanoseconds age_ns) {
-  return most_ns == INT64_MAX ? most_ns : most_ns + age_ns / ns_per_s * drift_ns_per_s;
+  return most_ns == INT64_MAX ? most_ns : most_ns + static_cast<int64_t>(drift_ns(age_ns));
 }
 
 bool is_timed(uint8_t flags, uint64_t begin_ns, uint64_t end_ns) {
@@ -54,12 +49,11 @@ bool Timeline::take_room(const Gpu& g) {
   return true;
 }
 
-void Timeline::add(GpuKey key, const Rounds& m, SentAt sent, int ranks) {
+void Timeline::add(GpuKey key, const Rounds& m, int ranks) {
   Gpu* const g = gpu(key);
   if (!g) return;
   for (const Round& r : m.rounds) {
     if (!r.has_device_times() || !is_timed(r.flags, r.begin_device_ns, r.end_device_ns)) continue;
-    note_report(*g, r.end_device_ns, sent);
     // Several operations may share a kernel: the first of them stands for it.
     if ((r.flags & round_shared_kernel) != 0 && !g->kernels.empty() && g->kernels.back().comm == m.comm &&
         g->kernels.back().begin_ns == r.begin_device_ns && g->kernels.back().end_ns == r.end_device_ns)
@@ -85,12 +79,11 @@ void Timeline::add(GpuKey key, const Rounds& m, SentAt sent, int ranks) {
   }
 }
 
-void Timeline::add(GpuKey key, const P2pRounds& m, SentAt sent) {
+void Timeline::add(GpuKey key, const P2pRounds& m) {
   Gpu* const g = gpu(key);
   if (!g) return;
   for (const P2pRound& r : m.rounds) {
     if (!is_timed(r.flags, r.begin_device_ns, r.end_device_ns)) continue;
-    note_report(*g, r.end_device_ns, sent);
     const bool same_kernel = !g->kernels.empty() && g->kernels.back().op.value == 0 &&
                              g->kernels.back().comm == m.comm && g->kernels.back().begin_ns == r.begin_device_ns;
     if (!same_kernel) {
@@ -165,11 +158,10 @@ void Timeline::clear(Nanoseconds age_ns) {
     Gpu g;
     g.key = of.key;
     g.launch_least_ns = drifted_ns(of.launch_least_ns, age_ns);
-    g.report_most_ns = drifted_ns(of.report_most_ns, age_ns);
     kept.push_back(std::move(g));
   }
   keep(std::move(kept));
-  for (ClockPair& p : clock_pairs_) p.doubt_ns += static_cast<double>(age_ns) / ns_per_s * 2 * drift_ns_per_s;
+  for (ClockPair& p : clock_pairs_) p.doubt_ns += 2 * drift_ns(age_ns);
   kernels_ = 0;
   kernels_of_gpu_max_ =
       std::min<size_t>(kernels_of_gpu_most, settings_.whatif_kernels_max / std::max<size_t>(1, gpus_.size()));

@@ -50,15 +50,6 @@ struct Gpu {
   // Begin (device clock) minus launch (its machine's clock), at least: a kernel that nothing held up begins at once. It
   // is remembered beyond clear(), with what clocks may have drifted apart since.
   int64_t launch_least_ns = INT64_MAX;
-  // Its machine's clock minus its own, at most: a kernel has ended when it is reported. Remembered likewise.
-  int64_t report_most_ns = INT64_MAX;
-  int64_t realtime_ahead_ns = 0;  // realtime minus the machine's clock, as of the newest report
-};
-
-// When something was reported, by the sender's clocks; 0: not known.
-struct SentAt {
-  uint64_t monotonic_ns = 0;
-  int64_t realtime_ns = 0;
 };
 
 // What was found out about the clocks of two GPUs: that of `b` plus `ns` is that of `a`.
@@ -76,8 +67,8 @@ class Timeline {
   ~Timeline() { gpus_in_all_ -= gpus_.size(); }
 
   // `ranks`: of the communicator; 0: not known.
-  void add(GpuKey, const Rounds&, SentAt = {}, int ranks = 0);
-  void add(GpuKey, const P2pRounds&, SentAt = {});
+  void add(GpuKey, const Rounds&, int ranks = 0);
+  void add(GpuKey, const P2pRounds&);
   void add(GpuKey, const InFlight&);
 
   // In the order in which they were first heard of.

@@ -17,8 +17,10 @@ constexpr uint64_t steps_between_marks(uint32_t steps) {
   return between;
 }
 
-// A few steps may all find room in the buffers: then the first ones tell as much as the last.
-constexpr uint32_t few_steps_max = 31;
+// A few steps may all find room in the buffers: then the first ones tell as much as the last. Of more than these the
+// later half begins when all eight slots of a connection were taken once: nothing there waited for a rank that came
+// late.
+constexpr uint32_t few_steps_max = 15;
 
 // The first step that counts: of many steps the first mark at or beyond the middle, of few the very first.
 constexpr uint32_t first_counted_step(uint32_t steps) {
@@ -26,5 +28,7 @@ constexpr uint32_t first_counted_step(uint32_t steps) {
   const uint64_t between = steps_between_marks(steps);
   return static_cast<uint32_t>((steps / 2 + between - 1) / between * between);
 }
+
+static_assert(first_counted_step(few_steps_max + 1) >= 8);
 
 }  // namespace ccld::wire

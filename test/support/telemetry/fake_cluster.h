@@ -29,6 +29,16 @@ namespace ccld::fake {
 
 using namespace ccld::decision;
 
+// Where a step may be between the sending and the receiving GPU.
+enum class Stage : uint8_t {
+  sender_proxy,    // posted by the sender's GPU, not yet handed to the network
+  sender_nic,      // handed to the network, which has not said sent
+  wire,            // said sent, not yet arrived
+  receiver_proxy,  // arrived, not yet handed to the receiver's GPU
+  receiver_gpu,    // handed to the receiver's GPU, not yet consumed
+  gpu_to_gpu,      // no proxy between: posted by one GPU, not yet consumed by the other
+};
+
 struct ClusterOptions {
   int processes = 8;
   int processes_per_node = 4;
@@ -43,10 +53,10 @@ Signature all_reduce(uint64_t count = 1 << 16, abi::Algorithm algorithm = abi::A
 // What a completed round looks like; every function may be left as it is.
 struct RoundShape {
   Signature signature = all_reduce();
-  Nanoseconds comm_ns = 4 * ns_per_ms;  // from the last start to the end
-  Nanoseconds jitter_ns = 200'000;      // of gaps and durations
-  std::function<Nanoseconds(int rank, uint64_t op)>
-      gap_ns;  // default 10 ms; since the end of the process's last operation, of whatever communicator, on its slowest rank
+  Nanoseconds comm_ns = 4 * ns_per_ms;                       // from the last start to the end
+  Nanoseconds jitter_ns = 200'000;                           // of gaps and durations
+  std::function<Nanoseconds(int rank, uint64_t op)> gap_ns;  // default 10 ms; since the end of the process's last
+                                                             // operation, of whatever communicator, on its slowest rank
   std::function<Signature(int rank, uint64_t op)> signature_of;  // default `signature`
   std::function<Nanoseconds(int rank, uint64_t op)> early_ns;    // by how much it leaves before the last one; default 0
   std::set<int> host_late;                                 // ranks whose extra gap is before the launch, not after it
@@ -54,7 +64,7 @@ struct RoundShape {
   std::map<std::pair<Edge, Stage>, Nanoseconds> stage_ns;  // mean residency where it is not the usual one; channel 0
   // In which the proxy of an end had work and did not look.
   std::map<std::pair<Edge, abi::Direction>, Nanoseconds> away_ns;
-  bool links = true;                                       // rows of link stages
+  bool links = true;  // rows of link stages
   bool barrier = false;
 };
 

@@ -17,7 +17,7 @@ slow_theta = 3  (0.01 .. 1000000)
     a threshold (of the paper)
 slow_repeat = 3  (a whole number, 1 .. 1000000)
     how often
-whatif_short_steps_part = 0.0625  (0 .. 1)
+whatif_recurs_min = 0.0625  (0 .. 1)
     a part
 hang_suspect_s = 5  (0.05 .. 86400)
     long
@@ -33,11 +33,11 @@ def setting(default, low=0.0, high=100.0, whole=False):
 class SettingsTest(unittest.TestCase):
     def test_numbers_are_read_with_range_and_kind(self):
         self.assertEqual([(each.name, each.default, each.low, each.high, each.whole) for each in ablate.parse_settings(TEXT)], [
-            ("slow_theta", 3, 0.01, 1e6, False), ("slow_repeat", 3, 1, 1e6, True), ("whatif_short_steps_part", 0.0625, 0, 1, False),
+            ("slow_theta", 3, 0.01, 1e6, False), ("slow_repeat", 3, 1, 1e6, True), ("whatif_recurs_min", 0.0625, 0, 1, False),
             ("hang_suspect_s", 5, 0.05, 86400, False)])
 
     def test_only_what_the_slow_rules_read_is_varied(self):
-        self.assertEqual([each.name for each in ablate.of_slow_rules(ablate.parse_settings(TEXT))], ["slow_repeat", "whatif_short_steps_part"])
+        self.assertEqual([each.name for each in ablate.of_slow_rules(ablate.parse_settings(TEXT))], ["slow_repeat", "whatif_recurs_min"])
 
 
 class VariedTest(unittest.TestCase):

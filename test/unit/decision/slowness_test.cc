@@ -7,6 +7,7 @@ namespace ccld::decision {
 using fake::Cluster;
 using fake::Comm;
 using fake::RoundShape;
+using fake::Stage;
 
 namespace {
 

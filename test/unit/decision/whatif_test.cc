@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "decision/whatif/causes.h"
+#include "decision/whatif/passages.h"
 
 namespace ccld::decision::whatif {
 namespace {
@@ -21,7 +22,7 @@ struct Waits {
 // GPUs whose clocks begin anywhere and which call as the test says; every operation ends everywhere at once.
 struct Job {
   explicit Job(int gpus) : now_ms(static_cast<size_t>(gpus)), gpus(gpus) {
-    for (int g = 0; g < gpus; ++g) facts.push_back({g / 4, g, 0});
+    for (int g = 0; g < gpus; ++g) facts.push_back({.host = g / 4, .process = g, .machine = g / 4});
   }
   uint64_t clock_ns(int gpu, double at_ms) const {
     return static_cast<uint64_t>((1000.0 * (gpu + 1) + at_ms) * ms);  // a second apart from each other
@@ -107,9 +108,7 @@ struct Job {
     r.end_device_ns = clock_ns(gpu, end_ms);
     m.rounds = {r};
     if (link) m.links = {*link};
-    const double reported_ms = end_ms + 1 + 7 * (seq % 5);
-    timeline.add({&keys[static_cast<size_t>(gpu)], 0}, m,
-                 {static_cast<uint64_t>((5000 + reported_ms) * ms), realtime_ns(gpu, reported_ms)});
+    timeline.add({&keys[static_cast<size_t>(gpu)], 0}, m);
   }
   std::optional<Graph> graph() {
     const Matches matches = match_kernels(timeline);
@@ -121,14 +120,18 @@ struct Job {
   Explanation explain() {
     const std::optional<Graph> g = graph();
     REQUIRE(g);
-    return whatif::explain(*g, timeline, past, find_late(*g, timeline, past, settings), facts, {}, settings);
+    return explain(*g, find_late(*g, timeline, past, settings));
+  }
+  Explanation explain(const Graph& g, const Lateness& late) {
+    return whatif::explain(g, timeline, past, late, facts, passages_of_transfers(g, timeline, facts, clocks), {},
+                           settings);
   }
   // The past learns what there was, and a new window begins.
   Explanation end_window() {
     const std::optional<Graph> g = graph();
     REQUIRE(g);
     const Lateness late = find_late(*g, timeline, past, settings);
-    Explanation e = whatif::explain(*g, timeline, past, late, facts, {}, settings);
+    Explanation e = explain(*g, late);
     past.learn(*g, timeline, late.kinds, late.past, late.late, e.transfer_less_ns);
     timeline.clear(5 * ns_per_s);
     return e;
@@ -138,6 +141,7 @@ struct Job {
   size_t gpus_in_all = 0;
   Timeline timeline{settings, gpus_in_all};
   Past past{settings};
+  MachineClocks clocks;
   std::vector<double> now_ms;
   int gpus;
   int late_host = -1;
@@ -381,7 +385,7 @@ TEST_CASE("Stages of a transfer tell whose proxy, or that the network, makes it 
       for (int p = 0; p < 4; ++p) {
         const auto comm = 30 + static_cast<uint64_t>(p);
         job.transfer(comm, p, p + 4, true, 5, p == 1 ? 50 : 2, 0.1, p == 1 ? &waits : &healthy);
-        job.transfer(comm, p + 4, p, false, 5, 2);
+        job.transfer(comm, p + 4, p, false, 5, 2, 0.1, &healthy);
       }
       job.collective(50, all_8, 1, [](int) { return 0.5; });
     }
@@ -434,7 +438,7 @@ TEST_CASE("Where processes count for how long their proxies do not look, that al
       for (int p = 0; p < 4; ++p) {
         const auto comm = 30 + static_cast<uint64_t>(p);
         job.transfer(comm, p, p + 4, true, 5, p == 1 ? 50 : 2, 0.1, p == 1 ? &waits : &healthy);
-        job.transfer(comm, p + 4, p, false, 5, 2);
+        job.transfer(comm, p + 4, p, false, 5, 2, 0.1, &healthy);
       }
       job.collective(50, all_8, 1, [](int) { return 0.5; });
     }

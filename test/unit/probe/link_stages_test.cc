@@ -47,7 +47,7 @@ TEST_CASE("realtime in nanoseconds keeps its precision") {
 
 TEST_CASE("a mean leaves out the steps before a mark") {
   // Step i (from 1) at i * i; all at once what a sample sees later.
-  const uint32_t steps = GENERATE(32u, 33u, 40u, 100u, 1000u, 65537u);
+  const uint32_t steps = GENERATE(16u, 32u, 33u, 40u, 100u, 1000u, 65537u);
   const uint32_t at_once = GENERATE(1u, 3u, 64u);
   Stage stage;
   std::vector<double> times_ns;
@@ -66,7 +66,7 @@ TEST_CASE("a mean leaves out the steps before a mark") {
 }
 
 TEST_CASE("of a few steps all count") {
-  const uint32_t steps = GENERATE(0u, 1u, 8u, 31u);
+  const uint32_t steps = GENERATE(0u, 1u, 8u, 15u);
   CHECK(wire::first_counted_step(steps) == 0);
 }
 

@@ -1,0 +1,101 @@
+#include "decision/measure/machine_clocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+
+#include "decision/measure/middle.h"
+
+namespace ccld::decision {
+namespace {
+
+constexpr auto sent = static_cast<size_t>(Interval::sent_to_arrived),
+               handed = static_cast<size_t>(Interval::handed_to_sent);
+
+constexpr size_t pairs_max = 1 << 16;  // of machines, 100 bytes each
+
+bool between_machines(const EdgeIntervals& i) {
+  return i.two_clocks && !std::isnan(i.ns[sent]) && i.known[handed] && i.sender_machine >= 0 && i.receiver_machine >= 0;
+}
+
+// Of a window: from when a step was handed to the network to when it arrived, by both clocks.
+class Crossings {
+ public:
+  explicit Crossings(const std::vector<Links*>& operations) {
+    std::map<std::pair<int, int>, std::vector<double>> seen;
+    for (const Links* links : operations)
+      for (const auto& [edge, i] : *links)
+        if (between_machines(i)) seen[{i.sender_machine, i.receiver_machine}].push_back(i.ns[handed] + i.ns[sent]);
+    // One operation is sampled too coarsely.
+    for (auto& [ends, ns] : seen) hops_[ends.first][ends.second] = median(ns);
+  }
+  // Over the fewest machines: each of them adds its own doubt.
+  double quickest_ns(int from, int to) const {
+    std::map<int, double> reached{{from, 0}};
+    std::queue<int> next;
+    for (next.push(from); !next.empty(); next.pop()) {
+      const int here = next.front();
+      if (here == to) return reached[to];
+      if (const auto hops = hops_.find(here); hops != hops_.end())
+        for (const auto& [onward, ns] : hops->second)
+          if (reached.emplace(onward, reached[here] + ns).second) next.push(onward);
+    }
+    return INFINITY;
+  }
+
+ private:
+  std::map<int, std::map<int, double>> hops_;
+};
+
+}  // namespace
+
+int MachineClocks::number_of(std::string_view boot_id) {
+  const auto it = numbers_.find(boot_id);
+  return it != numbers_.end() ? it->second : numbers_.emplace(boot_id, static_cast<int>(numbers_.size())).first->second;
+}
+
+MachineClocks::Range MachineClocks::ahead(Ends ends, const Range& seen) {
+  if (differences_.size() >= pairs_max && !differences_.contains(ends)) return seen;
+  const auto [at, first] = differences_.try_emplace(ends);
+  Difference& d = at->second;
+  const double age_ns = now_ns_ - d.last_ns;
+  const Range predicted{d.last.least + d.drift.least * age_ns, d.last.most + d.drift.most * age_ns};
+  if (first || predicted.within(seen).empty()) {
+    d = {now_ns_, now_ns_, seen, seen};
+    return seen;
+  }
+  d.last_ns = now_ns_;
+  d.last = predicted.within(seen);
+  if (const double all_ns = now_ns_ - d.first_ns; all_ns > 0) {
+    const Range told{(seen.least - d.first.most) / all_ns, (seen.most - d.first.least) / all_ns};
+    if (!d.drift.within(told).empty()) d.drift = d.drift.within(told);
+  }
+  return d.last;
+}
+
+void MachineClocks::compare(const std::vector<Links*>& operations) {
+  const Crossings crossings(operations);
+  std::map<Ends, Range> known;
+  for (Links* links : operations)
+    for (auto& [edge, i] : *links) {
+      if (!between_machines(i)) continue;
+      const Ends ends{i.sender_machine, i.receiver_machine};
+      auto it = known.find(ends);
+      if (it == known.end()) {
+        const Range seen{-crossings.quickest_ns(ends.second, ends.first),
+                         crossings.quickest_ns(ends.first, ends.second)};
+        it = known.emplace(ends, ahead(ends, seen)).first;
+      }
+      const Range& ahead_ns = it->second;
+      i.wire_at_least_ns = std::max(0.0, i.ns[sent] - ahead_ns.most);
+      i.ns[sent] -= ahead_ns.least;
+      i.known[sent] = std::isfinite(ahead_ns.least);
+      for (Interval which : {Interval::awaited_to_handed, Interval::awaited_to_sent}) {
+        const auto n = static_cast<size_t>(which);
+        i.ns[n] += ahead_ns.most;
+        i.known[n] = std::isfinite(i.ns[n]);
+      }
+    }
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,58 @@
+// How realtime of a job's machines differs, by the steps that cross between them.
+//
+// A step arrives after it was handed to the network. So the quickest step from a to b and the quickest one back, over
+// further machines where there is no direct one, bound the difference of their clocks from both sides: an interval. As
+// clocks drift steadily, the intervals of two windows bound the drift, too. What healthy steps told is so still known,
+// a little wider, when a wire has become slow, and with it on which of its directions steps stand. From the start on
+// only both directions together are known.
+//
+// Contract: plain state, not thread-safe; nanoseconds. Bounded by pairs_max pairs of machines. Where intervals
+// contradict each other a clock was set: all begins anew.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "decision/measure/link_intervals.h"
+#include "decision/model/types.h"
+
+namespace ccld::decision {
+
+// Two clocks drift apart by no more: quartz is within 50 millionths, each in its own direction.
+constexpr double drift_part_max = 100e-6;
+
+class MachineClocks {
+ public:
+  int number_of(std::string_view boot_id);
+  // Operations of a window: takes the differences of clocks out of their intervals. What is not known exactly is at
+  // most so much (`ns`), or at least (`wire_at_least_ns`).
+  void compare(const std::vector<Links*>& operations);
+  // After a window of this length.
+  void advance(Nanoseconds age_ns) { now_ns_ += static_cast<double>(age_ns); }
+
+ private:
+  using Ends = std::pair<int, int>;  // sender, receiver
+  struct Range {
+    double least = -INFINITY, most = INFINITY;
+    Range within(const Range& o) const { return {std::max(least, o.least), std::min(most, o.most)}; }
+    bool empty() const { return least > most; }
+  };
+  // By how much the receiver's clock is ahead.
+  struct Difference {
+    double first_ns = 0, last_ns = 0;  // when it was seen
+    Range first, last;                 // what was known then
+    Range drift{-drift_part_max, drift_part_max};
+  };
+  Range ahead(Ends, const Range& seen);
+
+  std::map<std::string, int, std::less<>> numbers_;
+  std::map<Ends, Difference> differences_;
+  double now_ns_ = 0;
+};
+
+}  // namespace ccld::decision

@@ -1,0 +1,121 @@
+#include "decision/measure/machine_clocks.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <vector>
+
+namespace ccld::decision {
+namespace {
+
+constexpr double ms = 1e6;
+constexpr Nanoseconds half_window = 5 * ns_per_s;
+
+// Steps that cross from one machine to another; the receiver's clock is ahead by so much.
+struct Crossing {
+  int from, to;
+  double wire_ns, ahead_ns;
+};
+
+EdgeIntervals crossing(const Crossing& c) {
+  EdgeIntervals i;
+  const auto set = [&](Interval which, double ns) {
+    i.ns[static_cast<size_t>(which)] = ns;
+    i.known[static_cast<size_t>(which)] = which == Interval::handed_to_sent;
+  };
+  set(Interval::handed_to_sent, 0.01 * ms);
+  set(Interval::sent_to_arrived, c.wire_ns + c.ahead_ns);
+  set(Interval::awaited_to_handed, 1 * ms - c.ahead_ns);
+  set(Interval::awaited_to_sent, 1.01 * ms - c.ahead_ns);
+  i.two_clocks = true;
+  i.sender_machine = c.from, i.receiver_machine = c.to;
+  i.net_device = 0;
+  i.steps = 64;
+  return i;
+}
+
+// The intervals of a window with some equal operations.
+std::vector<EdgeIntervals> after(MachineClocks& clocks, const std::vector<Crossing>& crossings) {
+  std::vector<Links> operations(5);
+  std::vector<Links*> all;
+  for (Links& links : operations) {
+    for (const Crossing& c : crossings) links.emplace_back(Edge{c.from, c.to, 0}, crossing(c));
+    all.push_back(&links);
+  }
+  clocks.compare(all);
+  clocks.advance(half_window);
+  std::vector<EdgeIntervals> out;
+  for (const auto& [edge, i] : operations.back()) out.push_back(i);
+  return out;
+}
+
+double at_most_ms(const EdgeIntervals& i, Interval which = Interval::sent_to_arrived) {
+  return i.known[static_cast<size_t>(which)] ? i.ns[static_cast<size_t>(which)] / ms : INFINITY;
+}
+double at_least_ms(const EdgeIntervals& i) { return i.wire_at_least_ns / ms; }
+
+constexpr double apart = 3600e9;  // an hour
+
+}  // namespace
+
+TEST_CASE("A machine keeps its number") {
+  MachineClocks clocks;
+  const int first = clocks.number_of("a");
+  CHECK(clocks.number_of("b") != first);
+  CHECK(clocks.number_of("a") == first);
+}
+
+TEST_CASE("From the start on a wire has no more than both directions together") {
+  MachineClocks clocks;
+  for (const EdgeIntervals& i : after(clocks, {{0, 1, 30 * ms, apart}, {1, 0, 0.1 * ms, -apart}})) {
+    CHECK(at_most_ms(i) == Approx(30.1).margin(0.02));
+    CHECK(at_least_ms(i) == 0);
+  }
+}
+
+TEST_CASE("Around a circle of machines clocks cancel, too") {
+  MachineClocks clocks;
+  const auto now = after(clocks, {{0, 1, 30 * ms, apart}, {1, 2, 0.1 * ms, 2 * apart}, {2, 0, 0.1 * ms, -3 * apart}});
+  for (const EdgeIntervals& i : now) CHECK(at_most_ms(i) == Approx(30.2).margin(0.05));
+}
+
+TEST_CASE("Healthy steps tell clocks, and so which direction of a wire has become slow") {
+  MachineClocks clocks;
+  after(clocks, {{0, 1, 0.1 * ms, apart}, {1, 0, 0.1 * ms, -apart}});
+  const bool there = GENERATE(true, false);
+  const auto now = after(clocks, {{0, 1, (there ? 30 : 0.1) * ms, apart}, {1, 0, (there ? 0.1 : 30) * ms, -apart}});
+  const EdgeIntervals &slow = now[there ? 0 : 1], &other = now[there ? 1 : 0];
+  CHECK(at_least_ms(slow) > 28);
+  CHECK(at_most_ms(slow) < 32);
+  CHECK(at_least_ms(other) == 0);
+  CHECK(at_most_ms(other) < 2);
+  CHECK(at_most_ms(slow, Interval::awaited_to_handed) == Approx(1).margin(1.2));  // the drift of a window, twice
+}
+
+TEST_CASE("What clocks may have drifted since is doubt: minutes later both directions count together again") {
+  MachineClocks clocks;
+  after(clocks, {{0, 1, 0.1 * ms, apart}, {1, 0, 0.1 * ms, -apart}});
+  for (int minutes = 0; minutes < 6; ++minutes) clocks.advance(60 * ns_per_s);
+  for (const EdgeIntervals& i : after(clocks, {{0, 1, 30 * ms, apart}, {1, 0, 0.1 * ms, -apart}}))
+    CHECK(at_least_ms(i) == 0);
+}
+
+TEST_CASE("A clock that was set is known anew, not taken for a slow wire") {
+  MachineClocks clocks;
+  after(clocks, {{0, 1, 0.1 * ms, apart}, {1, 0, 0.1 * ms, -apart}});
+  const double by = GENERATE(2e9, -2e9);
+  for (int window = 0; window < 2; ++window)
+    for (const EdgeIntervals& i : after(clocks, {{0, 1, 0.1 * ms, apart + by}, {1, 0, 0.1 * ms, -apart - by}})) {
+      CHECK(at_most_ms(i) < 2);
+      CHECK(at_least_ms(i) == 0);
+    }
+}
+
+TEST_CASE("Of two machines that steps cross in one direction only, what has become slow is known, not what it is") {
+  MachineClocks clocks;
+  const auto first = after(clocks, {{0, 1, 1 * ms, apart}});
+  CHECK(std::isinf(at_most_ms(first[0])));
+  CHECK(at_least_ms(first[0]) == 0);
+  CHECK(at_least_ms(after(clocks, {{0, 1, 30 * ms, apart}})[0]) > 27);
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,192 @@
+#include "decision/whatif/slow_steps.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace ccld::decision::whatif {
+namespace {
+
+constexpr double ms = 1e6;
+using Ends = std::pair<int, int>;
+using Longer = std::map<std::pair<Ends, Interval>, double>;  // milliseconds; all others take 0.1
+
+// A communicator of eight ranks on two hosts with one clock.
+class Job {
+ public:
+  explicit Job(std::vector<Ends> connections) : connections_(std::move(connections)) {}
+
+  // The operations of a window, whose steps are all there for the whole operation.
+  std::optional<SlowCollectives> window(const Longer& longer_ms, const std::vector<Rank>& late = {},
+                                        double transfer_ms = 100) {
+    std::vector<CollectiveRound> rounds(10);
+    for (CollectiveRound& r : rounds) {
+      r.group = next_group_++;
+      r.kind = 1;
+      r.transfer_ns = transfer_ms * ms;
+      r.begins_ns.assign(8, 0);
+      r.posted_ns.assign(8, 0);
+      for (const Ends& ends : connections_)
+        r.links.emplace_back(Edge{ends.first, ends.second, 0}, intervals(ends, longer_ms));
+    }
+    return slow_collectives(comm_, rounds, late, 0, past_, settings_);
+  }
+
+ private:
+  static EdgeIntervals intervals(const Ends& ends, const Longer& longer_ms) {
+    EdgeIntervals i;
+    i.net_device = ends.first / 4 != ends.second / 4 ? 0 : -1;
+    for (size_t which = 0; which < interval_count; ++which) {
+      const auto it = longer_ms.find({ends, static_cast<Interval>(which)});
+      const bool in_node = static_cast<Interval>(which) == Interval::posted_to_consumed;
+      i.known[which] = in_node == (i.net_device < 0);
+      i.ns[which] = (it == longer_ms.end() ? 0.1 : it->second) * ms;
+    }
+    i.wire_at_least_ns = i.ns[static_cast<size_t>(Interval::sent_to_arrived)];
+    i.steps = 100, i.first_step = 50;
+    return i;
+  }
+
+  Settings settings_;
+  Communicator comm_{CommUid{1}, settings_};
+  StepPast past_{settings_};
+  std::vector<Ends> connections_;
+  int next_group_ = 0;
+};
+
+const std::vector<Ends> ring{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 7}, {7, 0}};
+// Rank 0 has the children 1 and 4, rank 1 has 2 and 3, rank 4 has 5 and 6; steps go up and down.
+const std::vector<Ends> tree{{1, 0}, {0, 1}, {2, 1}, {1, 2}, {3, 1}, {1, 3}, {4, 0}, {0, 4}, {5, 4}, {4, 5}};
+
+Longer on_the_wire(const Ends& ends, double by_ms) {
+  return {{{ends, Interval::sent_to_arrived}, by_ms}, {{ends, Interval::awaited_to_arrived}, by_ms}};
+}
+Longer in_front_of(const Ends& ends, double by_ms) { return {{{ends, Interval::posted_to_consumed}, by_ms}}; }
+Longer both(Longer a, const Longer& b) { return a.insert(b.begin(), b.end()), a; }
+
+void check_only(const std::optional<SlowCollectives>& slow, Ends ends, Component component) {
+  REQUIRE(slow.has_value());
+  REQUIRE(slow->links.size() == 1);
+  CHECK(slow->links[0].sender == Rank{ends.first});
+  CHECK(slow->links[0].receiver == Rank{ends.second});
+  CHECK(slow->links[0].component == component);
+}
+
+}  // namespace
+
+TEST_CASE("A wire on which steps stand is told from the other one, from the first window on") {
+  Job job(ring);
+  const auto slow = job.window(on_the_wire({3, 4}, 10));
+  check_only(slow, {3, 4}, Component::link);
+  CHECK(!slow->by_past);
+  CHECK(slow->lost_part > 0.9);
+  CHECK(slow->groups.size() == 10);
+}
+
+TEST_CASE("What a step takes longer is lost once for each eight of them: so many are under way at a time") {
+  Job job(ring);
+  const auto slow = job.window(on_the_wire({3, 4}, 2), {}, 1000);  // 100 steps of 2.3 ms in 1000 ms, not 0.4
+  REQUIRE(slow.has_value());
+  CHECK(slow->lost_part == Approx(100.0 / 8 * 1.9 / 1000));
+}
+
+TEST_CASE("Where both directions of the only wire have become slow, the past tells both") {
+  Job job(ring);
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}));
+  const auto slow = job.window(both(on_the_wire({3, 4}, 10), on_the_wire({7, 0}, 9)));
+  REQUIRE(slow.has_value());
+  CHECK(slow->links.size() == 2);
+  CHECK(slow->by_past);
+}
+
+TEST_CASE("Slowness does not become usual, however long it lasts") {
+  Job job(ring);
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}));
+  for (int i = 0; i < 50; ++i) CHECK(job.window(both(on_the_wire({3, 4}, 10), on_the_wire({7, 0}, 9))).has_value());
+}
+
+TEST_CASE("Where many connections have become slow alike nobody is named, and nothing is learnt") {
+  std::vector<Ends> all{{0, 4}, {4, 0}, {1, 5}, {5, 1}};
+  Job job(all);
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}));
+  Longer longer;
+  for (const Ends& ends : all) longer.merge(on_the_wire(ends, 10));
+  for (int i = 0; i < 10; ++i) CHECK(!job.window(longer));
+  longer = on_the_wire({0, 4}, 10);
+  check_only(job.window(longer), {0, 4}, Component::link);
+}
+
+TEST_CASE("A slow part is found where the slots were always taken: others take less then") {
+  Job job(ring);
+  Longer usual;
+  for (const Ends& ends : {Ends{3, 4}, Ends{7, 0}})
+    usual.merge(Longer{{{ends, Interval::posted_to_handed}, 8},
+                       {{ends, Interval::awaited_to_handed}, 8},
+                       {{ends, Interval::awaited_to_arrived}, 9}});
+  for (int i = 0; i < 3; ++i) CHECK(!job.window(usual));
+  const auto slow = job.window({{{{7, 0}, Interval::arrived_to_given}, 8}});
+  REQUIRE(slow.has_value());
+  REQUIRE(slow->links.size() == 1);
+  CHECK(slow->links[0].component == Component::proxy);
+  CHECK(slow->links[0].at == Rank{0});
+}
+
+TEST_CASE("A wire to a GPU that does not take its steps only fills up behind it") {
+  Job job(ring);
+  Longer longer = on_the_wire({3, 4}, 10);
+  longer[{{3, 4}, Interval::given_to_consumed}] = 20;
+  const auto slow = job.window(longer);
+  CHECK((!slow || slow->links[0].component == Component::gpu));
+}
+
+TEST_CASE("What waits for a late rank is no cause beside what waits longer elsewhere") {
+  Job job(ring);
+  const auto slow = job.window(both(on_the_wire({3, 4}, 10), on_the_wire({7, 0}, 0.1)), {Rank{0}});
+  check_only(slow, {3, 4}, Component::link);
+}
+
+TEST_CASE("Around a ring of GPUs the slow one is where the queues end") {
+  Job job(ring);
+  Longer queues = in_front_of({1, 2}, 9);
+  for (const Ends& ends : {Ends{0, 1}, Ends{5, 6}, Ends{6, 7}}) queues.merge(in_front_of(ends, 5));
+  queues[{{7, 0}, Interval::given_to_consumed}] = 5;
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}));
+  check_only(job.window(queues), {1, 2}, Component::gpu);
+}
+
+TEST_CASE("In a tree the GPU that is slow has all its inputs; one that waits for a child has not") {
+  Job job(tree);
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}));
+  // Rank 1 does not take what its children and its parent send; rank 0 waits for it, and rank 4's steps for rank 0.
+  Longer queues;
+  for (const Ends& ends : {Ends{2, 1}, Ends{3, 1}, Ends{0, 1}}) queues.merge(in_front_of(ends, 8));
+  queues[{{4, 0}, Interval::given_to_consumed}] = 8;
+  const auto slow = job.window(queues);
+  REQUIRE(slow.has_value());
+  REQUIRE(slow->links.size() == 1);
+  CHECK(slow->links[0].at == Rank{1});
+  CHECK(slow->links[0].component == Component::gpu);
+}
+
+TEST_CASE("Where queues end in two places, or a rank comes late, no GPU is named") {
+  Job job(ring);
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}));
+  CHECK(!job.window(both(in_front_of({1, 2}, 8), in_front_of({5, 6}, 8))));
+  CHECK(!job.window(in_front_of({1, 2}, 8), {Rank{6}}));
+}
+
+TEST_CASE("A proxy that delays what it sends and what it receives is one cause") {
+  Job job(ring);
+  Longer longer{{{{3, 4}, Interval::arrived_to_given}, 8},
+                {{{7, 0}, Interval::posted_to_handed}, 0.1},
+                {{{4, 5}, Interval::posted_to_consumed}, 0.1}};
+  check_only(job.window(longer), {3, 4}, Component::proxy);
+}
+
+TEST_CASE("A lone connection without a past says nothing") {
+  Job job({{3, 4}});
+  CHECK(!job.window(on_the_wire({3, 4}, 10)));
+}
+
+}  // namespace ccld::decision::whatif
