@@ -74,7 +74,7 @@ void add_links(const whatif::SlowCollectives& s, const Communicator& comm, Findi
         : l.sender == l.receiver ? absl::StrFormat("%.1f steps wait for its proxy on average", l.steps)
         : l.component == Component::gpu
             ? absl::StrFormat("%.1f steps from rank %d wait for its GPU on average", l.steps, peer.value)
-            : absl::StrFormat("%.1f steps stand %s rank %d on average", l.steps,
+            : absl::StrFormat("%.1f steps wait %s rank %d on average", l.steps,
                               l.component == Component::link  ? "on the wire to"
                               : l.component == Component::nic ? "in its network device towards"
                               : l.at == l.sender              ? "in front of its proxy towards"
@@ -84,11 +84,11 @@ void add_links(const whatif::SlowCollectives& s, const Communicator& comm, Findi
     if (network) c.net_name = net_name_of(comm, l.sender, abi::Direction::send, l.receiver, -1);
     f.culprits.push_back(std::move(c));
     for (size_t part = 0; part < passage_parts; ++part)
-      if (l.standing[part] >= evidence_steps_min)
+      if (l.waiting[part] >= evidence_steps_min)
         add_evidence(f, l.sender.value,
                      absl::StrCat("to rank ", l.receiver.value, ": more steps than ",
                                   l.by_past ? "before " : "on other connections ", part_texts[part]),
-                     l.standing[part], "steps");
+                     l.waiting[part], "steps");
   }
 }
 

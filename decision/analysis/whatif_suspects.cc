@@ -16,6 +16,7 @@ struct Place {
   const RankModel* at = nullptr;          // whose it is
   // From, to; to nullptr: all connections of a process.
   std::vector<std::pair<const RankModel*, const RankModel*>> connections;
+  bool unexplained = false;  // its transfers take longer, and no stage of the network says why
 };
 
 const ProcessModel* process(const RankModel* r) { return r ? r->process : nullptr; }
@@ -31,6 +32,7 @@ Place place_of(const Cause& c, const WhatIfLook& look) {
     const whatif::Transfer& t = look.graph.transfers[static_cast<size_t>(i)];
     p.connections.emplace_back(rank_of(look, t.send), rank_of(look, t.recv));
   }
+  p.unexplained = c.kind == Cause::Kind::connection && !c.staged;
   const auto watch = look.watches.find(told_by(c, look));
   if (watch == look.watches.end()) return p;
   const Communicator& comm = watch->second->comm;
@@ -59,9 +61,17 @@ bool same_wire(const RankModel* from, const RankModel* to, const RankModel* othe
   return from->host != to->host && from->host == other_from->host && to->host == other_to->host;
 }
 
+// A GPU that is late takes and gives the steps of its transfers late, too. If no stage of the network says otherwise,
+// what is slow on its connections only is the GPU.
+bool is_of_late_gpu(const Place& gpu, const Place& p) {
+  return gpu.component == Component::gpu && gpu.at && p.component == Component::link && p.unexplained &&
+         ends_at(p, process(gpu.at));
+}
+
 // What is slow on any connection of a proxy may be the proxy; a device and a wire are one, whoever uses them. A GPU is
 // one whichever way it shows: it comes late, or does not take its steps.
 bool explains(const Place& known, const Place& p) {
+  if (is_of_late_gpu(known, p) || is_of_late_gpu(p, known)) return true;
   if (known.component == Component::gpu || p.component == Component::gpu)
     return known.component == p.component && known.at && p.at && process(known.at) == process(p.at) &&
            known.at->cuda_device == p.at->cuda_device;

@@ -46,8 +46,8 @@ class StepTimes {
   double taken_error_ns() const { return error_ns(sums_ns_[to_be_taken], taken_squares_); }
   // Of a channel.
   double steps_per_operation() const { return steps_ / static_cast<double>(operations_); }
-  // Steps of a channel that stand somewhere, on average, if each of them is there for so long.
-  double standing(double step_ns) const { return step_ns * steps_ / operations_ns_; }
+  // Steps of a channel that wait, on average, if each of them is there for so long.
+  double waiting(double step_ns) const { return step_ns * steps_ / operations_ns_; }
   // Of the operations, in which the proxies did not look at their work.
   double sender_away_part() const { return sender_away_ns_ / operations_ns_; }
   double receiver_away_part() const { return receiver_away_ns_ / operations_ns_; }

@@ -39,6 +39,7 @@ struct Cause {
   int peers = 0;                             // that say so; 0: its past, or
   bool expected = false;                     // the settings (network_rate_min_mbit_s)
   bool proxies_came_by = false;              // of transfers: at both ends, all the time
+  bool staged = false;                       // of transfers: stages of links say that it is between the GPUs
 };
 
 struct Waiting {

@@ -63,7 +63,7 @@ void look_at_stages(const std::vector<StepTimes>& others, const Settings& settin
         std::max(0.0, now.mean_ns(part) - usual(others, [&](const StepTimes& m) { return m.mean_ns(part); }));
   if (all_ns < settings.whatif_errors_min * now.given_after_error_ns()) return;
   const double longer_part = 1 - c.reference_ns / c.mean_ns();
-  c.staged = now.standing(all_ns) >= settings.whatif_stages_part_min * longer_part;
+  c.staged = now.waiting(all_ns) >= settings.whatif_stages_part_min * longer_part;
 }
 
 // What connections that carry the same take, if it can be told. Half of them may be slow (one direction of a wire), so
@@ -109,6 +109,7 @@ Cause cause_of(Cause::Kind kind, int gpu, const std::vector<const Connection*>& 
   c.reference_ns = of.front()->reference_ns;
   c.peers = static_cast<int>(of.front()->peers);
   c.expected = of.front()->expected;
+  c.staged = std::any_of(of.begin(), of.end(), [](const Connection* o) { return o->staged; });
   c.proxies_came_by = std::all_of(of.begin(), of.end(), [](const Connection* o) { return o->proxies_came_by; });
   return c;
 }
@@ -121,8 +122,7 @@ double times_min(size_t peers, const Settings& settings) {
 
 std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, const Past& past,
                                     const std::vector<GpuFacts>& facts, const std::vector<Passage>& passages,
-                                    const Settings& settings,
-                                    std::vector<double>& less_ns) {
+                                    const Settings& settings, std::vector<double>& less_ns) {
   less_ns.assign(g.transfers.size(), 0);
   std::vector<Cause> causes;
   const auto host = [&](int gpu) { return facts[static_cast<size_t>(gpu)].host; };

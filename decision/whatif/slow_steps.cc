@@ -114,7 +114,7 @@ UsualStep usual_now(const Connections& connections, bool network, size_t& peers)
 // No more steps than there are slots are under way at a time. So an operation takes at least as long as a step, or if
 // there are more steps than slots, as so many times longer. This is what it loses if each of them takes so much longer.
 double lost_part(const StepTimes& t, double longer_ns) {
-  return std::min(1.0, t.standing(longer_ns) / std::min(t.steps_per_operation(), slots));
+  return std::min(1.0, t.waiting(longer_ns) / std::min(t.steps_per_operation(), slots));
 }
 
 // What waits for a late rank is no cause beside what waits longer elsewhere.
@@ -229,7 +229,7 @@ void Look::name_part(const Connection& c, const std::map<Ends, UsualStep>& usual
   double beyond_ns[passage_parts] = {};
   for (size_t part = 0; part < to_be_taken; ++part) {
     beyond_ns[part] = std::max(0.0, c.times.mean_ns(part) - reference.ns[part]);
-    link.standing[part] = c.times.standing(beyond_ns[part]);
+    link.waiting[part] = c.times.waiting(beyond_ns[part]);
   }
   // By how much longer the receiver's proxy takes to hand on what its own GPU sends.
   double receiver_sends_ns = 0;
@@ -279,14 +279,14 @@ bool Look::find_network(SlowCollectives& out) const {
     const double longer_ns = beyond_ns(c.times, usual.at(ends));
     SlowLink link;
     link.sender = link.at = Rank{ends.first}, link.receiver = Rank{ends.second};
-    link.steps = c.times.standing(c.times.given_after_ns());
+    link.steps = c.times.waiting(c.times.given_after_ns());
     link.by_past = by_past[ends];
     name_part(c, usual, link);
     out.lost_part = std::max(out.lost_part, lost_part(c.times, longer_ns));
     links.push_back(link);
   }
   leave_out_waits_for(late_, links);
-  // Fewer stand on what is only kept by the slowest.
+  // Fewer wait on what is only kept by the slowest.
   double most = 0;
   for (const SlowLink& link : links) most = std::max(most, link.steps);
   std::erase_if(links, [&](const SlowLink& l) { return 2 * l.steps < most; });
@@ -314,14 +314,14 @@ void Look::find_gpu(SlowCollectives& out) const {
     const bool slow = now_ns > 0 && now_ns >= times * usual_ns &&
                       now_ns - usual_ns >= std::max(settings_.whatif_errors_min * c.times.taken_error_ns(),
                                                     settings_.whatif_spread_factor * usual.taken_deviation_ns);
-    const double queued = slow ? c.times.standing(now_ns - usual_ns) : 0;
+    const double queued = slow ? c.times.waiting(now_ns - usual_ns) : 0;
     Gpu &to = gpus[ends.second], &from = gpus[ends.first];
-    from.out = std::max(from.out, c.times.standing(std::max(0.0, c.times.most_ns(to_be_taken) - usual_ns)));
+    from.out = std::max(from.out, c.times.waiting(std::max(0.0, c.times.most_ns(to_be_taken) - usual_ns)));
     if (queued >= to.in) continue;
     to.in = queued;
     to.lost_part = slow ? lost_part(c.times, now_ns - usual_ns) : 0;
     to.link = {Rank{ends.first}, Rank{ends.second}, Rank{ends.second}, Component::gpu, queued};
-    to.link.standing[to_be_taken] = queued;
+    to.link.waiting[to_be_taken] = queued;
     to.link.by_past = past.has_value();
   }
   const auto most = std::max_element(gpus.begin(), gpus.end(),

@@ -1,14 +1,14 @@
 // Which connection, proxy or GPU makes the collectives of a communicator slow.
 // (Paper, section 4.2.2, S2, which goes by the least rate: behind one bottleneck all rates are equal.)
 //
-// In front of a bottleneck steps queue up, and behind it connections run empty. So the connection on which half of the
-// slots are always taken (of short operations, which never fill them, a part of their steps) is the bottleneck, and by
-// how much it is slower is told by the other connections now, or by its own past. In which part of the way its steps
-// stand longer, beyond what chance explains, says whether it is a proxy, a device or a wire. What waits for the
-// receiver's GPU fills everything behind it: such a connection is kept by what is slow further on. Ranks that come late
-// make others wait, but hold up a transfer once only: no proxy is blamed before the last rank has begun, and a wire or
-// a device only for steps whose receives were posted. A proxy that was seen not to look at its work is the cause
-// itself, unless most proxies are like that: then the machine is busy.
+// In front of a bottleneck steps queue up, and behind it connections run empty. So a connection whose steps take
+// several times as long as those of the other connections now, or as its own did before, beyond what chance explains,
+// is slow. In which part of their way they take longer says whether it is a proxy, a device or a wire. No more steps
+// than NCCL has slots are under way at a time: that tells what an operation loses by it. What waits for the receiver's
+// GPU fills everything behind it: such a connection is kept by what is slow further on. Ranks that come late make
+// others wait, but hold up a transfer once only: no proxy is blamed before the last rank has begun, and a wire or a
+// device only for steps whose receives were posted. A proxy that was seen not to look at its work is the cause itself,
+// unless most proxies are like that: then the machine is busy.
 //
 // Contract: linear in the reported stages of links.
 #pragma once

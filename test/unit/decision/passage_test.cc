@@ -76,7 +76,7 @@ TEST_CASE("Within a node steps wait for the receiver's GPU only") {
   for (PassagePart part : {to_hand_on, to_be_sent, on_the_wire, to_be_given}) CHECK(mean_ms(i, together, part) == 0);
 }
 
-TEST_CASE("Time of a step is the mean over operations, and steps that stand are those of a channel") {
+TEST_CASE("Time of a step is the mean over operations, and steps that wait are those of a channel") {
   StepTimes times;
   for (double wire_ms : {10.0, 20.0}) {
     Passage p;
@@ -86,7 +86,7 @@ TEST_CASE("Time of a step is the mean over operations, and steps that stand are 
   }
   CHECK(times.operations() == 2);
   CHECK(times.mean_ns(on_the_wire) == Approx(15 * ms));
-  CHECK(times.standing(15 * ms) == Approx(1.5));  // 64 steps of 15 ms in 640 ms
+  CHECK(times.waiting(15 * ms) == Approx(1.5));  // 64 steps of 15 ms in 640 ms
   CHECK(times.given_after_ns() == Approx(15.3 * ms));
   CHECK(times.given_after_error_ns() == Approx(5 / std::sqrt(2.0) * ms));
 }

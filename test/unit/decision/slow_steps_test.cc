@@ -75,7 +75,7 @@ void check_only(const std::optional<SlowCollectives>& slow, Ends ends, Component
 
 }  // namespace
 
-TEST_CASE("A wire on which steps stand is told from the other one, from the first window on") {
+TEST_CASE("A wire on which steps wait is told from the other one, from the first window on") {
   Job job(ring);
   const auto slow = job.window(on_the_wire({3, 4}, 10));
   check_only(slow, {3, 4}, Component::link);
