@@ -298,12 +298,14 @@ bool Look::find_network(SlowCollectives& out) const {
 }
 
 // The GPU whose inputs are all there, and whose outputs have room: steps queue up for it on each connection from which
-// it receives, and for no other GPU on those to which it sends.
+// it receives, and for no other GPU on those to which it sends. A connection that nobody reports tells nothing: a GPU
+// of which only such ones lead on is not named.
 void Look::find_gpu(SlowCollectives& out) const {
   struct Gpu {
     double in = INFINITY, out = 0, lost_part = 0;
+    bool sends = false;
     SlowLink link;
-    double down() const { return std::isfinite(in) ? in - out : 0; }
+    double down() const { return std::isfinite(in) && sends ? in - out : 0; }
   };
   std::map<int32_t, Gpu> gpus;
   for (const auto& [ends, c] : connections_) {
@@ -316,6 +318,7 @@ void Look::find_gpu(SlowCollectives& out) const {
                                                     settings_.whatif_spread_factor * usual.taken_deviation_ns);
     const double queued = slow ? c.times.waiting(now_ns - usual_ns) : 0;
     Gpu &to = gpus[ends.second], &from = gpus[ends.first];
+    from.sends = true;
     from.out = std::max(from.out, c.times.waiting(std::max(0.0, c.times.most_ns(to_be_taken) - usual_ns)));
     if (queued >= to.in) continue;
     to.in = queued;
@@ -327,8 +330,8 @@ void Look::find_gpu(SlowCollectives& out) const {
   const auto most = std::max_element(gpus.begin(), gpus.end(),
                                      [](const auto& a, const auto& b) { return a.second.down() < b.second.down(); });
   // Where the queues of several step down alike nobody knows which one is the cause.
-  if (most == gpus.end() || most->second.lost_part <= 0 || 2 * most->second.out > most->second.in ||
-      std::any_of(gpus.begin(), gpus.end(), [&](const auto& of) {
+  if (most == gpus.end() || most->second.down() <= 0 || most->second.lost_part <= 0 ||
+      2 * most->second.out > most->second.in || std::any_of(gpus.begin(), gpus.end(), [&](const auto& of) {
         return of.first != most->first && 2 * of.second.down() > most->second.down();
       }))
     return;

@@ -1,5 +1,6 @@
 #include "decision/whatif/slow_steps.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <utility>
@@ -153,6 +154,14 @@ TEST_CASE("Around a ring of GPUs the slow one is where the queues end") {
   queues[{{7, 0}, Interval::given_to_consumed}] = 5;
   for (int i = 0; i < 3; ++i) CHECK(!job.window({}));
   check_only(job.window(queues), {1, 2}, Component::gpu);
+}
+
+TEST_CASE("A GPU is not named if nobody reports what it sends") {
+  std::vector<Ends> some = ring;
+  some.erase(std::find(some.begin(), some.end(), Ends{2, 3}));
+  Job job(some);
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}));
+  CHECK(!job.window(in_front_of({1, 2}, 9)));
 }
 
 TEST_CASE("In a tree the GPU that is slow has all its inputs; one that waits for a child has not") {
