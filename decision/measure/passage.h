@@ -1,5 +1,5 @@
-// What the steps of a connection over the network wait for on their way from one GPU to the other, in four parts that
-// add up over operations. (Paper, section 4.2.2: S2.)
+// What the steps of a connection wait for on their way from one GPU to the other, in parts that add up over operations.
+// (Paper, section 4.2.2: S2.)
 //
 // Contract: plain state; nanoseconds.
 #pragma once
