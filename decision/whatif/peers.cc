@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
@@ -22,33 +24,38 @@ size_t occurrence_of(const Timeline& t, const Node& n, size_t kind) {
   return absl::HashOf(kind, number, k.replay);
 }
 
-// Kinds in which what is beyond the peers' does not recur are left out.
-void leave_out_rare(const Graph& g, const std::vector<size_t>& kinds, const Settings& settings, Beyond& b) {
-  for (const auto& [from, to] : g.gpus) {
+// Kinds in which what is beyond the peers' does not recur are left out. It recurs if the GPU is late to a good part of
+// the operations, or if a good part of those who are as late is always the same GPU.
+void leave_out_rare(const Graph& g, const Kinds& kinds, const Settings& settings, Beyond& b) {
+  std::map<std::pair<int, size_t>, std::vector<float>> of_role;  // and kind: by how much each is beyond
+  for (size_t i = 0; i < g.nodes.size(); ++i)
+    if (!std::isnan(b.own_ns[i]))
+      of_role[{kinds.role_of_gpu[static_cast<size_t>(g.nodes[i].gpu)], kinds.of_node[i]}].push_back(b.own_ns[i]);
+  for (auto& [kind, ns] : of_role) std::sort(ns.begin(), ns.end());
+  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
     struct OfKind {
       double sum_ns = 0;
-      int nodes = 0, late = 0;
+      std::vector<int> nodes;
     };
     absl::flat_hash_map<size_t, OfKind> of;
-    for (int i = from; i < to; ++i) {
-      const float ns = b.own_ns[static_cast<size_t>(i)];
-      if (std::isnan(ns)) continue;
-      OfKind& k = of[kinds[static_cast<size_t>(i)]];
-      k.sum_ns += ns;
-      ++k.nodes;
+    for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i) {
+      if (std::isnan(b.own_ns[static_cast<size_t>(i)])) continue;
+      OfKind& k = of[kinds.of_node[static_cast<size_t>(i)]];
+      k.sum_ns += b.own_ns[static_cast<size_t>(i)];
+      k.nodes.push_back(i);
     }
-    for (int i = from; i < to; ++i) {
-      const float ns = b.own_ns[static_cast<size_t>(i)];
-      OfKind* const k = std::isnan(ns) ? nullptr : &of[kinds[static_cast<size_t>(i)]];
-      if (k && ns > 0 && ns >= 0.5 * k->sum_ns / k->nodes) ++k->late;
-    }
-    for (int i = from; i < to; ++i) {
-      float& ns = b.own_ns[static_cast<size_t>(i)];
-      if (std::isnan(ns)) continue;
-      const OfKind& k = of[kinds[static_cast<size_t>(i)]];
-      if (k.sum_ns > 0 && k.late < std::max<double>(static_cast<double>(settings.slow_rounds_min),
-                                                    settings.whatif_recurs_min * k.nodes))
-        ns = off;
+    for (const auto& [kind, k] : of) {
+      if (k.sum_ns <= 0) continue;
+      const auto nodes = static_cast<double>(k.nodes.size());
+      const auto late_ns = static_cast<float>(k.sum_ns / nodes / 2);
+      const auto own = std::count_if(k.nodes.begin(), k.nodes.end(),
+                                     [&](int i) { return b.own_ns[static_cast<size_t>(i)] >= late_ns; });
+      const std::vector<float>& all_ns = of_role[{kinds.role_of_gpu[gpu], kind}];
+      const auto all = all_ns.end() - std::lower_bound(all_ns.begin(), all_ns.end(), late_ns);
+      if (static_cast<double>(own) <
+          std::max<double>(static_cast<double>(settings.slow_rounds_min),
+                           settings.whatif_recurs_min * std::min(nodes, static_cast<double>(all))))
+        for (int i : k.nodes) b.own_ns[static_cast<size_t>(i)] = off;
     }
   }
 }
@@ -89,7 +96,7 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
       of.peers = std::max(of.peers, static_cast<int>(nodes.size()) - 1);
     }
   }
-  leave_out_rare(g, kinds, settings, b);
+  leave_out_rare(g, k, settings, b);
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     Beyond::OfGpu& of = b.gpus[static_cast<size_t>(g.nodes[i].gpu)];
     if (std::isnan(b.own_ns[i])) {

@@ -617,26 +617,19 @@ TEST_CASE("A proxy that does not look at its work is the cause, whatever seems t
   }
 }
 
-TEST_CASE("Pauses of one rank now and then, as a collector of garbage makes, are found when they are new") {
+TEST_CASE("Pauses of one rank now and then, as a collector of garbage makes, are found") {
   Cluster cluster;
   Comm& comm = cluster.add_comm_of_all();
   const auto pauses = [](int r, uint64_t op) { return usual_gap + (r == 5 && op % 20 == 0 ? 300 * ns_per_ms : 0); };
-  SECTION("and not when the job always had them") {
-    RoundShape shape;
-    shape.gap_ns = pauses;
-    comm.rounds(4000, shape);
-    CHECK(cluster.reported().empty());
-  }
-  SECTION("new") {
-    comm.rounds(2000);
-    RoundShape shape;
-    shape.gap_ns = pauses;
-    comm.rounds(1500, shape);
-    const Incident i = only(cluster);
-    INFO(text({i}));
-    CHECK(i.fault == FaultClass::s1_computation_slow);
-    CHECK(ranks_of(i.culprits) == std::set<int>{5});
-  }
+  SECTION("new") { comm.rounds(2000); }
+  SECTION("from the start") {}
+  RoundShape shape;
+  shape.gap_ns = pauses;
+  comm.rounds(1500, shape);
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s1_computation_slow);
+  CHECK(ranks_of(i.culprits) == std::set<int>{5});
 }
 
 TEST_CASE("One early outlier does not spoil what is usual") {
