@@ -62,8 +62,9 @@ void look_at_stages(const std::vector<StepTimes>& others, const Settings& settin
     all_ns += c.beyond_ns[part] =
         std::max(0.0, now.mean_ns(part) - usual(others, [&](const StepTimes& m) { return m.mean_ns(part); }));
   if (all_ns < settings.whatif_errors_min * now.given_after_error_ns()) return;
+  // While no step waits, nothing is lost by them.
   const double longer_part = 1 - c.reference_ns / c.mean_ns();
-  c.staged = now.waiting(all_ns) >= settings.whatif_stages_part_min * longer_part;
+  c.staged = now.waiting(all_ns) >= longer_part;
 }
 
 // What connections that carry the same take, if it can be told. Half of them may be slow (one direction of a wire), so
@@ -230,6 +231,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
           const auto proxy = all_slow([&](const Connection& o) {
             return process(o.sender) == process(end) || process(o.receiver) == process(end);
           });
+          if (std::any_of(proxy.begin(), proxy.end(), [](const Connection* o) { return o->network; })) continue;
           // Of two that serve the same connections, the one that was seen to look at its work more rarely.
           const bool rarer =
               proxy.size() == best.size() && best_kind == Cause::Kind::proxy && age_ms(end) > age_ms(gpu);
