@@ -25,6 +25,7 @@ void Passage::add(const EdgeIntervals& i, const Later& later) {
                waited_ns = until(later.all_begun_ns);
   ++channels;
   steps += i.steps;
+  network |= i.net_device >= 0;
   const auto add = [&](PassagePart part, double at_most_ns, double explained_ns) {
     most_ns[part] += i.steps * at_most_ns;
     ns[part] += i.steps * std::max(0.0, at_most_ns - explained_ns);

@@ -29,6 +29,7 @@ struct Passage {
   double most_ns[passage_parts] = {};  // with that
   double sender_away_ns = 0, receiver_away_ns = 0;
   int channels = 0;
+  bool network = false;
   void add(const EdgeIntervals&, const Later&);  // a channel
 };
 

@@ -58,12 +58,11 @@ class Remedy {
  private:
   void apply(const Cause& c, Change& change) const {
     if (c.collectives != none) {
-      const SlowCollectives& loss = collectives_[static_cast<size_t>(c.collectives)];
-      for (int group : loss.groups)
+      for (const auto& [group, lost_part] : collectives_[static_cast<size_t>(c.collectives)].operations)
         for (int member : g_.groups[static_cast<size_t>(group)])
           change.transfer_less_ns[static_cast<size_t>(member)] =
               std::max(change.transfer_less_ns[static_cast<size_t>(member)],
-                       static_cast<float>(loss.lost_part * g_.nodes[static_cast<size_t>(member)].transfer_ns));
+                       static_cast<float>(lost_part * g_.nodes[static_cast<size_t>(member)].transfer_ns));
       return;
     }
     if (c.transfers.empty()) {
@@ -92,7 +91,7 @@ class Remedy {
 bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::vector<SlowCollectives>& collectives,
                const Settings& settings) {
   const int loss = candidates[i].cause.collectives;
-  if (loss == none || !collectives[static_cast<size_t>(loss)].by_past) return false;
+  if (loss == none || !collectives[static_cast<size_t>(loss)].changed) return false;
   double late_ns = 0;
   for (const Candidate& c : candidates)
     if (c.cause.kind == Cause::Kind::gpu || c.cause.kind == Cause::Kind::host) late_ns += c.most_ns;
@@ -160,14 +159,17 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
     Candidate c;
     c.cause.kind = Cause::Kind::collectives;
     c.cause.collectives = static_cast<int>(i);
-    for (int group : collectives[i].groups) {
+    const auto& operations = collectives[i].operations;
+    double sum_ns = 0;
+    for (const auto& [group, lost_part] : operations) {
       double longest_ns = 0;
       for (int member : g.groups[static_cast<size_t>(group)])
         longest_ns = std::max(longest_ns, g.nodes[static_cast<size_t>(member)].transfer_ns);
-      c.cause.measured_ns += longest_ns / static_cast<double>(collectives[i].groups.size());
-      c.most_ns += collectives[i].lost_part * longest_ns;
+      sum_ns += longest_ns;
+      c.most_ns += lost_part * longest_ns;
     }
-    c.cause.reference_ns = (1 - collectives[i].lost_part) * c.cause.measured_ns;
+    c.cause.measured_ns = sum_ns / static_cast<double>(operations.size());
+    c.cause.reference_ns = (sum_ns - c.most_ns) / static_cast<double>(operations.size());
     if (c.most_ns >= least_ns) candidates.push_back(std::move(c));
   }
   std::stable_sort(candidates.begin(), candidates.end(),

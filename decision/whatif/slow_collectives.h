@@ -16,16 +16,21 @@ struct SlowLink {
   Component component = Component::link;  // link, nic, proxy or gpu
   double steps = 0;                       // that wait in it, on average; 0: the proxy did not look
   double away_part = 0;                   // of the time, in which the proxy did not look
-  double waiting[passage_parts] = {};    // steps in each part of the way, beyond the reference
+  double waiting[passage_parts] = {};     // steps in each part of the way, beyond the reference
   bool by_past = false;                   // the reference; else the other connections
+  double lost_part = 0;                   // of an operation, at least
 };
 
 struct SlowCollectives {
   const Communicator* comm = nullptr;
-  std::vector<int> groups;  // of the graph
-  double lost_part = 0;     // of their transfers
+  struct Operation {
+    int group = -1;        // of the graph
+    double lost_part = 0;  // of its transfer
+  };
+  std::vector<Operation> operations;
   std::vector<SlowLink> links;
   bool by_past = false;  // all of them
+  bool changed = false;  // the past says so, of connections or of how long operations take
   OpSeq op;              // the first operation
   Signature signature;
 };

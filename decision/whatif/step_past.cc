@@ -1,5 +1,8 @@
 #include "decision/whatif/step_past.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace ccld::decision::whatif {
 
 std::optional<UsualStep> StepPast::usual(const Key& key) const {
@@ -28,9 +31,50 @@ void StepPast::learn(const Key& key, const std::vector<Passage>& passages) {
   seen.given_after_ns.add(given_after, settings_);
 }
 
+std::optional<double> StepPast::transfer_ns(CommUid comm, size_t kind) const {
+  const auto it = kinds_.find({comm, kind});
+  if (it == kinds_.end() || it->second.transfer_ns.size() < settings_.whatif_past_means_min) return std::nullopt;
+  return it->second.transfer_ns.middle();
+}
+
+StepPast::SeenKind* StepPast::kind_of(CommUid comm, size_t kind) {
+  const std::pair key{comm, kind};
+  if (kinds_.size() >= kinds_max && !kinds_.contains(key)) return nullptr;
+  SeenKind& seen = kinds_[key];
+  seen.last = windows_;
+  return &seen;
+}
+
+void StepPast::learn(CommUid comm, size_t kind, const std::vector<OperationSteps>& operations) {
+  std::vector<double> transfers_ns;
+  std::map<Ends, std::vector<Passage>> connections;
+  for (const OperationSteps& operation : operations) {
+    transfers_ns.push_back(operation.transfer_ns);
+    for (const auto& [ends, passage] : operation.passages) connections[ends].push_back(passage);
+  }
+  for (const auto& [ends, passages] : connections) learn({comm, kind, ends.first, ends.second}, passages);
+  if (SeenKind* const seen = kind_of(comm, kind); seen && !operations.empty())
+    seen->transfer_ns.add(transfers_ns, settings_);
+}
+
+std::vector<OperationSteps> StepPast::with_earlier(CommUid comm, size_t kind,
+                                                   const std::vector<OperationSteps>& operations) {
+  const size_t enough = settings_.slow_rounds_min;
+  std::vector<OperationSteps> all;
+  SeenKind* const seen = kind_of(comm, kind);
+  if (seen && operations.size() < enough) all = std::move(seen->newest);
+  all.insert(all.end(), operations.begin(), operations.end());
+  if (all.size() > enough && operations.size() < enough)
+    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(enough));
+  if (seen) seen->newest.assign(all.end() - static_cast<std::ptrdiff_t>(std::min(all.size(), enough - 1)), all.end());
+  return all;
+}
+
 void StepPast::end_window() {
-  if (++windows_ % past_windows_max == 0)
-    absl::erase_if(seen_, [&](const auto& entry) { return entry.second.last + past_windows_max <= windows_; });
+  if (++windows_ % past_windows_max != 0) return;
+  const auto over = [&](const auto& entry) { return entry.second.last + past_windows_max <= windows_; };
+  absl::erase_if(seen_, over);
+  absl::erase_if(kinds_, over);
 }
 
 }  // namespace ccld::decision::whatif

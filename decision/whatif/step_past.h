@@ -1,17 +1,21 @@
 // What the steps of a job's connections waited for in its earlier windows, for each kind of collective: at most, so
-// that ranks that come less late than usual make no connection slow. (Paper, section 4.2.1: T_base.)
+// that ranks that come less late than usual make no connection slow; and how long such operations took. (Paper, section
+// 4.2.1: T_base.)
 //
 // Contract: plain state, not thread-safe. Bounded by connections_max; what was not seen for past_windows_max windows is
 // forgotten.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "decision/measure/passage.h"
+#include "decision/whatif/operation_steps.h"
 #include "decision/whatif/past.h"
 
 namespace ccld::decision::whatif {
@@ -32,21 +36,36 @@ class StepPast {
 
   // nullopt: fewer than whatif_past_means_min means are known.
   std::optional<UsualStep> usual(const Key&) const;
+  // From the last begin to the last end of such an operation; nullopt: likewise.
+  std::optional<double> transfer_ns(CommUid, size_t kind) const;
   // Those of a window, in the order of time.
-  void learn(const Key&, const std::vector<Passage>&);
+  void learn(CommUid, size_t kind, const std::vector<OperationSteps>&);
+  // The operations of a window, and the newest ones before it if they are fewer than slow_rounds_min: a job of long
+  // iterations has one or two in a window.
+  std::vector<OperationSteps> with_earlier(CommUid, size_t kind, const std::vector<OperationSteps>&);
   // After all communicators of a window.
   void end_window();
 
  private:
   static constexpr size_t connections_max = 1 << 14;  // of 1 KB each
+  static constexpr size_t kinds_max = 1 << 12;
   struct Seen {
     Means ns[passage_parts], given_after_ns;
     uint64_t last = 0;  // window
   };
 
+  struct SeenKind {
+    Means transfer_ns;
+    std::vector<OperationSteps> newest;  // fewer than slow_rounds_min
+    uint64_t last = 0;
+  };
+  void learn(const Key&, const std::vector<Passage>&);
+  SeenKind* kind_of(CommUid, size_t kind);
+
   const Settings& settings_;
   uint64_t windows_ = 0;
   absl::flat_hash_map<Key, Seen> seen_;
+  absl::flat_hash_map<std::pair<CommUid, size_t>, SeenKind> kinds_;
 };
 
 }  // namespace ccld::decision::whatif

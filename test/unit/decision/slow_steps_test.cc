@@ -10,7 +10,6 @@ namespace ccld::decision::whatif {
 namespace {
 
 constexpr double ms = 1e6;
-using Ends = std::pair<int, int>;
 using Longer = std::map<std::pair<Ends, Interval>, double>;  // milliseconds; all others take 0.1
 
 // A communicator of eight ranks on two hosts with one clock.
@@ -21,15 +20,25 @@ class Job {
   // The operations of a window, whose steps are all there for the whole operation.
   std::optional<SlowCollectives> window(const Longer& longer_ms, const std::vector<Rank>& late = {},
                                         double transfer_ms = 100) {
-    std::vector<CollectiveRound> rounds(10);
-    for (CollectiveRound& r : rounds) {
+    return window_of({{longer_ms, transfer_ms}}, late, 10);
+  }
+  // `count` operations of each kind.
+  struct Kind {
+    Longer longer_ms;
+    double transfer_ms = 100;
+  };
+  std::optional<SlowCollectives> window_of(const std::vector<Kind>& kinds, const std::vector<Rank>& late,
+                                           size_t count) {
+    std::vector<CollectiveRound> rounds(count * kinds.size());
+    for (size_t i = 0; i < rounds.size(); ++i) {
+      CollectiveRound& r = rounds[i];
       r.group = next_group_++;
-      r.kind = 1;
-      r.transfer_ns = transfer_ms * ms;
+      r.kind = i % kinds.size();
+      r.transfer_ns = kinds[r.kind].transfer_ms * ms;
       r.begins_ns.assign(8, 0);
       r.posted_ns.assign(8, 0);
       for (const Ends& ends : connections_)
-        r.links.emplace_back(Edge{ends.first, ends.second, 0}, intervals(ends, longer_ms));
+        r.links.emplace_back(Edge{ends.first, ends.second, 0}, intervals(ends, kinds[r.kind].longer_ms));
     }
     return slow_collectives(comm_, rounds, late, 0, past_, settings_);
   }
@@ -81,15 +90,43 @@ TEST_CASE("A wire on which steps wait is told from the other one, from the first
   const auto slow = job.window(on_the_wire({3, 4}, 10));
   check_only(slow, {3, 4}, Component::link);
   CHECK(!slow->by_past);
-  CHECK(slow->lost_part > 0.9);
-  CHECK(slow->groups.size() == 10);
+  CHECK(slow->operations.size() == 10);
+  CHECK(slow->operations[0].lost_part > 0.9);
 }
 
 TEST_CASE("What a step takes longer is lost once for each eight of them: so many are under way at a time") {
   Job job(ring);
   const auto slow = job.window(on_the_wire({3, 4}, 2), {}, 1000);  // 100 steps of 2.3 ms in 1000 ms, not 0.4
   REQUIRE(slow.has_value());
-  CHECK(slow->lost_part == Approx(100.0 / 8 * 1.9 / 1000));
+  CHECK(slow->operations[0].lost_part == Approx(100.0 / 8 * 1.9 / 1000));
+}
+
+TEST_CASE("If steps that wait explain half of it, all that operations take longer than before is lost") {
+  Job job(ring);
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, 100));
+  const Longer wire = on_the_wire({3, 4}, 40);  // 100 of them in 1000 ms: four at a time
+  CHECK(job.window(wire, {}, 1000)->operations[0].lost_part == Approx(0.9));
+  // Something else makes them longer, too.
+  CHECK(job.window(wire, {}, 10000)->operations[0].lost_part == Approx(100.0 / 8 * 39.9 / 10000));
+}
+
+TEST_CASE("Where there are few operations in a window, those before it count, too") {
+  Job job(ring);
+  CHECK(!job.window_of({{on_the_wire({3, 4}, 10)}}, {}, 1));
+  CHECK(!job.window_of({{on_the_wire({3, 4}, 10)}}, {}, 1));
+  const auto slow = job.window_of({{on_the_wire({3, 4}, 10)}}, {}, 1);
+  check_only(slow, {3, 4}, Component::link);
+  CHECK(slow->operations.size() == 1);  // of this window
+}
+
+TEST_CASE("What is slow in one kind of operations only is found, and what is slow in several is one loss") {
+  Job job(ring);
+  const auto one = job.window_of({{{}, 500}, {on_the_wire({3, 4}, 10), 100}}, {}, 5);
+  check_only(one, {3, 4}, Component::link);
+  CHECK(one->operations.size() == 5);
+  const auto both_kinds = job.window_of({{on_the_wire({3, 4}, 10), 500}, {on_the_wire({3, 4}, 10), 100}}, {}, 5);
+  check_only(both_kinds, {3, 4}, Component::link);
+  CHECK(both_kinds->operations.size() == 10);
 }
 
 TEST_CASE("Where both directions of the only wire have become slow, the past tells both") {

@@ -1,0 +1,103 @@
+#include "decision/whatif/connection_steps.h"
+
+#include <algorithm>
+
+#include "decision/measure/middle.h"
+#include "decision/whatif/connections.h"
+
+namespace ccld::decision::whatif {
+namespace {
+
+std::map<int32_t, double> find_away_parts(const Connections& connections) {
+  std::map<int32_t, double> parts;
+  for (const auto& [ends, c] : connections) {
+    if (!c.network) continue;
+    parts[ends.first] = std::max(parts[ends.first], c.times.sender_away_part());
+    parts[ends.second] = std::max(parts[ends.second], c.times.receiver_away_part());
+  }
+  std::vector<double> all;
+  for (const auto& [rank, part] : parts) all.push_back(part);
+  const double usual_part = all.empty() ? 0 : middle(all);
+  for (auto& [rank, part] : parts) part -= usual_part;
+  return parts;
+}
+
+UsualStep usual_now(const Connections& connections, bool network, size_t& peers) {
+  UsualStep usual;
+  for (size_t part = 0; part < passage_parts; ++part) {
+    std::vector<double> all_ns;
+    for (const auto& [ends, c] : connections)
+      if (c.network == network) all_ns.push_back(c.times.most_ns(part));
+    if (all_ns.empty()) return usual;
+    std::sort(all_ns.begin(), all_ns.end());
+    peers = (all_ns.size() + 1) / 2;
+    all_ns.resize(peers);
+    usual.ns[part] = middle(all_ns);
+    if (part != to_be_taken) usual.given_after_ns += usual.ns[part];
+  }
+  return usual;
+}
+
+}  // namespace
+
+// No more steps than there are slots are under way at a time. So it takes as long as a step or, if there are more steps
+// than slots, as so many times longer.
+double ConnectionSteps::lost_part(double longer_ns) const {
+  return std::min(1.0, times.waiting(longer_ns) / std::min(times.steps_per_operation(), slots));
+}
+
+Connections add_up(const std::vector<OperationSteps>& operations, const Settings& settings) {
+  Connections out;
+  for (const OperationSteps& operation : operations)
+    for (const auto& [ends, passage] : operation.passages) {
+      out[ends].network |= passage.network;
+      out[ends].times.add(passage, operation.transfer_ns);
+    }
+  std::erase_if(out, [&](const auto& entry) { return entry.second.times.operations() < settings.slow_rounds_min; });
+  return out;
+}
+
+double beyond_ns(const StepTimes& now, const UsualStep& usual) {
+  double ns = 0;
+  for (size_t part = 0; part < to_be_taken; ++part) ns += std::max(0.0, now.mean_ns(part) - usual.ns[part]);
+  return ns;
+}
+
+StepReference::StepReference(CommUid comm, size_t kind, const Connections& connections, const StepPast& past,
+                             const Settings& settings)
+    : comm_(comm), kind_(kind), past_(past), settings_(settings), away_parts_(find_away_parts(connections)) {
+  for (bool network : {false, true}) peers_[network] = usual_now(connections, network, peer_count_[network]);
+}
+
+std::optional<UsualStep> StepReference::before(const Ends& ends) const {
+  return past_.usual({comm_, kind_, ends.first, ends.second});
+}
+
+std::optional<StepReference::Exceeded> StepReference::exceeded(const Ends& ends, const ConnectionSteps& c) const {
+  const auto exceeds = [&](const UsualStep& usual, double times) {
+    const double ns = beyond_ns(c.times, usual);
+    return ns > 0 && ns >= (times - 1) * usual.given_after_ns &&
+           ns >= std::max(settings_.whatif_errors_min * c.times.given_after_error_ns(),
+                          settings_.whatif_spread_factor * usual.deviation_ns);
+  };
+  if (exceeds(peers_[c.network], times_min(peer_count_[c.network], settings_))) return Exceeded{peers_[c.network]};
+  const auto past = before(ends);
+  if (past && exceeds(*past, settings_.whatif_transfer_times_min)) return Exceeded{*past, true};
+  return std::nullopt;
+}
+
+StepReference::Untaken StepReference::untaken(const Ends& ends, const ConnectionSteps& c) const {
+  const auto past = before(ends);
+  const UsualStep& usual = past ? *past : peers_[c.network];
+  Untaken u;
+  u.usual_ns = usual.ns[to_be_taken], u.by_past = past.has_value();
+  const double now_ns = c.times.mean_ns(to_be_taken), longer_ns = now_ns - u.usual_ns,
+               times = past ? settings_.whatif_transfer_times_min : times_min(peer_count_[c.network], settings_);
+  if (now_ns > 0 && now_ns >= times * u.usual_ns &&
+      longer_ns >= std::max(settings_.whatif_errors_min * c.times.taken_error_ns(),
+                            settings_.whatif_spread_factor * usual.taken_deviation_ns))
+    u.longer_ns = longer_ns;
+  return u;
+}
+
+}  // namespace ccld::decision::whatif

@@ -1,0 +1,17 @@
+// The GPU that takes its steps late in one kind of a communicator's operations.
+// Contract: pure.
+#pragma once
+
+#include <optional>
+
+#include "decision/whatif/connection_steps.h"
+#include "decision/whatif/slow_collectives.h"
+
+namespace ccld::decision::whatif {
+
+// The GPU whose inputs are all there, and whose outputs have room: steps queue up for it on each connection from which
+// it receives, and for no other GPU on those to which it sends. A connection that nobody reports tells nothing: a GPU
+// of which only such ones lead on is not named.
+std::optional<SlowLink> find_slow_gpu(const Connections&, const StepReference&);
+
+}  // namespace ccld::decision::whatif

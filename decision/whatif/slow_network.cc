@@ -1,0 +1,151 @@
+#include "decision/whatif/slow_network.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ccld::decision::whatif {
+namespace {
+
+// What waits for a late rank is no cause beside what waits longer elsewhere.
+void leave_out_waits_for(const std::vector<Rank>& late, std::vector<SlowLink>& links) {
+  const auto waits = [&](const SlowLink& l) { return std::find(late.begin(), late.end(), l.receiver) != late.end(); };
+  double most = 0;
+  for (const SlowLink& l : links)
+    if (!waits(l)) most = std::max(most, l.steps);
+  std::erase_if(links, [&](const SlowLink& l) { return waits(l) && l.steps < most; });
+}
+
+// A proxy is one, however many of its connections show it. What it receives late, or is given late, only seems to be
+// slow.
+std::vector<SlowLink> put_together(const std::vector<SlowLink>& links) {
+  const auto proxy_of = [&](const SlowLink& link) {
+    return std::find_if(links.begin(), links.end(), [&](const SlowLink& l) {
+      return l.component == Component::proxy &&
+             (link.component == Component::proxy ? l.at == link.at : l.at == link.sender || l.at == link.receiver);
+    });
+  };
+  std::vector<SlowLink> out;
+  for (const SlowLink& link : links) {
+    const auto proxy = proxy_of(link);
+    if (proxy == links.end()) {
+      out.push_back(link);
+      continue;
+    }
+    const auto known = std::find_if(out.begin(), out.end(), [&](const SlowLink& l) {
+      return l.component == Component::proxy && l.at == proxy->at;
+    });
+    if (known == out.end())
+      out.push_back(*proxy);
+    else if (link.component == Component::proxy)
+      known->sender = known->receiver = known->at, known->steps += link.steps;
+  }
+  return out;
+}
+
+// Health is sampled once a second: threads that are stopped for most of the time are caught at it now and then.
+bool had_stopped_threads(const Communicator& comm, Rank rank, Nanoseconds since_ns) {
+  const RankModel* r = comm.rank(rank);
+  return r && r->process && r->process->threads_stopped_ns > 0 && r->process->threads_stopped_ns >= since_ns;
+}
+
+struct Scene {
+  const Communicator& comm;
+  const Connections& connections;
+  const StepReference& reference;
+  Nanoseconds since_ns;
+  const Settings& settings;
+};
+
+void name_part(const Scene& s, const ConnectionSteps& c, const std::map<Ends, UsualStep>& usual, SlowLink& link) {
+  const UsualStep& reference = usual.at({link.sender.value, link.receiver.value});
+  double beyond_ns[passage_parts] = {};
+  for (size_t part = 0; part < to_be_taken; ++part) {
+    beyond_ns[part] = std::max(0.0, c.times.mean_ns(part) - reference.ns[part]);
+    link.waiting[part] = c.times.waiting(beyond_ns[part]);
+  }
+  // By how much longer the receiver's proxy takes to hand on what its own GPU sends.
+  double receiver_sends_ns = 0;
+  for (const auto& [ends, other] : s.connections)
+    if (other.network && ends.first == link.receiver.value)
+      receiver_sends_ns = std::max(receiver_sends_ns, other.times.mean_ns(to_hand_on) - usual.at(ends).ns[to_hand_on]);
+  switch (whose_part(beyond_ns, receiver_sends_ns, s.settings.whatif_proxy_part_min)) {
+    case WhosePart::device: link.component = Component::nic; break;
+    case WhosePart::wire: link.component = Component::link; break;
+    case WhosePart::receivers_proxy: link.at = link.receiver; [[fallthrough]];
+    case WhosePart::senders_proxy: link.component = Component::proxy; return;
+  }
+  const std::map<int32_t, double>& away = s.reference.away_parts();
+  // How far it got in the network nobody knows while a proxy does not look, or its threads are stopped.
+  const bool sender_stopped = had_stopped_threads(s.comm, link.sender, s.since_ns),
+             receiver_stopped = had_stopped_threads(s.comm, link.receiver, s.since_ns);
+  const double sender_away = away.at(link.sender.value), receiver_away = away.at(link.receiver.value);
+  if (sender_stopped == receiver_stopped && std::max(sender_away, receiver_away) < s.settings.whatif_proxy_part_min)
+    return;
+  link.component = Component::proxy;
+  const bool sends = sender_stopped != receiver_stopped ? sender_stopped : sender_away >= receiver_away;
+  link.at = sends ? link.sender : link.receiver;
+}
+
+// Their proxies did not look at their work: nobody knows meanwhile what else is slow.
+std::vector<SlowLink> away_proxies(const StepReference& reference, const Settings& settings) {
+  std::vector<SlowLink> links;
+  for (const auto& [rank, part] : reference.away_parts()) {
+    if (part < settings.whatif_away_min) continue;
+    SlowLink& link = links.emplace_back();
+    link.sender = link.receiver = link.at = Rank{rank};
+    link.component = Component::proxy;
+    link.away_part = part;
+    link.lost_part = part;
+  }
+  return links;
+}
+
+}  // namespace
+
+SlowNetwork find_slow_network(const Communicator& comm, const Connections& connections, const StepReference& reference,
+                              const std::vector<Rank>& late, Nanoseconds since_ns, const Settings& settings) {
+  SlowNetwork out;
+  out.links = away_proxies(reference, settings);
+  out.slow = !out.links.empty();
+  if (out.slow) return out;
+  std::map<Ends, UsualStep> usual;
+  std::map<Ends, bool> slow;  // by the past
+  size_t all = 0;
+  for (const auto& [ends, c] : connections) {
+    if (!c.network) continue;
+    ++all;
+    usual[ends] = reference.peers(true);
+    const auto exceeded = reference.exceeded(ends, c);
+    if (!exceeded) continue;
+    usual[ends] = exceeded->usual;
+    double longest_ns = 0;
+    for (size_t part = 0; part < to_be_taken; ++part) longest_ns = std::max(longest_ns, c.times.mean_ns(part));
+    // What the receiver's GPU does not take fills everything behind it.
+    if (c.times.mean_ns(to_be_taken) >= longest_ns) continue;
+    slow[ends] = exceeded->by_past;
+  }
+  std::vector<SlowLink> links;
+  for (const auto& [ends, by_past] : slow) {
+    const ConnectionSteps& c = connections.at(ends);
+    SlowLink link;
+    link.sender = link.at = Rank{ends.first}, link.receiver = Rank{ends.second};
+    link.steps = c.times.waiting(c.times.given_after_ns());
+    link.by_past = by_past;
+    link.lost_part = c.lost_part(beyond_ns(c.times, usual.at(ends)));
+    name_part({comm, connections, reference, since_ns, settings}, c, usual, link);
+    links.push_back(link);
+  }
+  leave_out_waits_for(late, links);
+  // Fewer wait on what is only kept by the slowest.
+  double most = 0;
+  for (const SlowLink& link : links) most = std::max(most, link.steps);
+  std::erase_if(links, [&](const SlowLink& l) { return 2 * l.steps < most; });
+  const bool all_slow = links.size() == all && all > 2;
+  out.links = put_together(links);
+  // Nobody stands out, unless there is only one wire with its two directions.
+  if (all_slow && out.links.size() == all) out.links.clear();
+  out.slow = !slow.empty();
+  return out;
+}
+
+}  // namespace ccld::decision::whatif
