@@ -78,7 +78,8 @@ const Entry entries[] = {
      "length of a detection window; jobs are judged twice in it (by the paper's rules: once)",
      "the paper takes 60; several slow rounds with one cause need less time than one round does"},
     {CCLD_FIELD(slow_rounds_min), 1, 1e6,
-     "nothing is said of a window, or of a connection, with fewer operations than these",
+     "nothing is said of a window, or of a connection, with fewer operations than these; the past is made of means of as "
+     "many",
      "one slow operation is jitter, a garbage collection or a checkpoint"},
     {CCLD_FIELD(slow_repeat), 1, 1e6,
      "slowness is suspected after this many half windows, and one more, with the same culprit (the paper's repetition "
@@ -135,8 +136,10 @@ const Entry entries[] = {
      "by",
      "with eight peers the largest of them is at three times the median difference"},
     {CCLD_FIELD(whatif_recurs_min), 0, 1,
-     "and if this recurs in such a part of the operations of a kind, or transfers of a connection",
-     "imbalance that moves among three ranks reaches a third; a checkpoint is far rarer"},
+     "and if this recurs in such a part of the operations of a kind, or transfers of a connection; or if the GPU is the "
+     "late one in such a part of the operations to which one of its peers is as late",
+     "imbalance that moves among three ranks reaches a third; a checkpoint is far rarer than slow_rounds_min in a "
+     "window"},
     {CCLD_FIELD(whatif_same_role_min), 0, 1,
      "GPUs have the same role if the cosine between how often each of their kernels follows each is at least this",
      "chosen, not measured; copies of a stage do the same, stages of a pipeline do not"},
@@ -152,9 +155,6 @@ const Entry entries[] = {
     {CCLD_FIELD(whatif_proxy_part_min), 0, 1,
      "it is a proxy, not the wire, if at least this part of the time is spent where only a proxy can keep a step",
      "of recorded slow proxies 0.15 to 1, of throttled wires at most 0.05, on busy machines too"},
-    {CCLD_FIELD(whatif_stages_part_min), 0, 1,
-     "stages of Send and Recv tell a proxy from the network if they explain this part of what transfers take longer",
-     "chosen, not measured"},
     {CCLD_FIELD(whatif_send_part_max), 0, 1,
      "a Send has waited for its Recv if it ended no earlier before that began than this part of its duration",
      "clocks of GPUs that only Send and Recv connect are not compared exactly; chosen, not measured"},
@@ -171,9 +171,6 @@ const Entry entries[] = {
      "the longest turn of a busy scheduler, several times"},
     {CCLD_FIELD(whatif_past_means_min), 2, 24, "the job's own past is a reference once so many means of it are known",
      "two differ by chance, and of three one may be an outlier"},
-    {CCLD_FIELD(whatif_past_operations_min), 1, 1e6,
-     "a mean is over so many operations of a kind, or those of half a window if they are fewer",
-     "with 10, jobs of three operations a second had no past in their first half minute; with 5 all recorded ones had"},
     {CCLD_FIELD(whatif_starting_windows), 0, 1000,
      "for so many windows after a job was first heard of nothing is said about its network, nor what its past alone "
      "says",
@@ -181,7 +178,10 @@ const Entry entries[] = {
      "before the fault; with it 4"},
     {CCLD_FIELD(whatif_clocks_times_min), 1, 1000,
      "what is known of two GPUs' clocks is replaced when it has become so many times as doubtful as what is seen now",
-     "clocks drift by 20 us a second at most; when operations become slow, ranks may begin to leave each in one order"},
+     "when operations become slow, ranks may begin to leave each in one order; with 1 a simulated job had a false alarm"},
+    {CCLD_FIELD(clock_drift_max_ppm), 0, 1e6, "a clock of a host or a GPU drifts by no more, in millionths",
+     "quartz is within 50, and disciplined clocks are far better; with half of it three of 1,600 simulated jobs, whose "
+     "clocks are worse than that, had a false alarm"},
     {CCLD_FIELD(whatif_peers_min), 1, 1000, "a rank is compared with at least so many peers",
      "of two that differ, nobody knows which one is slow"},
     {CCLD_FIELD(whatif_kernels_min), 4, 1e6,

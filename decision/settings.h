@@ -72,12 +72,11 @@ struct Settings {
   double whatif_away_min = 0.4;
   double whatif_errors_min = 3;
   double whatif_proxy_part_min = 0.15;
-  double whatif_stages_part_min = 0.5;
   double whatif_send_part_max = 0.05;
   uint64_t whatif_past_means_min = 3;
-  uint64_t whatif_past_operations_min = 5;
   uint64_t whatif_starting_windows = 2;
   double whatif_clocks_times_min = 2;
+  double clock_drift_max_ppm = 50;
   uint64_t whatif_peers_min = 3;
   uint64_t whatif_kernels_min = 24;
   uint64_t whatif_kernels_max = 1u << 16;

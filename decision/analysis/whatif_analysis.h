@@ -37,7 +37,9 @@ class WhatIfAnalysis {
   template <class Message>
   void add(const Communicator& comm, const ProcessModel& process, const Message& m, Nanoseconds now_ns) {
     const RankModel* r = comm.rank(m.rank);
-    if (settings_.whatif_gpus_max == 0 || !r || r->process != &process || m.rounds.empty()) return;
+    // Which GPU it is may be reported later than what it did.
+    if (settings_.whatif_gpus_max == 0 || !r || r->process != &process || r->cuda_device < 0 || m.rounds.empty())
+      return;
     const whatif::GpuKey gpu{&process, r->cuda_device};
     if constexpr (std::is_same_v<Message, Rounds>)
       job(comm.job(), now_ns).timeline.add(gpu, m, comm.rank_count());
@@ -82,7 +84,8 @@ class WhatIfAnalysis {
     bool confirmed = false;
   };
   struct Job {
-    Job(const Settings& s, size_t& gpus_in_all) : timeline(s, gpus_in_all), past(s), step_past(s) {}
+    Job(const Settings& s, size_t& gpus_in_all)
+        : timeline(s, gpus_in_all), past(s), step_past(s), machine_clocks(2e-6 * s.clock_drift_max_ppm) {}
     whatif::Timeline timeline;
     whatif::Past past;
     whatif::StepPast step_past;

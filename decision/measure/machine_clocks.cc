@@ -61,7 +61,7 @@ MachineClocks::Range MachineClocks::ahead(Ends ends, const Range& seen) {
   const double age_ns = now_ns_ - d.last_ns;
   const Range predicted{d.last.least + d.drift.least * age_ns, d.last.most + d.drift.most * age_ns};
   if (first || predicted.within(seen).empty()) {
-    d = {now_ns_, now_ns_, seen, seen};
+    d = {now_ns_, now_ns_, seen, seen, {-drift_part_max_, drift_part_max_}};
     return seen;
   }
   d.last_ns = now_ns_;

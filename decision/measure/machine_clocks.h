@@ -23,13 +23,10 @@
 
 namespace ccld::decision {
 
-// Two clocks drift apart by no more, until windows tell their drift: quartz is within 50 millionths, each in its own
-// direction, and clocks that a time service disciplines are far better. (With half of it three of 1,600 simulated jobs,
-// whose clocks are worse than that, had a false alarm.)
-constexpr double drift_part_max = 100e-6;
-
 class MachineClocks {
  public:
+  // Two clocks drift apart by no more, until windows tell their drift.
+  explicit MachineClocks(double drift_part_max) : drift_part_max_(drift_part_max) {}
   int number_of(std::string_view boot_id);
   // Operations of a window: takes the differences of clocks out of their intervals. What is not known exactly is at
   // most so much (`ns`), or at least (`wire_at_least_ns`).
@@ -48,10 +45,11 @@ class MachineClocks {
   struct Difference {
     double first_ns = 0, last_ns = 0;  // when it was seen
     Range first, last;                 // what was known then
-    Range drift{-drift_part_max, drift_part_max};
+    Range drift;
   };
   Range ahead(Ends, const Range& seen);
 
+  const double drift_part_max_;
   std::map<std::string, int, std::less<>> numbers_;
   std::map<Ends, Difference> differences_;
   double now_ns_ = 0;

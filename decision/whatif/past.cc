@@ -69,7 +69,7 @@ void Means::add(float mean) {
 }
 
 void Means::add(const std::vector<double>& values, const Settings& settings) {
-  const size_t parts = std::clamp<size_t>(values.size() / settings.whatif_past_operations_min, 1, parts_max);
+  const size_t parts = std::clamp<size_t>(values.size() / settings.slow_rounds_min, 1, parts_max);
   for (size_t part = 0; part < parts; ++part) {
     const size_t from = part * values.size() / parts, to = (part + 1) * values.size() / parts;
     double sum = 0;

@@ -21,7 +21,7 @@ constexpr uint64_t past_windows_max = 120;  // ten minutes of half windows
 class Means {
  public:
   void add(float mean);
-  // Values of a window, at least one, in the order of time: a mean of each whatif_past_operations_min.
+  // Values of a window, at least one, in the order of time: a mean of each slow_rounds_min.
   void add(const std::vector<double>& values, const Settings&);
   size_t size() const { return means_.size(); }
   double middle() const;     // of at least one

@@ -5,9 +5,6 @@
 namespace ccld::decision::whatif {
 namespace {
 
-// Clocks of a host and of its GPU drift apart by no more.
-double drift_ns(Nanoseconds age_ns) { return 20e-6 * static_cast<double>(age_ns); }
-
 // Of one collective: a ring of 64 channels over a few hundred ranks. Of all Sends and Recvs of a window: 128 for each
 // of 512 GPUs, 5 MiB.
 constexpr size_t link_rows_max = 1 << 16;
@@ -17,8 +14,8 @@ void note_launch(Gpu& g, uint64_t begin_ns, uint64_t launch_ns) {
 }
 
 // What was known to be at most so much, later on.
-int64_t drifted_ns(int64_t most_ns, Nanoseconds age_ns) {
-  return most_ns == INT64_MAX ? most_ns : most_ns + static_cast<int64_t>(drift_ns(age_ns));
+int64_t drifted_ns(int64_t most_ns, double drift_ns) {
+  return most_ns == INT64_MAX ? most_ns : most_ns + static_cast<int64_t>(drift_ns);
 }
 
 bool is_timed(uint8_t flags, uint64_t begin_ns, uint64_t end_ns) {
@@ -152,16 +149,17 @@ void Timeline::look_at(absl::flat_hash_set<GpuKey> only) {
 }
 
 void Timeline::clear(Nanoseconds age_ns) {
+  const double drift_ns = 1e-6 * settings_.clock_drift_max_ppm * static_cast<double>(age_ns);
   std::vector<Gpu> kept;
   for (const Gpu& of : gpus_) {
     if (of.kernels.empty()) continue;
     Gpu g;
     g.key = of.key;
-    g.launch_least_ns = drifted_ns(of.launch_least_ns, age_ns);
+    g.launch_least_ns = drifted_ns(of.launch_least_ns, drift_ns);
     kept.push_back(std::move(g));
   }
   keep(std::move(kept));
-  for (ClockPair& p : clock_pairs_) p.doubt_ns += 2 * drift_ns(age_ns);
+  for (ClockPair& p : clock_pairs_) p.doubt_ns += 2 * drift_ns;
   kernels_ = 0;
   kernels_of_gpu_max_ =
       std::min<size_t>(kernels_of_gpu_most, settings_.whatif_kernels_max / std::max<size_t>(1, gpus_.size()));

@@ -58,14 +58,14 @@ constexpr double apart = 3600e9;  // an hour
 }  // namespace
 
 TEST_CASE("A machine keeps its number") {
-  MachineClocks clocks;
+  MachineClocks clocks(100e-6);
   const int first = clocks.number_of("a");
   CHECK(clocks.number_of("b") != first);
   CHECK(clocks.number_of("a") == first);
 }
 
 TEST_CASE("From the start on a wire has no more than both directions together") {
-  MachineClocks clocks;
+  MachineClocks clocks(100e-6);
   for (const EdgeIntervals& i : after(clocks, {{0, 1, 30 * ms, apart}, {1, 0, 0.1 * ms, -apart}})) {
     CHECK(at_most_ms(i) == Approx(30.1).margin(0.02));
     CHECK(at_least_ms(i) == 0);
@@ -73,13 +73,13 @@ TEST_CASE("From the start on a wire has no more than both directions together") 
 }
 
 TEST_CASE("Around a circle of machines clocks cancel, too") {
-  MachineClocks clocks;
+  MachineClocks clocks(100e-6);
   const auto now = after(clocks, {{0, 1, 30 * ms, apart}, {1, 2, 0.1 * ms, 2 * apart}, {2, 0, 0.1 * ms, -3 * apart}});
   for (const EdgeIntervals& i : now) CHECK(at_most_ms(i) == Approx(30.2).margin(0.05));
 }
 
 TEST_CASE("Healthy steps tell clocks, and so which direction of a wire has become slow") {
-  MachineClocks clocks;
+  MachineClocks clocks(100e-6);
   after(clocks, {{0, 1, 0.1 * ms, apart}, {1, 0, 0.1 * ms, -apart}});
   const bool there = GENERATE(true, false);
   const auto now = after(clocks, {{0, 1, (there ? 30 : 0.1) * ms, apart}, {1, 0, (there ? 0.1 : 30) * ms, -apart}});
@@ -92,7 +92,7 @@ TEST_CASE("Healthy steps tell clocks, and so which direction of a wire has becom
 }
 
 TEST_CASE("What clocks may have drifted since is doubt: minutes later both directions count together again") {
-  MachineClocks clocks;
+  MachineClocks clocks(100e-6);
   after(clocks, {{0, 1, 0.1 * ms, apart}, {1, 0, 0.1 * ms, -apart}});
   for (int minutes = 0; minutes < 6; ++minutes) clocks.advance(60 * ns_per_s);
   for (const EdgeIntervals& i : after(clocks, {{0, 1, 30 * ms, apart}, {1, 0, 0.1 * ms, -apart}}))
@@ -100,7 +100,7 @@ TEST_CASE("What clocks may have drifted since is doubt: minutes later both direc
 }
 
 TEST_CASE("A clock that was set is known anew, not taken for a slow wire") {
-  MachineClocks clocks;
+  MachineClocks clocks(100e-6);
   after(clocks, {{0, 1, 0.1 * ms, apart}, {1, 0, 0.1 * ms, -apart}});
   const double by = GENERATE(2e9, -2e9);
   for (int window = 0; window < 2; ++window)
@@ -111,7 +111,7 @@ TEST_CASE("A clock that was set is known anew, not taken for a slow wire") {
 }
 
 TEST_CASE("Of two machines that steps cross in one direction only, what has become slow is known, not what it is") {
-  MachineClocks clocks;
+  MachineClocks clocks(100e-6);
   const auto first = after(clocks, {{0, 1, 1 * ms, apart}});
   CHECK(std::isinf(at_most_ms(first[0])));
   CHECK(at_least_ms(first[0]) == 0);

@@ -141,7 +141,7 @@ struct Job {
   size_t gpus_in_all = 0;
   Timeline timeline{settings, gpus_in_all};
   Past past{settings};
-  MachineClocks clocks;
+  MachineClocks clocks{100e-6};
   std::vector<double> now_ms;
   int gpus;
   int late_host = -1;
@@ -215,8 +215,18 @@ TEST_CASE("Imbalance that moves, and what happens rarely, is no cause") {
   CHECK(moves.explain().causes.empty());
   Job rare(8);
   for (int i = 0; i < 80; ++i)
-    rare.collective(1, all_8, 5, [&](int g) { return g == 0 && i % 20 == 3 ? 400.0 : 10.0; });
+    rare.collective(1, all_8, 5, [&](int g) { return g == 0 && i % 40 == 3 ? 400.0 : 10.0; });
   CHECK(rare.explain().causes.empty());
+}
+
+TEST_CASE("A GPU that pauses now and then is told from its peers: it is always the late one") {
+  Job job(8);
+  for (int i = 0; i < 40; ++i)
+    job.collective(1, all_8, 5,
+                   [&](int g) { return (g == 3 && i % 4 == 0 ? 60.0 : 10.0) + (g * 7 + i * 3) % 5 * 0.1; });
+  const Explanation e = job.explain();
+  REQUIRE(e.causes.size() == 1);
+  CHECK(e.causes[0].gpu == 3);
 }
 
 TEST_CASE("Of two ranks that differ nobody is named: neither has peers") {
