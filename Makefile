@@ -63,7 +63,7 @@ integration: build ## Tests with real NCCL processes and real faults only
 
 sim: configure ## Simulated clusters: the verdict must equal the planted fault (SEEDS=10000 FIRST_SEED=1)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld_sim
-	@$(BUILD)/test/sim/ccld_sim --jobs $(JOBS) --seeds $(or $(SEEDS),10000) --first-seed $(or $(FIRST_SEED),1)
+	@$(BUILD)/test/sim/ccld_sim --from-start --pipeline-links --jobs $(JOBS) --seeds $(or $(SEEDS),10000) --first-seed $(or $(FIRST_SEED),1)
 
 asan: ## Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer (build/asan)
 	@scripts/bootstrap --without-cuda
