@@ -136,8 +136,8 @@ const Entry entries[] = {
      "by",
      "with eight peers the largest of them is at three times the median difference"},
     {CCLD_FIELD(whatif_recurs_min), 0, 1,
-     "and if this recurs in such a part of the operations of a kind, or transfers of a connection; or if the GPU is the "
-     "late one in such a part of the operations to which one of its peers is as late",
+     "and if this recurs in such a part of the operations of a kind, or transfers of a connection, or if such a part of "
+     "those who are as late as the GPU is always the same one",
      "imbalance that moves among three ranks reaches a third; a checkpoint is far rarer than slow_rounds_min in a "
      "window"},
     {CCLD_FIELD(whatif_same_role_min), 0, 1,
@@ -147,7 +147,7 @@ const Entry entries[] = {
      "and, of a connection, if its steps or transfers take so many times as long as those of its peers, or as before",
      "chosen, not measured; with 2 fewer recorded faults were found, and no false alarm less"},
     {CCLD_FIELD(whatif_away_min), 0, 1,
-     "a proxy is a cause if for this part of the transfers it did not look at its work, beyond what others did not",
+     "a proxy is a cause if for this part of the transfers it did not poll its connections, beyond what others did not",
      "one that runs for 5 of every 80 ms is away for nine tenths; the limit itself is chosen, not measured"},
     {CCLD_FIELD(whatif_errors_min), 0, 100,
      "and if what a step takes longer is so many standard errors of its mean over the operations of a window",
@@ -163,8 +163,9 @@ const Entry entries[] = {
      "one",
      "one late rank makes transfers of healthy connections differ by up to twice (recorded faults)"},
     {CCLD_FIELD(network_rate_min_mbit_s), 0, 1e7,
-     "where nothing else crosses the network to compare with, a transfer of Send and Recv is slow if its connection "
-     "carries less than this, in megabits a second, beyond network_latency_max_ms; 0: never",
+     "where the network is used between two hosts only, so that there is nothing to compare with, a transfer of Send and "
+     "Recv is slow if its connection carries less than this, in megabits a second, beyond network_latency_max_ms; 0: "
+     "never",
      "a five-hundredth of a network of 10 Gbit/s, far below any that is in use for training; who knows the own network "
      "sets more"},
     {CCLD_FIELD(network_latency_max_ms), 0, 1e6, "what such a transfer may take, whatever it carries",
@@ -178,7 +179,8 @@ const Entry entries[] = {
      "before the fault; with it 4"},
     {CCLD_FIELD(whatif_clocks_times_min), 1, 1000,
      "what is known of two GPUs' clocks is replaced when it has become so many times as doubtful as what is seen now",
-     "when operations become slow, ranks may begin to leave each in one order; with 1 a simulated job had a false alarm"},
+     "when operations become slow, ranks may begin to leave each in one order; with 1 a simulated job had a false "
+     "alarm"},
     {CCLD_FIELD(clock_drift_max_ppm), 0, 1e6, "a clock of a host or a GPU drifts by no more, in millionths",
      "quartz is within 50, and disciplined clocks are far better; with half of it three of 1,600 simulated jobs, whose "
      "clocks are worse than that, had a false alarm"},

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "decision/measure/middle.h"
 
@@ -22,7 +23,7 @@ struct Connection {
   double beyond_ns[passage_parts] = {};  // of a step, beyond the usual
   int proxy_of = none;                   // GPU whose proxy is slow, if the stages say so
   bool network = false;                  // it is what is between the proxies
-  bool proxies_told = false;             // for how long they did not look at their work
+  bool proxies_told = false;             // for how long they did not poll their connections
   bool proxies_came_by = false;          // hardly any time
   double mean_ns() const { return sum_ns / static_cast<double>(transfers.size()); }
 };
@@ -35,7 +36,7 @@ double usual(const std::vector<StepTimes>& others, Of of) {
   return values.empty() ? 0 : middle(std::move(values));
 }
 
-// Whether a proxy did not look at its work. It counts that itself, so one that always came by is not slow.
+// Whether a proxy did not poll its connections. It counts that itself, so one that always polled is not slow.
 void look_at_proxies(const std::vector<GpuFacts>& facts, const Settings& settings, Connection& c) {
   const auto &sender = facts[static_cast<size_t>(c.sender)].proxy_away_part,
              &receiver = facts[static_cast<size_t>(c.receiver)].proxy_away_part;
@@ -47,7 +48,7 @@ void look_at_proxies(const std::vector<GpuFacts>& facts, const Settings& setting
     c.network = c.proxies_came_by = std::max(*sender, *receiver) < settings.whatif_away_min;
 }
 
-// By how much steps take longer in each part; and whether a proxy was seen not to look at its work, if none tells.
+// By how much steps take longer in each part; and whether a proxy was seen not to poll, if none tells.
 void look_at_stages(const std::vector<StepTimes>& others, const Settings& settings, Connection& c) {
   const StepTimes& now = c.steps;
   if (now.operations() < settings.slow_rounds_min || c.proxy_of != none) return;
@@ -143,7 +144,11 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
   }
   for (auto& [kind, connections] : kinds) {
     std::vector<double> means;
-    for (const auto& [ends, c] : connections) means.push_back(c.mean_ns());
+    std::set<std::pair<int, int>> host_pairs;
+    for (const auto& [ends, c] : connections) {
+      means.push_back(c.mean_ns());
+      host_pairs.insert(std::minmax({host(c.sender), host(c.receiver)}));
+    }
     const Healthy healthy = healthy_of(std::move(means), settings);
     std::vector<Connection*> slow;
     std::vector<StepTimes> others;
@@ -167,7 +172,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
       } else if (exceeds(usual_ns + least_ns, usual_ns + least_ns)) {
         c.reference_ns = usual_ns;
       } else if (const double most_ns = expected_ns(kind.first, settings);
-                 kind.second && connections.size() <= 2 && exceeds(most_ns, most_ns)) {
+                 kind.second && host_pairs.size() == 1 && exceeds(most_ns, most_ns)) {
         c.reference_ns = most_ns, c.expected = true;
       } else {
         if (c.steps.operations() > 0) others.push_back(c.steps);
@@ -232,7 +237,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
             return process(o.sender) == process(end) || process(o.receiver) == process(end);
           });
           if (std::any_of(proxy.begin(), proxy.end(), [](const Connection* o) { return o->network; })) continue;
-          // Of two that serve the same connections, the one that was seen to look at its work more rarely.
+          // Of two that serve the same connections, the one that was seen to poll more rarely.
           const bool rarer =
               proxy.size() == best.size() && best_kind == Cause::Kind::proxy && age_ms(end) > age_ms(gpu);
           if (proxy.size() > best.size() || rarer) best = proxy, best_kind = Cause::Kind::proxy, gpu = end;
