@@ -119,7 +119,7 @@ struct Analyzer::State {
     hangs.settle(now_ns);
     whatif.settle(now_ns);
     iterations.settle(now_ns);
-    look_at_inits(inits, hangs.making_links(), watches, processes, writer, settings, now_ns);
+    look_at_inits(inits, hangs.init_links(), watches, processes, writer, settings, now_ns);
   }
 
   void forget(Nanoseconds now_ns) {
@@ -212,7 +212,8 @@ StatusView Analyzer::status(Nanoseconds now_ns) const {
   view.incidents_open = state_->writer.book().open_count();
   for (const auto& [uid, w] : state_->watches) view.communicators.push_back(comm_status(w->comm, now_ns));
   for (const auto& [id, p] : state_->processes.all()) view.processes.push_back(process_status(*p, now_ns));
-  for (const auto& [key, making] : state_->inits.all()) view.inits.push_back(init_status(key, making, now_ns));
+  for (const auto& [key, initialization] : state_->inits.all())
+    view.inits.push_back(init_status(key, initialization, now_ns));
   return view;
 }
 

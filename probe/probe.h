@@ -34,10 +34,10 @@ bool enabled();
 
 // ---- communicators that are being made ----------------------------------------------------------------------------
 
-// `comm_hash` is equal on all ranks that take part. Returns the number of the making (from 1), 0 when disabled. Any thread.
+// `comm_hash` is equal on all ranks that take part. Returns the number of the initialization (from 1), 0 when disabled. Any thread.
 uint64_t init_entered(uint64_t comm_hash, int rank, int rank_count, int cuda_device);
-// Further stages of that making; 0 is ignored. `result` is NCCL's, of a failure; `comm_number` is that of the frame, 0: none.
-void init_reached(uint64_t making, abi::InitStage, int result, uint32_t comm_number);
+// Further stages of that initialization; 0 is ignored. `result` is NCCL's, of a failure; `comm_number` is that of the frame, 0: none.
+void init_reached(uint64_t initialization, abi::InitStage, int result, uint32_t comm_number);
 
 struct Comm;         // one communicator as the probe sees it
 struct FrameMemory;  // memory that was a frame, and its file if it has one

@@ -41,7 +41,7 @@ void CauseFindings::add_last_seen(Finding& f, const Communicator& comm, Nanoseco
 }
 
 // Of all that are absent only those that wait for nobody themselves.
-void CauseFindings::describe_absent(Finding& f, const Cause& cause, const Standing& home, Nanoseconds now_ns) const {
+void CauseFindings::describe_absent(Finding& f, const Cause& cause, const Stall& home, Nanoseconds now_ns) const {
   if (cause.calls) {
     const Signature signature = home.view.signature;
     f = p2p_not_entered(*home.comm, home.calls, cause.ranks, processes_, now_ns);
@@ -91,8 +91,8 @@ void CauseFindings::describe_absent(Finding& f, const Cause& cause, const Standi
   add_last_seen(f, *home.comm, now_ns);
 }
 
-Finding CauseFindings::describe(const Cause& cause, const std::vector<Standing>& standing, Nanoseconds now_ns) const {
-  const Standing& home = standing[cause.home];
+Finding CauseFindings::describe(const Cause& cause, const std::vector<Stall>& stalls, Nanoseconds now_ns) const {
+  const Stall& home = stalls[cause.home];
   Finding f = home.finding;
   f.op = home.view.op;
   f.replay = home.view.replay;
@@ -110,7 +110,7 @@ Finding CauseFindings::describe(const Cause& cause, const std::vector<Standing>&
           "start "
           "the probe again (ccld tune running=1) to see on.";
       break;
-    case CauseKind::making: break;  // told of with the making
+    case CauseKind::initialization: break;  // told of with the initialization
     case CauseKind::absent: describe_absent(f, cause, home, now_ns); break;
     case CauseKind::cycle: {
       f.fault = FaultClass::h2_inconsistent;
@@ -126,7 +126,7 @@ Finding CauseFindings::describe(const Cause& cause, const std::vector<Standing>&
       for (const CycleStep& s : f.cycle)
         add_evidence(f, -1,
                      absl::StrCat("rank ", s.rank.value, " (", s.host, " pid ", s.pid, ") is in ",
-                                  s.comm.value == 0 ? "the making"
+                                  s.comm.value == 0 ? "the initialization"
                                   : s.op.value == 0 ? "Send or Recv"
                                                     : absl::StrCat("operation ", s.op.value),
                                   " of communicator ", name_of(s.comm, s.comm_name), " and waits for its rank"),
@@ -140,19 +140,19 @@ Finding CauseFindings::describe(const Cause& cause, const std::vector<Standing>&
     }
   }
   size_t rows = 0;
-  for (size_t i : cause.makings) {
-    const MakingWait& m = makings_[i].wait;
+  for (size_t i : cause.initializations) {
+    const InitWait& m = initializations_[i].wait;
     f.victims_elsewhere += static_cast<uint32_t>(m.waiting.size());
     f.victim_comms.push_back({CommUid{}, m.name, m.rank_count, OpSeq{}});
     if (rows++ < victim_rows_max)
       add_evidence(f, -1,
                    absl::StrCat("ranks of a communicator ", m.name,
-                                makings_[i].all_known ? ", wait for it" : ", may wait for it"),
+                                initializations_[i].all_known ? ", wait for it" : ", may wait for it"),
                    static_cast<double>(m.waiting.size()), "ranks");
   }
-  for (size_t i : cause.standing) {
+  for (size_t i : cause.stalls) {
     if (i == cause.home) continue;
-    const Standing& s = standing[i];
+    const Stall& s = stalls[i];
     const int count = s.comm->rank_count();
     f.victims_elsewhere += static_cast<uint32_t>(count);
     f.victim_comms.push_back({s.comm->uid(), s.comm->name(), count, s.view.op});

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "decision/analysis/makings.h"
+#include "decision/analysis/init_waits.h"
 #include "decision/analysis/watch.h"
 #include "decision/locate/across.h"
 #include "decision/model/processes.h"
@@ -14,18 +14,18 @@ namespace ccld::decision {
 class CauseFindings {
  public:
   // All must outlive it.
-  CauseFindings(const Watches& watches, const ProcessTable& processes, const std::vector<KnownMaking>& makings)
-      : watches_(watches), processes_(processes), makings_(makings) {}
+  CauseFindings(const Watches& watches, const ProcessTable& processes, const std::vector<KnownInit>& initializations)
+      : watches_(watches), processes_(processes), initializations_(initializations) {}
 
-  Finding describe(const Cause&, const std::vector<Standing>&, Nanoseconds now_ns) const;
+  Finding describe(const Cause&, const std::vector<Stall>&, Nanoseconds now_ns) const;
 
  private:
-  void describe_absent(Finding&, const Cause&, const Standing& home, Nanoseconds now_ns) const;
+  void describe_absent(Finding&, const Cause&, const Stall& home, Nanoseconds now_ns) const;
   void add_last_seen(Finding&, const Communicator&, Nanoseconds now_ns) const;
 
   const Watches& watches_;
   const ProcessTable& processes_;
-  const std::vector<KnownMaking>& makings_;
+  const std::vector<KnownInit>& initializations_;
 };
 
 }  // namespace ccld::decision

@@ -14,7 +14,7 @@ namespace {
 constexpr Nanoseconds relocate_every_ns = 500 * ns_per_ms;
 constexpr size_t calls_kept_max = 64;
 // Whoever has just begun to make a communicator waits for nobody yet.
-constexpr Nanoseconds making_waits_ns = ns_per_s;
+constexpr Nanoseconds init_waits_ns = ns_per_s;
 // So long after a rank's last mismatch a hang at that rank, on any communicator, is its consequence.
 constexpr Nanoseconds mismatch_follows_ns = 120 * ns_per_s;
 constexpr const char* hang_follows = "the communicator hangs since operation";
@@ -65,9 +65,9 @@ void HangAnalysis::end_hang(Watch& w, Nanoseconds now_ns) {
   w.hang.calls.clear();
 }
 
-std::vector<Standing> HangAnalysis::standing(std::vector<Watch*>& watches, Nanoseconds now_ns) {
+std::vector<Stall> HangAnalysis::find_stalls(std::vector<Watch*>& watches, Nanoseconds now_ns) {
   const Nanoseconds least_ns = seconds_to_ns(std::min({1.0, settings_.hard_evidence_s, settings_.hang_suspect_s}));
-  std::vector<Standing> out;
+  std::vector<Stall> out;
   for (const auto& [uid, w] : watches_) {
     const Communicator& comm = w->comm;
     if (!inside(comm) || (!w->hang.stuck && now_ns - comm.moved_ns() < least_ns)) continue;
@@ -77,7 +77,7 @@ std::vector<Standing> HangAnalysis::standing(std::vector<Watch*>& watches, Nanos
     else
       view = view_hang(comm, processes_, settings_);
     if (!view || (!w->hang.stuck && view->stall_ns < least_ns)) continue;
-    Standing& s = out.emplace_back();
+    Stall& s = out.emplace_back();
     watches.push_back(w.get());
     s.comm = &comm;
     s.view = *std::move(view);
@@ -101,30 +101,30 @@ std::vector<Standing> HangAnalysis::standing(std::vector<Watch*>& watches, Nanos
   return out;
 }
 
-void HangAnalysis::add_unexplained(const std::vector<Standing>& standing, const std::vector<Watch*>& watches,
+void HangAnalysis::add_unexplained(const std::vector<Stall>& stalls, const std::vector<Watch*>& watches,
                                    std::vector<Cause>& causes) const {
-  std::vector<bool> explained(standing.size());
+  std::vector<bool> explained(stalls.size());
   for (const Cause& c : causes)
-    for (size_t i : c.standing) explained[i] = true;
-  for (size_t i = 0; i < standing.size(); ++i) {
+    for (size_t i : c.stalls) explained[i] = true;
+  for (size_t i = 0; i < stalls.size(); ++i) {
     // What Send and Recv wait for may be a bubble: where anything is unknown there is no verdict.
-    if (explained[i] || !standing[i].located || standing[i].view.p2p || !watches[i]->hang.alarm) continue;
+    if (explained[i] || !stalls[i].located || stalls[i].view.p2p || !watches[i]->hang.alarm) continue;
     Cause c;
     c.home = i;
-    c.standing = {i};
+    c.stalls = {i};
     c.complete = false;
     causes.push_back(std::move(c));
   }
 }
 
-bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::vector<Standing>& standing,
+bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::vector<Stall>& stalls,
                               const std::vector<Watch*>& watches) const {
-  const Standing& home = standing[cause.home];
+  const Stall& home = stalls[cause.home];
   if (f.hard) return home.view.stall_ns >= seconds_to_ns(settings_.hard_evidence_s);
   const Nanoseconds suspect_ns = seconds_to_ns(settings_.hang_suspect_s);
   const Nanoseconds unsure_ns = std::max(seconds_to_ns(settings_.p2p_hang_suspect_s), suspect_ns);
   const bool awaited =
-      std::any_of(cause.standing.begin(), cause.standing.end(), [&](size_t i) { return standing[i].view.awaited; });
+      std::any_of(cause.stalls.begin(), cause.stalls.end(), [&](size_t i) { return stalls[i].view.awaited; });
   Nanoseconds patience_ns = watches[cause.home]->hang.detector.patience_ns(*home.comm, home.view, settings_, awaited);
   if (((cause.calls || home.view.p2p) && !cause.complete && !cause.fell_silent) || cause.outdated)
     patience_ns = std::max(patience_ns, unsure_ns);
@@ -134,12 +134,13 @@ bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::v
   if (home.view.stall_ns < patience_ns) return false;
   // Whoever is waited for may be busy elsewhere; but not for ever.
   const bool still = processes_.newest_ns() - cause.moved_ns >= suspect_ns;
-  return std::any_of(cause.standing.begin(), cause.standing.end(), [&](size_t i) {
+  return std::any_of(cause.stalls.begin(), cause.stalls.end(), [&](size_t i) {
     const Watch& w = *watches[i];
     if (!w.hang.alarm || w.hang.alarm->early) return false;
     // One that waited for another cause until just now has its time before it.
-    const Nanoseconds stall_ns = w.hang.victim ? standing[i].view.stall_ns
-                                          : std::min(standing[i].view.stall_ns, processes_.newest_ns() - w.hang.released_ns);
+    const Nanoseconds stall_ns = w.hang.victim
+                                     ? stalls[i].view.stall_ns
+                                     : std::min(stalls[i].view.stall_ns, processes_.newest_ns() - w.hang.released_ns);
     return stall_ns >= (still ? suspect_ns : unsure_ns);
   });
 }
@@ -155,7 +156,7 @@ bool HangAnalysis::follows_mismatch(const Cause& cause, const Finding& f, const 
     m = i;
     origin = &w;
   };
-  for (size_t i : cause.standing) consider(*watches[i]);
+  for (size_t i : cause.stalls) consider(*watches[i]);
   // And on other communicators too: a rank that skips a call, or makes one too many, comes to all others at the wrong
   // time.
   std::vector<const ProcessModel*> blamed;
@@ -179,8 +180,9 @@ bool HangAnalysis::follows_mismatch(const Cause& cause, const Finding& f, const 
     }
   if (!m) return false;
   Watch& w = *origin;
-  const bool first = w.mismatch.seen_ns != now_ns && std::none_of(m->evidence.begin(), m->evidence.end(),
-                                                             [](const Evidence& e) { return e.what == hang_follows; });
+  const bool first =
+      w.mismatch.seen_ns != now_ns &&
+      std::none_of(m->evidence.begin(), m->evidence.end(), [](const Evidence& e) { return e.what == hang_follows; });
   w.mismatch.seen_ns = now_ns;
   if (first) {
     m->evidence.push_back({-1, hang_follows, static_cast<double>(f.op.value), "operation"});
@@ -193,7 +195,7 @@ void HangAnalysis::report(const Cause& cause, Finding& f, const std::vector<Watc
   Watch& home = *watches[cause.home];
   // One incident, wherever it was noticed first: the oldest of those that wait for it, unless they have a cause of
   // their own.
-  for (size_t i : cause.standing) {
+  for (size_t i : cause.stalls) {
     Watch& w = *watches[i];
     if (&w == &home || w.hang.incident == 0 || w.hang.located_ns == now_ns) continue;
     if (home.hang.incident == 0) {
@@ -211,7 +213,7 @@ void HangAnalysis::report(const Cause& cause, Finding& f, const std::vector<Watc
   home.hang.stuck = true;
   home.hang.key = f.key();
   if (!may_be_pause(f))
-    for (size_t i : cause.standing) watches[i]->hang.held_by_fault_ns = watches[i]->comm.moved_ns();
+    for (size_t i : cause.stalls) watches[i]->hang.held_by_fault_ns = watches[i]->comm.moved_ns();
   if (follows_mismatch(cause, f, watches, now_ns)) {
     if (home.hang.incident != 0) writer_.book().resolve(std::exchange(home.hang.incident, 0), now_ns);
     return;
@@ -225,27 +227,27 @@ void HangAnalysis::report(const Cause& cause, Finding& f, const std::vector<Watc
   }
 }
 
-bool HangAnalysis::may_wait_for(const KnownMaking& m, const Cause& cause, const std::vector<Standing>& standing) const {
-  const Making& making = inits_.all().at(m.key);
+bool HangAnalysis::may_wait_for(const KnownInit& m, const Cause& cause, const std::vector<Stall>& stalls) const {
+  const Initialization& initialization = inits_.all().at(m.key);
   std::set<const ProcessModel*> held;
-  for (size_t i : cause.standing)
-    for (const RankModel& r : standing[i].comm->ranks())
+  for (size_t i : cause.stalls)
+    for (const RankModel& r : stalls[i].comm->ranks())
       if (r.process && r.process->job == m.key.job) held.insert(r.process);
-  for (const auto& [rank, r] : making.ranks) held.erase(r.process);
-  return held.size() + making.ranks.size() >= static_cast<size_t>(m.key.rank_count);
+  for (const auto& [rank, r] : initialization.ranks) held.erase(r.process);
+  return held.size() + initialization.ranks.size() >= static_cast<size_t>(m.key.rank_count);
 }
 
-// Who waits for a making that has no cause elsewhere has the patience of makings: they are told of together with it.
-void HangAnalysis::take_out_makings(std::vector<Cause>& causes, const std::vector<Standing>& standing) {
+// Who waits for an initialization that has no cause elsewhere has the patience of initializations: they are told of
+// together with it.
+void HangAnalysis::take_out_inits(std::vector<Cause>& causes, const std::vector<Stall>& stalls) {
   links_ = {};
   for (const Cause& c : causes) {
-    if (c.kind != CauseKind::making) continue;
-    std::vector<VictimComm>& waiting = links_.waiting[makings_[c.making].key];
-    for (size_t i : c.standing)
-      waiting.push_back(
-          {standing[i].comm->uid(), standing[i].comm->name(), standing[i].comm->rank_count(), standing[i].view.op});
+    if (c.kind != CauseKind::initialization) continue;
+    std::vector<VictimComm>& waiting = links_.waiting[initializations_[c.initialization].key];
+    for (size_t i : c.stalls)
+      waiting.push_back({stalls[i].comm->uid(), stalls[i].comm->name(), stalls[i].comm->rank_count(), stalls[i].view.op});
   }
-  std::erase_if(causes, [](const Cause& c) { return c.kind == CauseKind::making; });
+  std::erase_if(causes, [](const Cause& c) { return c.kind == CauseKind::initialization; });
 }
 
 void HangAnalysis::settle(Nanoseconds now_ns) {
@@ -262,7 +264,7 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
   alarmed_ = false;
   settled_ns_ = now_ns;
   std::vector<Watch*> watches;
-  const std::vector<Standing> stands = standing(watches, now_ns);
+  const std::vector<Stall> stalls = find_stalls(watches, now_ns);
   const MovedAnywhere moved_anywhere = [this](const ProcessModel& process, int device) {
     Nanoseconds moved_ns = 0;
     for (const ProcessModel::Membership& m : process.memberships) {
@@ -273,45 +275,46 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
     }
     return moved_ns;
   };
-  makings_ = makings_that_wait(inits_, processes_, watches_, making_waits_ns, now_ns);
-  std::vector<MakingWait> waits;
-  for (const KnownMaking& m : makings_) waits.push_back(m.wait);
-  const WaitGraph graph(stands, waits, processes_, moved_anywhere);
-  std::vector<Cause> causes = find_causes(graph, stands);
-  add_unexplained(stands, watches, causes);
-  take_out_makings(causes, stands);
+  initializations_ = waiting_inits(inits_, processes_, watches_, init_waits_ns, now_ns);
+  std::vector<InitWait> waits;
+  for (const KnownInit& m : initializations_) waits.push_back(m.wait);
+  const WaitGraph graph(stalls, waits, processes_, moved_anywhere);
+  std::vector<Cause> causes = find_causes(graph, stalls);
+  add_unexplained(stalls, watches, causes);
+  take_out_inits(causes, stalls);
 
-  std::vector<bool> is_home(stands.size());
+  std::vector<bool> is_home(stalls.size());
   for (const Cause& cause : causes) is_home[cause.home] = true;
   std::vector<std::pair<const Cause*, Finding>> reported;
   for (Cause& cause : causes) {
-    for (size_t m = 0; m < makings_.size(); ++m)
-      if (!makings_[m].all_known && std::find(cause.makings.begin(), cause.makings.end(), m) == cause.makings.end() &&
-          may_wait_for(makings_[m], cause, stands))
-        cause.makings.push_back(m);
-    Finding f = CauseFindings(watches_, processes_, makings_).describe(cause, stands, now_ns);
-    const bool known = std::any_of(cause.standing.begin(), cause.standing.end(), [&](size_t i) {
+    for (size_t m = 0; m < initializations_.size(); ++m)
+      if (!initializations_[m].all_known &&
+          std::find(cause.initializations.begin(), cause.initializations.end(), m) == cause.initializations.end() &&
+          may_wait_for(initializations_[m], cause, stalls))
+        cause.initializations.push_back(m);
+    Finding f = CauseFindings(watches_, processes_, initializations_).describe(cause, stalls, now_ns);
+    const bool known = std::any_of(cause.stalls.begin(), cause.stalls.end(), [&](size_t i) {
       return watches[i]->hang.incident != 0 && (i == cause.home || !is_home[i]);
     });
-    if (!known && !suspicious(cause, f, stands, watches)) continue;
-    f.hard |= std::any_of(cause.standing.begin(), cause.standing.end(),
+    if (!known && !suspicious(cause, f, stalls, watches)) continue;
+    f.hard |= std::any_of(cause.stalls.begin(), cause.stalls.end(),
                           [&](size_t i) { return watches[i]->hang.alarm && watches[i]->hang.alarm->overdue; });
     watches[cause.home]->hang.located_ns = now_ns;  // it has a cause of its own
     reported.emplace_back(&cause, std::move(f));
   }
-  std::vector<bool> victim(stands.size());
+  std::vector<bool> victim(stalls.size());
   for (auto& [cause, f] : reported) {
     report(*cause, f, watches, now_ns);
     Watch& home = *watches[cause->home];
-    for (size_t m : cause->makings) {
-      const InitKey& key = makings_[m].key;
+    for (size_t m : cause->initializations) {
+      const InitKey& key = initializations_[m].key;
       links_.victims.try_emplace(key, home.hang.incident != 0 ? home.hang.incident : home.mismatch.incident);
     }
-    if (cause->calls || stands[cause->home].view.p2p) {
-      const std::vector<P2pWait>& calls = stands[cause->home].calls;
+    if (cause->calls || stalls[cause->home].view.p2p) {
+      const std::vector<P2pWait>& calls = stalls[cause->home].calls;
       home.hang.calls.assign(calls.begin(), calls.begin() + std::min(calls.size(), calls_kept_max));
     }
-    for (size_t i : cause->standing) victim[i] = victim[i] || i != cause->home;
+    for (size_t i : cause->stalls) victim[i] = victim[i] || i != cause->home;
   }
   size_t next = 0;  // both are in the order of the communicators
   for (const auto& [uid, w] : watches_) {

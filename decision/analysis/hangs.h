@@ -14,7 +14,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "decision/analysis/incident_writer.h"
-#include "decision/analysis/makings.h"
+#include "decision/analysis/init_waits.h"
 #include "decision/analysis/watch.h"
 #include "decision/locate/across.h"
 #include "decision/model/processes.h"
@@ -32,7 +32,7 @@ class HangAnalysis {
   // After all communicators were looked at: causes get incidents, victims are attached to them.
   void settle(Nanoseconds now_ns);
   // As of the last look.
-  const MakingLinks& making_links() const { return links_; }
+  const InitLinks& init_links() const { return links_; }
 
  private:
   void settle_all(Nanoseconds now_ns);
@@ -41,14 +41,14 @@ class HangAnalysis {
   void end_hang(Watch&, Nanoseconds now_ns);
 
   // Those that stand still; `watches` in parallel.
-  std::vector<Standing> standing(std::vector<Watch*>& watches, Nanoseconds now_ns);
+  std::vector<Stall> find_stalls(std::vector<Watch*>& watches, Nanoseconds now_ns);
   // Alarmed, but all their waits lead to what is not known: they are reported for themselves.
-  void add_unexplained(const std::vector<Standing>&, const std::vector<Watch*>&, std::vector<Cause>&) const;
-  bool suspicious(const Cause&, const Finding&, const std::vector<Standing>&, const std::vector<Watch*>&) const;
+  void add_unexplained(const std::vector<Stall>&, const std::vector<Watch*>&, std::vector<Cause>&) const;
+  bool suspicious(const Cause&, const Finding&, const std::vector<Stall>&, const std::vector<Watch*>&) const;
   void report(const Cause&, Finding&, const std::vector<Watch*>&, Nanoseconds now_ns);
-  // Processes that a making may miss stand still because of this cause.
-  bool may_wait_for(const KnownMaking&, const Cause&, const std::vector<Standing>&) const;
-  void take_out_makings(std::vector<Cause>&, const std::vector<Standing>&);
+  // Processes that an initialization may miss stand still because of this cause.
+  bool may_wait_for(const KnownInit&, const Cause&, const std::vector<Stall>&) const;
+  void take_out_inits(std::vector<Cause>&, const std::vector<Stall>&);
   bool follows_mismatch(const Cause&, const Finding&, const std::vector<Watch*>&, Nanoseconds now_ns);
 
   const Settings& settings_;
@@ -56,8 +56,8 @@ class HangAnalysis {
   const ProcessTable& processes_;
   const InitBook& inits_;
   IncidentWriter& writer_;
-  std::vector<KnownMaking> makings_;  // of the last look
-  MakingLinks links_;
+  std::vector<KnownInit> initializations_;  // of the last look
+  InitLinks links_;
   bool alarmed_ = false;        // since the last look at all
   Nanoseconds settled_ns_ = 0;  // last look at all
   // What the looks of this instant have seen already: sweeps over all ranks that need not be made again.

@@ -32,51 +32,51 @@ void add_waiting(Finding& f, const std::vector<VictimComm>& waiting) {
 }
 
 // Of ranks that were never heard of: the processes that they would be.
-void name_missing(Finding& f, const KnownMaking& known) {
+void name_missing(Finding& f, const KnownInit& known) {
   for (Culprit& c : f.culprits)
-    for (const MakingWait::Member& m : known.wait.missing) {
+    for (const InitWait::Member& m : known.wait.missing) {
       if (m.rank != c.rank || !c.host.empty()) continue;
       c.host = m.process->id.host;
       c.pid = m.process->id.pid;
       c.cuda_device = m.device;
-      c.reason = "did not come to the making of the communicator";
+      c.reason = "did not come to the initialization of the communicator";
     }
 }
 
 }  // namespace
 
-void look_at_inits(InitBook& inits, const MakingLinks& links, const Watches& watches, const ProcessTable& processes,
+void look_at_inits(InitBook& inits, const InitLinks& links, const Watches& watches, const ProcessTable& processes,
                    IncidentWriter& writer, const Settings& settings, Nanoseconds now_ns) {
   for (uint64_t id : inits.tidy(processes, now_ns)) writer.book().resolve(id, now_ns);
-  std::optional<std::vector<KnownMaking>> known;  // looked for once, and only if anything is found
-  for (auto& [key, making] : inits.all()) {
-    if (making.incident != 0 && now_ns - making.looked_ns < look_every_ns) continue;
-    making.looked_ns = now_ns;
-    std::optional<Finding> f = find_endless_init(key, making, processes, settings, now_ns);
+  std::optional<std::vector<KnownInit>> known;  // looked for once, and only if anything is found
+  for (auto& [key, initialization] : inits.all()) {
+    if (initialization.incident != 0 && now_ns - initialization.looked_ns < look_every_ns) continue;
+    initialization.looked_ns = now_ns;
+    std::optional<Finding> f = find_endless_init(key, initialization, processes, settings, now_ns);
     if (const auto cause = links.victims.find(key); cause != links.victims.end() && is_open(writer, cause->second))
       f.reset();
     if (!f) {
-      if (making.incident != 0) writer.book().resolve(std::exchange(making.incident, 0), now_ns);
+      if (initialization.incident != 0) writer.book().resolve(std::exchange(initialization.incident, 0), now_ns);
       continue;
     }
     if (const auto waiting = links.waiting.find(key); waiting != links.waiting.end()) add_waiting(*f, waiting->second);
-    if (!known) known = makings_that_wait(inits, processes, watches, 0, now_ns);
-    for (const KnownMaking& k : *known)
+    if (!known) known = waiting_inits(inits, processes, watches, 0, now_ns);
+    for (const KnownInit& k : *known)
       if (k.key == key) name_missing(*f, k);
-    Incident* i = writer.book().find(making.incident);
+    Incident* i = writer.book().find(initialization.incident);
     const bool news = !i || !same_culprits(i->culprits, f->culprits) || i->candidates != f->candidates;
     if (!i) {
       Incident fresh;
-      fresh.onset_ns = making.entered_ns;
+      fresh.onset_ns = initialization.entered_ns;
       fresh.suspected_ns = now_ns;
       i = &writer.book().open(std::move(fresh));
-      making.incident = i->id;
+      initialization.incident = i->id;
     }
     const Communicator nameless(CommUid{}, settings);
     writer.fill(*i, nameless, *f, now_ns);
     i->job = key.job;
     i->rank_count = key.rank_count;
-    i->comm_name = making_name(key);
+    i->comm_name = init_name(key);
     if (news) writer.book().changed(i->id);
     writer.book().confirm(i->id, now_ns);
   }

@@ -185,10 +185,10 @@ Json to_json(const ProcessReport& r) {
                  {"endpoint", text(c.endpoint)},
                  {"request_waits", r.control_pending}}},
                {"counters", Json::object()},
-               {"making", Json::array()},
+               {"initializations", Json::array()},
                {"net_queues", Json::array()}};
   for (const auto& [name, value] : r.counters) json["counters"][name] = value;
-  for (const InitReport& init : r.inits) json["making"].push_back(to_json(init));
+  for (const InitReport& init : r.inits) json["initializations"].push_back(to_json(init));
   for (const QueueReport& queue : r.queues) json["net_queues"].push_back(to_json(queue));
   return json;
 }

@@ -20,7 +20,7 @@ constexpr size_t causes_each_max = 4;
 constexpr Nanoseconds comes_to_rest_ns = 5 * ns_per_s;
 
 // Causes inside that are the same thing seen from two communicators: the same GPUs, or links between the same hosts.
-std::string identity(const Standing& s) {
+std::string identity(const Stall& s) {
   std::set<std::string> parts;
   for (const Culprit& c : s.finding.culprits) {
     if (c.component == Component::link || c.component == Component::nic) {
@@ -40,7 +40,7 @@ std::string identity(const Standing& s) {
 }
 
 // Or the same network device, which stands still towards several hosts. Empty: something else.
-std::string device_of(const Standing& s) {
+std::string device_of(const Stall& s) {
   const auto key = [](const Culprit& c) {
     return absl::StrCat("nic|", c.host, "|", c.net_name.empty() ? absl::StrCat(c.pid) : c.net_name);
   };
@@ -53,15 +53,15 @@ std::string device_of(const Standing& s) {
 
 class Causes {
  public:
-  Causes(const WaitGraph& graph, const std::vector<Standing>& standings)
-      : graph_(graph), nodes_(graph.nodes()), standings_(standings), groups_(graph.groups()) {}
+  Causes(const WaitGraph& graph, const std::vector<Stall>& stalls)
+      : graph_(graph), nodes_(graph.nodes()), stalls_(stalls), groups_(graph.groups()) {}
 
   std::vector<Cause> run() {
     summarize();
     ends();
     merge();
     attach();
-    std::erase_if(causes_, [](const Cause& c) { return c.standing.empty(); });
+    std::erase_if(causes_, [](const Cause& c) { return c.stalls.empty(); });
     return std::move(causes_);
   }
 
@@ -77,7 +77,7 @@ class Causes {
   void summarize() {
     for (size_t n = 0; n < nodes_.size(); ++n) {
       groups_[nodes_[n].group].members.push_back(static_cast<int>(n));
-      if (nodes_[n].kind == Kind::making) makings_.push_back(static_cast<int>(n));
+      if (nodes_[n].kind == Kind::initialization) initializations_.push_back(static_cast<int>(n));
     }
     for (size_t g = 0; g < groups_.size(); ++g) {
       Group& group = groups_[g];
@@ -115,7 +115,7 @@ class Causes {
   }
 
   void ends() {
-    const Places places(graph_, standings_, lone_ends());
+    const Places places(graph_, stalls_, lone_ends());
     std::map<std::pair<size_t, bool>, size_t> absent;  // by place
     for (size_t g = 0; g < groups_.size(); ++g) {
       Group& group = groups_[g];
@@ -124,18 +124,18 @@ class Causes {
       Cause c;
       if (group.members.size() > 1) {
         if (has_place(group)) group.causes.push_back(add(cycle(group), group));
-      } else if (first.kind == Kind::making) {
-        c.kind = CauseKind::making;
-        c.making = first.standing;
+      } else if (first.kind == Kind::initialization) {
+        c.kind = CauseKind::initialization;
+        c.initialization = first.stall;
         group.causes.push_back(add(std::move(c), group));
       } else if (first.kind == Kind::operation) {
-        c.home = static_cast<size_t>(first.standing);
+        c.home = static_cast<size_t>(first.stall);
         group.causes.push_back(add(std::move(c), group));
       } else if (const std::optional<Place>& p = places.best(group.members[0]); first.kind == Kind::actor && p) {
-        const auto [it, added] = absent.try_emplace({p->standing, p->calls}, causes_.size());
+        const auto [it, added] = absent.try_emplace({p->stall, p->calls}, causes_.size());
         if (added) {
           c.kind = CauseKind::absent;
-          c.home = p->standing;
+          c.home = p->stall;
           c.calls = p->calls;
           add(std::move(c), group);
           lives_.resize(causes_.size());
@@ -148,9 +148,9 @@ class Causes {
         cause.outdated |= first.outdated;
         lives_[it->second].push_back(&first);
         group.causes.push_back(it->second);
-      } else if (const int making = making_without(group.members[0]); making >= 0) {
-        c.kind = CauseKind::making;
-        c.making = making;
+      } else if (const int initialization = initialization_without(group.members[0]); initialization >= 0) {
+        c.kind = CauseKind::initialization;
+        c.initialization = initialization;
         group.causes.push_back(add(std::move(c), group));
       }
     }
@@ -159,24 +159,24 @@ class Causes {
       Cause& c = causes_[i];
       std::sort(c.ranks.begin(), c.ranks.end());
       c.ranks.erase(std::unique(c.ranks.begin(), c.ranks.end()), c.ranks.end());
-      const Nanoseconds moved_ns = standings_[c.home].comm->moved_ns();
+      const Nanoseconds moved_ns = stalls_[c.home].comm->moved_ns();
       c.fell_silent = !lives_[i].empty() && std::all_of(lives_[i].begin(), lives_[i].end(), [&](const WaitNode* a) {
         return a->process && lost(a->life) && moved_ns - a->process->heard_ns <= comes_to_rest_ns;
       });
     }
   }
 
-  // Operations or calls, not makings alone.
+  // Operations or calls, not initializations alone.
   bool has_place(const Group& group) const {
     return std::any_of(group.members.begin(), group.members.end(),
                        [&](int n) { return nodes_[n].kind == Kind::operation || nodes_[n].kind == Kind::calls; });
   }
 
-  // A making that the actor is missed in, and nowhere else; -1: none.
-  int making_without(int actor) const {
+  // An initialization that the actor is missed in, and nowhere else; -1: none.
+  int initialization_without(int actor) const {
     if (nodes_[actor].kind != Kind::actor) return -1;
-    for (int m : makings_)
-      if (const WaitNode& n = nodes_[m]; std::find(n.out.begin(), n.out.end(), actor) != n.out.end()) return n.standing;
+    for (int m : initializations_)
+      if (const WaitNode& n = nodes_[m]; std::find(n.out.begin(), n.out.end(), actor) != n.out.end()) return n.stall;
     return -1;
   }
 
@@ -185,8 +185,8 @@ class Causes {
     int start = -1;
     for (int n : group.members)
       if ((nodes_[n].kind == Kind::operation || nodes_[n].kind == Kind::calls) &&
-          (start < 0 || std::make_tuple(standings_[nodes_[n].standing].comm->uid(), nodes_[n].rank) <
-                            std::make_tuple(standings_[nodes_[start].standing].comm->uid(), nodes_[start].rank)))
+          (start < 0 || std::make_tuple(stalls_[nodes_[n].stall].comm->uid(), nodes_[n].rank) <
+                            std::make_tuple(stalls_[nodes_[start].stall].comm->uid(), nodes_[start].rank)))
         start = n;
     std::map<int, int> came_from;
     std::vector<int> queue{start};
@@ -211,25 +211,25 @@ class Causes {
     std::reverse(way.begin(), way.end());
     Cause c;
     c.kind = CauseKind::cycle;
-    c.home = static_cast<size_t>(nodes_[start].standing);
+    c.home = static_cast<size_t>(nodes_[start].stall);
     // way: site 0, actor 0 (wanted there, waits at site 1), site 1, ...
     for (size_t i = 1; i + 1 < way.size(); i += 2) {
       const WaitNode& actor = nodes_[way[i]];
       const WaitNode& site = nodes_[way[i + 1]];
       const WaitNode& next = nodes_[i + 2 < way.size() ? way[i + 2] : way[1]];
       CycleStep step;
-      if (site.kind == Kind::making) {
-        const MakingWait& m = graph_.making(site.standing);
+      if (site.kind == Kind::initialization) {
+        const InitWait& m = graph_.initialization(site.stall);
         step.comm_name = m.name;
         step.rank = rank_among(m.waiting, actor);
         step.waits_for = rank_among(m.missing, next);
       } else {
-        const Standing& s = standings_[site.standing];
+        const Stall& s = stalls_[site.stall];
         step.comm = s.comm->uid();
         step.comm_name = s.comm->name();
         step.op = site.kind == Kind::operation ? s.view.op : OpSeq{};
-        step.rank = graph_.rank_of(actor, site.standing);
-        step.waits_for = graph_.rank_of(next, site.standing);
+        step.rank = graph_.rank_of(actor, site.stall);
+        step.waits_for = graph_.rank_of(next, site.stall);
       }
       step.cuda_device = actor.device;
       if (actor.process) {
@@ -244,8 +244,8 @@ class Causes {
     return c;
   }
 
-  static Rank rank_among(const std::vector<MakingWait::Member>& members, const WaitNode& actor) {
-    for (const MakingWait::Member& m : members)
+  static Rank rank_among(const std::vector<InitWait::Member>& members, const WaitNode& actor) {
+    for (const InitWait::Member& m : members)
       if (m.process == actor.process && m.device == actor.device) return m.rank;
     return Rank{-1};
   }
@@ -265,8 +265,7 @@ class Causes {
       for (const WaitNode* a : actors)
         if (a->process && lost(a->life)) ++lost_on[a->process->host];
     const auto earlier = [&](size_t a, size_t b) {
-      const Nanoseconds x = standings_[causes_[a].home].comm->moved_ns(),
-                        y = standings_[causes_[b].home].comm->moved_ns();
+      const Nanoseconds x = stalls_[causes_[a].home].comm->moved_ns(), y = stalls_[causes_[b].home].comm->moved_ns();
       return x != y ? x < y : a < b;
     };
     const auto same = [&](std::map<std::string, size_t>& known, const std::string& key, size_t i) {
@@ -279,7 +278,7 @@ class Causes {
     };
     for (size_t i = 0; i < causes_.size(); ++i) {
       if (causes_[i].kind == CauseKind::inside) {
-        const Standing& home = standings_[causes_[i].home];
+        const Stall& home = stalls_[causes_[i].home];
         for (const std::string& key : {identity(home), device_of(home)})
           if (!key.empty()) same(inside, key, i);
       } else if (causes_[i].kind == CauseKind::absent && !lives_[i].empty() && lives_[i][0]->process) {
@@ -295,7 +294,7 @@ class Causes {
     for (size_t i = 0; i < causes_.size(); ++i) {
       if (merged_[i] == i || causes_[i].kind != CauseKind::absent) continue;
       Cause& into = causes_[final_of(i)];
-      const Standing& home = standings_[into.home];
+      const Stall& home = stalls_[into.home];
       if (into.calls) continue;
       for (const WaitNode* a : lives_[i]) {
         const Rank r = graph_.rank_of(*a, static_cast<int>(into.home));
@@ -325,26 +324,26 @@ class Causes {
               group.causes.push_back(c);
     }
     for (const WaitNode& n : nodes_) {
-      if (n.kind == Kind::making)
+      if (n.kind == Kind::initialization)
         for (size_t c : groups_[n.group].causes)
-          if (Cause& cause = causes_[final_of(c)]; cause.making != n.standing)
-            cause.makings.push_back(static_cast<size_t>(n.standing));
+          if (Cause& cause = causes_[final_of(c)]; cause.initialization != n.stall)
+            cause.initializations.push_back(static_cast<size_t>(n.stall));
       if (n.kind != Kind::operation && n.kind != Kind::calls) continue;
-      for (size_t c : groups_[n.group].causes) causes_[final_of(c)].standing.push_back(static_cast<size_t>(n.standing));
+      for (size_t c : groups_[n.group].causes) causes_[final_of(c)].stalls.push_back(static_cast<size_t>(n.stall));
     }
     for (Cause& c : causes_) {
-      std::sort(c.standing.begin(), c.standing.end());
-      c.standing.erase(std::unique(c.standing.begin(), c.standing.end()), c.standing.end());
+      std::sort(c.stalls.begin(), c.stalls.end());
+      c.stalls.erase(std::unique(c.stalls.begin(), c.stalls.end()), c.stalls.end());
     }
     for (size_t i = 0; i < causes_.size(); ++i)
-      if (merged_[i] != i) causes_[i].standing.clear();
+      if (merged_[i] != i) causes_[i].stalls.clear();
   }
 
   const WaitGraph& graph_;
   const std::vector<WaitNode>& nodes_;
-  const std::vector<Standing>& standings_;
+  const std::vector<Stall>& stalls_;
   std::vector<Group> groups_;
-  std::vector<int> makings_;  // nodes
+  std::vector<int> initializations_;  // nodes
   std::vector<Cause> causes_;
   std::vector<std::vector<const WaitNode*>> lives_;  // by cause: the actors of an absent one
   std::vector<size_t> merged_;
@@ -352,8 +351,8 @@ class Causes {
 
 }  // namespace
 
-std::vector<Cause> find_causes(const WaitGraph& graph, const std::vector<Standing>& standings) {
-  return Causes(graph, standings).run();
+std::vector<Cause> find_causes(const WaitGraph& graph, const std::vector<Stall>& stalls) {
+  return Causes(graph, stalls).run();
 }
 
 }  // namespace ccld::decision

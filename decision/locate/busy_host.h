@@ -43,7 +43,7 @@ enum class Shortage {
 Shortage shortage_of(const Communicator&, const ProcessModel&, Worker, const TimeWindow&, const Settings&);
 
 // Whether `part_min` of what is missing was waited for a processor ...
-// ... by its progress threads, at all: who does not run does not look at its work.
+// ... by its progress threads, at all: who does not run does not poll its connections.
 bool explains_proxy(const Communicator&, Rank, Nanoseconds missing_ns, const TimeWindow&, const Settings&);
 // ... by its main thread beyond those of ranks on other hosts (or of all others): ranks are late compared with each
 // other.

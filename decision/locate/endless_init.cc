@@ -10,7 +10,7 @@ namespace ccld::decision {
 
 using abi::InitStage;
 
-std::optional<Finding> find_endless_init(const InitKey& key, const Making& m, const ProcessTable& processes,
+std::optional<Finding> find_endless_init(const InitKey& key, const Initialization& m, const ProcessTable& processes,
                                          const Settings& settings, Nanoseconds now_ns) {
   Nanoseconds moved_ns = m.entered_ns;
   for (const auto& [rank, r] : m.ranks) moved_ns = std::max({moved_ns, r.entered_ns, r.stage_ns});
@@ -50,7 +50,8 @@ std::optional<Finding> find_endless_init(const InitKey& key, const Making& m, co
   const size_t missing = static_cast<size_t>(key.rank_count) - std::min<size_t>(m.ranks.size(), key.rank_count);
   if (f.culprits.empty()) {
     for (Rank r : never_heard(key, m, culprits_max))
-      culprit(r.value, nullptr, "never heard of: it did not come to the making of the communicator, or is not watched");
+      culprit(r.value, nullptr,
+              "never heard of: it did not come to the initialization of the communicator, or is not watched");
     f.next_step =
         "Find the processes of the missing ranks: were they started, did they fail before, can they reach the others "
         "(and "

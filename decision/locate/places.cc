@@ -10,7 +10,7 @@ using Kind = WaitNode::Kind;
 
 // When the first of those that wait there began to: of so many ranks, spread over all.
 constexpr size_t waiting_looked_max = 4096;
-Nanoseconds waiting_since_ns(const Standing& s) {
+Nanoseconds waiting_since_ns(const Stall& s) {
   Nanoseconds since = INT64_MAX;
   const auto& ranks = s.comm->ranks();
   const size_t stride = ranks.size() / waiting_looked_max + 1;
@@ -24,8 +24,8 @@ Nanoseconds waiting_since_ns(const Standing& s) {
 
 }  // namespace
 
-Places::Places(const WaitGraph& graph, const std::vector<Standing>& standings, std::vector<bool> ends)
-    : graph_(graph), nodes_(graph.nodes()), standings_(standings), ends_(std::move(ends)) {
+Places::Places(const WaitGraph& graph, const std::vector<Stall>& stalls, std::vector<bool> ends)
+    : graph_(graph), nodes_(graph.nodes()), stalls_(stalls), ends_(std::move(ends)) {
   find();
   find_open_calls();
   if (!barriers_.empty()) find_calls_behind_barriers();
@@ -33,7 +33,7 @@ Places::Places(const WaitGraph& graph, const std::vector<Standing>& standings, s
 
 void Places::find() {
   best_.resize(nodes_.size());
-  std::vector<Nanoseconds> since(standings_.size(), -1);
+  std::vector<Nanoseconds> since(stalls_.size(), -1);
   // Only where there is a choice, and not for whole clusters: it is a tie-break.
   constexpr int usual_max = 256;
   int usual_looked = 0;
@@ -45,8 +45,8 @@ void Places::find() {
       for (int a : site.out) ++wanted_at[a];
   for (const WaitNode& site : nodes_) {
     if (site.kind != Kind::operation && site.kind != Kind::calls) continue;
-    const auto i = static_cast<size_t>(site.standing);
-    const Standing& s = standings_[i];
+    const auto i = static_cast<size_t>(site.stall);
+    const Stall& s = stalls_[i];
     for (int a : site.out) {
       const WaitNode& actor = nodes_[a];
       if (!ends_[a]) continue;
@@ -55,7 +55,7 @@ void Places::find() {
         usual_known[a] = true;
         if (actor.process) usual[a] = usual_next(actor.process->kernels, actor.device);
       }
-      Place p{i, site.kind == Kind::calls, false, usual[a] == s.comm->uid(), 0, graph_.rank_of(actor, site.standing)};
+      Place p{i, site.kind == Kind::calls, false, usual[a] == s.comm->uid(), 0, graph_.rank_of(actor, site.stall)};
       if (p.calls) {
         const P2pWait* w = graph_.wait_for(site, actor);
         if (!w) continue;
@@ -89,7 +89,7 @@ void Places::find_open_calls() {
     for (const ProcessModel::Membership& m : nodes_[a].process->memberships) {
       const int i = graph_.index_of(m.comm);
       if (i < 0 || graph_.rank_of(nodes_[a], i) != m.rank) continue;
-      const Standing& s = standings_[i];
+      const Stall& s = stalls_[i];
       const bool collective = s.located && !s.view.p2p && s.view.ranks[m.rank.value].progress == Progress::called;
       if (!collective && !open_call(*s.comm->rank(m.rank))) continue;
       best = Place{static_cast<size_t>(i), !collective, true, false, waiting_since_ns(s), m.rank};
@@ -98,7 +98,7 @@ void Places::find_open_calls() {
   }
 }
 
-Rank Places::never_heard(const Standing& s, const WaitNode& actor) const {
+Rank Places::never_heard(const Stall& s, const WaitNode& actor) const {
   if (actor.process) return Rank{-1};
   for (Rank r : s.finding.wanted)
     if (const RankModel* m = s.comm->rank(r); m && !m->process) return r;
@@ -114,8 +114,8 @@ void Places::find_calls_behind_barriers() {
         if (nodes_[n].kind != Kind::operation) continue;
         const P2pWait* w = graph_.wait_for(site, nodes_[a]);
         if (!w) continue;
-        const auto [it, added] = behind_.try_emplace(call_of(nodes_[n].standing, *w), site.standing);
-        if (!added && it->second != site.standing) it->second = several;
+        const auto [it, added] = behind_.try_emplace(call_of(nodes_[n].stall, *w), site.stall);
+        if (!added && it->second != site.stall) it->second = several;
       }
     }
   }
@@ -132,10 +132,10 @@ bool Places::behind_barrier(int actor) const {
   const auto barrier = barriers_.find(actor);
   if (!best || best->left_inside || barrier == barriers_.end()) return false;
   if (barrier->second.since_ns <= best->since_ns) return true;
-  const auto missed = best->calls ? missed_.find({actor, best->standing}) : missed_.end();
+  const auto missed = best->calls ? missed_.find({actor, best->stall}) : missed_.end();
   if (missed == missed_.end()) return false;
-  const auto same = behind_.find(call_of(static_cast<int>(barrier->second.standing), *missed->second));
-  return same != behind_.end() && same->second != static_cast<int>(best->standing);
+  const auto same = behind_.find(call_of(static_cast<int>(barrier->second.stall), *missed->second));
+  return same != behind_.end() && same->second != static_cast<int>(best->stall);
 }
 
 CommUid usual_next(const KernelLog& log, int device) {

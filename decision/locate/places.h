@@ -15,22 +15,22 @@ namespace ccld::decision {
 
 // One of the places where an absent actor is waited for.
 struct Place {
-  size_t standing;
+  size_t stall;
   bool calls;
   bool left_inside;  // it had begun it, or at least called it
   bool usual;        // where it would usually have gone on
   Nanoseconds since_ns;
   Rank rank;
   bool better_than(const Place& o) const {
-    return std::make_tuple(!left_inside, !usual, calls, since_ns, standing) <
-           std::make_tuple(!o.left_inside, !o.usual, o.calls, o.since_ns, o.standing);
+    return std::make_tuple(!left_inside, !usual, calls, since_ns, stall) <
+           std::make_tuple(!o.left_inside, !o.usual, o.calls, o.since_ns, o.stall);
   }
 };
 
 class Places {
  public:
   // `ends`: by node, those to find places for. All must outlive it.
-  Places(const WaitGraph&, const std::vector<Standing>&, std::vector<bool> ends);
+  Places(const WaitGraph&, const std::vector<Stall>&, std::vector<bool> ends);
 
   const std::optional<Place>& best(int node) const { return best_[node]; }
   // It is missed in a barrier that comes before its best place: it may do what the barrier waits for.
@@ -39,12 +39,12 @@ class Places {
  private:
   void find();
   void find_open_calls();
-  Rank never_heard(const Standing&, const WaitNode& actor) const;
+  Rank never_heard(const Stall&, const WaitNode& actor) const;
   void find_calls_behind_barriers();
 
   // A call, whoever makes it, that somebody misses of those who wait in a barrier.
   struct Call {
-    int barrier;  // standing
+    int barrier;  // stall
     uint64_t pair_seq;
     uint32_t replay;
     bool sends;
@@ -58,16 +58,16 @@ class Places {
 
   const WaitGraph& graph_;
   const std::vector<WaitNode>& nodes_;
-  const std::vector<Standing>& standings_;
+  const std::vector<Stall>& stalls_;
   const std::vector<bool> ends_;
   std::vector<std::optional<Place>> best_;  // by node
   struct Barrier {
-    size_t standing;
+    size_t stall;
     Nanoseconds since_ns;
   };
-  absl::flat_hash_map<std::pair<int, size_t>, const P2pWait*> missed_;  // by node and standing: the oldest wait for it
+  absl::flat_hash_map<std::pair<int, size_t>, const P2pWait*> missed_;  // by node and stall: the oldest wait for it
   static constexpr int several = -1;
-  absl::flat_hash_map<Call, int> behind_;       // standing of those who miss it
+  absl::flat_hash_map<Call, int> behind_;       // stall of those who miss it
   absl::flat_hash_map<int, Barrier> barriers_;  // by node: where it is missed in a barrier, and since when
 };
 

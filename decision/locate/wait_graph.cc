@@ -6,52 +6,53 @@ namespace ccld::decision {
 
 using Kind = WaitNode::Kind;
 
-WaitGraph::WaitGraph(const std::vector<Standing>& standings, const std::vector<MakingWait>& makings,
+WaitGraph::WaitGraph(const std::vector<Stall>& stalls, const std::vector<InitWait>& initializations,
                      const ProcessTable& processes, const MovedAnywhere& moved_anywhere)
-    : standings_(standings),
-      makings_(makings),
+    : stalls_(stalls),
+      initializations_(initializations),
       processes_(processes),
       moved_anywhere_(moved_anywhere),
-      wanted_(standings.size()) {
-  for (size_t i = 0; i < makings.size(); ++i)
-    for (const MakingWait::Member& m : makings[i].waiting) makes_[{m.process, m.device}].push_back(static_cast<int>(i));
-  for (size_t i = 0; i < standings.size(); ++i) {
-    const Standing& s = standings[i];
+      wanted_(stalls.size()) {
+  for (size_t i = 0; i < initializations.size(); ++i)
+    for (const InitWait::Member& m : initializations[i].waiting)
+      makes_[{m.process, m.device}].push_back(static_cast<int>(i));
+  for (size_t i = 0; i < stalls.size(); ++i) {
+    const Stall& s = stalls[i];
     by_comm_[s.comm->uid()] = static_cast<int>(i);
     if (!s.located) continue;
     wanted_[i].resize(s.comm->ranks().size());
     for (Rank r : s.finding.wanted)
       if (s.comm->rank(r)) wanted_[i][r.value] = true;
   }
-  for (size_t i = 0; i < standings.size(); ++i) {
-    const Standing& s = standings[i];
+  for (size_t i = 0; i < stalls.size(); ++i) {
+    const Stall& s = stalls[i];
     if (s.located) node(Kind::operation, static_cast<int>(i), Rank{-1});
     for (const P2pWait& w : s.calls) node(Kind::calls, static_cast<int>(i), w.waiter);
   }
-  if (!standings.empty())
-    for (size_t i = 0; i < makings.size(); ++i) node(Kind::making, static_cast<int>(i), Rank{-1});
+  if (!stalls.empty())
+    for (size_t i = 0; i < initializations.size(); ++i) node(Kind::initialization, static_cast<int>(i), Rank{-1});
   for (size_t n = 0; n < nodes_.size(); ++n) expand(static_cast<int>(n));
   find_groups();
 }
 
-int WaitGraph::node(Kind kind, int standing, Rank rank) {
-  const int64_t place = kind == Kind::unknown  ? -1
-                        : kind == Kind::making ? -2 - static_cast<int64_t>(standing)
-                                               : static_cast<int64_t>(standing) * 2 + (kind == Kind::calls);
+int WaitGraph::node(Kind kind, int stall, Rank rank) {
+  const int64_t place = kind == Kind::unknown          ? -1
+                        : kind == Kind::initialization ? -2 - static_cast<int64_t>(stall)
+                                                       : static_cast<int64_t>(stall) * 2 + (kind == Kind::calls);
   const auto [it, added] =
       sites_.try_emplace({place, kind == Kind::calls ? rank.value : -1}, static_cast<int>(nodes_.size()));
   if (added) {
     WaitNode& n = nodes_.emplace_back();
     n.kind = kind;
-    n.standing = standing;
+    n.stall = stall;
     n.rank = rank;
     n.complete = kind != Kind::unknown;
   }
   return it->second;
 }
 
-int WaitGraph::actor(int standing, Rank rank) {
-  const Communicator& comm = *standings_[standing].comm;
+int WaitGraph::actor(int stall, Rank rank) {
+  const Communicator& comm = *stalls_[stall].comm;
   const RankModel& r = *comm.rank(rank);
   const std::pair<const void*, int64_t> key = r.process ? std::pair<const void*, int64_t>{r.process, r.cuda_device}
                                                         : std::pair<const void*, int64_t>{&comm, -2 - rank.value};
@@ -67,7 +68,7 @@ int WaitGraph::actor(int standing, Rank rank) {
   return it->second;
 }
 
-int WaitGraph::actor(const MakingWait::Member& member) {
+int WaitGraph::actor(const InitWait::Member& member) {
   const auto [it, added] = actors_.try_emplace({member.process, member.device}, static_cast<int>(nodes_.size()));
   if (!added) return it->second;
   WaitNode& n = nodes_.emplace_back();
@@ -79,9 +80,9 @@ int WaitGraph::actor(const MakingWait::Member& member) {
   return it->second;
 }
 
-Rank WaitGraph::rank_of(const WaitNode& actor, int standing) const {
+Rank WaitGraph::rank_of(const WaitNode& actor, int stall) const {
   if (!actor.process) return Rank{-1};
-  const Communicator& comm = *standings_[standing].comm;
+  const Communicator& comm = *stalls_[stall].comm;
   for (const ProcessModel::Membership& m : actor.process->memberships) {
     if (m.comm != comm.uid()) continue;
     const RankModel* r = comm.rank(m.rank);
@@ -90,8 +91,8 @@ Rank WaitGraph::rank_of(const WaitNode& actor, int standing) const {
   return Rank{-1};
 }
 
-std::pair<size_t, size_t> WaitGraph::calls_of(int standing, Rank rank) const {
-  const std::vector<P2pWait>& calls = standings_[standing].calls;
+std::pair<size_t, size_t> WaitGraph::calls_of(int stall, Rank rank) const {
+  const std::vector<P2pWait>& calls = stalls_[stall].calls;
   const auto from =
       std::lower_bound(calls.begin(), calls.end(), rank, [](const P2pWait& w, Rank r) { return w.waiter < r; });
   const auto to = std::upper_bound(from, calls.end(), rank, [](Rank r, const P2pWait& w) { return r < w.waiter; });
@@ -99,16 +100,16 @@ std::pair<size_t, size_t> WaitGraph::calls_of(int standing, Rank rank) const {
 }
 
 const P2pWait* WaitGraph::wait_for(const WaitNode& site, const WaitNode& actor) const {
-  const Rank peer = rank_of(actor, site.standing);
-  const auto [from, to] = calls_of(site.standing, site.rank);
+  const Rank peer = rank_of(actor, site.stall);
+  const auto [from, to] = calls_of(site.stall, site.rank);
   for (size_t i = from; i < to; ++i)
-    if (standings_[site.standing].calls[i].peer == peer) return &standings_[site.standing].calls[i];
+    if (stalls_[site.stall].calls[i].peer == peer) return &stalls_[site.stall].calls[i];
   return nullptr;
 }
 
-bool WaitGraph::waits_in_operation(int standing, Rank rank) const {
-  const Standing& s = standings_[standing];
-  if (!s.located || s.view.p2p || wanted_[standing][rank.value]) return false;
+bool WaitGraph::waits_in_operation(int stall, Rank rank) const {
+  const Stall& s = stalls_[stall];
+  if (!s.located || s.view.p2p || wanted_[stall][rank.value]) return false;
   const Progress p = s.view.ranks[rank.value].progress;
   // What it has called after the operation that hangs waits behind it.
   if (p == Progress::done) return s.comm->rank(rank)->in_flight();
@@ -119,26 +120,26 @@ bool WaitGraph::waits_in_operation(int standing, Rank rank) const {
 void WaitGraph::expand(int index) {
   // Nodes may move while others are added.
   const Kind kind = nodes_[index].kind;
-  const int at = nodes_[index].standing;
+  const int at = nodes_[index].stall;
   std::vector<int> out;
   if (kind == Kind::operation) {
-    for (Rank r : standings_[at].finding.wanted)
-      if (standings_[at].comm->rank(r)) out.push_back(actor(at, r));
+    for (Rank r : stalls_[at].finding.wanted)
+      if (stalls_[at].comm->rank(r)) out.push_back(actor(at, r));
   } else if (kind == Kind::calls) {
     const auto [from, to] = calls_of(at, nodes_[index].rank);
     for (size_t i = from; i < to; ++i) {
-      const P2pWait& w = standings_[at].calls[i];
+      const P2pWait& w = stalls_[at].calls[i];
       switch (w.side) {
         case PeerSide::inside:
-          out.push_back(standings_[at].located && standings_[at].view.p2p ? node(Kind::operation, at, Rank{-1})
-                                                                          : node(Kind::unknown, -1, Rank{-1}));
+          out.push_back(stalls_[at].located && stalls_[at].view.p2p ? node(Kind::operation, at, Rank{-1})
+                                                                    : node(Kind::unknown, -1, Rank{-1}));
           break;
         case PeerSide::unknown: out.push_back(node(Kind::unknown, -1, Rank{-1})); break;
         default: out.push_back(actor(at, w.peer)); break;
       }
     }
-  } else if (kind == Kind::making) {
-    for (const MakingWait::Member& m : makings_[at].missing) out.push_back(actor(m));
+  } else if (kind == Kind::initialization) {
+    for (const InitWait::Member& m : initializations_[at].missing) out.push_back(actor(m));
   } else if (kind == Kind::actor && nodes_[index].process) {
     const ProcessModel& process = *nodes_[index].process;
     const int device = nodes_[index].device;
@@ -147,7 +148,7 @@ void WaitGraph::expand(int index) {
     for (const ProcessModel::Membership& m : process.memberships) {
       const auto it = by_comm_.find(m.comm);
       if (it == by_comm_.end()) continue;
-      const RankModel* r = standings_[it->second].comm->rank(m.rank);
+      const RankModel* r = stalls_[it->second].comm->rank(m.rank);
       if (!r || r->process != &process || r->cuda_device != device) continue;
       if (lost(life_of(*r, processes_))) life = life_of(*r, processes_);
       if (processes_.newest_ns() - sampled_at(*r) > processes_.silent_limit_ns()) {
@@ -160,7 +161,7 @@ void WaitGraph::expand(int index) {
       if (from != to) out.push_back(node(Kind::calls, it->second, m.rank));
     }
     if (const auto makes = makes_.find({&process, device}); makes != makes_.end())
-      for (int m : makes->second) out.push_back(node(Kind::making, m, Rank{-1}));
+      for (int m : makes->second) out.push_back(node(Kind::initialization, m, Rank{-1}));
     if (lost(life)) out.clear();
     nodes_[index].life = life;
     nodes_[index].moved_ns = std::max(nodes_[index].moved_ns, moved_anywhere_(process, device));

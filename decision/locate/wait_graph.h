@@ -24,7 +24,7 @@
 namespace ccld::decision {
 
 // A communicator that stands still, with what is known of it alone.
-struct Standing {
+struct Stall {
   const Communicator* comm = nullptr;
   HangView view;
   bool located = false;  // `finding` is valid: of the operation, or of the kernels of Send and Recv
@@ -32,8 +32,8 @@ struct Standing {
   std::vector<P2pWait> calls;  // by waiter
 };
 
-// A communicator in the making: hosts of those that have come wait inside the call.
-struct MakingWait {
+// A communicator being initialized: hosts of those that have come wait inside the call.
+struct InitWait {
   struct Member {
     const ProcessModel* process;
     int device;
@@ -45,8 +45,8 @@ struct MakingWait {
 };
 
 struct WaitNode {
-  enum class Kind { operation, calls, making, actor, unknown } kind = Kind::unknown;
-  int standing = -1;                      // of a site; of `making`: index of MakingWait
+  enum class Kind { operation, calls, initialization, actor, unknown } kind = Kind::unknown;
+  int stall = -1;                         // of a site; of `initialization`: index of InitWait
   Rank rank;                              // of `calls`: the waiter
   const ProcessModel* process = nullptr;  // of an actor; nullptr: a rank that was never heard of
   int device = -1;                        // of an actor
@@ -64,41 +64,42 @@ using MovedAnywhere = std::function<Nanoseconds(const ProcessModel&, int device)
 class WaitGraph {
  public:
   // All must outlive it.
-  WaitGraph(const std::vector<Standing>&, const std::vector<MakingWait>&, const ProcessTable&, const MovedAnywhere&);
+  WaitGraph(const std::vector<Stall>&, const std::vector<InitWait>&, const ProcessTable&, const MovedAnywhere&);
 
   const std::vector<WaitNode>& nodes() const { return nodes_; }
   int groups() const { return groups_; }
-  const Standing& standing(int i) const { return standings_[i]; }
-  const MakingWait& making(int i) const { return makings_[i]; }
+  const Stall& stall(int i) const { return stalls_[i]; }
+  const InitWait& initialization(int i) const { return initializations_[i]; }
   int index_of(CommUid comm) const {
     const auto it = by_comm_.find(comm);
     return it == by_comm_.end() ? -1 : it->second;
   }
   // Where the actor is a member of the communicator; -1: nowhere.
-  Rank rank_of(const WaitNode& actor, int standing) const;
+  Rank rank_of(const WaitNode& actor, int stall) const;
   // The wait of this p2p site that leads to the actor; nullptr: none.
   const P2pWait* wait_for(const WaitNode& site, const WaitNode& actor) const;
 
  private:
-  int node(WaitNode::Kind, int standing, Rank);
-  int actor(int standing, Rank);
-  int actor(const MakingWait::Member&);
+  int node(WaitNode::Kind, int stall, Rank);
+  int actor(int stall, Rank);
+  int actor(const InitWait::Member&);
   void expand(int);
   void find_groups();
-  bool waits_in_operation(int standing, Rank) const;
-  std::pair<size_t, size_t> calls_of(int standing, Rank) const;
+  bool waits_in_operation(int stall, Rank) const;
+  std::pair<size_t, size_t> calls_of(int stall, Rank) const;
 
-  const std::vector<Standing>& standings_;
-  const std::vector<MakingWait>& makings_;
+  const std::vector<Stall>& stalls_;
+  const std::vector<InitWait>& initializations_;
   const ProcessTable& processes_;
   const MovedAnywhere& moved_anywhere_;
   std::vector<WaitNode> nodes_;
   int groups_ = 0;
   absl::flat_hash_map<CommUid, int> by_comm_;
-  std::vector<std::vector<bool>> wanted_;  // by standing and rank
+  std::vector<std::vector<bool>> wanted_;  // by stall and rank
   absl::flat_hash_map<std::pair<int64_t, int32_t>, int> sites_;
   absl::flat_hash_map<std::pair<const void*, int64_t>, int> actors_;
-  absl::flat_hash_map<std::pair<const void*, int64_t>, std::vector<int>> makes_;  // by actor: makings it waits in
+  absl::flat_hash_map<std::pair<const void*, int64_t>, std::vector<int>>
+      makes_;  // by actor: initializations it waits in
 };
 
 }  // namespace ccld::decision

@@ -20,10 +20,11 @@ constexpr double slots = 8;  // NCCL_STEPS: steps that an end may be ahead of th
 struct EdgeIntervals {
   double ns[interval_count];  // NaN: was not reported
   bool known[interval_count] = {};
-  bool two_clocks = false;                              // of its ends: their difference is in what both measured
-  double wire_at_least_ns = 0;                          // of what sent_to_arrived is at most
-  int sender_machine = -1, receiver_machine = -1;       // -1: not known
-  double sender_away_part = 0, receiver_away_part = 0;  // of the round, in which the proxies did not look at their work
+  bool two_clocks = false;                         // of its ends: their difference is in what both measured
+  double wire_at_least_ns = 0;                     // of what sent_to_arrived is at most
+  int sender_machine = -1, receiver_machine = -1;  // -1: not known
+  double sender_away_part = 0,
+         receiver_away_part = 0;  // of the round, in which the proxies did not poll their connections
   double round_ns = 0;
   double steps = 0;
   double first_step = 0;  // the means leave out the steps before

@@ -49,7 +49,7 @@ class StepTimes {
   double steps_per_operation() const { return steps_ / static_cast<double>(operations_); }
   // Steps of a channel that wait, on average, if each of them is there for so long.
   double waiting(double step_ns) const { return step_ns * steps_ / operations_ns_; }
-  // Of the operations, in which the proxies did not look at their work.
+  // Of the operations, in which the proxies did not poll their connections.
   double sender_away_part() const { return sender_away_ns_ / operations_ns_; }
   double receiver_away_part() const { return receiver_away_ns_ / operations_ns_; }
 

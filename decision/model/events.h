@@ -13,10 +13,10 @@
 namespace ccld::decision {
 
 struct ProcessId {
-  std::string host;             // machine or fake node name
-  std::string boot_id;          // of the machine
+  std::string host;     // machine or fake node name
+  std::string boot_id;  // of the machine
   uint32_t pid = 0;
-  uint32_t pid_namespace = 0;   // processes with equal boot_id and namespace share pids; 0: not known
+  uint32_t pid_namespace = 0;  // processes with equal boot_id and namespace share pids; 0: not known
   uint64_t pid_start_ticks = 0;
   friend auto operator<=>(const ProcessId&, const ProcessId&) = default;
 };
@@ -73,7 +73,7 @@ struct CommDown {
   OpSeq last_entered;
 };
 
-// A communicator in the making, or whose making failed, as one rank sees it.
+// A communicator being initialized, or whose initialization failed, as one rank sees it.
 struct CommInit {
   uint64_t comm_hash = 0;
   Rank rank;
@@ -82,7 +82,7 @@ struct CommInit {
   uint32_t stage_age_ms = 0, enter_age_ms = 0;
   int32_t result = 0;  // ncclResult_t of a failure
   int cuda_device = -1;
-  uint64_t number = 0;  // of the making, within the process
+  uint64_t number = 0;  // of the initialization, within the process
 };
 
 enum RoundFlag : uint8_t {
@@ -96,7 +96,8 @@ enum RoundFlag : uint8_t {
 
 constexpr uint8_t signals_default = abi::signal_times | abi::signal_steps | abi::signal_waits;
 
-// Which execution of an operation: replay 0 is the call itself, from 1 on the replays of the graph it was recorded into.
+// Which execution of an operation: replay 0 is the call itself, from 1 on the replays of the graph it was recorded
+// into.
 struct RoundKey {
   OpSeq op;
   uint32_t replay = 0;
@@ -256,7 +257,7 @@ struct LastOperations {
 struct Sibling {
   uint32_t pid = 0;
   uint64_t pid_start_ticks = 0;
-  char state = '?';             // letter of /proc/<pid>/stat, 'X': gone
+  char state = '?';  // letter of /proc/<pid>/stat, 'X': gone
   uint32_t state_age_ms = 0;
   std::vector<LastOperations> last_operations;  // if it is stopped or gone
 };
@@ -279,7 +280,8 @@ struct Metrics {
 
 // One queue of a network device as the posting process sees it.
 struct NetQueue {
-  uint64_t queue = 0, in_flight = 0, send_posted = 0, send_completed = 0, window_bytes = 0, recv_in_flight = 0, errors = 0;
+  uint64_t queue = 0, in_flight = 0, send_posted = 0, send_completed = 0, window_bytes = 0, recv_in_flight = 0,
+           errors = 0;
   int device = -1;
   uint32_t number = 0;  // queue pair; 0 for sockets
   uint32_t window_ms = 0, post_age_ms = age_never, complete_age_ms = age_never;
@@ -299,7 +301,8 @@ struct ControlState {
   std::string endpoint;
 };
 
-using Payload = std::variant<CommUp, CommDown, Rounds, InFlight, AgentHealth, CommInit, P2pRounds, Metrics, NetQueues, ControlState>;
+using Payload = std::variant<CommUp, CommDown, Rounds, InFlight, AgentHealth, CommInit, P2pRounds, Metrics, NetQueues,
+                             ControlState>;
 
 struct Batch {
   ProcessId process;

@@ -7,7 +7,7 @@ namespace {
 
 using abi::InitStage;
 
-// A failed making stays visible for so long.
+// A failed initialization stays visible for so long.
 constexpr Nanoseconds failed_shown_ns = 600 * ns_per_s;
 // Ranks repeat themselves every second; a process that has spoken so much later without mentioning it is through.
 constexpr Nanoseconds mentioned_ns = 5 * ns_per_s;
@@ -22,11 +22,11 @@ bool under_way(const InitRank& r) {
   return r.stage == InitStage::entered || r.stage == InitStage::bootstrapped || r.stage == InitStage::connected;
 }
 
-bool failed(const Making& m) {
+bool failed(const Initialization& m) {
   return std::any_of(m.ranks.begin(), m.ranks.end(), [](const auto& r) { return r.second.stage == InitStage::failed; });
 }
 
-std::vector<Rank> never_heard(const InitKey& key, const Making& m, size_t most) {
+std::vector<Rank> never_heard(const InitKey& key, const Initialization& m, size_t most) {
   std::vector<Rank> missing;
   for (int32_t r = 0; r < key.rank_count && missing.size() < most; ++r)
     if (!m.ranks.contains(r)) missing.push_back(Rank{r});
@@ -38,11 +38,11 @@ void InitBook::heard(const CommInit& m, const ProcessModel& process, Nanoseconds
   const InitKey key{process.job, m.comm_hash, m.rank_count};
   const auto age = [&](uint32_t ms) { return now_ns - static_cast<Nanoseconds>(ms) * ns_per_ms; };
   if (m.stage == InitStage::none) return;
-  auto it = makings_.find(key);
-  if (it == makings_.end()) {
+  auto it = initializations_.find(key);
+  if (it == initializations_.end()) {
     if (m.stage == InitStage::ready) return;
-    if (makings_.size() >= makings_max) return;
-    it = makings_.emplace(key, Making{}).first;
+    if (initializations_.size() >= initializations_max) return;
+    it = initializations_.emplace(key, Initialization{}).first;
     it->second.entered_ns = age(m.enter_age_ms);
     if (const auto ready = ready_.find(key); ready != ready_.end()) {
       for (const auto& [rank, r] : ready->second) {
@@ -52,18 +52,18 @@ void InitBook::heard(const CommInit& m, const ProcessModel& process, Nanoseconds
       }
     }
   }
-  Making& making = it->second;
-  InitRank& rank = making.ranks[m.rank.value];
+  Initialization& initialization = it->second;
+  InitRank& rank = initialization.ranks[m.rank.value];
   if (rank.process == &process && m.number < rank.number) return;                           // of an earlier attempt
   if (rank.process == &process && m.number == rank.number && m.stage < rank.stage) return;  // late
   rank = {&process, m.stage, age(m.enter_age_ms), age(m.stage_age_ms), now_ns, m.result, m.cuda_device, m.number};
-  making.entered_ns = std::min(making.entered_ns, rank.entered_ns);
-  making.heard_ns = std::max(making.heard_ns, now_ns);
+  initialization.entered_ns = std::min(initialization.entered_ns, rank.entered_ns);
+  initialization.heard_ns = std::max(initialization.heard_ns, now_ns);
 }
 
 void InitBook::up(const CommUp& m, const ProcessModel& process, Nanoseconds now_ns) {
   const InitKey key{process.job, m.comm_hash, m.rank_count};
-  if (const auto it = makings_.find(key); it != makings_.end()) {
+  if (const auto it = initializations_.find(key); it != initializations_.end()) {
     InitRank& rank = it->second.ranks[m.rank.value];
     if (rank.stage != InitStage::ready) rank.stage_ns = now_ns;
     rank.process = &process;
@@ -72,7 +72,7 @@ void InitBook::up(const CommUp& m, const ProcessModel& process, Nanoseconds now_
     if (m.cuda_device >= 0) rank.cuda_device = m.cuda_device;
     return;
   }
-  if (ready_.size() < makings_max) {
+  if (ready_.size() < initializations_max) {
     ready_[key].try_emplace(m.rank.value, Ready{now_ns, &process}).first->second.ns = now_ns;
     ready_since_ns_ = std::min(ready_since_ns_, now_ns);
   }
@@ -84,9 +84,9 @@ std::vector<uint64_t> InitBook::tidy(const ProcessTable& processes, Nanoseconds 
   const auto forgotten = [&](const ProcessModel* p) {
     return p && now_ns - p->heard_ns > seconds_to_ns(settings_.forget_s);
   };
-  for (auto it = makings_.begin(); it != makings_.end();) {
+  for (auto it = initializations_.begin(); it != initializations_.end();) {
     const InitKey& key = it->first;
-    Making& m = it->second;
+    Initialization& m = it->second;
     std::erase_if(m.ranks, [&](const auto& r) { return forgotten(r.second.process); });
     for (auto& [rank, r] : m.ranks) {
       if (!under_way(r) || !r.process) continue;
@@ -100,7 +100,7 @@ std::vector<uint64_t> InitBook::tidy(const ProcessTable& processes, Nanoseconds 
     const Nanoseconds kept_ns = failed(m) ? failed_shown_ns : waits ? seconds_to_ns(settings_.forget_s) : 0;
     if (all_ready || now_ns - m.heard_ns > kept_ns) {
       if (m.incident != 0) over.push_back(m.incident);
-      it = makings_.erase(it);
+      it = initializations_.erase(it);
     } else {
       ++it;
     }
@@ -126,7 +126,7 @@ void InitBook::tidy_ready(Nanoseconds now_ns) {
   }
 }
 
-InitStatus init_status(const InitKey& key, const Making& m, Nanoseconds now_ns) {
+InitStatus init_status(const InitKey& key, const Initialization& m, Nanoseconds now_ns) {
   constexpr size_t missing_shown_max = 64;
   InitStatus s;
   s.job = key.job;

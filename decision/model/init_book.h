@@ -1,5 +1,5 @@
-// Communicator initialization (`Making`): which ranks have reached which stage, which were never heard of, which
-// initializations failed.
+// Communicator initialization (`Initialization`): which ranks have reached which stage, which were never heard of,
+// which initializations failed.
 //
 // Contract: an initialization is named by (job, comm_hash, rank_count), because there is no CommUid yet. A rank repeats
 // its stage with every heartbeat until it is through: one whose process reports and no longer mentions it has finished.
@@ -36,7 +36,7 @@ struct InitRank {
   uint64_t number = 0;
 };
 
-struct Making {
+struct Initialization {
   std::map<int32_t, InitRank> ranks;  // those heard of
   Nanoseconds entered_ns = 0;         // the first of them
   Nanoseconds heard_ns = 0;
@@ -54,14 +54,15 @@ class InitBook {
   // Drops what is over: made everywhere, or no longer mentioned. Returns their incidents.
   std::vector<uint64_t> tidy(const ProcessTable&, Nanoseconds now_ns);
 
-  std::map<InitKey, Making>& all() { return makings_; }
-  const std::map<InitKey, Making>& all() const { return makings_; }
+  std::map<InitKey, Initialization>& all() { return initializations_; }
+  const std::map<InitKey, Initialization>& all() const { return initializations_; }
 
  private:
-  static constexpr size_t makings_max = 1024;
+  static constexpr size_t initializations_max = 1024;
   const Settings& settings_;
-  std::map<InitKey, Making> makings_;
-  // Ranks that are through, of makings that are not known yet: a rank may be ready before the first report of another.
+  std::map<InitKey, Initialization> initializations_;
+  // Ranks that are through, of initializations that are not known yet: a rank may be ready before the first report of
+  // another.
   struct Ready {
     Nanoseconds ns;
     const ProcessModel* process;
@@ -72,12 +73,12 @@ class InitBook {
   Nanoseconds ready_tidied_ns_ = 0;
 };
 
-InitStatus init_status(const InitKey&, const Making&, Nanoseconds now_ns);
+InitStatus init_status(const InitKey&, const Initialization&, Nanoseconds now_ns);
 
 // It has come and is not through.
 bool under_way(const InitRank&);
-bool failed(const Making&);
-// Ranks that nobody has heard of in this making; at most `most`.
-std::vector<Rank> never_heard(const InitKey&, const Making&, size_t most);
+bool failed(const Initialization&);
+// Ranks that nobody has heard of in this initialization; at most `most`.
+std::vector<Rank> never_heard(const InitKey&, const Initialization&, size_t most);
 
 }  // namespace ccld::decision

@@ -1,5 +1,5 @@
 // How long the threads of a process waited for a processor (run-queue delay), and ran, cumulated, over the last
-// minutes; and for how long its proxies did not look at their work.
+// minutes; and for how long its proxies did not poll their connections.
 //
 // Contract: as CounterHistory.
 #pragma once

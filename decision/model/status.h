@@ -18,15 +18,15 @@ struct RankStatus {
   int cuda_device = -1;
   std::string gpu_bus_id;
   OpSeq entered, launched, completed;
-  Nanoseconds telemetry_age_ns = 0;   // since the last message of its process
-  Nanoseconds moved_age_ns = 0;       // since anything of this communicator moved on it
-  bool up = false;                    // CommUp seen, CommDown not
-  char process_state = '?';           // as siblings report it; '?': not reported
-  bool watched = true;                // false: an operator has stopped its probe
-  uint32_t p2p_in_flight = 0;         // Send and Recv calls that have not ended
-  Nanoseconds p2p_age_ns = 0;         // of the oldest of them
-  uint64_t p2p_rounds = 0;            // that have ended
-  RoundKey replay;                    // of a graph, that its GPU is in; 0: none
+  Nanoseconds telemetry_age_ns = 0;  // since the last message of its process
+  Nanoseconds moved_age_ns = 0;      // since anything of this communicator moved on it
+  bool up = false;                   // CommUp seen, CommDown not
+  char process_state = '?';          // as siblings report it; '?': not reported
+  bool watched = true;               // false: an operator has stopped its probe
+  uint32_t p2p_in_flight = 0;        // Send and Recv calls that have not ended
+  Nanoseconds p2p_age_ns = 0;        // of the oldest of them
+  uint64_t p2p_rounds = 0;           // that have ended
+  RoundKey replay;                   // of a graph, that its GPU is in; 0: none
 };
 
 struct CommStatus {
@@ -36,21 +36,21 @@ struct CommStatus {
   int rank_count = 0;
   int ranks_seen = 0;
   OpSeq entered_max, completed_min;
-  uint64_t rounds = 0;                // rounds completed by all ranks
-  uint64_t replays = 0;               // replays of them in graphs, completed by all ranks
-  CommUid parent;                     // 0: none
-  uint64_t p2p_in_flight = 0;         // over all ranks, as the next two
+  uint64_t rounds = 0;         // rounds completed by all ranks
+  uint64_t replays = 0;        // replays of them in graphs, completed by all ranks
+  CommUid parent;              // 0: none
+  uint64_t p2p_in_flight = 0;  // over all ranks, as the next two
   uint64_t p2p_rounds = 0;
-  Nanoseconds p2p_age_ns = 0;         // of the oldest call in flight
+  Nanoseconds p2p_age_ns = 0;  // of the oldest call in flight
   int ranks_not_watched = 0;
   bool in_flight = false;
-  OpSeq oldest_op;                    // oldest operation not completed everywhere
+  OpSeq oldest_op;  // oldest operation not completed everywhere
   Signature oldest_signature;
-  Nanoseconds oldest_age_ns = 0;      // how long it has been in flight
+  Nanoseconds oldest_age_ns = 0;  // how long it has been in flight
   std::vector<RankStatus> ranks;
 };
 
-// A communicator in the making, or whose making failed.
+// A communicator being initialized, or whose initialization failed.
 struct InitRankStatus {
   Rank rank;
   std::string host;

@@ -16,38 +16,41 @@ constexpr size_t silent_processes_shown_max = 100;
 double milliseconds(Nanoseconds ns) { return std::round(static_cast<double>(ns) / 1e3) / 1e3; }
 
 Json rank_json(const RankStatus& r, Nanoseconds silent_ns) {
-  return {{"rank", r.rank.value},
-          {"host", r.host},
-          {"pid", r.pid},
-          {"gpu", r.cuda_device < 0 ? Json(nullptr) : Json(r.cuda_device)},
-          {"bus_id", r.gpu_bus_id.empty() ? Json(nullptr) : Json(r.gpu_bus_id)},
-          {"up", r.up},
-          {"entered", r.entered.value},
-          {"launched", r.launched.value},
-          {"completed", r.completed.value},
-          {"moved_age_ms", milliseconds(r.moved_age_ns)},
-          {"telemetry_age_ms", milliseconds(r.telemetry_age_ns)},
-          {"silent", r.up && r.telemetry_age_ns >= silent_ns},
-          {"process_state", r.process_state == '?' ? Json(nullptr) : Json(std::string(1, r.process_state))},
-          {"watched", r.watched},
-          {"p2p", {{"in_flight", r.p2p_in_flight}, {"age_ms", milliseconds(r.p2p_age_ns)}, {"completed", r.p2p_rounds}}},
-          {"replay", r.replay == RoundKey{} ? Json(nullptr) : Json({{"op_seq", r.replay.op.value}, {"replay", r.replay.replay}})}};
+  return {
+      {"rank", r.rank.value},
+      {"host", r.host},
+      {"pid", r.pid},
+      {"gpu", r.cuda_device < 0 ? Json(nullptr) : Json(r.cuda_device)},
+      {"bus_id", r.gpu_bus_id.empty() ? Json(nullptr) : Json(r.gpu_bus_id)},
+      {"up", r.up},
+      {"entered", r.entered.value},
+      {"launched", r.launched.value},
+      {"completed", r.completed.value},
+      {"moved_age_ms", milliseconds(r.moved_age_ns)},
+      {"telemetry_age_ms", milliseconds(r.telemetry_age_ns)},
+      {"silent", r.up && r.telemetry_age_ns >= silent_ns},
+      {"process_state", r.process_state == '?' ? Json(nullptr) : Json(std::string(1, r.process_state))},
+      {"watched", r.watched},
+      {"p2p", {{"in_flight", r.p2p_in_flight}, {"age_ms", milliseconds(r.p2p_age_ns)}, {"completed", r.p2p_rounds}}},
+      {"replay",
+       r.replay == RoundKey{} ? Json(nullptr) : Json({{"op_seq", r.replay.op.value}, {"replay", r.replay.replay}})}};
 }
 
 Json comm_json(const CommStatus& c, Nanoseconds silent_ns, bool all_ranks) {
-  Json result = {{"communicator", comm_text(c.comm)},
-                 {"comm_name", c.name.empty() ? Json(nullptr) : Json(c.name)},
-                 {"job", c.job},
-                 {"rank_count", c.rank_count},
-                 {"ranks_seen", c.ranks_seen},
-                 {"entered_max", c.entered_max.value},
-                 {"completed_min", c.completed_min.value},
-                 {"rounds", c.rounds},
-                 {"in_flight", nullptr},
-                 {"replays", c.replays},
-                 {"parent", c.parent.value == 0 ? Json(nullptr) : Json(comm_text(c.parent))},
-                 {"p2p", {{"in_flight", c.p2p_in_flight}, {"age_ms", milliseconds(c.p2p_age_ns)}, {"completed", c.p2p_rounds}}},
-                 {"ranks_not_watched", c.ranks_not_watched}};
+  Json result = {
+      {"communicator", comm_text(c.comm)},
+      {"comm_name", c.name.empty() ? Json(nullptr) : Json(c.name)},
+      {"job", c.job},
+      {"rank_count", c.rank_count},
+      {"ranks_seen", c.ranks_seen},
+      {"entered_max", c.entered_max.value},
+      {"completed_min", c.completed_min.value},
+      {"rounds", c.rounds},
+      {"in_flight", nullptr},
+      {"replays", c.replays},
+      {"parent", c.parent.value == 0 ? Json(nullptr) : Json(comm_text(c.parent))},
+      {"p2p", {{"in_flight", c.p2p_in_flight}, {"age_ms", milliseconds(c.p2p_age_ns)}, {"completed", c.p2p_rounds}}},
+      {"ranks_not_watched", c.ranks_not_watched}};
   if (c.in_flight) {
     result["in_flight"] = {{"op_seq", c.oldest_op.value},
                            {"age_ms", milliseconds(c.oldest_age_ns)},
@@ -101,14 +104,10 @@ Json queue_json(const NetQueue& q) {
 }
 
 Json control_json(const ControlState& c) {
-  return {{"sequence", c.sequence},
-          {"refused", control_field_names(c.refused_fields)},
-          {"running", c.running},
-          {"sample_us", c.sample_us},
-          {"period_us", c.period_us},
-          {"log", abi::name_of(static_cast<abi::LogVerbosity>(c.log))},
-          {"budget_ppm", c.budget_ppm},
-          {"endpoint", c.endpoint}};
+  return {{"sequence", c.sequence},     {"refused", control_field_names(c.refused_fields)},
+          {"running", c.running},       {"sample_us", c.sample_us},
+          {"period_us", c.period_us},   {"log", abi::name_of(static_cast<abi::LogVerbosity>(c.log))},
+          {"budget_ppm", c.budget_ppm}, {"endpoint", c.endpoint}};
 }
 
 // Metrics by name; those with instances as objects of them.
@@ -117,8 +116,10 @@ Json metrics_json(const MetricTable& metrics) {
   for (const MetricValue& m : metrics) {
     const std::string name = metric_name(m.id);
     Json& slot = result[name];
-    if (m.instance.empty()) slot = m.value;
-    else if (slot.is_null() || slot.is_object()) slot[m.instance] = m.value;
+    if (m.instance.empty())
+      slot = m.value;
+    else if (slot.is_null() || slot.is_object())
+      slot[m.instance] = m.value;
   }
   return result;
 }
@@ -189,7 +190,8 @@ Json recording_json(const std::optional<RecorderCounters>& r) {
 
 Json status_json(const Snapshot& s, bool all_ranks) {
   Json communicators = Json::array();
-  for (const CommStatus& comm : s.status.communicators) communicators.push_back(comm_json(comm, s.silent_ns, all_ranks));
+  for (const CommStatus& comm : s.status.communicators)
+    communicators.push_back(comm_json(comm, s.silent_ns, all_ranks));
   Json processes = Json::array();
   uint64_t silent = 0, probes_stopped = 0, queues = 0, queues_stuck = 0, requests = 0;
   for (const ProcessStatus& process : s.status.processes) {
@@ -224,7 +226,7 @@ Json status_json(const Snapshot& s, bool all_ranks) {
             {"tick_ms", milliseconds(s.tick_duration_ns)},
             {"verdict_lines", s.verdict_lines},
             {"verdict_write_errors", s.verdict_write_errors}}},
-          {"making", std::move(inits)},
+          {"initializations", std::move(inits)},
           {"stopped_probe_count", probes_stopped},
           {"network", {{"queues_in_flight", queues}, {"queues_stuck", queues_stuck}, {"requests_in_flight", requests}}},
           {"recording", recording_json(s.recording)}};
@@ -238,7 +240,8 @@ Json tune_json(const Snapshot& s, uint64_t sequence) {
     if (!p.control.has_value() || p.control->sequence != sequence) continue;
     ++answered;
     if (p.control->refused_fields == 0 || refused.size() >= refused_shown_max) continue;
-    refused.push_back({{"host", p.process.host}, {"pid", p.process.pid}, {"fields", control_field_names(p.control->refused_fields)}});
+    refused.push_back(
+        {{"host", p.process.host}, {"pid", p.process.pid}, {"fields", control_field_names(p.control->refused_fields)}});
   }
   return {{"sequence", sequence}, {"answered", answered}, {"refused", std::move(refused)}};
 }

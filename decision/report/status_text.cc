@@ -31,21 +31,25 @@ std::string rank_table(const Json& ranks) {
   for (const Json& r : ranks) {
     const bool up = member(r, "up").is_boolean() && r.at("up").get<bool>();
     std::string state = process_state_text(text_of(r, "process_state"));
-    if (member(r, "silent").is_boolean() && r.at("silent").get<bool>()) absl::StrAppend(&state, state.empty() ? "" : ", ", "silent");
+    if (member(r, "silent").is_boolean() && r.at("silent").get<bool>())
+      absl::StrAppend(&state, state.empty() ? "" : ", ", "silent");
     if (!up) absl::StrAppend(&state, state.empty() ? "" : ", ", "down");
-    if (member(r, "watched").is_boolean() && !r.at("watched").get<bool>()) absl::StrAppend(&state, state.empty() ? "" : ", ", "probe stopped");
+    if (member(r, "watched").is_boolean() && !r.at("watched").get<bool>())
+      absl::StrAppend(&state, state.empty() ? "" : ", ", "probe stopped");
     const Json& p2p = member(r, "p2p");
     if (number_of(p2p, "in_flight") > 0) {
-      absl::StrAppend(&state, state.empty() ? "" : ", ", "in ", count_text(number_of(p2p, "in_flight"), "Send/Recv", "Sends/Recvs"), " for ",
+      absl::StrAppend(&state, state.empty() ? "" : ", ", "in ",
+                      count_text(number_of(p2p, "in_flight"), "Send/Recv", "Sends/Recvs"), " for ",
                       span_text(real_of(p2p, "age_ms")));
     }
     if (has(r, "replay")) {
       const Json& replay = member(r, "replay");
-      absl::StrAppend(&state, state.empty() ? "" : ", ", "in replay ", number_of(replay, "replay"), " of operation ", number_of(replay, "op_seq"));
+      absl::StrAppend(&state, state.empty() ? "" : ", ", "in replay ", number_of(replay, "replay"), " of operation ",
+                      number_of(replay, "op_seq"));
     }
     rows.push_back({text_of(r, "rank"), text_of(r, "host", "?"), text_of(r, "pid", "?"), text_of(r, "gpu", "-"),
-                    grouped(number_of(r, "entered")), grouped(number_of(r, "launched")), grouped(number_of(r, "completed")),
-                    absl::StrCat(span_text(real_of(r, "moved_age_ms")), " ago"),
+                    grouped(number_of(r, "entered")), grouped(number_of(r, "launched")),
+                    grouped(number_of(r, "completed")), absl::StrCat(span_text(real_of(r, "moved_age_ms")), " ago"),
                     absl::StrCat(span_text(real_of(r, "telemetry_age_ms")), " ago"), state});
   }
   return table(rows, {true, false, true, true, true, true, true, true, true, false}, 2);
@@ -54,13 +58,14 @@ std::string rank_table(const Json& ranks) {
 std::string p2p_phrase(const Json& p2p) {
   const uint64_t calls = number_of(p2p, "in_flight");
   if (calls == 0) return "nothing";
-  return absl::StrCat(count_text(calls, "Send or Recv", "Sends and Recvs"), ", the oldest for ", span_text(real_of(p2p, "age_ms")));
+  return absl::StrCat(count_text(calls, "Send or Recv", "Sends and Recvs"), ", the oldest for ",
+                      span_text(real_of(p2p, "age_ms")));
 }
 
 // Communicator initializations: which rank has reached which stage, and which ranks were never heard of.
-std::string making_text(const Json& making) {
+std::string initialization_text(const Json& initialization) {
   std::string out;
-  for (const Json& m : making) {
+  for (const Json& m : initialization) {
     const bool failed = member(m, "failed").is_boolean() && m.at("failed").get<bool>();
     absl::StrAppend(&out, "\ncommunicator initialization, hash ", text_of(m, "comm_hash"), ", ",
                     count_text(number_of(m, "rank_count"), "rank", "ranks"), ", job ", text_of(m, "job", "-"), ", ",
@@ -78,8 +83,8 @@ std::string making_text(const Json& making) {
     if (missing == 0) continue;
     const Json& named = member(m, "never_heard");
     absl::StrAppend(&out, "  ",
-                    wrapped(absl::StrCat("never heard of: ", count_text(missing, "rank", "ranks"), missing > named.size() ? ", among them " : ": ",
-                                         ranks_text(named)),
+                    wrapped(absl::StrCat("never heard of: ", count_text(missing, "rank", "ranks"),
+                                         missing > named.size() ? ", among them " : ": ", ranks_text(named)),
                             2),
                     "\n");
   }
@@ -88,21 +93,25 @@ std::string making_text(const Json& making) {
 
 // What operators asked of probes, where it is not what it was at the start.
 std::string control_table(const Json& processes) {
-  std::vector<std::vector<std::string>> rows = {{"TUNED PROCESS", "PID", "PROBE", "SAMPLE", "NOW", "BUDGET", "LOG", "ENDPOINT", "REFUSED"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"TUNED PROCESS", "PID", "PROBE", "SAMPLE", "NOW", "BUDGET", "LOG", "ENDPOINT", "REFUSED"}};
   for (const Json& p : processes) {
     const Json& c = member(p, "control");
     if (c.is_null()) continue;
     std::string refused;
-    for (const Json& field : member(c, "refused")) absl::StrAppend(&refused, refused.empty() ? "" : ", ", field.get<std::string>());
-    rows.push_back({text_of(p, "host", "?"), text_of(p, "pid"), text_of(p, "probe", "?"), absl::StrCat(number_of(c, "sample_us"), " us"),
-                    absl::StrCat(number_of(c, "period_us"), " us"), absl::StrCat(number_of(c, "budget_ppm"), " ppm"), text_of(c, "log", "?"),
+    for (const Json& field : member(c, "refused"))
+      absl::StrAppend(&refused, refused.empty() ? "" : ", ", field.get<std::string>());
+    rows.push_back({text_of(p, "host", "?"), text_of(p, "pid"), text_of(p, "probe", "?"),
+                    absl::StrCat(number_of(c, "sample_us"), " us"), absl::StrCat(number_of(c, "period_us"), " us"),
+                    absl::StrCat(number_of(c, "budget_ppm"), " ppm"), text_of(c, "log", "?"),
                     text_of(c, "endpoint", "-"), refused});
   }
   return rows.size() == 1 ? "" : table(rows, {false, true, false, true, true, true, false, false, false});
 }
 
 std::string comm_table(const Json& communicators, bool with_ranks) {
-  std::vector<std::vector<std::string>> rows = {{"COMMUNICATOR", "NAME", "JOB", "RANKS", "ENTERED", "DONE", "IN FLIGHT"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"COMMUNICATOR", "NAME", "JOB", "RANKS", "ENTERED", "DONE", "IN FLIGHT"}};
   for (const Json& c : communicators) {
     const Json& flight = member(c, "in_flight");
     rows.push_back({text_of(c, "communicator"), comm_label(c), text_of(c, "job", "-"),
@@ -148,12 +157,14 @@ std::string status_text(const Json& s, bool with_ranks) {
   const uint64_t open = number_of(s, "incidents_open");
   const uint64_t silent = number_of(s, "silent_process_count");
   std::string out = absl::StrCat(
-      "ccld ", text_of(s, "version"), ", up ", span_text(real_of(s, "uptime_ms")), ", ", text_of(s, "rules"), " rules; ",
-      open == 0 ? "no open incident" : absl::StrCat(count_text(open, "open incident", "open incidents"), " (ccld explain)"), "\n",
-      count_text(number_of(s, "process_count"), "process", "processes"),
+      "ccld ", text_of(s, "version"), ", up ", span_text(real_of(s, "uptime_ms")), ", ", text_of(s, "rules"),
+      " rules; ",
+      open == 0 ? "no open incident"
+                : absl::StrCat(count_text(open, "open incident", "open incidents"), " (ccld explain)"),
+      "\n", count_text(number_of(s, "process_count"), "process", "processes"),
       silent == 0 ? "" : absl::StrCat(" (", grouped(silent), " silent)"), ", ",
-      count_text(number_of(ingest, "batches"), "batch", "batches"), ", ", grouped(number_of(ingest, "lost_batches")), " lost, ",
-      grouped(number_of(ingest, "rejected_total")), " rejected\n");
+      count_text(number_of(ingest, "batches"), "batch", "batches"), ", ", grouped(number_of(ingest, "lost_batches")),
+      " lost, ", grouped(number_of(ingest, "rejected_total")), " rejected\n");
 
   const Json& communicators = member(s, "communicators");
   if (communicators.empty()) {
@@ -161,9 +172,10 @@ std::string status_text(const Json& s, bool with_ranks) {
   } else {
     absl::StrAppend(&out, "\n", comm_table(communicators, with_ranks));
   }
-  out += making_text(member(s, "making"));
+  out += initialization_text(member(s, "initializations"));
   if (const uint64_t stopped = number_of(s, "stopped_probe_count"); stopped > 0) {
-    absl::StrAppend(&out, "\n", count_text(stopped, "probe was", "probes were"), " stopped by an operator: what they do not say means nothing\n");
+    absl::StrAppend(&out, "\n", count_text(stopped, "probe was", "probes were"),
+                    " stopped by an operator: what they do not say means nothing\n");
   }
   const Json& network = member(s, "network");
   if (const uint64_t queues = number_of(network, "queues_in_flight"); queues > 0) {

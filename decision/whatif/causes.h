@@ -23,7 +23,7 @@ namespace ccld::decision::whatif {
 struct GpuFacts {
   int host = none;                        // GPUs of one host have equal numbers
   int process = none;                     // and of one process
-  double proxy_age_ms = 0;                // how long ago its proxy had looked at its work, on average
+  double proxy_age_ms = 0;                // how long ago its proxy had polled, on average
   std::optional<double> proxy_away_part;  // of the window, in which it did not look at what it had begun
   int machine = none;                     // of MachineClocks
 };

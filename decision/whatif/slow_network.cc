@@ -86,7 +86,7 @@ void name_part(const Scene& s, const ConnectionSteps& c, const std::map<Ends, Us
   link.at = sends ? link.sender : link.receiver;
 }
 
-// Their proxies did not look at their work: nobody knows meanwhile what else is slow.
+// Their proxies did not poll their connections: nobody knows meanwhile what else is slow.
 std::vector<SlowLink> away_proxies(const StepReference& reference, const Settings& settings) {
   std::vector<SlowLink> links;
   for (const auto& [rank, part] : reference.away_parts()) {

@@ -7,7 +7,7 @@
 // than NCCL has slots are under way at a time: that tells what an operation loses by it. What waits for the receiver's
 // GPU fills everything behind it: such a connection is kept by what is slow further on. Ranks that come late make
 // others wait, but hold up a transfer once only: no proxy is blamed before the last rank has begun, and a wire or a
-// device only for steps whose receives were posted. A proxy that was seen not to look at its work is the cause itself,
+// device only for steps whose receives were posted. A proxy that was seen not to poll is the cause itself,
 // unless most proxies are like that: then the machine is busy.
 //
 // Contract: linear in the reported stages of links.

@@ -46,7 +46,7 @@ struct Gpu {
   GpuKey key;
   std::vector<Kernel> kernels;
   std::vector<Call> calls;
-  uint64_t proxy_age_ms = 0, proxy_samples = 0;  // sum, of snapshots: how long ago its proxy had looked at its work
+  uint64_t proxy_age_ms = 0, proxy_samples = 0;  // sum, of snapshots: how long ago its proxy had polled
   // Begin (device clock) minus launch (its machine's clock), at least: a kernel that nothing held up begins at once. It
   // is remembered beyond clear(), with what clocks may have drifted apart since.
   int64_t launch_least_ns = INT64_MAX;

@@ -10,7 +10,7 @@
 namespace ccld::probe {
 namespace {
 
-std::atomic<uint64_t> makings{0};
+std::atomic<uint64_t> initializations{0};
 
 uint64_t monotonic_ns() {
   timespec now{};
@@ -25,18 +25,18 @@ uint32_t age_ms(uint64_t now_ns, uint64_t then_ns) {
 
 }  // namespace
 
-void init_record_enter(ProcessFile& file, uint64_t number, const Making& making, uint64_t now_ns) {
+void init_record_enter(ProcessFile& file, uint64_t number, const Initialization& initialization, uint64_t now_ns) {
   abi::InitRecord& record = file.inits[number % abi::inits_max];
   store_relaxed(record.commit, 0);
   __atomic_thread_fence(__ATOMIC_RELEASE);
-  store_relaxed(record.comm_hash, making.comm_hash);
+  store_relaxed(record.comm_hash, initialization.comm_hash);
   store_relaxed(record.enter_monotonic_ns, now_ns);
   store_relaxed(record.stage_monotonic_ns, now_ns);
-  store_relaxed(record.rank, making.rank);
-  store_relaxed(record.rank_count, making.rank_count);
+  store_relaxed(record.rank, initialization.rank);
+  store_relaxed(record.rank_count, initialization.rank_count);
   store_relaxed(record.result, 0);
   store_relaxed(record.comm_number, 0);
-  store_relaxed(record.cuda_device, making.cuda_device);
+  store_relaxed(record.cuda_device, initialization.cuda_device);
   store_relaxed(record.stage, static_cast<uint32_t>(abi::InitStage::entered));
   store_release(record.commit, number);
 }
@@ -90,16 +90,16 @@ uint64_t init_entered(uint64_t comm_hash, int rank, int rank_count, int cuda_dev
   if (!enabled()) return 0;
   ProcessFile* file = process_file();
   if (file == nullptr) return 0;
-  const uint64_t number = makings.fetch_add(1, std::memory_order_relaxed) + 1;
+  const uint64_t number = initializations.fetch_add(1, std::memory_order_relaxed) + 1;
   init_record_enter(*file, number, {comm_hash, rank, rank_count, cuda_device}, monotonic_ns());
-  (void)running_agent();  // a making that never ends has to be told, too
+  (void)running_agent();  // an initialization that never ends has to be told, too
   return number;
 }
 
-void init_reached(uint64_t making, abi::InitStage stage, int result, uint32_t comm_number) {
-  if (making == 0) return;
+void init_reached(uint64_t initialization, abi::InitStage stage, int result, uint32_t comm_number) {
+  if (initialization == 0) return;
   ProcessFile* file = process_file();
-  if (file != nullptr) init_record_reach(*file, making, stage, result, comm_number, monotonic_ns());
+  if (file != nullptr) init_record_reach(*file, initialization, stage, result, comm_number, monotonic_ns());
 }
 
 void comm_unwatched() { metric_add(process_file(), abi::MetricId::agent_comms_unwatched, 1); }

@@ -147,9 +147,9 @@ struct HealthMessage {
   std::vector<SiblingState> siblings;
 };
 
-// A communicator that is being made, or whose making failed.
+// A communicator that is being made, or whose initialization failed.
 struct CommInitMessage {
-  uint64_t number = 0;  // of the making, within the process
+  uint64_t number = 0;  // of the initialization, within the process
   uint64_t comm_hash = 0;
   int rank = 0;
   int rank_count = 0;

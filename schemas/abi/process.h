@@ -35,7 +35,7 @@ constexpr uint16_t process_abi_major = 1;
 constexpr uint16_t process_abi_minor = 1;
 
 constexpr unsigned metrics_max = 128;  // MetricIds below this have a word here
-constexpr unsigned inits_max = 64;     // communicators whose making is remembered
+constexpr unsigned inits_max = 64;     // communicators whose initialization is remembered
 constexpr unsigned nets_max = 256;     // queues of network devices; more are counted in metric net_records_dropped
 
 struct ProcessIdentityPart {
@@ -98,7 +98,7 @@ struct alignas(128) ProcessHeader {
   ControlStateLine control_state;
 };
 
-// How far the making of a communicator came on this rank. A stage is reached when its value is stored.
+// How far the initialization of a communicator came on this rank. A stage is reached when its value is stored.
 enum class InitStage : uint32_t {
   none = 0,
   entered = 1,       // the call is accepted, other ranks are not known yet
@@ -110,7 +110,7 @@ enum class InitStage : uint32_t {
 
 // Slot: number % inits_max.
 struct alignas(128) InitRecord {
-  uint64_t commit;               // number of the communicator's making in this process, from 1
+  uint64_t commit;               // number of the communicator's initialization in this process, from 1
   uint64_t comm_hash;            // equal on all ranks that take part; known from `entered` on
   uint64_t enter_monotonic_ns;
   uint64_t stage_monotonic_ns;   // when `stage` was reached

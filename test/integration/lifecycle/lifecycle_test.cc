@@ -1,4 +1,4 @@
-// The life of communicators as it shows outside of the process: makings that end, fail or never end, families with
+// The life of communicators as it shows outside of the process: initializations that end, fail or never end, families with
 // equal hashes, and what is left afterwards. One case a run, all ranks in this process.
 #include <cuda_runtime.h>
 #include <dirent.h>
@@ -104,8 +104,8 @@ uint64_t metric_in(const std::string& folder, ccld::abi::MetricId id) {
   return reinterpret_cast<const uint64_t*>(bytes.data() + identity.metrics_offset)[static_cast<unsigned>(id)];
 }
 
-// The makings of this process by number.
-std::map<uint64_t, InitRecord> makings_in(const std::string& folder) {
+// The initializations of this process by number.
+std::map<uint64_t, InitRecord> initializations_in(const std::string& folder) {
   std::map<uint64_t, InitRecord> found;
   const std::vector<char> bytes = process_file_in(folder);
   if (bytes.empty()) return found;
@@ -129,16 +129,16 @@ void pending_case(const std::string& folder) {
   ncclComm_t comm = nullptr;
   const ncclResult_t begun = ncclCommInitRankConfig(&comm, 2, id, 0, &config);
   REQUIRE(begun == ncclInProgress || begun == ncclSuccess);
-  REQUIRE(becomes_true([&] { return !makings_in(folder).empty(); }));
-  const InitRecord waiting = makings_in(folder).at(1);
+  REQUIRE(becomes_true([&] { return !initializations_in(folder).empty(); }));
+  const InitRecord waiting = initializations_in(folder).at(1);
   REQUIRE(stage_of(waiting) == InitStage::entered);
   REQUIRE(waiting.rank == 0 && waiting.rank_count == 2);
   REQUIRE(waiting.comm_hash != 0 && waiting.comm_number == 0);
   REQUIRE(files_in(folder, ".frame").empty());
 
   (void)ncclCommAbort(comm);
-  REQUIRE(becomes_true([&] { return stage_of(makings_in(folder).at(1)) == InitStage::failed; }));
-  REQUIRE(makings_in(folder).at(1).result != ncclSuccess);
+  REQUIRE(becomes_true([&] { return stage_of(initializations_in(folder).at(1)) == InitStage::failed; }));
+  REQUIRE(initializations_in(folder).at(1).result != ncclSuccess);
   REQUIRE(files_in(folder, ".frame").empty());
 }
 
@@ -151,12 +151,12 @@ void family_case(const std::string& folder) {
   REQUIRE(frames[0].comm_uid != 0 && frames[0].comm_uid == frames[1].comm_uid);
   REQUIRE(frames[0].parent_uid == 0);
   const uint64_t parent_uid = frames[0].comm_uid;
-  const auto makings = makings_in(folder);
-  REQUIRE(makings.size() == ranks);
+  const auto initializations = initializations_in(folder);
+  REQUIRE(initializations.size() == ranks);
   std::set<int> seen;
-  for (const auto& [number, record] : makings) {
+  for (const auto& [number, record] : initializations) {
     REQUIRE(stage_of(record) == InitStage::ready);
-    REQUIRE(record.comm_hash == makings.at(1).comm_hash && record.rank_count == ranks && record.comm_number != 0);
+    REQUIRE(record.comm_hash == initializations.at(1).comm_hash && record.rank_count == ranks && record.comm_number != 0);
     seen.insert(record.rank);
   }
   REQUIRE(seen == std::set<int>({0, 1}));
@@ -173,9 +173,9 @@ void family_case(const std::string& folder) {
     REQUIRE(split_uid == 0 || split_uid == frame.comm_uid);
     split_uid = frame.comm_uid;
   }
-  // The exchange of colours and the making of the child, for each rank.
-  REQUIRE(makings_in(folder).size() == 3 * ranks);
-  for (const auto& [number, record] : makings_in(folder)) REQUIRE(stage_of(record) == InitStage::ready);
+  // The exchange of colours and the initialization of the child, for each rank.
+  REQUIRE(initializations_in(folder).size() == 3 * ranks);
+  for (const auto& [number, record] : initializations_in(folder)) REQUIRE(stage_of(record) == InitStage::ready);
   for (ncclComm_t child : children) REQUIRE_OK(ncclCommDestroy(child));
   REQUIRE(frames_in(folder).size() == ranks);
 
@@ -221,7 +221,7 @@ void grow_case(const std::string& folder) {
   }
   for (std::thread& rank : ranks) rank.join();
   uint64_t hash = 0;
-  for (const auto& [number, record] : makings_in(folder)) {
+  for (const auto& [number, record] : initializations_in(folder)) {
     REQUIRE(stage_of(record) == InitStage::ready);
     if (record.rank_count != after) continue;
     REQUIRE(hash == 0 || hash == record.comm_hash);

@@ -402,9 +402,9 @@ TEST_CASE("Communicator initialization, metrics, network queues and Send and Rec
   add_net_queues(b);
   add_p2p_rounds(b);
   sender.send(b.finish());
-  const Json status = service.status_when([](const Json& s) { return !s["making"].empty(); });
-  CHECK(status["making"][0]["comm_hash"] == "000000000000feed");
-  CHECK(status["making"][0]["never_heard"].size() == 3);
+  const Json status = service.status_when([](const Json& s) { return !s["initializations"].empty(); });
+  CHECK(status["initializations"][0]["comm_hash"] == "000000000000feed");
+  CHECK(status["initializations"][0]["never_heard"].size() == 3);
   CHECK(status["network"]["queues_stuck"] == 1);
   CHECK(status["processes"][0]["metrics"]["gpu_xid_last"]["0000:10:00.0"] == 79);
   CHECK(status["communicators"][0]["p2p"]["in_flight"] == 1);

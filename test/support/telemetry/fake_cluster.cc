@@ -401,7 +401,7 @@ void Cluster::tick() {
 }
 
 void Cluster::make(uint64_t comm_hash, int rank_count, std::map<int, int> processes) {
-  makings_[comm_hash] = {rank_count, std::move(processes), now_ns_};
+  initializations_[comm_hash] = {rank_count, std::move(processes), now_ns_};
 }
 
 void Cluster::collect(int index) {
@@ -441,7 +441,7 @@ void Cluster::collect(int index) {
             health.siblings.back().last_operations.push_back(comm->last_operations(r));
     }
     out.push_back(std::move(health));
-    for (const auto& [hash, makers] : makings_)
+    for (const auto& [hash, makers] : initializations_)
       for (const auto& [rank, process] : makers.processes) {
         if (process != index) continue;
         CommInit m;

@@ -139,9 +139,9 @@ class Cluster {
 
   Comm& add_comm(std::vector<int> processes, abi::Algorithm = abi::Algorithm::ring, int channels = 2);
   Comm& add_comm_of_all(abi::Algorithm = abi::Algorithm::ring, int channels = 2);
-  // These processes, by rank, sit in the making of a communicator of so many ranks, until end_making().
+  // These processes, by rank, sit being initialized of a communicator of so many ranks, until end_initialization().
   void make(uint64_t comm_hash, int rank_count, std::map<int, int> processes);
-  void end_making(uint64_t comm_hash) { makings_.erase(comm_hash); }
+  void end_initialization(uint64_t comm_hash) { initializations_.erase(comm_hash); }
 
   // Time passes; agents report; the analyzer looks ten times a second.
   void run_ns(Nanoseconds);
@@ -205,7 +205,7 @@ class Cluster {
     std::map<int, int> processes;  // by rank
     Nanoseconds since_ns;
   };
-  std::map<uint64_t, Makers> makings_;
+  std::map<uint64_t, Makers> initializations_;
   std::vector<Pending> pending_;
   std::vector<Incident> reported_;
 };

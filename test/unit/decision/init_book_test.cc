@@ -79,7 +79,7 @@ struct Start {
 
 }  // namespace
 
-TEST_CASE("A communicator in the making shows who reached which stage and who was never heard of") {
+TEST_CASE("A communicator being initialized shows who reached which stage and who was never heard of") {
   Start start(4);
   start.reach(0, InitStage::entered);
   start.reach(2, InitStage::bootstrapped);
@@ -95,7 +95,7 @@ TEST_CASE("A communicator in the making shows who reached which stage and who wa
   CHECK(ranks_of(status[0].never_heard) == std::set<int>{1, 3});
 }
 
-TEST_CASE("A communicator that was made everywhere is no longer in the making, in whatever order the ranks say so") {
+TEST_CASE("A communicator that was made everywhere is no longer being initialized, in whatever order the ranks say so") {
   Start start(3);
   start.up(0);  // before anybody said that it begins
   start.reach(1, InitStage::entered);
@@ -110,7 +110,7 @@ TEST_CASE("A communicator that was made everywhere is no longer in the making, i
   CHECK(start.status().empty());
 }
 
-TEST_CASE("A making that does not end becomes an incident that names the missing ranks") {
+TEST_CASE("An initialization that does not end becomes an incident that names the missing ranks") {
   Start start(4);
   for (int r : {0, 1, 2}) start.reach(r, InitStage::entered);
   start.run_s(290);
@@ -133,7 +133,7 @@ TEST_CASE("A making that does not end becomes an incident that names the missing
   CHECK(start.status().empty());
 }
 
-TEST_CASE("The making of communicators has a patience of its own") {
+TEST_CASE("The initialization of communicators has a patience of its own") {
   Settings settings;
   settings.hang_confirm_s = 5;
   settings.init_hang_s = 30;
@@ -156,7 +156,7 @@ TEST_CASE("When all have come, those that are behind the others are named") {
   CHECK(ranks_of(open[0].culprits) == std::set<int>{0, 1});
 }
 
-TEST_CASE("A making that failed is shown with its result, and is no hang") {
+TEST_CASE("An initialization that failed is shown with its result, and is no hang") {
   Start start(2);
   start.reach(0, InitStage::entered);
   start.reach(1, InitStage::failed, 3);

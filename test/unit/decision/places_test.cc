@@ -80,22 +80,22 @@ struct Stages {
     pipelines[pipeline].in_flight(snapshot(pipelines[pipeline], 0), heard(static_cast<uint32_t>(pipeline)), now_ns);
   }
   std::vector<Cause> causes() {
-    std::vector<Standing> standing;
+    std::vector<Stall> stall;
     for (const Communicator* comm : {&barrier, &pipelines[0], &pipelines[1]}) {
       const std::optional<HangView> view = view_hang(*comm, processes, settings);
       if (!view) continue;
-      Standing s;
+      Stall s;
       s.comm = comm;
       s.view = *view;
       s.calls = p2p_waits(*comm, processes);
       s.located = !view->p2p;
       if (s.located) s.finding = locate_hang(*comm, *view, settings, now_ns);
-      standing.push_back(std::move(s));
+      stall.push_back(std::move(s));
     }
     const MovedAnywhere moved = [](const ProcessModel&, int) { return Nanoseconds{0}; };
-    const std::vector<MakingWait> makings;
-    const WaitGraph graph(standing, makings, processes, moved);
-    return find_causes(graph, standing);
+    const std::vector<InitWait> initializations;
+    const WaitGraph graph(stall, initializations, processes, moved);
+    return find_causes(graph, stall);
   }
   Settings settings;
   ProcessTable processes{settings};

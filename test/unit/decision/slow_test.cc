@@ -577,7 +577,7 @@ TEST_CASE("A proxy that hands on late is blamed for what it says late too") {
   CHECK(i.culprits[0].rank == Rank{3});
 }
 
-TEST_CASE("A proxy that does not look at its work is the cause, whatever seems to wait") {
+TEST_CASE("A proxy that does not poll its connections is the cause, whatever seems to wait") {
   const auto send = abi::Direction::send, recv = abi::Direction::recv;
   const Edge edge{3, 4, 0};
   Cluster cluster(quick());

@@ -458,7 +458,7 @@ TEST_CASE("A connection keeps its record and shows the newest steps") {
   CHECK(frame->proxies[1].done == 7);
 }
 
-TEST_CASE("A connection sums the time in which its proxy did not come by, operation by operation") {
+TEST_CASE("A connection sums the time in which its proxy did not poll, operation by operation") {
   constexpr uint64_t ms = 1000000;
   Frame frame;
   const abi::ProxyRecord& record = frame->proxies[0];

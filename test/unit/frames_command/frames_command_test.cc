@@ -457,7 +457,7 @@ TEST_CASE("Send and Recv calls in flight are listed with peer, pair number and s
   CHECK(json["p2p"][1]["launched"] == false);
 }
 
-TEST_CASE("a process file shows the probe, its counters, communicators in the making and network queues") {
+TEST_CASE("a process file shows the probe, its counters, communicators being initialized and network queues") {
   Host host;
   SyntheticProcessFile file;
   file.metric(abi::MetricId::agent_samples) = 41;
@@ -489,7 +489,7 @@ TEST_CASE("a process file shows the probe, its counters, communicators in the ma
   const auto json = nlohmann::json::parse(host.show().text)["processes"];
   REQUIRE(json.size() == 1);
   CHECK(json[0]["counters"]["agent_samples"] == 41);
-  CHECK(json[0]["making"][0]["stage"] == "bootstrapped");
+  CHECK(json[0]["initializations"][0]["stage"] == "bootstrapped");
   CHECK(json[0]["net_queues"].size() == 1);
   CHECK(json[0]["probe"]["running"] == true);
   // A stale one is recognised and removable like a frame.

@@ -25,7 +25,7 @@ std::vector<CommInitMessage> told(InitTeller& teller, uint64_t now_ms) {
   return result;
 }
 
-TEST_CASE("A making that never ends is told again and again, with the stage it reached") {
+TEST_CASE("An initialization that never ends is told again and again, with the stage it reached") {
   const OwnedFile file = memory_only();
   InitTeller teller(*file);
   CHECK(told(teller, 1).empty());
@@ -45,7 +45,7 @@ TEST_CASE("A making that never ends is told again and again, with the stage it r
   CHECK(told(teller, 900).size() == 1);
 }
 
-TEST_CASE("A making that became ready is not told, one that failed is told once with its reason") {
+TEST_CASE("An initialization that became ready is not told, one that failed is told once with its reason") {
   const OwnedFile file = memory_only();
   InitTeller teller(*file);
   init_record_enter(*file, 1, {1, 0, 2, 0}, 1);
@@ -60,7 +60,7 @@ TEST_CASE("A making that became ready is not told, one that failed is told once 
   CHECK(file->inits[1].comm_number == 17);
 }
 
-TEST_CASE("The place of an old making is taken by a new one, which the old one cannot touch any more") {
+TEST_CASE("The place of an old initialization is taken by a new one, which the old one cannot touch any more") {
   const OwnedFile file = memory_only();
   InitTeller teller(*file);
   init_record_enter(*file, 5, {5, 0, 2, 0}, 1);

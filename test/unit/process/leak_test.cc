@@ -40,8 +40,8 @@ struct Held {
 };
 
 void cycle(uint64_t comm_hash, bool fails) {
-  const uint64_t making = init_entered(comm_hash, 0, 2, 0);
-  init_reached(making, abi::InitStage::bootstrapped, 0, 0);
+  const uint64_t initialization = init_entered(comm_hash, 0, 2, 0);
+  init_reached(initialization, abi::InitStage::bootstrapped, 0, 0);
   CommSetup setup{};
   setup.rank_count = 2;
   setup.channel_count = 1;
@@ -49,7 +49,7 @@ void cycle(uint64_t comm_hash, bool fails) {
   if (comm == nullptr) exit(3);
   NetQueue* queue = net_queue(abi::NetKind::socket, comm_hash, 0, 0, "eth0");
   if (fails) {
-    init_reached(making, abi::InitStage::failed, 2, 0);
+    init_reached(initialization, abi::InitStage::failed, 2, 0);
     comm_end(comm, abi::CommState::init_failed);
   } else {
     CommIdentity identity;

@@ -143,7 +143,7 @@ TEST_CASE("A new program image removes what the one before it left, and nothing 
   comm_release(frame);
 }
 
-TEST_CASE("The file of the process appears with the first making, and goes with the process") {
+TEST_CASE("The file of the process appears with the first initialization, and goes with the process") {
   TemporaryFolder folder;
   const std::string path = folder.path();
   CHECK(succeeds_in_child([&path] {
@@ -162,16 +162,16 @@ TEST_CASE("A forked child neither writes nor removes its parent's files") {
   CHECK(succeeds_in_child([&path] {
     setenv("NCCL_PROBE_FRAMES_DIR", path.c_str(), 1);
     unsetenv("NCCL_PROBE_ENABLE");
-    const uint64_t making = init_entered(77, 1, 4, 0);
+    const uint64_t initialization = init_entered(77, 1, 4, 0);
     const std::string file = path + "/" + abi::process_file_name(process_identity().name);
     const bool child_is_quiet = succeeds_in_child([&] {
-      init_reached(making, abi::InitStage::failed, 3, 0);
+      init_reached(initialization, abi::InitStage::failed, 3, 0);
       comm_unwatched();
       return process_file() == nullptr && init_entered(78, 0, 2, 0) == 0 &&
              net_queue(abi::NetKind::socket, 1, 0, 0, "eth0") == nullptr;
     });
     const bool still_there = access(file.c_str(), F_OK) == 0;
-    return child_is_quiet && still_there && process_file()->inits[making % abi::inits_max].stage == 1 &&
+    return child_is_quiet && still_there && process_file()->inits[initialization % abi::inits_max].stage == 1 &&
            metric_get(process_file(), MetricId::agent_comms_unwatched) == 0;
   }));
   CHECK(folder.file_names().empty());

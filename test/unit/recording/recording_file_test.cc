@@ -4,7 +4,7 @@
 
 namespace ccld::test {
 
-TEST_CASE("A recording in the making can be read up to here, and a closed one to its end") {
+TEST_CASE("A recording that is being written can be read up to here, and a closed one to its end") {
   const Folder folder;
   Packer packer;
   auto file = RecordingFile::create(folder.file("r"), false, Metadata{}, packer);

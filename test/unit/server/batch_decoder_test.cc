@@ -256,7 +256,7 @@ TEST_CASE("Stages of links of Send and Recv come out again, and may be absent") 
   CHECK(std::get<P2pRounds>(batch->payloads[1]).links.empty());
 }
 
-TEST_CASE("What is said of a making, of metrics, queues and requests is checked") {
+TEST_CASE("What is said of an initialization, of metrics, queues and requests is checked") {
   const auto refused = [](auto add, const std::string& field) {
     WireBatch b;
     add(b);

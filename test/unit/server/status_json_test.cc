@@ -152,14 +152,14 @@ TEST_CASE("A communicator initialization shows its stages, who is missing, and w
   init.never_heard = {Rank(2), Rank(3), Rank(4)};
   s.status.inits = {init};
   const Json status = status_json(s, false);
-  CHECK(status["making"][0]["ranks"][0]["stage"] == "bootstrapped");
-  CHECK(status["making"][0]["ranks"][0]["result"].is_null());
-  CHECK(status["making"][0]["ranks"][1]["result"] == 6);
+  CHECK(status["initializations"][0]["ranks"][0]["stage"] == "bootstrapped");
+  CHECK(status["initializations"][0]["ranks"][0]["result"].is_null());
+  CHECK(status["initializations"][0]["ranks"][1]["result"] == 6);
   const std::string text = status_text(status, false);
   CHECK(contains(text, "communicator initialization, hash 000000000000feed, 5 ranks, job demo, FAILED, begun 3.0 s ago"));
   CHECK(contains(text, "  failed with ncclResult_t 6: ranks 1\n"));
   CHECK(contains(text, "  never heard of: 3 ranks: 2-4\n"));
-  CHECK(contains(prometheus_text(s), "\nccld_communicators_in_the_making 1\n"));
+  CHECK(contains(prometheus_text(s), "\nccld_communicators_initializing 1\n"));
 }
 
 TEST_CASE("Calls in flight, replays, stopped probes and stuck queues show where people look") {

@@ -1,4 +1,4 @@
-#include "decision/analysis/makings.h"
+#include "decision/analysis/init_waits.h"
 
 #include <algorithm>
 #include <set>
@@ -8,13 +8,13 @@
 namespace ccld::decision {
 namespace {
 
-bool in_the_making(const InitRank& r) {
+bool being_initialized(const InitRank& r) {
   return r.process && r.stage != abi::InitStage::none && r.stage != abi::InitStage::ready &&
          r.stage != abi::InitStage::failed;
 }
 
 // A communicator in which all that were heard of have the same ranks.
-const Communicator* like(const InitKey& key, const Making& m, const Watches& watches) {
+const Communicator* like(const InitKey& key, const Initialization& m, const Watches& watches) {
   const auto first = std::find_if(m.ranks.begin(), m.ranks.end(), [](const auto& r) { return r.second.process; });
   if (first == m.ranks.end()) return nullptr;
   for (const ProcessModel::Membership& member : first->second.process->memberships) {
@@ -31,12 +31,12 @@ const Communicator* like(const InitKey& key, const Making& m, const Watches& wat
   return nullptr;
 }
 
-// GPUs of the job's processes that are not in the making; at most one more than `most`.
-std::vector<MakingWait::Member> others(const InitKey& key, const Making& m, const ProcessTable& processes,
-                                       const Watches& watches, size_t most) {
+// GPUs of the job's processes that are not being initialized; at most one more than `most`.
+std::vector<InitWait::Member> others(const InitKey& key, const Initialization& m, const ProcessTable& processes,
+                                     const Watches& watches, size_t most) {
   std::set<std::pair<const ProcessModel*, int>> in;
   for (const auto& [rank, r] : m.ranks) in.insert({r.process, r.cuda_device});
-  std::vector<MakingWait::Member> out;
+  std::vector<InitWait::Member> out;
   for (const auto& [id, p] : processes.all()) {
     if (p->job != key.job || out.size() > most) continue;
     std::set<int> devices;
@@ -52,22 +52,22 @@ std::vector<MakingWait::Member> others(const InitKey& key, const Making& m, cons
 
 }  // namespace
 
-std::string making_name(const InitKey& key) {
-  return absl::StrCat("in the making, hash ", absl::Hex(key.comm_hash, absl::kZeroPad16));
+std::string init_name(const InitKey& key) {
+  return absl::StrCat("with hash ", absl::Hex(key.comm_hash, absl::kZeroPad16));
 }
 
-std::vector<KnownMaking> makings_that_wait(const InitBook& inits, const ProcessTable& processes, const Watches& watches,
-                                           Nanoseconds least_ns, Nanoseconds now_ns) {
-  std::vector<KnownMaking> out;
+std::vector<KnownInit> waiting_inits(const InitBook& inits, const ProcessTable& processes, const Watches& watches,
+                                     Nanoseconds least_ns, Nanoseconds now_ns) {
+  std::vector<KnownInit> out;
   for (const auto& [key, m] : inits.all()) {
-    KnownMaking k;
+    KnownInit k;
     k.key = key;
-    k.wait.name = making_name(key);
+    k.wait.name = init_name(key);
     k.wait.rank_count = key.rank_count;
     bool failed = false;
     for (const auto& [rank, r] : m.ranks) {
       failed |= r.stage == abi::InitStage::failed;
-      if (in_the_making(r) && now_ns - r.entered_ns >= least_ns)
+      if (being_initialized(r) && now_ns - r.entered_ns >= least_ns)
         k.wait.waiting.push_back({r.process, r.cuda_device, Rank{rank}});
     }
     if (failed || k.wait.waiting.empty()) continue;

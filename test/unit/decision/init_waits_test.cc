@@ -1,4 +1,4 @@
-#include "decision/analysis/makings.h"
+#include "decision/analysis/init_waits.h"
 
 #include <catch2/catch.hpp>
 
@@ -42,12 +42,12 @@ TEST_CASE("Ranks that make a communicator with one that hangs in another one are
   CHECK(open[0].comm == data.uid());
   CHECK(open[0].fault == FaultClass::h3_hardware);
   CHECK(ranks_of(open[0].culprits) == std::set<int>{1});
-  CHECK(mentions(open[0], "in the making, hash 0000000000000abc, wait for it"));
+  CHECK(mentions(open[0], "with hash 0000000000000abc, wait for it"));
   CHECK(open[0].victim_count == 3 + 4);
   CHECK(cluster.incidents().size() == 1);
 }
 
-TEST_CASE("Where nobody knows which processes a making misses, it may wait for the hang that holds enough of them") {
+TEST_CASE("Where nobody knows which processes an initialization misses, it may wait for the hang that holds enough of them") {
   ClusterOptions options;
   options.processes = 4;
   Cluster cluster(with_init_patience(20), options);
@@ -70,7 +70,7 @@ TEST_CASE("Where nobody knows which processes a making misses, it may wait for t
 }
 
 TEST_CASE(
-    "A rank that is missed elsewhere because it makes a communicator is no culprit, and the making has its own "
+    "A rank that is missed elsewhere because it makes a communicator is no culprit, and the initialization has its own "
     "patience") {
   Cluster cluster(with_init_patience(100));
   Comm& data = cluster.add_comm({0, 1});
@@ -90,7 +90,7 @@ TEST_CASE(
   REQUIRE(open[0].victim_comms.size() == 1);
   CHECK(open[0].victim_comms[0].comm == data.uid());
   SECTION("and when it has ended, whoever still does not come is the culprit") {
-    cluster.end_making(0xabc);
+    cluster.end_initialization(0xabc);
     cluster.run_s(30);
     const auto left = cluster.open_incidents();
     REQUIRE(left.size() == 1);
@@ -116,10 +116,10 @@ TEST_CASE("Two ranks of which one makes a communicator and the other waits in an
   CHECK(open[0].fault == FaultClass::h2_inconsistent);
   CHECK(ranks_of(open[0].candidates) == std::set<int>{0, 1});
   REQUIRE(open[0].cycle.size() == 2);
-  CHECK(mentions(open[0], "is in the making of communicator in the making"));
+  CHECK(mentions(open[0], "is in the initialization of communicator with hash"));
 }
 
-TEST_CASE("A rank that does not come to a making is named with its process where that is known") {
+TEST_CASE("A rank that does not come to an initialization is named with its process where that is known") {
   ClusterOptions options;
   options.processes = 4;
   Cluster cluster(with_init_patience(20), options);
@@ -132,7 +132,7 @@ TEST_CASE("A rank that does not come to a making is named with its process where
   REQUIRE(open[0].culprits.size() == 1);
   CHECK(open[0].culprits[0].rank == Rank{3});
   CHECK(open[0].culprits[0].pid == 103);
-  CHECK(open[0].culprits[0].reason == "did not come to the making of the communicator");
+  CHECK(open[0].culprits[0].reason == "did not come to the initialization of the communicator");
 }
 
 }  // namespace ccld::decision
