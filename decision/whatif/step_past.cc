@@ -4,6 +4,15 @@
 #include <utility>
 
 namespace ccld::decision::whatif {
+namespace {
+
+size_t passages_of(const std::vector<OperationSteps>& operations) {
+  size_t passages = 0;
+  for (const OperationSteps& operation : operations) passages += operation.passages.size();
+  return passages;
+}
+
+}  // namespace
 
 std::optional<UsualStep> StepPast::usual(const Key& key) const {
   const auto it = seen_.find(key);
@@ -62,11 +71,15 @@ std::vector<OperationSteps> StepPast::with_earlier(CommUid comm, size_t kind,
   const size_t enough = settings_.slow_rounds_min;
   std::vector<OperationSteps> all;
   SeenKind* const seen = kind_of(comm, kind);
+  if (seen) kept_passages_ -= passages_of(seen->newest);
   if (seen && operations.size() < enough) all = std::move(seen->newest);
   all.insert(all.end(), operations.begin(), operations.end());
   if (all.size() > enough && operations.size() < enough)
     all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(enough));
-  if (seen) seen->newest.assign(all.end() - static_cast<std::ptrdiff_t>(std::min(all.size(), enough - 1)), all.end());
+  if (!seen) return all;
+  seen->newest.assign(all.end() - static_cast<std::ptrdiff_t>(std::min(all.size(), enough - 1)), all.end());
+  if (kept_passages_ + passages_of(seen->newest) > connections_max) seen->newest.clear();
+  kept_passages_ += passages_of(seen->newest);
   return all;
 }
 
@@ -74,7 +87,11 @@ void StepPast::end_window() {
   if (++windows_ % past_windows_max != 0) return;
   const auto over = [&](const auto& entry) { return entry.second.last + past_windows_max <= windows_; };
   absl::erase_if(seen_, over);
-  absl::erase_if(kinds_, over);
+  absl::erase_if(kinds_, [&](const auto& entry) {
+    if (!over(entry)) return false;
+    kept_passages_ -= passages_of(entry.second.newest);
+    return true;
+  });
 }
 
 }  // namespace ccld::decision::whatif

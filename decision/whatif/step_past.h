@@ -2,8 +2,8 @@
 // that ranks that come less late than usual make no connection slow; and how long such operations took. (Paper, section
 // 4.2.1: T_base.)
 //
-// Contract: plain state, not thread-safe. Bounded by connections_max; what was not seen for past_windows_max windows is
-// forgotten.
+// Contract: plain state, not thread-safe. Bounded by connections_max and kinds_max; what was not seen for
+// past_windows_max windows is forgotten.
 #pragma once
 
 #include <cstdint>
@@ -64,6 +64,7 @@ class StepPast {
 
   const Settings& settings_;
   uint64_t windows_ = 0;
+  size_t kept_passages_ = 0;  // of the newest operations of all kinds, no more than connections_max
   absl::flat_hash_map<Key, Seen> seen_;
   absl::flat_hash_map<std::pair<CommUid, size_t>, SeenKind> kinds_;
 };
