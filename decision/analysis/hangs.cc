@@ -237,7 +237,7 @@ bool HangAnalysis::may_wait_for(const KnownInit& m, const Cause& cause, const st
   return held.size() + initialization.ranks.size() >= static_cast<size_t>(m.key.rank_count);
 }
 
-// Who waits for an initialization that has no cause elsewhere has the patience of initializations: they are told of
+// Who waits for an initialization that has no cause elsewhere has the timeout of initializations: they are told of
 // together with it.
 void HangAnalysis::take_out_inits(std::vector<Cause>& causes, const std::vector<Stall>& stalls) {
   links_ = {};

@@ -135,7 +135,7 @@ struct LinkStages {
   int64_t gpu_mean_realtime_ns = 0, ready_mean_realtime_ns = 0, wire_mean_realtime_ns = 0, done_mean_realtime_ns = 0;
   int32_t peer = -1, net_device = -1;
   uint32_t steps = 0;
-  uint32_t proxy_away_us = 0;  // of the round: it had work, and did not look
+  uint32_t proxy_away_us = 0;  // of the round: it had work, and did not poll
   uint16_t channel = 0;
   abi::Direction direction = abi::Direction::recv;
   uint8_t group = 0;

@@ -33,7 +33,7 @@ class RunDelayHistory {
   CounterHistory<7> history_;
 };
 
-// A progress thread did not look at what it had begun; the sum of all threads.
+// A progress thread did not poll what it had begun; the sum of all threads.
 using ProxyAwayHistory = CounterHistory<1>;
 
 }  // namespace ccld::decision

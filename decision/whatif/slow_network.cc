@@ -48,7 +48,8 @@ bool had_stopped_threads(const Communicator& comm, Rank rank, Nanoseconds since_
   return r && r->process && r->process->threads_stopped_ns > 0 && r->process->threads_stopped_ns >= since_ns;
 }
 
-struct Scene {
+// What all connections of the operations have in common.
+struct Context {
   const Communicator& comm;
   const Connections& connections;
   const StepReference& reference;
@@ -56,7 +57,7 @@ struct Scene {
   const Settings& settings;
 };
 
-void name_part(const Scene& s, const ConnectionSteps& c, const std::map<Ends, UsualStep>& usual, SlowLink& link) {
+void name_part(const Context& s, const ConnectionSteps& c, const std::map<Ends, UsualStep>& usual, SlowLink& link) {
   const UsualStep& reference = usual.at({link.sender.value, link.receiver.value});
   double beyond_ns[passage_parts] = {};
   for (size_t part = 0; part < to_be_taken; ++part) {
@@ -75,7 +76,7 @@ void name_part(const Scene& s, const ConnectionSteps& c, const std::map<Ends, Us
     case WhosePart::senders_proxy: link.component = Component::proxy; return;
   }
   const std::map<int32_t, double>& away = s.reference.away_parts();
-  // How far it got in the network nobody knows while a proxy does not look, or its threads are stopped.
+  // How far it got in the network nobody knows while a proxy does not poll, or its threads are stopped.
   const bool sender_stopped = had_stopped_threads(s.comm, link.sender, s.since_ns),
              receiver_stopped = had_stopped_threads(s.comm, link.receiver, s.since_ns);
   const double sender_away = away.at(link.sender.value), receiver_away = away.at(link.receiver.value);

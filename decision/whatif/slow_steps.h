@@ -5,10 +5,12 @@
 // several times as long as those of the other connections now, or as its own did before, beyond what chance explains,
 // is slow. In which part of their way they take longer says whether it is a proxy, a device or a wire. No more steps
 // than NCCL has slots are under way at a time: that tells what an operation loses by it. What waits for the receiver's
-// GPU fills everything behind it: such a connection is kept by what is slow further on. Ranks that come late make
+// GPU fills everything behind it: such a connection is blocked by what is slow further on. Ranks that come late make
 // others wait, but hold up a transfer once only: no proxy is blamed before the last rank has begun, and a wire or a
-// device only for steps whose receives were posted. A proxy that was seen not to poll is the cause itself,
-// unless most proxies are like that: then the machine is busy.
+// device only for steps whose receives were posted. A proxy that was seen not to poll is the cause itself, unless most
+// proxies are like that: then the machine is busy.
+//
+// connection_steps.h has what a step takes and takes otherwise; slow_network.h and slow_gpu.h say who is slow.
 //
 // Contract: linear in the reported stages of links.
 #pragma once

@@ -1,6 +1,6 @@
-// What the steps of a job's connections waited for in its earlier windows, for each kind of collective: at most, so
-// that ranks that come less late than usual make no connection slow; and how long such operations took. (Paper, section
-// 4.2.1: T_base.)
+// What a job's collectives took in its earlier windows, by kind: how long the operations took, and what the steps of
+// each connection waited for. (Paper, section 4.2.1: T_base.) Waits are upper bounds, so that ranks that come less late
+// than usual make no connection slow.
 //
 // Contract: plain state, not thread-safe. Bounded by connections_max and kinds_max; what was not seen for
 // past_windows_max windows is forgotten.
