@@ -106,6 +106,11 @@ const Entry entries[] = {
      "that is its host's doing if the other processes of the host (and everybody's, if those of the other hosts) wait "
      "for at least this part as much of the time for which they want one; otherwise its own",
      "processes that share processors get equal parts of them; with a quota or pinned to one, a process waits alone"},
+    {CCLD_FIELD(processor_turns_max), 0, 1000,
+     "a transfer, or a collective, is slow only if it takes longer by more than so many times what threads wait "
+     "whenever they want a processor, on all hosts",
+     "each needs several turns of several threads. In healthy jobs beside two busy loops it was 14 of them at most, with "
+     "throttled links and slow proxies 43 and more"},
     {CCLD_FIELD(baseline_rounds_max), 1, 1e6,
      "by the paper's rules T_base is the mean of the maxima of the first m rounds of a signature; m is at most this",
      "the paper's 100"},

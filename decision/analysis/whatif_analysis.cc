@@ -10,6 +10,7 @@
 #include "decision/analysis/whatif_suspects.h"
 #include "decision/locate/busy_host.h"
 #include "decision/whatif/passages.h"
+#include "decision/whatif/processors.h"
 
 namespace ccld::decision {
 namespace {
@@ -83,6 +84,8 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds since_ns, N
     if (gpu.proxy_samples > 0)
       facts[g].proxy_age_ms = static_cast<double>(gpu.proxy_age_ms) / static_cast<double>(gpu.proxy_samples);
     facts[g].proxy_away_part = proxy_away_part(*r->process, {since_ns, now_ns});
+    if (const auto wait_ns = r->process->turns.longest_wait_ns(now_ns))
+      facts[g].turn_wait_ns = static_cast<double>(*wait_ns);
     if (gpu.launch_least_ns == INT64_MAX) continue;
     const Nanoseconds host_to_service =
         r->process->clock.to_local(static_cast<uint64_t>(now_ns), std::numeric_limits<Nanoseconds>::max()) - now_ns;
@@ -98,8 +101,9 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   if (facts_of(t, job.started_ns, now_ns, job.machine_clocks, clocks, facts)) {
     const whatif::Matches matches = whatif::match_kernels(t);
     whatif::Clocks compared = whatif::compare_clocks(t, matches, clocks, settings_);
-    const auto graph = whatif::build_graph(t, matches, compared, settings_);
+    auto graph = whatif::build_graph(t, matches, compared, settings_);
     job.timeline.remember(std::move(compared.pairs));
+    if (graph) graph->turn_wait_ns = whatif::common_turn_wait_ns(facts);
     if (graph) explain(name, job, *graph, facts, now_ns);
   }
   job.large |= t.left_out() > 0;
@@ -149,7 +153,8 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
     // Threads that are held are caught at it now and then: once while a cause is counted is enough.
     const Nanoseconds since_ns =
         job.started_ns - static_cast<Nanoseconds>(settings_.slow_repeat) * seconds_to_ns(settings_.slow_window_s) / 2;
-    if (auto slow = whatif::slow_collectives(comm, rounds, late, since_ns, job.step_past, settings_))
+    if (auto slow = whatif::slow_collectives(
+            comm, rounds, late, since_ns, settings_.processor_turns_max * graph.turn_wait_ns, job.step_past, settings_))
       found.push_back(*std::move(slow));
   }
   job.step_past.end_window();

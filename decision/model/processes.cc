@@ -215,6 +215,8 @@ namespace {
 void note_run_delays(ProcessModel& p, const Metrics& m, Nanoseconds now_ns) {
   RunDelay delay;
   bool known = false;
+  int64_t turns = 0;
+  Nanoseconds turn_waits_ns = 0;
   Nanoseconds read_ns = now_ns;
   const auto us_to_ns = [](int64_t us) { return static_cast<Nanoseconds>(1000 * static_cast<uint64_t>(us)); };
   for (const Metric& v : m.metrics) {
@@ -225,6 +227,8 @@ void note_run_delays(ProcessModel& p, const Metrics& m, Nanoseconds now_ns) {
       case abi::MetricId::process_starved_ns: delay.starved_ns = v.value; break;
       case abi::MetricId::process_main_run_ns: delay.main_ran_ns = v.value; break;
       case abi::MetricId::process_proxy_run_ns: delay.proxies_ran_ns = v.value; break;
+      case abi::MetricId::process_turns: turns = v.value; break;
+      case abi::MetricId::process_turn_waits_ns: turn_waits_ns = v.value; break;
       // When they were read: seldom, on a busy machine, and told again and again.
       case abi::MetricId::process_run_read_monotonic_ns:
         if (const auto at = static_cast<uint64_t>(v.value); at <= p.sent_monotonic_ns)
@@ -236,6 +240,7 @@ void note_run_delays(ProcessModel& p, const Metrics& m, Nanoseconds now_ns) {
     }
   }
   if (known) p.run_delays.add(delay, read_ns);
+  if (turns > 0) p.turns.add(turns, turn_waits_ns, read_ns);
 }
 
 }  // namespace

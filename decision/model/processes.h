@@ -115,6 +115,7 @@ struct ProcessModel {
 
   std::shared_ptr<const MetricTable> metrics;  // nullptr: none yet; replaced, never changed
   RunDelayHistory run_delays;                  // how long its threads waited for a processor
+  ProcessorTurns turns;                        // and for each time that they got one
   ProxyAwayHistory proxies_away;               // empty: it does not tell
   Nanoseconds threads_stopped_ns = 0;          // the last report that some of its threads were stopped; 0: none
   NetQueueList net_queues;                     // of the newest report

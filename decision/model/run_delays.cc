@@ -1,5 +1,6 @@
 #include "decision/model/run_delays.h"
 
+#include <algorithm>
 #include <iterator>
 #include <tuple>
 
@@ -32,6 +33,27 @@ std::optional<RunDelay> RunDelayHistory::between(Nanoseconds from_ns, Nanosecond
   RunDelay delay;
   for (size_t i = 0; i < grown->size(); ++i) delay.*fields[i] = std::min((*grown)[i], to_ns - from_ns);
   return delay;
+}
+
+namespace {
+
+constexpr Nanoseconds turn_ns = 1000;  // counters keep microseconds: a turn is one
+
+}  // namespace
+
+void ProcessorTurns::add(int64_t turns, Nanoseconds waits_ns, Nanoseconds now_ns) {
+  history_.add({turn_ns * static_cast<Nanoseconds>(turns), waits_ns}, now_ns);
+}
+
+std::optional<Nanoseconds> ProcessorTurns::longest_wait_ns(Nanoseconds now_ns) const {
+  std::optional<Nanoseconds> longest_ns;
+  for (int ago = 0; ago < seconds; ++ago) {
+    const Nanoseconds to_ns = now_ns - ago * ns_per_s;
+    const auto grown = history_.between(to_ns - ns_per_s, to_ns);
+    if (grown && (*grown)[0] >= turn_ns)
+      longest_ns = std::max(longest_ns.value_or(0), (*grown)[1] / ((*grown)[0] / turn_ns));
+  }
+  return longest_ns;
 }
 
 }  // namespace ccld::decision

@@ -33,6 +33,20 @@ class RunDelayHistory {
   CounterHistory<7> history_;
 };
 
+// How often threads of a process that serve its operations got a processor, and how long they waited for it together.
+class ProcessorTurns {
+ public:
+  void add(int64_t turns, Nanoseconds waits_ns, Nanoseconds now_ns);
+  // How long they waited for each, in the worst second of the last ten: threads that only hand the processor to each
+  // other get many turns, and hide for a while how long the others take. nullopt: it is not known, or there was none.
+  std::optional<Nanoseconds> longest_wait_ns(Nanoseconds now_ns) const;
+
+ private:
+  static constexpr int seconds = 10;
+
+  CounterHistory<2> history_;
+};
+
 // A progress thread did not poll what it had begun; the sum of all threads.
 using ProxyAwayHistory = CounterHistory<1>;
 

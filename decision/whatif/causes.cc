@@ -102,6 +102,14 @@ bool stands_out(const Beyond::OfGpu& of, double least_ns, const Settings& settin
   return of.nodes > 0 && of.sum_ns >= least_ns && of.sum_ns >= settings.whatif_spread_factor * of.deviation_ns;
 }
 
+// Also beyond what the launch of each may wait for a processor.
+bool is_sure(const Graph& g, const Beyond& b, size_t gpu, double least_ns) {
+  double sum_ns = 0;
+  for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i)
+    sum_ns += std::max(0.0, b.own_ns[static_cast<size_t>(i)] - g.turn_wait_ns);
+  return sum_ns >= least_ns;
+}
+
 // Of each GPU what is further beyond: its peers or its past.
 Beyond better_supported(Beyond peers, const Beyond& past, const Graph& g, double least_ns, const Settings& settings) {
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
@@ -124,7 +132,8 @@ Lateness find_late(const Graph& g, const Timeline& t, const Past& past, const Se
   out.kinds = kinds_of(g, t, settings);
   out.past = past.compare(g, t, out.kinds);
   out.beyond = better_supported(compare_with_peers(g, t, out.kinds, settings), out.past, g, least_ns, settings);
-  for (const Beyond::OfGpu& of : out.beyond.gpus) out.late.push_back(stands_out(of, least_ns, settings));
+  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu)
+    out.late.push_back(stands_out(out.beyond.gpus[gpu], least_ns, settings) && is_sure(g, out.beyond, gpu, least_ns));
   return out;
 }
 

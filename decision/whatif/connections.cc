@@ -159,20 +159,20 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
                                                 settings.whatif_spread_factor * before->deviation())
                                      : INFINITY;
       // A few transfers that take very long (a process that got no processor) make no connection slow.
-      const auto exceeds = [&, &connection = c](double most_ns, double most_of_one_ns) {
+      const auto exceeds = [&, &connection = c](double reference_ns, double most_ns, double most_of_one_ns) {
         const auto longer = std::count_if(connection.transfers.begin(), connection.transfers.end(), [&](int i) {
           return g.transfers[static_cast<size_t>(i)].ns > most_of_one_ns;
         });
-        return connection.mean_ns() > most_ns &&
+        return connection.mean_ns() > std::max(most_ns, reference_ns + settings.processor_turns_max * g.turn_wait_ns) &&
                static_cast<double>(longer) >=
                    settings.whatif_recurs_min * static_cast<double>(connection.transfers.size());
       };
-      if (exceeds(healthy.most_ns, healthy.most_of_one_ns)) {
+      if (exceeds(healthy.reference_ns, healthy.most_ns, healthy.most_of_one_ns)) {
         c.reference_ns = healthy.reference_ns, c.peers = healthy.peers;
-      } else if (exceeds(usual_ns + least_ns, usual_ns + least_ns)) {
+      } else if (exceeds(usual_ns, usual_ns + least_ns, usual_ns + least_ns)) {
         c.reference_ns = usual_ns;
       } else if (const double most_ns = expected_ns(kind.first, settings);
-                 kind.second && host_pairs.size() == 1 && exceeds(most_ns, most_ns)) {
+                 kind.second && host_pairs.size() == 1 && exceeds(most_ns, most_ns, most_ns)) {
         c.reference_ns = most_ns, c.expected = true;
       } else {
         if (c.steps.operations() > 0) others.push_back(c.steps);

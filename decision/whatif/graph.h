@@ -49,6 +49,7 @@ struct Graph {
   std::vector<std::pair<int, int>> gpus;  // of each GPU its first node, and one past its last
   std::vector<int> order;                 // of begins (node), ends (node + n) and groups (group + 2 n)
   double length_ns = 0;                   // mean over the GPUs: from the first begin of anything to its last end
+  double turn_wait_ns = 0;                // what all host threads wait for each time that they want a processor
 };
 
 // nullopt: there is nothing in which GPUs depend on each other, or what is known contradicts itself.

@@ -25,7 +25,7 @@ struct OfKind {
 };
 
 OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::vector<Rank>& late, Nanoseconds since_ns,
-               StepPast& past, const Settings& settings) {
+               double doubt_ns, StepPast& past, const Settings& settings) {
   const Connections connections = add_up(past.with_earlier(comm.uid(), kind.kind, kind.operations), settings);
   const StepReference reference(comm.uid(), kind.kind, connections, past, settings);
   SlowNetwork network = find_slow_network(comm, connections, reference, late, since_ns, settings);
@@ -42,6 +42,8 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::v
     if (of.longer) of.lost_part = std::max(of.lost_part, longer_part);
   }
   of.lost_ns = of.lost_part * kind.sum_ns;
+  // The threads that move the steps may have waited so long for a processor.
+  if (of.lost_ns <= doubt_ns * static_cast<double>(kind.rounds.size())) of.links.clear();
   return of;
 }
 
@@ -57,11 +59,12 @@ bool is_same(const std::vector<SlowLink>& links, const std::vector<SlowLink>& ot
 }  // namespace
 
 std::optional<SlowCollectives> slow_collectives(const Communicator& comm, const std::vector<CollectiveRound>& rounds,
-                                                const std::vector<Rank>& late, Nanoseconds since_ns, StepPast& past,
-                                                const Settings& settings) {
+                                                const std::vector<Rank>& late, Nanoseconds since_ns, double doubt_ns,
+                                                StepPast& past, const Settings& settings) {
   const std::vector<OperationKind> kinds = kinds_in(rounds);
   std::vector<OfKind> looks;
-  for (const OperationKind& kind : kinds) looks.push_back(look_at(comm, kind, late, since_ns, past, settings));
+  for (const OperationKind& kind : kinds)
+    looks.push_back(look_at(comm, kind, late, since_ns, doubt_ns, past, settings));
   if (late.empty() && std::none_of(looks.begin(), looks.end(), [](const OfKind& of) { return of.slow; }))
     for (const OperationKind& kind : kinds) past.learn(comm.uid(), kind.kind, kind.operations);
   const auto most = std::max_element(looks.begin(), looks.end(),

@@ -17,7 +17,7 @@ using abi::MetricId;
 bool RunDelayPart::open(std::vector<std::string>* absent) {
   const std::string self = roots_.proc + "/self/", path = self + "schedstat";
   // The stat file of the process counts the time of all its threads.
-  if (main_.open(path, self + "task/" + std::to_string(getpid()) + "/stat")) return true;
+  if (main_.run.open(path, self + "task/" + std::to_string(getpid()) + "/stat")) return true;
   absent->push_back("no " + path + ": how long threads wait for a processor is not known");
   return false;
 }
@@ -30,10 +30,19 @@ std::optional<ThreadRun::Look> RunDelayPart::look(pid_t thread, Thread& known, u
   return known.run.open(folder + "/schedstat", folder + "/stat") ? known.run.look(0) : std::nullopt;
 }
 
+void RunDelayPart::count_turns(const ThreadRun::Look& look, Thread& known) {
+  const uint64_t turns_before = std::exchange(known.turns, look.turns),
+                 waits_before_ns = std::exchange(known.turn_waits_ns, look.delay_ns);
+  if (turns_before == 0) return;
+  turns_ += look.turns - turns_before;
+  turn_waits_ns_ += look.delay_ns - waits_before_ns;
+}
+
 void RunDelayPart::read(Instant now, Metrics* out) {
   const uint64_t elapsed_ns = now.monotonic_ns - std::exchange(read_ns_, now.monotonic_ns);
   add_metric(out, MetricId::process_run_read_monotonic_ns, static_cast<int64_t>(now.monotonic_ns));
-  if (const auto look = main_.look(elapsed_ns)) {
+  if (const auto look = main_.run.look(elapsed_ns)) {
+    count_turns(*look, main_);
     add_metric(out, MetricId::process_main_run_delay_ns, static_cast<int64_t>(look->delay_ns));
     add_metric(out, MetricId::process_main_run_ns, static_cast<int64_t>(look->ran_ns));
   }
@@ -47,6 +56,7 @@ void RunDelayPart::read(Instant now, Metrics* out) {
       forget_proxy_thread(thread);
       continue;
     }
+    count_turns(*look, proxy);
     grown_ns += look->delay_ns - std::exchange(proxy.delay_ns, look->delay_ns);
     ran_ns += look->ran_ns - std::exchange(proxy.ran_ns, look->ran_ns);
     starved |= look->starved;
@@ -58,12 +68,20 @@ void RunDelayPart::read(Instant now, Metrics* out) {
       Thread& known = of_gpus[id];
       if (const auto before = of_gpus_.find(id); before != of_gpus_.end()) known = std::move(before->second);
       const auto look = this->look(id, known, elapsed_ns);
-      if (!look) of_gpus.erase(id);
-      starved |= look && look->starved;
+      if (!look) {
+        of_gpus.erase(id);
+        continue;
+      }
+      count_turns(*look, known);
+      starved |= look->starved;
     }
   of_gpus_ = std::move(of_gpus);
   if (starved) starved_ns_ += elapsed_ns;
   if (threads + of_gpus_.size() > 0) add_metric(out, MetricId::process_starved_ns, static_cast<int64_t>(starved_ns_));
+  if (turns_ > 0) {
+    add_metric(out, MetricId::process_turns, static_cast<int64_t>(turns_));
+    add_metric(out, MetricId::process_turn_waits_ns, static_cast<int64_t>(turn_waits_ns_));
+  }
   if (threads == 0) return;
   proxy_delay_ns_ += grown_ns / threads;
   proxy_ran_ns_ += ran_ns / threads;

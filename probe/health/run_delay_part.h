@@ -2,9 +2,10 @@
 // spent waiting on a runqueue" (Documentation/scheduler/sched-stats.rst), with waits that last (thread_run.h).
 //
 // RunDelayPart: the main thread and NCCL's progress threads, whose files stay open, so that they are read every period,
-// with how long they ran; and for how long one of those that move steps (progress threads, threads that stand for a
-// GPU) did not run at all. ThreadsDelayPart: the sum over all threads, at most `threads_max` of them, read less often
-// the more there are. Kernels that do not count give no value.
+// with how long they ran; for how long one of those that move steps (progress threads, threads that stand for a GPU)
+// did not run at all; and of all these threads together, how often they got a processor and how long they waited for
+// it. ThreadsDelayPart: the sum over all threads, at most `threads_max` of them, read less often the more there are.
+// Kernels that do not count give no value.
 #pragma once
 
 #include <dirent.h>
@@ -29,22 +30,26 @@ class RunDelayPart final : public HealthPart {
   void read(Instant now, Metrics* out) override;
   // A wait is compared with what happened in the same seconds. Two files of some ten threads take 100 us.
   uint32_t share_factor() const override { return 5; }
-  unsigned source_count() const override { return main_.is_open() ? 1 : 0; }
+  unsigned source_count() const override { return main_.run.is_open() ? 1 : 0; }
 
  private:
   struct Thread {
     ThreadRun run;
-    uint64_t delay_ns = 0, ran_ns = 0;  // when it was last read
+    // When it was last read.
+    uint64_t delay_ns = 0, ran_ns = 0;
+    uint64_t turns = 0, turn_waits_ns = 0;
   };
   std::optional<ThreadRun::Look> look(pid_t thread, Thread&, uint64_t elapsed_ns) const;
+  void count_turns(const ThreadRun::Look&, Thread&);
 
   const HealthRoots roots_;
   const GpuThreads gpu_threads_;
-  ThreadRun main_;
+  Thread main_;
   std::map<pid_t, Thread> proxies_, of_gpus_;
   uint64_t read_ns_ = 0;
   uint64_t proxy_delay_ns_ = 0, proxy_ran_ns_ = 0;  // the mean of the threads that there were at each time
   uint64_t starved_ns_ = 0;
+  uint64_t turns_ = 0, turn_waits_ns_ = 0;
 };
 
 class ThreadsDelayPart final : public HealthPart {

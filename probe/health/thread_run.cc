@@ -31,10 +31,15 @@ std::optional<ThreadRun::Look> ThreadRun::look(uint64_t elapsed_ns) {
   processor_ticks_ = ticks;
   was_ready_ = ready;
   told_ns_ = std::max(told_ns_, *counted_ns + lasting_ns_);
-  return Look{told_ns_, ran_ns(counters_), starved};
+  return Look{told_ns_, ran_ns(counters_), turns(counters_), starved};
 }
 
 uint64_t ran_ns(std::string_view schedstat) { return number_at(schedstat).value_or(0); }
+
+uint64_t turns(std::string_view schedstat) {
+  const size_t blank = schedstat.find(' '), last = schedstat.rfind(' ');
+  return blank == last ? 0 : number_at(schedstat.substr(last)).value_or(0);
+}
 
 std::optional<uint64_t> run_delay_ns(std::string_view schedstat) {
   // "80891 12345 17": ran, waited, how often. Who reads its own file has run; all 0: the kernel does not count.

@@ -25,6 +25,7 @@ class ThreadRun {
   struct Look {
     uint64_t delay_ns;  // how long it has waited for a processor, with the wait that lasts; never falls
     uint64_t ran_ns;    // how long it has run
+    uint64_t turns;     // how often it got a processor
     bool starved;       // it was ready all the time since the look before, and did not run
   };
   // `elapsed_ns`: since the look before. nullopt: it has ended, or nothing is counted.
@@ -39,8 +40,9 @@ class ThreadRun {
   uint64_t told_ns_ = 0;
 };
 
-// The first number of schedstat; 0: there is none.
+// The first number of schedstat, and the third; 0: there is none.
 uint64_t ran_ns(std::string_view schedstat);
+uint64_t turns(std::string_view schedstat);
 // The second one. nullopt: the kernel does not count.
 std::optional<uint64_t> run_delay_ns(std::string_view schedstat);
 

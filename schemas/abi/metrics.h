@@ -64,6 +64,10 @@ enum class MetricId : uint16_t {
   process_main_run_ns = 146,
   process_proxy_run_ns = 147,          // the mean of them
   process_run_read_monotonic_ns = 148, // when these were read
+  // Of all these threads together (the main thread, progress threads; with the CPU device, its GPU's): how often they got
+  // a processor, and how long they waited for it. A thread counts from when it is first seen.
+  process_turns = 149,
+  process_turn_waits_ns = 150,
 
   // ---- its control group and host
   cgroup_throttled_periods = 160,

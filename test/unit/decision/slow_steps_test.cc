@@ -40,8 +40,9 @@ class Job {
       for (const Ends& ends : connections_)
         r.links.emplace_back(Edge{ends.first, ends.second, 0}, intervals(ends, kinds[r.kind].longer_ms));
     }
-    return slow_collectives(comm_, rounds, late, 0, past_, settings_);
+    return slow_collectives(comm_, rounds, late, 0, doubt_ms * ms, past_, settings_);
   }
+  double doubt_ms = 0;
 
  private:
   static EdgeIntervals intervals(const Ends& ends, const Longer& longer_ms) {
@@ -92,6 +93,17 @@ TEST_CASE("A wire on which steps wait is told from the other one, from the first
   CHECK(!slow->by_past);
   CHECK(slow->operations.size() == 10);
   CHECK(slow->operations[0].lost_part > 0.9);
+}
+
+TEST_CASE("Operations that lose no more than a lack of processors explains are not slow") {
+  for (const double doubt_ms : {0, 120}) {  // of operations of 100 ms
+    Job job(ring);
+    for (int i = 0; i < 3; ++i) CHECK(!job.window({}));
+    job.doubt_ms = doubt_ms;
+    CHECK(job.window(on_the_wire({3, 4}, 10)).has_value() == (doubt_ms == 0));
+    CHECK(job.window(in_front_of({1, 2}, 10)).has_value() == (doubt_ms == 0));
+    CHECK(job.window(on_the_wire({3, 4}, 40), {}, 400));
+  }
 }
 
 TEST_CASE("What a step takes longer is lost once for each eight of them: so many are under way at a time") {

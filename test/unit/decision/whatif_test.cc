@@ -8,6 +8,7 @@
 
 #include "decision/whatif/causes.h"
 #include "decision/whatif/passages.h"
+#include "decision/whatif/processors.h"
 
 namespace ccld::decision::whatif {
 namespace {
@@ -110,12 +111,15 @@ struct Job {
     if (link) m.links = {*link};
     timeline.add({&keys[static_cast<size_t>(gpu)], 0}, m);
   }
+  double turn_wait_ms = 0;
   std::optional<Graph> graph() {
     const Matches matches = match_kernels(timeline);
     std::vector<HostClock> hosts;  // all launches are told by one clock
     for (const Gpu& g : timeline.gpus())
       hosts.push_back({g.launch_least_ns != INT64_MAX, -static_cast<double>(g.launch_least_ns)});
-    return build_graph(timeline, matches, compare_clocks(timeline, matches, hosts, settings), settings);
+    auto g = build_graph(timeline, matches, compare_clocks(timeline, matches, hosts, settings), settings);
+    if (g) g->turn_wait_ns = turn_wait_ms * ms;
+    return g;
   }
   Explanation explain() {
     const std::optional<Graph> g = graph();
@@ -314,6 +318,49 @@ TEST_CASE("From the start on, the two directions of the only wire of a pipeline 
     CHECK((c.expected && c.peers == 0));
     CHECK(c.reference_ns == Approx((30 + 65536 * 8 / 20e3) * ms));
   }
+}
+
+TEST_CASE("Where threads wait for processors everywhere, a transfer is slow by more than that explains") {
+  const auto causes = [](double slow_ms, double turn_wait_ms) {
+    Job job(4);
+    for (int g = 0; g < 4; ++g) job.facts[g].host = g / 2;
+    job.turn_wait_ms = turn_wait_ms;
+    for (int i = 0; i < 40; ++i) {
+      job.transfer(30, 0, 2, true, 5, slow_ms);
+      job.transfer(31, 1, 3, true, 5, 2);
+      job.transfer(30, 2, 0, false, 5, 2);
+      job.transfer(31, 3, 1, false, 5, 2);
+      job.collective(50, {0, 1, 2, 3}, 1, [](int) { return 0.5; });
+    }
+    return job.explain().causes;
+  };
+  CHECK(causes(30, 0).size() == 1);
+  CHECK(causes(30, 1.6).empty());  // 20 turns are 32 ms
+  CHECK(causes(80, 1.6).size() == 1);
+}
+
+TEST_CASE("Where threads wait for processors everywhere, who is late by one turn is not late") {
+  const auto causes = [](double late_ms, double turn_wait_ms) {
+    Job job(8);
+    job.turn_wait_ms = turn_wait_ms;
+    for (int i = 0; i < 40; ++i) job.collective(1, all_8, 5, [&](int g) { return g == 5 ? 10 + late_ms : 10; });
+    return job.explain().causes;
+  };
+  CHECK(causes(2, 0).size() == 1);
+  CHECK(causes(2, 1.6).empty());
+  CHECK(causes(8, 1.6).size() == 1);
+}
+
+TEST_CASE("What all wait for a processor is what the median process does on the host on which it waits least") {
+  std::vector<GpuFacts> facts(6);
+  for (size_t g = 0; g < facts.size(); ++g) facts[g].host = static_cast<int>(g / 3);
+  CHECK(common_turn_wait_ns(facts) == 0);
+  const double waits_ms[] = {4, 4, 90, 3, 3, 0.1};
+  for (size_t g = 0; g < facts.size(); ++g) facts[g].turn_wait_ns = waits_ms[g] * ms;
+  CHECK(common_turn_wait_ns(facts) == 3 * ms);
+  // The other host has processors: the first one is short of them, and its processes are late for that.
+  for (size_t g = 3; g < facts.size(); ++g) facts[g].turn_wait_ns = 0.01 * ms;
+  CHECK(common_turn_wait_ns(facts) == 0.01 * ms);
 }
 
 TEST_CASE("Where other hosts use the network, they and not the settings say what is slow") {

@@ -315,6 +315,33 @@ TEST_CASE(
   CHECK(proxy_threads().empty());
 }
 
+TEST_CASE("How often threads that serve operations got a processor adds up, from when each was first seen") {
+  FakeTree tree;
+  FakeThread application(tree, getpid(), "python"), block(tree, 201, "ccld-block"), proxy(tree, noted_thread(), "any");
+  tree.put("/proc/self/schedstat", "5000000 100000000 7\n");
+  const auto gpu_threads = std::make_shared<std::vector<pid_t>>(std::vector<pid_t>{201});
+  RunDelayPart part(tree.roots(), gpu_threads);
+  std::vector<std::string> absent;
+  REQUIRE(part.open(&absent));
+  uint64_t now_ns = 100 * second;
+  CHECK_FALSE(value_of(read_once(part, now_ns), MetricId::process_turns));
+  tree.put("/proc/self/schedstat", "5000000 102000000 8\n");
+  block.runs(1, 3 * ns_per_ms);
+  proxy.runs(1, 4 * ns_per_ms);
+  proxy.runs(1, 4 * ns_per_ms);
+  Metrics metrics = read_once(part, now_ns += second);
+  CHECK(value_of(metrics, MetricId::process_turns) == 4);
+  CHECK(value_of(metrics, MetricId::process_turn_waits_ns) == int64_t{13 * ns_per_ms});
+  // One that ends keeps its part.
+  gpu_threads->clear();
+  tree.put("/proc/self/schedstat", "6000000 102000000 9\n");
+  proxy.runs(1, ns_per_ms);
+  metrics = read_once(part, now_ns += second);
+  CHECK(value_of(metrics, MetricId::process_turns) == 6);
+  CHECK(value_of(metrics, MetricId::process_turn_waits_ns) == int64_t{14 * ns_per_ms});
+  forget_proxy_thread(proxy.id);
+}
+
 TEST_CASE("How long threads ran is told with their waits, and when that was read") {
   FakeTree tree;
   FakeThread application(tree, getpid(), "python");
