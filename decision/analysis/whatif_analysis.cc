@@ -19,6 +19,9 @@ using whatif::Cause;
 
 // A window is prolonged by no more; then what there is must do.
 constexpr int prolonged_max = 12;
+// Windows in which a cause comes and goes get so much longer: with each of them counting as two, a cause that shows in
+// every second one is found.
+constexpr int halves_max = 4;
 constexpr Nanoseconds forget_after_ns = 120 * ns_per_s;
 
 }  // namespace
@@ -37,7 +40,7 @@ bool WhatIfAnalysis::is_due(const Job& job, Nanoseconds now_ns) const {
   const Nanoseconds length = std::max<Nanoseconds>(1, seconds_to_ns(settings_.slow_window_s) / 2),
                     age = now_ns - job.started_ns;
   // As the windows of communicators end: at the same instants everywhere.
-  if (now_ns / length == job.started_ns / length || age < length / 2) return false;
+  if (now_ns / length == job.started_ns / length || age < job.halves * length - length / 2) return false;
   const size_t kernels = job.timeline.kernels_of_most();
   return kernels >= settings_.whatif_kernels_min || age >= prolonged_max * length ||
          (age >= 2 * length && kernels >= settings_.slow_rounds_min);
@@ -178,9 +181,11 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
       static_cast<uint64_t>(std::clamp<Nanoseconds>((now_ns - job.started_ns + half_ns / 2) / half_ns, 1, 2));
   std::map<std::string, Seen> seen;
   std::set<std::string> now;
+  bool came_back = false;
   for (const Suspect& suspect : suspects) {
     Seen s = seen_of(job, suspect);
-    if (s.streak == 0) s.since_ns = job.started_ns;
+    came_back |= std::exchange(s.missed, false);
+    if (s.windows == 0) s.since_ns = job.started_ns;
     s.streak += halves;
     if (waits(suspect)) s.streak = std::min(s.streak, settings_.slow_repeat);
     ++s.windows;
@@ -188,9 +193,16 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
     for (const std::string& key : suspect.keys) seen[key] = s, now.insert(key);
   }
   // A window without it is one step back: on a busy machine some look different.
-  for (const auto& [key, before] : job.seen)
-    if (before.streak > 1 && seen.try_emplace(key, before).second) --seen[key].streak;
+  for (const auto& [key, before] : job.seen) {
+    if (before.streak == 0) continue;
+    const auto [it, missed] = seen.try_emplace(key, before);
+    if (missed) --it->second.streak, it->second.missed = true;
+  }
   job.seen = std::move(seen);
+  if (came_back)
+    job.halves = std::min(2 * job.halves, halves_max);
+  else if (job.seen.empty())
+    job.halves = 1;
   iterations_.suspect(name, !now.empty());
   std::erase_if(job.open, [&](Open& o) {
     const bool goes_on = std::any_of(now.begin(), now.end(), [&](const std::string& key) { return o.has(key); });
@@ -217,7 +229,7 @@ bool WhatIfAnalysis::is_over(const Open& o) const {
 WhatIfAnalysis::Seen WhatIfAnalysis::seen_of(const Job& job, const Suspect& suspect) {
   Seen most;
   for (const std::string& key : suspect.keys)
-    if (const auto it = job.seen.find(key); it != job.seen.end() && it->second.streak > most.streak) most = it->second;
+    if (const auto it = job.seen.find(key); it != job.seen.end() && it->second.streak >= most.streak) most = it->second;
   return most;
 }
 

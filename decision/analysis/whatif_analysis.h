@@ -2,9 +2,10 @@
 // from the job's first iterations on, and also those that only Send and Recv use. (Beyond the paper; whatif/ has the
 // model.)
 //
-// Contract: a job is judged once in half a slow_window_s, on the timeline of all its GPUs. A cause that is seen in
-// slow_repeat + 1 of them (a prolonged one counts as two, one without it against it) becomes an incident, unless
-// another incident of that job is open; one more window confirms it. It is resolved after 2 x slow_clean_windows
+// Contract: a job is judged once in half a slow_window_s, on the timeline of all its GPUs; less often where it has few
+// kernels, or where causes come and go. A cause that is seen in slow_repeat + 1 of these windows (a prolonged one counts
+// as two, one without it against it) becomes an incident, unless another incident of that job is open; one more window
+// confirms it. It is resolved after 2 x slow_clean_windows
 // without it, and no sooner than chance (slow_clean_chance_max) explains them no more. In the first
 // whatif_starting_windows of a job nothing is said of the network, nor of what only the past tells. Threads: those of
 // the analyzer.
@@ -69,6 +70,7 @@ class WhatIfAnalysis {
   struct Seen {
     uint64_t streak = 0;              // half windows with it, less those without
     uint64_t windows = 0;             // in which it was seen
+    bool missed = false;              // not in the newest one
     double late_ns = 0, host_ns = 0;  // gains over the streak, and of them those of a late host
     Nanoseconds since_ns = 0;         // begin of the first window
   };
@@ -93,6 +95,7 @@ class WhatIfAnalysis {
     Nanoseconds first_ns = 0, started_ns = 0, heard_ns = 0;  // of the job, of the window, of its newest report
     std::map<std::string, Seen> seen;
     std::vector<Open> open;
+    int halves = 1;      // of slow_window_s, in a window: more where causes come and go, as iterations are longer
     bool large = false;  // more GPUs than are looked at
     Focus focus;         // if so, where
     int fruitless = 0;   // windows in which nothing was seen there

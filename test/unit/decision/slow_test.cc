@@ -66,6 +66,26 @@ TEST_CASE("A rank that comes late in every round is computation-slow, suspected 
   CHECK(cluster.open_incidents().empty());
 }
 
+TEST_CASE("A rank that is late in a part of long iterations is found, though only some windows show it") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  const Nanoseconds begin_ns = cluster.now_ns();
+  const auto until = [&](Nanoseconds at_ns, const RoundShape& shape) {
+    while (cluster.now_ns() < begin_ns + at_ns) comm.rounds(1, shape);
+  };
+  // One second of five: two half windows.
+  for (int i = 0; i < 16; ++i) {
+    until((5 * i + 1) * ns_per_s, late({6}, 40 * ns_per_ms));
+    until((5 * i + 5) * ns_per_s, {});
+  }
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s1_computation_slow);
+  CHECK(i.state == VerdictState::confirmed);
+  CHECK(ranks_of(i.culprits) == std::set<int>{6});
+  CHECK(i.suspected_ns < begin_ns + 40 * ns_per_s);
+}
+
 TEST_CASE("A rank whose host launches late is told from one whose GPU is busy") {
   Cluster cluster(quick());
   Comm& comm = cluster.add_comm_of_all(abi::Algorithm::tree);
