@@ -100,17 +100,14 @@ const Entry entries[] = {
      "second causes of recorded mixed faults made 0.11 and more, what seemed one beside a single fault below 0.05"},
     {CCLD_FIELD(processor_wait_part_min), 0.01, 10,
      "a proxy, a late host or a link is not the cause of a loss, and what stands still is not hard evidence, if its "
-     "threads waited for a processor for this part of the time",
-     "what waits that long is not slow itself; waits are sampled once a second, so more cannot be asked for"},
-    {CCLD_FIELD(processor_wait_alike_min), 0.01, 10,
-     "that is its host's doing if the other processes of the host (and everybody's, if those of the other hosts) wait "
-     "for at least this part as much of the time for which they want one; otherwise its own",
-     "processes that share processors get equal parts of them; with a quota or pinned to one, a process waits alone"},
+     "threads waited for a processor for this part of the time; others wait alike if they wait for this part as much",
+     "what waits that long is not slow itself; waits are sampled once a second, so more cannot be asked for. Processes "
+     "that share processors get equal parts of them; with a quota or pinned to one, a process waits alone"},
     {CCLD_FIELD(processor_turns_max), 0, 1000,
      "a transfer, or a collective, is slow only if it takes longer by more than so many times what threads wait "
      "whenever they want a processor, on all hosts",
      "each needs several turns of several threads. In healthy jobs beside two busy loops it was 14 of them at most, with "
-     "throttled links and slow proxies 43 and more"},
+     "slow proxies 17 and more, with throttled links 38 and more"},
     {CCLD_FIELD(baseline_rounds_max), 1, 1e6,
      "by the paper's rules T_base is the mean of the maxima of the first m rounds of a signature; m is at most this",
      "the paper's 100"},

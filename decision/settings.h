@@ -50,8 +50,7 @@ struct Settings {
   double slow_beta = 0.6;
   double slow_component_share_min = 0.1;
   double processor_wait_part_min = 0.5;
-  double processor_wait_alike_min = 0.5;
-  double processor_turns_max = 20;
+  double processor_turns_max = 15;
   uint64_t baseline_rounds_max = 100;
   double baseline_s = 120;
   double baseline_init_ms = 0;

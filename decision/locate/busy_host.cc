@@ -79,7 +79,7 @@ std::vector<const HostModel*> hosts_of(const Communicator& comm) {
 }
 
 bool alike(double other, double own, const Settings& settings) {
-  return other >= settings.processor_wait_alike_min * own;
+  return other >= settings.processor_wait_part_min * own;
 }
 bool alike(Nanoseconds other_ns, Nanoseconds own_ns, const Settings& settings) {
   return alike(static_cast<double>(other_ns), static_cast<double>(own_ns), settings);

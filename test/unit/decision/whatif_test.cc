@@ -334,8 +334,8 @@ TEST_CASE("Where threads wait for processors everywhere, a transfer is slow by m
     }
     return job.explain().causes;
   };
-  CHECK(causes(30, 0).size() == 1);
-  CHECK(causes(30, 1.6).empty());  // 20 turns are 32 ms
+  CHECK(causes(24, 0).size() == 1);
+  CHECK(causes(24, 1.6).empty());  // 22 ms longer; 15 turns are 24 ms
   CHECK(causes(80, 1.6).size() == 1);
 }
 
