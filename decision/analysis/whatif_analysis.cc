@@ -40,8 +40,11 @@ bool WhatIfAnalysis::is_due(const Job& job, Nanoseconds now_ns) const {
   const Nanoseconds length = std::max<Nanoseconds>(1, seconds_to_ns(settings_.slow_window_s) / 2),
                     age = now_ns - job.started_ns;
   // As the windows of communicators end: at the same instants everywhere.
-  if (now_ns / length == job.started_ns / length || age < job.halves * length - length / 2) return false;
+  if (now_ns / length == job.started_ns / length || age < length / 2) return false;
   const size_t kernels = job.timeline.kernels_of_most();
+  // What is slow in a part of the iterations shows in every window that holds a whole one.
+  const Nanoseconds least = std::min(std::max(job.halves * length, job.iteration_ns), prolonged_max * length);
+  if (age < least - length / 2 && kernels < job.timeline.kernels_of_gpu_max()) return false;
   return kernels >= settings_.whatif_kernels_min || age >= prolonged_max * length ||
          (age >= 2 * length && kernels >= settings_.slow_rounds_min);
 }
@@ -113,6 +116,8 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   job.timeline.clear(now_ns - job.started_ns);
   job.machine_clocks.advance(now_ns - job.started_ns);
   job.started_ns = now_ns;
+  const auto iteration = iterations_.view(name);
+  job.iteration_ns = iteration ? std::llround(iteration->now_ns) : 0;
   if (job.large) look_elsewhere(name, job);
 }
 
@@ -208,8 +213,9 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
     const bool goes_on = std::any_of(now.begin(), now.end(), [&](const std::string& key) { return o.has(key); });
     ++o.windows;
     o.with += goes_on;
+    if (o.clean == 0 || goes_on) o.clean_since_ns = goes_on ? now_ns : job.started_ns;
     o.clean = goes_on ? 0 : o.clean + 1;
-    if (!is_over(o)) return false;
+    if (!is_over(o, now_ns)) return false;
     writer_.book().resolve(o.incident, now_ns);
     return true;
   });
@@ -220,8 +226,9 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
 
 // What is caught now and then only (waits are sampled) is not over because it was not caught once more. But it was
 // reported because it showed in more than half of the windows.
-bool WhatIfAnalysis::is_over(const Open& o) const {
-  if (o.clean < 2 * settings_.slow_clean_windows) return false;
+bool WhatIfAnalysis::is_over(const Open& o, Nanoseconds now_ns) const {
+  const double clean_s = settings_.slow_window_s * static_cast<double>(settings_.slow_clean_windows);
+  if (o.clean < settings_.slow_clean_windows || now_ns - o.clean_since_ns < seconds_to_ns(clean_s)) return false;
   const double missed = std::min(0.5, 1 - static_cast<double>(o.with) / static_cast<double>(o.windows - o.clean));
   return std::pow(missed, static_cast<double>(o.clean)) <= settings_.slow_clean_chance_max;
 }

@@ -2,10 +2,10 @@
 // from the job's first iterations on, and also those that only Send and Recv use. (Beyond the paper; whatif/ has the
 // model.)
 //
-// Contract: a job is judged once in half a slow_window_s, on the timeline of all its GPUs; less often where it has few
-// kernels, or where causes come and go. A cause that is seen in slow_repeat + 1 of these windows (a prolonged one counts
-// as two, one without it against it) becomes an incident, unless another incident of that job is open; one more window
-// confirms it. It is resolved after 2 x slow_clean_windows
+// Contract: a job is judged once in half a slow_window_s, on the timeline of all its GPUs; less often where its
+// iterations are longer, where it has few kernels, or where causes come and go. A cause that is seen in slow_repeat + 1
+// of these windows (a prolonged one counts as two, one without it against it) becomes an incident, unless another
+// incident of that job is open; one more window confirms it. It is resolved after slow_clean_windows of slow_window_s
 // without it, and no sooner than chance (slow_clean_chance_max) explains them no more. In the first
 // whatif_starting_windows of a job nothing is said of the network, nor of what only the past tells. Threads: those of
 // the analyzer.
@@ -83,6 +83,7 @@ class WhatIfAnalysis {
     }
     uint64_t windows = 1, with = 1;  // since it was reported, and in how many of them it was seen
     uint64_t clean = 0;              // the newest ones, without it
+    Nanoseconds clean_since_ns = 0;  // begin of these
     bool confirmed = false;
   };
   struct Job {
@@ -95,15 +96,16 @@ class WhatIfAnalysis {
     Nanoseconds first_ns = 0, started_ns = 0, heard_ns = 0;  // of the job, of the window, of its newest report
     std::map<std::string, Seen> seen;
     std::vector<Open> open;
-    int halves = 1;      // of slow_window_s, in a window: more where causes come and go, as iterations are longer
-    bool large = false;  // more GPUs than are looked at
-    Focus focus;         // if so, where
-    int fruitless = 0;   // windows in which nothing was seen there
+    int halves = 1;                // of slow_window_s, in a window: more where causes come and go
+    Nanoseconds iteration_ns = 0;  // how long the job's iterations take; 0: not known
+    bool large = false;            // more GPUs than are looked at
+    Focus focus;                   // if so, where
+    int fruitless = 0;             // windows in which nothing was seen there
   };
 
   Job& job(const std::string& name, Nanoseconds now_ns);
   bool is_due(const Job&, Nanoseconds now_ns) const;
-  bool is_over(const Open&) const;
+  bool is_over(const Open&, Nanoseconds now_ns) const;
   bool facts_of(const whatif::Timeline&, Nanoseconds since_ns, Nanoseconds now_ns, MachineClocks&,
                 std::vector<whatif::HostClock>&, std::vector<whatif::GpuFacts>&) const;
   void look_elsewhere(const std::string& name, Job&);

@@ -86,6 +86,29 @@ TEST_CASE("A rank that is late in a part of long iterations is found, though onl
   CHECK(i.suspected_ns < begin_ns + 40 * ns_per_s);
 }
 
+TEST_CASE("Once the iteration is known windows are as long, so each of them shows what is slow in a part of it") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  const auto iterations = [&](int n, const RoundShape& first) {
+    for (int i = 0; i < n; ++i) {
+      const Nanoseconds begin_ns = cluster.now_ns();
+      while (cluster.now_ns() < begin_ns + ns_per_s) comm.rounds(1, first);
+      RoundShape other;
+      other.signature.count *= 2;
+      while (cluster.now_ns() < begin_ns + 6 * ns_per_s) comm.rounds(1, other);
+    }
+  };
+  iterations(30, {});
+  CHECK(cluster.reported().empty());
+  const Nanoseconds begin_ns = cluster.now_ns();
+  iterations(4, late({6}, 40 * ns_per_ms));
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  CHECK(i.fault == FaultClass::s1_computation_slow);
+  CHECK(ranks_of(i.culprits) == std::set<int>{6});
+  CHECK(i.suspected_ns < begin_ns + 24 * ns_per_s);
+}
+
 TEST_CASE("A rank whose host launches late is told from one whose GPU is busy") {
   Cluster cluster(quick());
   Comm& comm = cluster.add_comm_of_all(abi::Algorithm::tree);
