@@ -60,6 +60,44 @@ void leave_out_rare(const Graph& g, const Kinds& kinds, const Settings& settings
   }
 }
 
+// A GPU is compared with at least whatif_peers_min peers. Where only two or three GPUs have a role, as in the stages of
+// a pipeline, all roles together say what is usual among so few.
+class RoleSizes {
+ public:
+  RoleSizes(const std::vector<int>& roles, const Settings& settings) : settings_(settings) {
+    for (int role : roles)
+      if (role != none) ++sizes_[role];
+    for (const auto& [role, gpus] : sizes_)
+      if (gpus > 1) comparable_ += gpus;
+  }
+  bool is_small(int role) const { return sizes_.at(role) <= settings_.whatif_peers_min; }
+  bool has_peers(int role, size_t present) const {
+    if (present > settings_.whatif_peers_min) return true;
+    const size_t all = sizes_.at(role);
+    return present > 1 && present == all && comparable_ - all > settings_.whatif_peers_min;
+  }
+
+ private:
+  const Settings& settings_;
+  std::map<int, size_t> sizes_;
+  size_t comparable_ = 0;  // GPUs that have a peer
+};
+
+// What is usual at one occurrence. Of two it is what the other one took: their mean would hide half of the difference.
+class Usual {
+ public:
+  explicit Usual(std::vector<float>& ns)
+      : of_two_(ns.size() == 2),
+        ns_(of_two_      ? ns[0] + ns[1]
+            : ns.empty() ? off
+                         : static_cast<float>(median(ns))) {}
+  float beyond(float own_ns) const { return own_ns - (of_two_ ? ns_ - own_ns : ns_); }
+
+ private:
+  bool of_two_;
+  float ns_;  // the median, or the sum of two
+};
+
 }  // namespace
 
 Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, const Settings& settings) {
@@ -77,21 +115,21 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
   b.own_ns.assign(g.nodes.size(), off);
   b.host_ns.assign(g.nodes.size(), off);
   b.gpus.resize(g.gpus.size());
+  const RoleSizes sizes(roles, settings);
   std::vector<float> own, host;
   for (const auto& [key, nodes] : occurrences) {
-    if (nodes.size() <= settings.whatif_peers_min) continue;
+    if (!sizes.has_peers(key.first, nodes.size())) continue;
     own.clear(), host.clear();
     for (int i : nodes) {
       own.push_back(static_cast<float>(g.nodes[static_cast<size_t>(i)].own_ns));
       const double ns = g.nodes[static_cast<size_t>(i)].host_ns;
       if (!std::isnan(ns)) host.push_back(static_cast<float>(ns));
     }
-    const auto own_usual = static_cast<float>(median(own)),
-               host_usual = host.empty() ? off : static_cast<float>(median(host));
+    const Usual usual(own), usual_host(host);
     for (int i : nodes) {
       const Node& n = g.nodes[static_cast<size_t>(i)];
-      b.own_ns[static_cast<size_t>(i)] = static_cast<float>(n.own_ns) - own_usual;
-      b.host_ns[static_cast<size_t>(i)] = static_cast<float>(n.host_ns) - host_usual;
+      b.own_ns[static_cast<size_t>(i)] = usual.beyond(static_cast<float>(n.own_ns));
+      b.host_ns[static_cast<size_t>(i)] = usual_host.beyond(static_cast<float>(n.host_ns));
       Beyond::OfGpu& of = b.gpus[static_cast<size_t>(n.gpu)];
       of.peers = std::max(of.peers, static_cast<int>(nodes.size()) - 1);
     }
@@ -108,11 +146,13 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
     of.own_ns += g.nodes[i].own_ns;
     ++of.nodes;
   }
-  std::map<int, std::vector<float>> distances;
+  std::map<int, std::vector<float>> distances;  // by role, and of all of them
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu)
-    if (b.gpus[gpu].nodes > 0) distances[roles[gpu]].push_back(static_cast<float>(std::abs(b.gpus[gpu].sum_ns)));
+    if (b.gpus[gpu].nodes > 0)
+      for (int role : {roles[gpu], none}) distances[role].push_back(static_cast<float>(std::abs(b.gpus[gpu].sum_ns)));
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu)
-    if (b.gpus[gpu].nodes > 0) b.gpus[gpu].deviation_ns = median(distances[roles[gpu]]);
+    if (b.gpus[gpu].nodes > 0)
+      b.gpus[gpu].deviation_ns = median(distances[sizes.is_small(roles[gpu]) ? none : roles[gpu]]);
   return b;
 }
 

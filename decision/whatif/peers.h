@@ -11,15 +11,15 @@
 namespace ccld::decision::whatif {
 
 struct Beyond {
-  // By node: own time minus the median of the peers' at the same occurrence; 0 where it has too few peers or does not
-  // recur. host_ns likewise, of the part until the launch.
+  // By node: own time minus the median of all peers' at the same occurrence (of two, minus the other's); 0 where it has
+  // too few peers or does not recur. host_ns likewise, of the part until the launch.
   std::vector<float> own_ns, host_ns;
   struct OfGpu {
     double sum_ns = 0, host_ns = 0;  // of these
     double own_ns = 0;               // own time of the nodes compared
     size_t nodes = 0;
     int peers = 0;
-    double deviation_ns = 0;  // of the sums of its peers: what is usual among them
+    double deviation_ns = 0;  // of the sums of its peers (of all GPUs, if it has few): what is usual
   };
   std::vector<OfGpu> gpus;
 };

@@ -239,6 +239,32 @@ TEST_CASE("Of two ranks that differ nobody is named: neither has peers") {
   CHECK(job.explain().causes.empty());
 }
 
+TEST_CASE("Two of a role are compared with each other where the other roles say what is usual") {
+  // Four stages of two GPUs each. The first and the last one have roles of their own.
+  const auto causes = [](auto own_ms) {
+    Job job(8);
+    for (int i = 0; i < 40; ++i) {
+      for (int s = 0; s < 4; ++s) {
+        for (int g : {2 * s, 2 * s + 1})
+          if (s > 0) job.transfer(30 + static_cast<uint64_t>(g), g - 2, g, true, 0.5, 1);
+        const auto reduce = [&] {
+          job.collective(40 + static_cast<uint64_t>(s), {2 * s, 2 * s + 1}, 2, [&](int g) { return own_ms(g, i); });
+        };
+        reduce(), reduce();
+      }
+    }
+    return job.explain().causes;
+  };
+  // A stage may be longer than the others, and either of its GPUs now and then.
+  CHECK(causes([](int g, int i) { return g < 2 ? 30.0 : i % 2 == g % 2 ? 11.0 : 10.0; }).empty());
+  for (int slow : {1, 6}) {
+    const std::vector<Cause> found = causes([&](int g, int) { return g == slow ? 40.0 : 10.0; });
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].gpu == slow);
+    CHECK(found[0].peers == 1);
+  }
+}
+
 TEST_CASE("A GPU without peers is told by its past, unless all have become slower") {
   for (const bool all : {false, true}) {
     Job job(2);
