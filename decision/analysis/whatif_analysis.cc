@@ -41,6 +41,7 @@ bool WhatIfAnalysis::is_due(const Job& job, Nanoseconds now_ns) const {
                     age = now_ns - job.started_ns;
   // As the windows of communicators end: at the same instants everywhere.
   if (now_ns / length == job.started_ns / length || age < length / 2) return false;
+  if (job.timeline.left_out() > 0) return true;  // it adds no more: then look at a part of the job
   const size_t kernels = job.timeline.kernels_of_most();
   // What is slow in a part of the iterations shows in every window that holds a whole one.
   const Nanoseconds least = std::min(std::max(job.halves * length, job.iteration_ns), prolonged_max * length);
