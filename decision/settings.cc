@@ -158,7 +158,8 @@ const Entry entries[] = {
      "it is a proxy, not the wire, if at least this part of the time is spent where only a proxy can keep a step",
      "of recorded slow proxies 0.15 to 1, of throttled wires at most 0.05, on busy machines too"},
     {CCLD_FIELD(whatif_send_part_max), 0, 1,
-     "a Send has waited for its Recv if it ended no earlier before that began than this part of its duration",
+     "a Send has waited for its Recv (a rank for a collective with a root) if it ended no earlier before that began (the "
+     "last rank did) than this part of its duration",
      "clocks of GPUs that only Send and Recv connect are not compared exactly; chosen, not measured"},
     {CCLD_FIELD(whatif_lone_times_min), 1, 1000,
      "likewise, if the connection has fewer such peers than whatif_peers_min; the other direction of a wire counts as "

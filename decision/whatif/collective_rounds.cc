@@ -9,7 +9,7 @@ namespace ccld::decision::whatif {
 
 std::map<CommUid, std::vector<int>> groups_by_communicator(const Graph& g) {
   std::map<CommUid, std::vector<int>> out;
-  for (size_t i = 0; i < g.groups.size(); ++i)
+  for (size_t i = 0; i < g.whole_groups; ++i)
     out[g.nodes[static_cast<size_t>(g.groups[i].front())].kernel->comm].push_back(static_cast<int>(i));
   return out;
 }

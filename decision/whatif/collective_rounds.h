@@ -27,7 +27,7 @@ struct CollectiveRound {
 std::vector<CollectiveRound> rounds_of(const Communicator&, const std::vector<int>& groups, const Graph&,
                                        const Timeline&, const Kinds&, MachineClocks&);
 
-// The groups of each communicator.
+// The whole groups of each communicator.
 std::map<CommUid, std::vector<int>> groups_by_communicator(const Graph&);
 
 }  // namespace ccld::decision::whatif

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/container/flat_hash_set.h"
+
 namespace ccld::decision::whatif {
 namespace {
 
@@ -16,8 +18,15 @@ std::vector<std::vector<int>> kernels_in_order(const Timeline& t, const Matches&
     from[static_cast<size_t>(p.gpu)] = std::min(from[static_cast<size_t>(p.gpu)], k.begin_ns);
     to[static_cast<size_t>(p.gpu)] = std::max(to[static_cast<size_t>(p.gpu)], k.end_ns);
   };
-  for (const Collective& c : m.collectives)
-    for (Place p : c.members) seen(p);
+  absl::flat_hash_set<CommUid> reported;
+  for (const auto* collectives : {&m.collectives, &m.others})
+    for (const Collective& c : *collectives)
+      if (c.whole) reported.insert(c.comm);
+  for (const auto* collectives : {&m.collectives, &m.others})
+    for (const Collective& c : *collectives)
+      // In a large communicator some report is always lost.
+      if (c.whole || !reported.contains(c.comm))
+        for (Place p : c.members) seen(p);
   for (const Pair& p : m.pairs) seen(p.send), seen(p.recv);
   std::vector<std::vector<int>> out(n);
   for (size_t g = 0; g < n; ++g) {
@@ -60,7 +69,7 @@ bool find_order(Graph& g) {
       visit(i, i + n);
       if (node.group != none) {
         visit(i, node.group + 2 * n);
-        visit(node.group + 2 * n, i + n);
+        if (node.waited) visit(node.group + 2 * n, i + n);
       }
       for (int j = 0; j < node.needs; ++j) visit(g.needs[static_cast<size_t>(node.first_need + j)], i + n);
     }
@@ -89,7 +98,7 @@ struct Times {
 template <class Begin>
 double ready_ns(const Graph& g, const Node& node, double own_begin_ns, double group_ns, Begin begin_ns) {
   double ready = own_begin_ns;
-  if (node.group != none) ready = std::max(ready, group_ns);
+  if (node.group != none && node.waited) ready = std::max(ready, group_ns);
   for (int j = 0; j < node.needs; ++j)
     ready = std::max(ready, begin_ns(g.needs[static_cast<size_t>(node.first_need + j)]));
   return ready;
@@ -98,7 +107,7 @@ double ready_ns(const Graph& g, const Node& node, double own_begin_ns, double gr
 }  // namespace
 
 std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Clocks& clocks, const Settings& settings) {
-  if (m.collectives.empty() && m.pairs.empty()) return std::nullopt;
+  if (m.collectives.empty() && m.others.empty() && m.pairs.empty()) return std::nullopt;
   Graph g;
   const std::vector<std::vector<int>> order = kernels_in_order(t, m);
   std::vector<std::vector<int>> node_of(order.size());
@@ -118,20 +127,36 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
     find_before(g.nodes, first, static_cast<int>(g.nodes.size()));
   }
   const auto node_at = [&](Place p) { return node_of[static_cast<size_t>(p.gpu)][static_cast<size_t>(p.kernel)]; };
-  for (const Collective& c : m.collectives) {
-    for (Place p : c.members) g.nodes[static_cast<size_t>(node_at(p))].group = static_cast<int>(g.groups.size());
-    std::vector<int>& group = g.groups.emplace_back();
-    for (Place p : c.members) group.push_back(node_at(p));
+  for (const auto* collectives : {&m.collectives, &m.others}) {
+    g.whole_groups = g.groups.size();
+    for (const Collective& c : *collectives) {
+      std::vector<int> group;
+      for (Place p : c.members)
+        if (node_at(p) != none) group.push_back(node_at(p));
+      if (group.size() < 2) continue;
+      for (int member : group) g.nodes[static_cast<size_t>(member)].group = static_cast<int>(g.groups.size());
+      g.groups.push_back(std::move(group));
+    }
   }
-  // A Send that was still there when its Recv began may have waited for it. Clocks are not compared exactly: one that
-  // ended about then has waited, too.
+  std::vector<double> started(g.groups.size(), -INFINITY);
+  for (size_t i = 0; i < g.groups.size(); ++i)
+    for (int member : g.groups[i]) started[i] = std::max(started[i], g.nodes[static_cast<size_t>(member)].begin_ns);
+  // Who was still there when the last one began may have waited for it. Clocks are not compared exactly: who ended
+  // about then has waited, too.
+  const auto was_there = [&](const Node& n, double at_ns) {
+    return n.end_ns + settings.whatif_send_part_max * (n.end_ns - n.begin_ns) >= at_ns;
+  };
+  for (size_t i = g.whole_groups; i < g.groups.size(); ++i)
+    for (int member : g.groups[i]) {
+      Node& n = g.nodes[static_cast<size_t>(member)];
+      n.waited = was_there(n, started[i]);
+    }
   std::vector<std::pair<int, int>> needs;  // node, what it needs
   for (const Pair& p : m.pairs) {
     const int send = node_at(p.send), recv = node_at(p.recv);
     const Node &s = g.nodes[static_cast<size_t>(send)], &r = g.nodes[static_cast<size_t>(recv)];
     needs.emplace_back(recv, send);
-    if (s.end_ns + settings.whatif_send_part_max * (s.end_ns - s.begin_ns) >= r.begin_ns)
-      needs.emplace_back(send, recv);
+    if (was_there(s, r.begin_ns)) needs.emplace_back(send, recv);
     g.transfers.push_back(
         {send, recv, p.bytes, p.pair_seq, std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns))});
   }
@@ -142,9 +167,6 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
     g.needs.push_back(need);
   }
   if (!find_order(g)) return std::nullopt;
-  std::vector<double> started(g.groups.size(), -INFINITY);
-  for (size_t i = 0; i < g.groups.size(); ++i)
-    for (int member : g.groups[i]) started[i] = std::max(started[i], g.nodes[static_cast<size_t>(member)].begin_ns);
   for (Node& node : g.nodes) {
     const double ready =
         ready_ns(g, node, node.begin_ns, node.group == none ? 0 : started[static_cast<size_t>(node.group)],

@@ -2,9 +2,10 @@
 // (Beyond the paper: section 4.2.2 names the rank with the least duration; here the loss of a cause is computed.)
 //
 // A kernel begins when the kernel before it on its GPU has ended and the GPU and its host have done their own work in
-// between: its own time. A collective ends on each rank some time after the last rank has begun: its transfer. A Recv
-// ends some time after its Send has begun; a Send that found no room, after its Recv has. With these own times and
-// transfers the measured times come out again; with others, what they would have been.
+// between: its own time. A collective ends on each rank some time after the last rank has begun: its transfer. Of one
+// with a root, or of which some rank reported nothing, those that ended before the last known begin have not waited for
+// it. A Recv ends some time after its Send has begun; a Send that found no room, after its Recv has. With these own
+// times and transfers the measured times come out again; with others, what they would have been.
 //
 // Contract: pure. Common times are nanoseconds since the earliest kernel, as far as clocks can be compared (clocks.h).
 // Linear in kernels and calls.
@@ -30,7 +31,8 @@ struct Node {
   double host_ns = 0;               // of that, until its launch; NaN: not known
   double queued_ns = 0;             // from its launch to its begin, at least; NaN: not known
   double transfer_ns = 0;           // from when all that it needs had begun to its end
-  int group = none;                 // of a collective that needs everybody
+  int group = none;                 // of a collective
+  bool waited = true;               // for its group; false: it ended before the last of them began
   int first_need = 0, needs = 0;    // of Graph::needs: kernels of peers that must have begun
 };
 
@@ -45,6 +47,7 @@ struct Graph {
   std::vector<Node> nodes;  // by GPU, then by begin
   std::vector<int> needs;
   std::vector<std::vector<int>> groups;  // nodes of a collective
+  size_t whole_groups = 0;               // the first ones: that need everybody, of which no report is missing
   std::vector<Transfer> transfers;
   std::vector<std::pair<int, int>> gpus;  // of each GPU its first node, and one past its last
   std::vector<int> order;                 // of begins (node), ends (node + n) and groups (group + 2 n)

@@ -24,10 +24,10 @@ Matches match_kernels(const Timeline& t) {
     for (int i = 0; i < static_cast<int>(gpu.kernels.size()); ++i) {
       const Kernel& k = gpu.kernels[static_cast<size_t>(i)];
       if (k.op.value != 0) {
-        if (!needs_everybody(k.signature.function)) continue;
         members[k.comm].insert(g);
         Collective& c = collectives[{k.comm, k.op, k.replay}];
         c.comm = k.comm;
+        c.function = k.signature.function;
         c.members.push_back({g, i});
         continue;
       }
@@ -41,8 +41,11 @@ Matches match_kernels(const Timeline& t) {
       }
     }
   }
-  for (auto& [key, c] : collectives)
-    if (c.members.size() >= 2 && c.members.size() == members[c.comm].size()) m.collectives.push_back(std::move(c));
+  for (auto& [key, c] : collectives) {
+    if (c.members.size() < 2) continue;
+    c.whole = c.members.size() == members[c.comm].size();
+    (c.whole && needs_everybody(c.function) ? m.collectives : m.others).push_back(std::move(c));
+  }
   for (const auto& [key, e] : ends)
     if (e.send.gpu >= 0 && e.recv.gpu >= 0 && e.send.gpu != e.recv.gpu)
       m.pairs.push_back({e.send, e.recv, e.bytes, std::get<3>(key)});

@@ -14,7 +14,9 @@ struct Place {
 
 struct Collective {
   CommUid comm;
+  abi::Function function = abi::Function::all_reduce;
   std::vector<Place> members;
+  bool whole = false;  // all GPUs that reported anything of the communicator have reported it
 };
 
 struct Pair {
@@ -23,8 +25,8 @@ struct Pair {
 };
 
 struct Matches {
-  std::vector<Collective>
-      collectives;  // that need everybody, and that all GPUs of the communicator in it have reported
+  std::vector<Collective> collectives;  // whole ones that need everybody
+  std::vector<Collective> others;       // with a root, or of which reports are missing
   std::vector<Pair> pairs;
 };
 
