@@ -49,9 +49,9 @@ class StepReference {
     bool by_past = false;
   };
   Untaken untaken(const Ends&, const ConnectionSteps&) const;
+  std::optional<UsualStep> before(const Ends&) const;  // nullopt: not known
 
  private:
-  std::optional<UsualStep> before(const Ends&) const;
 
   CommUid comm_;
   size_t kind_;

@@ -146,9 +146,9 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
     of.own_ns += g.nodes[i].own_ns;
     ++of.nodes;
   }
-  std::map<int, std::vector<float>> distances;  // by role, and of all of them
+  std::map<int, std::vector<float>> distances;  // by role, and of all of them; 0: nothing recurs
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu)
-    if (b.gpus[gpu].nodes > 0)
+    if (b.gpus[gpu].peers > 0)
       for (int role : {roles[gpu], none}) distances[role].push_back(static_cast<float>(std::abs(b.gpus[gpu].sum_ns)));
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu)
     if (b.gpus[gpu].nodes > 0)

@@ -133,6 +133,7 @@ SlowNetwork find_slow_network(const Communicator& comm, const Connections& conne
     link.steps = c.times.waiting(c.times.given_after_ns());
     link.by_past = by_past;
     link.lost_part = c.lost_part(beyond_ns(c.times, usual.at(ends)));
+    if (const auto before = reference.before(ends)) link.lost_since_part = c.lost_part(beyond_ns(c.times, *before));
     name_part({comm, connections, reference, since_ns, settings}, c, usual, link);
     links.push_back(link);
   }

@@ -1,6 +1,7 @@
 #include "decision/whatif/slow_steps.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "decision/whatif/connection_steps.h"
@@ -24,6 +25,21 @@ struct OfKind {
   bool longer = false;  // than before, because of the links
 };
 
+// A rank of which nothing is known may be the late one for which the steps wait.
+bool all_ranks_known(const OperationKind& kind) {
+  return std::all_of(kind.rounds.begin(), kind.rounds.end(), [](const CollectiveRound* r) {
+    return std::none_of(r->begins_ns.begin(), r->begins_ns.end(), [](double ns) { return std::isnan(ns); });
+  });
+}
+
+// A connection that has become slow makes operations longer. If they are as long as before, it only seems to be slow:
+// the clocks of its hosts are not compared as well as was thought. What was slow from the start on makes them no
+// longer.
+bool only_seems_slow(const SlowLink& l, double longer_part) {
+  return l.lost_since_part > 0 && l.lost_since_part >= explained_part_min * l.lost_part &&
+         longer_part < explained_part_min * l.lost_since_part;
+}
+
 OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::vector<Rank>& late, Nanoseconds since_ns,
                double doubt_ns, StepPast& past, const Settings& settings) {
   const Connections connections = add_up(past.with_earlier(comm.uid(), kind.kind, kind.operations), settings);
@@ -31,16 +47,17 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::v
   SlowNetwork network = find_slow_network(comm, connections, reference, late, since_ns, settings);
   OfKind of;
   of.links = std::move(network.links);
-  if (of.links.empty() && late.empty())
+  if (of.links.empty() && late.empty() && all_ranks_known(kind))
     if (const auto gpu = find_slow_gpu(connections, reference)) of.links.push_back(*gpu);
   of.slow = network.slow || !of.links.empty();
+  const auto before_ns = past.transfer_ns(comm.uid(), kind.kind);
+  const double longer_part = before_ns ? 1 - *before_ns * static_cast<double>(kind.rounds.size()) / kind.sum_ns : 0;
+  if (before_ns && late.empty())
+    std::erase_if(of.links, [&](const SlowLink& l) { return only_seems_slow(l, longer_part); });
   for (const SlowLink& link : of.links) of.lost_part = std::max(of.lost_part, link.lost_part);
   // All that such operations take longer than before is lost, unless something else makes most of it.
-  if (const auto before_ns = past.transfer_ns(comm.uid(), kind.kind)) {
-    const double longer_part = 1 - *before_ns * static_cast<double>(kind.rounds.size()) / kind.sum_ns;
-    of.longer = longer_part > 0 && of.lost_part >= explained_part_min * longer_part;
-    if (of.longer) of.lost_part = std::max(of.lost_part, longer_part);
-  }
+  of.longer = longer_part > 0 && of.lost_part >= explained_part_min * longer_part;
+  if (of.longer) of.lost_part = std::max(of.lost_part, longer_part);
   of.lost_ns = of.lost_part * kind.sum_ns;
   // The threads that move the steps may have waited so long for a processor.
   if (of.lost_ns <= doubt_ns * static_cast<double>(kind.rounds.size())) of.links.clear();
