@@ -100,7 +100,7 @@ const Entry entries[] = {
      "second causes of recorded mixed faults made 0.11 and more, what seemed one beside a single fault below 0.05"},
     {CCLD_FIELD(processor_wait_part_min), 0.01, 10,
      "a proxy, a late host or a link is not the cause of a loss, and what stands still is not hard evidence, if its "
-     "threads waited for a processor for this part of the time; others wait alike if they wait for this part as much",
+     "threads waited for a processor for this part of the time; others wait alike if they wait for at least this part of what it waits",
      "what waits that long is not slow itself; waits are sampled once a second, so more cannot be asked for. Processes "
      "that share processors get equal parts of them; with a quota or pinned to one, a process waits alone"},
     {CCLD_FIELD(processor_turns_max), 0, 1000,
@@ -158,8 +158,8 @@ const Entry entries[] = {
      "it is a proxy, not the wire, if at least this part of the time is spent where only a proxy can keep a step",
      "of recorded slow proxies 0.15 to 1, of throttled wires at most 0.05, on busy machines too"},
     {CCLD_FIELD(whatif_send_part_max), 0, 1,
-     "a Send has waited for its Recv (a rank for a collective with a root) if it ended no earlier before that began (the "
-     "last rank did) than this part of its duration",
+     "a Send has waited for its Recv, and a rank for the last one of a Broadcast or Reduce, unless it ended before that "
+     "one began, by more than this part of its own duration",
      "clocks of GPUs that only Send and Recv connect are not compared exactly; chosen, not measured"},
     {CCLD_FIELD(whatif_lone_times_min), 1, 1000,
      "likewise, if the connection has fewer such peers than whatif_peers_min; the other direction of a wire counts as "

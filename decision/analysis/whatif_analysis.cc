@@ -41,9 +41,9 @@ bool WhatIfAnalysis::is_due(const Job& job, Nanoseconds now_ns) const {
                     age = now_ns - job.started_ns;
   // As the windows of communicators end: at the same instants everywhere.
   if (now_ns / length == job.started_ns / length || age < length / 2) return false;
-  if (job.timeline.left_out() > 0) return true;  // it adds no more: then look at a part of the job
+  if (job.timeline.left_out() > 0) return true;  // nothing more is added: look at a part of the job
   const size_t kernels = job.timeline.kernels_of_most();
-  // What is slow in a part of the iterations shows in every window that holds a whole one.
+  // What is slow in a part of an iteration shows in every window that is as long as one.
   const Nanoseconds least = std::min(std::max(job.halves * length, job.iteration_ns), prolonged_max * length);
   if (age < least - length / 2 && kernels < job.timeline.kernels_of_gpu_max()) return false;
   return kernels >= settings_.whatif_kernels_min || age >= prolonged_max * length ||
@@ -214,8 +214,10 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
     const bool goes_on = std::any_of(now.begin(), now.end(), [&](const std::string& key) { return o.has(key); });
     ++o.windows;
     o.with += goes_on;
-    if (o.clean == 0 || goes_on) o.clean_since_ns = goes_on ? now_ns : job.started_ns;
-    o.clean = goes_on ? 0 : o.clean + 1;
+    if (goes_on)
+      o.clean = 0;
+    else if (o.clean++ == 0)
+      o.clean_since_ns = job.started_ns;
     if (!is_over(o, now_ns)) return false;
     writer_.book().resolve(o.incident, now_ns);
     return true;

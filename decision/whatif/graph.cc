@@ -24,7 +24,7 @@ std::vector<std::vector<int>> kernels_in_order(const Timeline& t, const Matches&
       if (c.whole) reported.insert(c.comm);
   for (const auto* collectives : {&m.collectives, &m.others})
     for (const Collective& c : *collectives)
-      // In a large communicator some report is always lost.
+      // In a large communicator some report of each operation may be lost: then all of them count.
       if (c.whole || !reported.contains(c.comm))
         for (Place p : c.members) seen(p);
   for (const Pair& p : m.pairs) seen(p.send), seen(p.recv);

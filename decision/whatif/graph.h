@@ -2,8 +2,8 @@
 // (Beyond the paper: section 4.2.2 names the rank with the least duration; here the loss of a cause is computed.)
 //
 // A kernel begins when the kernel before it on its GPU has ended and the GPU and its host have done their own work in
-// between: its own time. A collective ends on each rank some time after the last rank has begun: its transfer. Of one
-// with a root, or of which some rank reported nothing, those that ended before the last known begin have not waited for
+// between: its own time. A collective ends on each rank some time after the last rank has begun: its transfer. In a
+// Broadcast or Reduce, and where a report was lost, a rank that ended before the last known rank began did not wait for
 // it. A Recv ends some time after its Send has begun; a Send that found no room, after its Recv has. With these own
 // times and transfers the measured times come out again; with others, what they would have been.
 //
@@ -32,7 +32,7 @@ struct Node {
   double queued_ns = 0;             // from its launch to its begin, at least; NaN: not known
   double transfer_ns = 0;           // from when all that it needs had begun to its end
   int group = none;                 // of a collective
-  bool waited = true;               // for its group; false: it ended before the last of them began
+  bool waited = true;               // false: it ended before the last one of its group began
   int first_need = 0, needs = 0;    // of Graph::needs: kernels of peers that must have begun
 };
 

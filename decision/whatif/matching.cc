@@ -27,7 +27,6 @@ Matches match_kernels(const Timeline& t) {
         members[k.comm].insert(g);
         Collective& c = collectives[{k.comm, k.op, k.replay}];
         c.comm = k.comm;
-        c.function = k.signature.function;
         c.members.push_back({g, i});
         continue;
       }
@@ -44,7 +43,9 @@ Matches match_kernels(const Timeline& t) {
   for (auto& [key, c] : collectives) {
     if (c.members.size() < 2) continue;
     c.whole = c.members.size() == members[c.comm].size();
-    (c.whole && needs_everybody(c.function) ? m.collectives : m.others).push_back(std::move(c));
+    const Place any = c.members.front();
+    const Kernel& k = t.gpus()[static_cast<size_t>(any.gpu)].kernels[static_cast<size_t>(any.kernel)];
+    (c.whole && needs_everybody(k.signature.function) ? m.collectives : m.others).push_back(std::move(c));
   }
   for (const auto& [key, e] : ends)
     if (e.send.gpu >= 0 && e.recv.gpu >= 0 && e.send.gpu != e.recv.gpu)

@@ -14,9 +14,8 @@ struct Place {
 
 struct Collective {
   CommUid comm;
-  abi::Function function = abi::Function::all_reduce;
   std::vector<Place> members;
-  bool whole = false;  // all GPUs that reported anything of the communicator have reported it
+  bool whole = false;  // every GPU that reported anything of the communicator has reported it
 };
 
 struct Pair {
@@ -26,7 +25,7 @@ struct Pair {
 
 struct Matches {
   std::vector<Collective> collectives;  // whole ones that need everybody
-  std::vector<Collective> others;       // with a root, or of which reports are missing
+  std::vector<Collective> others;       // Broadcast and Reduce, and those of which reports are missing
   std::vector<Pair> pairs;
 };
 

@@ -60,8 +60,8 @@ void leave_out_rare(const Graph& g, const Kinds& kinds, const Settings& settings
   }
 }
 
-// A GPU is compared with at least whatif_peers_min peers. Where only two or three GPUs have a role, as in the stages of
-// a pipeline, all roles together say what is usual among so few.
+// A GPU is compared with at least whatif_peers_min peers. In the stages of a pipeline only two or three GPUs may have a
+// role: they are compared with each other if the other roles have enough GPUs to say what differences are usual.
 class RoleSizes {
  public:
   RoleSizes(const std::vector<int>& roles, const Settings& settings) : settings_(settings) {
@@ -81,21 +81,6 @@ class RoleSizes {
   const Settings& settings_;
   std::map<int, size_t> sizes_;
   size_t comparable_ = 0;  // GPUs that have a peer
-};
-
-// What is usual at one occurrence. Of two it is what the other one took: their mean would hide half of the difference.
-class Usual {
- public:
-  explicit Usual(std::vector<float>& ns)
-      : of_two_(ns.size() == 2),
-        ns_(of_two_      ? ns[0] + ns[1]
-            : ns.empty() ? off
-                         : static_cast<float>(median(ns))) {}
-  float beyond(float own_ns) const { return own_ns - (of_two_ ? ns_ - own_ns : ns_); }
-
- private:
-  bool of_two_;
-  float ns_;  // the median, or the sum of two
 };
 
 }  // namespace
@@ -125,11 +110,14 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
       const double ns = g.nodes[static_cast<size_t>(i)].host_ns;
       if (!std::isnan(ns)) host.push_back(static_cast<float>(ns));
     }
-    const Usual usual(own), usual_host(host);
+    // The mean of two hides half of their difference.
+    const float own_times = own.size() == 2 ? 2 : 1, host_times = host.size() == 2 ? 2 : 1;
+    const auto own_usual = static_cast<float>(median(own)),
+               host_usual = host.empty() ? off : static_cast<float>(median(host));
     for (int i : nodes) {
       const Node& n = g.nodes[static_cast<size_t>(i)];
-      b.own_ns[static_cast<size_t>(i)] = usual.beyond(static_cast<float>(n.own_ns));
-      b.host_ns[static_cast<size_t>(i)] = usual_host.beyond(static_cast<float>(n.host_ns));
+      b.own_ns[static_cast<size_t>(i)] = own_times * (static_cast<float>(n.own_ns) - own_usual);
+      b.host_ns[static_cast<size_t>(i)] = host_times * (static_cast<float>(n.host_ns) - host_usual);
       Beyond::OfGpu& of = b.gpus[static_cast<size_t>(n.gpu)];
       of.peers = std::max(of.peers, static_cast<int>(nodes.size()) - 1);
     }

@@ -11,7 +11,7 @@
 namespace ccld::decision::whatif {
 
 struct Beyond {
-  // By node: own time minus the median of all peers' at the same occurrence (of two, minus the other's); 0 where it has
+  // By node: own time minus the median of its role at the same occurrence (of two, minus the other's); 0 where it has
   // too few peers or does not recur. host_ns likewise, of the part until the launch.
   std::vector<float> own_ns, host_ns;
   struct OfGpu {

@@ -14,7 +14,7 @@ namespace {
 
 // A slow connection is why operations take longer than before if its lower bound explains this part of it. Measured
 // beside late ranks: 0.51 and more of simulated slow links, 0.22 at most of links that a recorded slow GPU made look
-// slow.
+// slow. Likewise operations must have become longer by this part of what a connection that became slow costs at least.
 constexpr double explained_part_min = 0.5;
 
 // What one kind of operations shows.
@@ -33,8 +33,8 @@ bool all_ranks_known(const OperationKind& kind) {
 }
 
 // A connection that has become slow makes operations longer. If they are as long as before, it only seems to be slow:
-// the clocks of its hosts are not compared as well as was thought. What was slow from the start on makes them no
-// longer.
+// the clocks of its hosts are not compared as well as was thought. What was slow from the start on has lost nothing
+// since.
 bool only_seems_slow(const SlowLink& l, double longer_part) {
   return l.lost_since_part > 0 && l.lost_since_part >= explained_part_min * l.lost_part &&
          longer_part < explained_part_min * l.lost_since_part;

@@ -12,6 +12,9 @@
 //
 // connection_steps.h has what a step takes and takes otherwise; slow_network.h and slow_gpu.h say who is slow.
 //
+// A connection that has become slow while operations take as long as before only seems slow, and a GPU is not named
+// while nothing is known of some rank, which may be late.
+//
 // Contract: linear in the reported stages of links.
 #pragma once
 

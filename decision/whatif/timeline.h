@@ -87,8 +87,8 @@ class Timeline {
   // From now on only of these; empty: of all. Between clear() and the next report.
   void look_at(absl::flat_hash_set<GpuKey> only);
   bool looks_at_all() const { return only_.empty(); }
-  size_t kernels_of_most() const;  // of the median GPU: how much there is to judge
-  size_t kernels_of_gpu_max() const { return kernels_of_gpu_max_; }  // more are left out
+  size_t kernels_of_most() const;                                    // of the median GPU: how much there is to judge
+  size_t kernels_of_gpu_max() const { return kernels_of_gpu_max_; }  // more of one GPU are left out
   // Begins anew; GPUs of which nothing was heard since the last time are forgotten.
   void clear(Nanoseconds age_ns);
 

@@ -11,6 +11,7 @@ namespace ccld::decision::whatif {
 namespace {
 
 constexpr double ms = 1e6;
+constexpr double healthy_ms = 20;  // of an operation; one in which something is slow takes 100 unless said otherwise
 using Longer = std::map<std::pair<Ends, Interval>, double>;  // milliseconds; all others take 0.1
 
 // A communicator of eight ranks on two hosts with one clock.
@@ -101,7 +102,7 @@ TEST_CASE("A wire on which steps wait is told from the other one, from the first
 TEST_CASE("Operations that lose no more than a lack of processors explains are not slow") {
   for (const double doubt_ms : {0, 120}) {  // of operations of 100 ms
     Job job(ring);
-    for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, 20));
+    for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, healthy_ms));
     job.doubt_ms = doubt_ms;
     CHECK(job.window(on_the_wire({3, 4}, 10)).has_value() == (doubt_ms == 0));
     CHECK(job.window(in_front_of({1, 2}, 10)).has_value() == (doubt_ms == 0));
@@ -153,7 +154,7 @@ TEST_CASE("What is slow in one kind of operations only is found, and what is slo
 
 TEST_CASE("Where both directions of the only wire have become slow, the past tells both") {
   Job job(ring);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, 20));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, healthy_ms));
   const auto slow = job.window(both(on_the_wire({3, 4}, 10), on_the_wire({7, 0}, 9)));
   REQUIRE(slow.has_value());
   CHECK(slow->links.size() == 2);
@@ -162,14 +163,14 @@ TEST_CASE("Where both directions of the only wire have become slow, the past tel
 
 TEST_CASE("Slowness does not become usual, however long it lasts") {
   Job job(ring);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, 20));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, healthy_ms));
   for (int i = 0; i < 50; ++i) CHECK(job.window(both(on_the_wire({3, 4}, 10), on_the_wire({7, 0}, 9))).has_value());
 }
 
 TEST_CASE("Where many connections have become slow alike nobody is named, and nothing is learnt") {
   std::vector<Ends> all{{0, 4}, {4, 0}, {1, 5}, {5, 1}};
   Job job(all);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, 20));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, healthy_ms));
   Longer longer;
   for (const Ends& ends : all) longer.merge(on_the_wire(ends, 10));
   for (int i = 0; i < 10; ++i) CHECK(!job.window(longer));
@@ -184,7 +185,7 @@ TEST_CASE("A slow part is found where the slots were always taken: others take l
     usual.merge(Longer{{{ends, Interval::posted_to_handed}, 8},
                        {{ends, Interval::awaited_to_handed}, 8},
                        {{ends, Interval::awaited_to_arrived}, 9}});
-  for (int i = 0; i < 3; ++i) CHECK(!job.window(usual, {}, 20));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window(usual, {}, healthy_ms));
   const auto slow = job.window({{{{7, 0}, Interval::arrived_to_given}, 8}});
   REQUIRE(slow.has_value());
   REQUIRE(slow->links.size() == 1);
@@ -211,13 +212,13 @@ TEST_CASE("Around a ring of GPUs the slow one is where the queues end") {
   Longer queues = in_front_of({1, 2}, 9);
   for (const Ends& ends : {Ends{0, 1}, Ends{5, 6}, Ends{6, 7}}) queues.merge(in_front_of(ends, 5));
   queues[{{7, 0}, Interval::given_to_consumed}] = 5;
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, 20));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, healthy_ms));
   check_only(job.window(queues), {1, 2}, Component::gpu);
 }
 
 TEST_CASE("A GPU is not named while some rank, which may be the late one, is not known") {
   Job job(ring);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, 20));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, healthy_ms));
   job.unknown = {Rank{5}};
   CHECK(!job.window(in_front_of({1, 2}, 9)));
   job.unknown = {};
@@ -228,13 +229,13 @@ TEST_CASE("A GPU is not named if nobody reports what it sends") {
   std::vector<Ends> some = ring;
   some.erase(std::find(some.begin(), some.end(), Ends{2, 3}));
   Job job(some);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, 20));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, healthy_ms));
   CHECK(!job.window(in_front_of({1, 2}, 9)));
 }
 
 TEST_CASE("In a tree the GPU that is slow has all its inputs; one that waits for a child has not") {
   Job job(tree);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, 20));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, healthy_ms));
   // Rank 1 does not take what its children and its parent send; rank 0 waits for it, and rank 4's steps for rank 0.
   Longer queues;
   for (const Ends& ends : {Ends{2, 1}, Ends{3, 1}, Ends{0, 1}}) queues.merge(in_front_of(ends, 8));
@@ -248,7 +249,7 @@ TEST_CASE("In a tree the GPU that is slow has all its inputs; one that waits for
 
 TEST_CASE("Where queues end in two places, or a rank comes late, no GPU is named") {
   Job job(ring);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, 20));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, healthy_ms));
   CHECK(!job.window(both(in_front_of({1, 2}, 8), in_front_of({5, 6}, 8))));
   CHECK(!job.window(in_front_of({1, 2}, 8), {Rank{6}}));
 }
