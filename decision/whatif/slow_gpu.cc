@@ -6,7 +6,8 @@
 
 namespace ccld::decision::whatif {
 
-std::optional<SlowLink> find_slow_gpu(const Connections& connections, const StepReference& reference) {
+SlowGpu find_slow_gpu(const Connections& connections, const StepReference& reference) {
+  SlowGpu out;
   struct Gpu {
     double in = INFINITY, out = 0;
     bool sends = false;
@@ -16,6 +17,7 @@ std::optional<SlowLink> find_slow_gpu(const Connections& connections, const Step
   std::map<int32_t, Gpu> gpus;
   for (const auto& [ends, c] : connections) {
     const StepReference::Untaken untaken = reference.untaken(ends, c);
+    out.slow |= untaken.by_past && untaken.longer_ns > 0;
     const double queued = c.times.waiting(untaken.longer_ns);
     Gpu &to = gpus[ends.second], &from = gpus[ends.first];
     from.sends = true;
@@ -31,12 +33,12 @@ std::optional<SlowLink> find_slow_gpu(const Connections& connections, const Step
   const auto most = std::max_element(gpus.begin(), gpus.end(),
                                      [](const auto& a, const auto& b) { return a.second.down() < b.second.down(); });
   // Where the queues of several step down alike nobody knows which one is the cause.
-  if (most == gpus.end() || most->second.down() <= 0 || 2 * most->second.out > most->second.in ||
-      std::any_of(gpus.begin(), gpus.end(), [&](const auto& of) {
+  if (most != gpus.end() && most->second.down() > 0 && 2 * most->second.out <= most->second.in &&
+      std::none_of(gpus.begin(), gpus.end(), [&](const auto& of) {
         return of.first != most->first && 2 * of.second.down() > most->second.down();
       }))
-    return std::nullopt;
-  return most->second.link;
+    out.link = most->second.link;
+  return out;
 }
 
 }  // namespace ccld::decision::whatif

@@ -47,9 +47,9 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::v
   SlowNetwork network = find_slow_network(comm, connections, reference, late, since_ns, settings);
   OfKind of;
   of.links = std::move(network.links);
-  if (of.links.empty() && late.empty() && all_ranks_known(kind))
-    if (const auto gpu = find_slow_gpu(connections, reference)) of.links.push_back(*gpu);
-  of.slow = network.slow || !of.links.empty();
+  const SlowGpu gpu = find_slow_gpu(connections, reference);
+  if (gpu.link && of.links.empty() && late.empty() && all_ranks_known(kind)) of.links.push_back(*gpu.link);
+  of.slow = network.slow || gpu.slow || !of.links.empty();
   const auto before_ns = past.transfer_ns(comm.uid(), kind.kind);
   const double longer_part = before_ns ? 1 - *before_ns * static_cast<double>(kind.rounds.size()) / kind.sum_ns : 0;
   if (before_ns && late.empty())

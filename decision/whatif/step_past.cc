@@ -12,6 +12,15 @@ size_t passages_of(const std::vector<OperationSteps>& operations) {
   return passages;
 }
 
+// Without what connections reported before their newest `most` operations; `reports`: how many are known of each.
+std::vector<OperationSteps> newest_of(std::vector<OperationSteps> operations, size_t most,
+                                      std::map<Ends, size_t>& reports) {
+  for (auto operation = operations.rbegin(); operation != operations.rend(); ++operation)
+    std::erase_if(operation->passages, [&](const auto& passage) { return reports[passage.first]++ >= most; });
+  std::erase_if(operations, [](const OperationSteps& operation) { return operation.passages.empty(); });
+  return operations;
+}
+
 }  // namespace
 
 std::optional<UsualStep> StepPast::usual(const Key& key) const {
@@ -69,15 +78,16 @@ void StepPast::learn(CommUid comm, size_t kind, const std::vector<OperationSteps
 std::vector<OperationSteps> StepPast::with_earlier(CommUid comm, size_t kind,
                                                    const std::vector<OperationSteps>& operations) {
   const size_t enough = settings_.slow_rounds_min;
-  std::vector<OperationSteps> all;
+  std::map<Ends, size_t> reports;
+  for (const OperationSteps& operation : operations)
+    for (const auto& [ends, passage] : operation.passages) ++reports[ends];
   SeenKind* const seen = kind_of(comm, kind);
-  if (seen) kept_passages_ -= passages_of(seen->newest);
-  if (seen && operations.size() < enough) all = std::move(seen->newest);
+  if (!seen) return operations;
+  kept_passages_ -= passages_of(seen->newest);
+  std::vector<OperationSteps> all = newest_of(std::move(seen->newest), enough, reports);
   all.insert(all.end(), operations.begin(), operations.end());
-  if (all.size() > enough && operations.size() < enough)
-    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(enough));
-  if (!seen) return all;
-  seen->newest.assign(all.end() - static_cast<std::ptrdiff_t>(std::min(all.size(), enough - 1)), all.end());
+  reports.clear();
+  seen->newest = newest_of(all, enough - 1, reports);
   if (kept_passages_ + passages_of(seen->newest) > connections_max) seen->newest.clear();
   kept_passages_ += passages_of(seen->newest);
   return all;

@@ -40,8 +40,8 @@ class StepPast {
   std::optional<double> transfer_ns(CommUid, size_t kind) const;
   // Those of a window, in the order of time.
   void learn(CommUid, size_t kind, const std::vector<OperationSteps>&);
-  // The operations of a window, and the newest ones before it if they are fewer than slow_rounds_min: a job of long
-  // iterations has one or two in a window.
+  // The operations of a window and, of connections that report fewer than slow_rounds_min of them, the newest ones
+  // before it: a job of long iterations has one or two in a window, and a probe does not look long enough at each.
   std::vector<OperationSteps> with_earlier(CommUid, size_t kind, const std::vector<OperationSteps>&);
   // After all communicators of a window.
   void end_window();
@@ -56,7 +56,7 @@ class StepPast {
 
   struct SeenKind {
     Means transfer_ns;
-    std::vector<OperationSteps> newest;  // fewer than slow_rounds_min
+    std::vector<OperationSteps> newest;  // of each connection fewer than slow_rounds_min
     uint64_t last = 0;
   };
   void learn(const Key&, const std::vector<Passage>&);
