@@ -37,8 +37,8 @@ const Row table[] = {
     {"NCCL_PROBE_SAMPLE_US", &Settings::sample_us, "1000", 100, 1000000, Text::any,
      "Time between two samples while an operation is in flight (the paper's 1 ms)."},
     {"NCCL_PROBE_BUDGET_PPM", &Settings::budget_ppm, "3000", 0, 1000000, Text::any,
-     "Processor time that the diagnostic thread may use, in millionths of one core: 3000 is 0.3 %. Sampling slows down to "
-     "stay within it. 0: no budget."},
+     "Processor time that the diagnostic thread may use for each GPU of the process, in millionths of one core: 3000 is "
+     "0.3 %. Sampling slows down to stay within it. 0: no budget."},
     {"NCCL_PROBE_IDLE_MS", &Settings::idle_ms, "20", 1, 1000, Text::any,
      "Longest time between two samples soon after something was in flight: a new operation is noticed at most that late."},
     {"NCCL_PROBE_REST_MS", &Settings::rest_ms, "1000", 1, 1000, Text::any,

@@ -194,7 +194,9 @@ void Agent::sample_all(Instant now, bool beat, std::vector<Message>* out) {
   late_ = false;
   activity_.in_flight = activity_.replays = false;
   bool moving = false;
+  uint64_t gpus = 0;  // a bit each
   for (const auto& attached : comms_) {
+    gpus |= uint64_t{1} << (static_cast<unsigned>(attached->comm->setup.cuda_device) % 64);
     CommTracker& tracker = attached->tracker;
     const uint64_t movement = tracker.movement();
     tracker.sample(now);
@@ -220,6 +222,7 @@ void Agent::sample_all(Instant now, bool beat, std::vector<Message>* out) {
   }
   activity_.stuck = activity_.in_flight && !moving;
   activity_.events += events;
+  activity_.gpus = static_cast<unsigned>(__builtin_popcountll(gpus));
 }
 
 // Recording is stopped: the process says that it is there, and nothing else.

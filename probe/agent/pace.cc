@@ -41,13 +41,13 @@ uint64_t Pace::longest_period_ns() const {
 
 bool Pace::wants_cpu(uint64_t now_ns) const { return window_begin_ns_ == 0 || now_ns - window_begin_ns_ >= window_ns; }
 
-void Pace::measure(uint64_t now_ns, uint64_t cpu_ns, uint64_t events) {
+void Pace::measure(uint64_t now_ns, uint64_t cpu_ns, const Activity& activity) {
   const uint64_t elapsed_ns = now_ns - window_begin_ns_;
   const bool known = window_begin_ns_ != 0 && elapsed_ns != 0;
-  if (known) events_per_s_ = (events - window_events_) * ns_per_s / elapsed_ns;
+  if (known) events_per_s_ = (activity.events - window_events_) * ns_per_s / elapsed_ns;
   // What an idle thread costs says nothing about the period in flight.
   if (known && window_busy_passes_ * 2 >= window_passes_ && options_.budget_ppm != 0 && !resting_) {
-    const double budget = static_cast<double>(options_.budget_ppm) * 1e-6;
+    const double budget = static_cast<double>(options_.budget_ppm) * 1e-6 * std::max(1u, activity.gpus);
     const double share = static_cast<double>(cpu_ns - window_cpu_ns_) / static_cast<double>(elapsed_ns);
     const double factor = share / budget;
     const uint64_t before_ns = period_ns_;
@@ -62,12 +62,12 @@ void Pace::measure(uint64_t now_ns, uint64_t cpu_ns, uint64_t events) {
   period_ns_ = std::clamp(period_ns_, options_.sample_ns, longest_period_ns());
   window_begin_ns_ = now_ns;
   window_cpu_ns_ = cpu_ns;
-  window_events_ = events;
+  window_events_ = activity.events;
   window_passes_ = window_busy_passes_ = 0;
 }
 
 Pace::Step Pace::next(uint64_t now_ns, uint64_t cpu_ns, const Activity& activity) {
-  if (wants_cpu(now_ns)) measure(now_ns, cpu_ns, activity.events);
+  if (wants_cpu(now_ns)) measure(now_ns, cpu_ns, activity);
   ++window_passes_;
   window_busy_passes_ += activity.in_flight;
   if (activity.in_flight) {

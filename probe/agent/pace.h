@@ -1,5 +1,6 @@
 // How long the diagnostic thread waits between two passes: often while something is in flight, but within its budget of
-// processor time; hardly at all once nothing has happened for a while.
+// processor time (which grows with the GPUs of the process, so that a node pays as much however its ranks are spread
+// over processes); hardly at all once nothing has happened for a while.
 //
 // Contract
 //   next() after every pass, with non-decreasing times. While something is in flight the wait is the period in force:
@@ -18,10 +19,11 @@ struct PaceOptions {
   uint64_t sample_ns = 0;   // wanted period in flight
   uint64_t idle_ns = 0;     // longest wait soon after something was in flight
   uint64_t rest_ns = 0;     // longest wait once nothing was for `rest_after_ns`
-  uint64_t budget_ppm = 0;  // of one core; 0: none
+  uint64_t budget_ppm = 0;  // of one core for each GPU; 0: none
 };
 
 struct Activity {
+  unsigned gpus = 1;     // that have communicators
   bool in_flight = false;
   bool stuck = false;    // in flight, and nothing moves
   bool replays = false;  // kernels may begin without a word of the host
@@ -46,7 +48,7 @@ class Pace {
 
  private:
   uint64_t longest_period_ns() const;
-  void measure(uint64_t now_ns, uint64_t cpu_ns, uint64_t events);
+  void measure(uint64_t now_ns, uint64_t cpu_ns, const Activity&);
 
   PaceOptions options_;
   uint64_t period_ns_;

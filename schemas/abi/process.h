@@ -76,7 +76,7 @@ struct ControlLine {
   uint32_t running;         // 0: stop recording, sampling and sending
   uint32_t sample_us;       // 100 to 1000000
   uint32_t log;             // LogVerbosity
-  uint32_t budget_ppm;      // of one core; 0: no budget
+  uint32_t budget_ppm;      // of one core, for each GPU of the process; 0: no budget
   uint32_t reserved0;
   char endpoint[96];        // empty: send nothing
 };

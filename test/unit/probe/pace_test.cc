@@ -68,6 +68,17 @@ TEST_CASE("an expensive thread slows down to its budget, and speeds up when it i
   CHECK(s.pace.period_ns() == 1 * ns_per_ms);
 }
 
+TEST_CASE("a process with more GPUs may cost more") {
+  Scene s;
+  s.pass_ns = 160000;  // 16 % of a core at 1 ms
+  Activity eight = in_flight();
+  eight.gpus = 8;
+  s.run_ms(5000, eight);
+  s.run_ms(10000, eight);
+  CHECK(s.share() <= 8 * 0.003);
+  CHECK(s.share() >= 8 * 0.002);
+}
+
 TEST_CASE("no budget, no slowdown") {
   PaceOptions o = options();
   o.budget_ppm = 0;
