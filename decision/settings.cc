@@ -173,6 +173,11 @@ const Entry entries[] = {
      "sets more"},
     {CCLD_FIELD(network_latency_max_ms), 0, 1e6, "what such a transfer may take, whatever it carries",
      "the longest turn of a busy scheduler, several times"},
+    {CCLD_FIELD(whatif_explained_min), 0, 1,
+     "connections are why collectives take longer than before if they explain, at least, this part of it; and of what a "
+     "connection has lost since it became slow, collectives must have become longer by this part",
+     "0.51 and more of simulated slow links beside late ranks, 0.22 at most of links that a recorded slow GPU made look "
+     "slow"},
     {CCLD_FIELD(whatif_past_means_min), 2, 24, "the job's own past is a reference once so many means of it are known",
      "two differ by chance, and of three one may be an outlier"},
     {CCLD_FIELD(whatif_starting_windows), 0, 1000,
@@ -192,6 +197,11 @@ const Entry entries[] = {
     {CCLD_FIELD(whatif_kernels_min), 4, 1e6,
      "a window is prolonged until most GPUs of the job have run so many kernels in it",
      "what happens once is no habit"},
+    {CCLD_FIELD(whatif_prolonged_max), 1, 1000, "but to no more than so many halves of slow_window_s",
+     "after a minute, by default, what there is must do"},
+    {CCLD_FIELD(whatif_halves_max), 1, 1000,
+     "where a cause comes and goes windows get longer, up to so many halves of slow_window_s",
+     "each of them counts as two, so that a cause is found that shows in every second half"},
     {CCLD_FIELD(whatif_kernels_max), 1024, 1e8,
      "and of all GPUs together at most so many are looked at, of each an equal part but no more than 512",
      "100 bytes and a microsecond each; 8 GPUs reach hundreds of iterations of a small model, 500 a few"},

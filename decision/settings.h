@@ -70,6 +70,7 @@ struct Settings {
   double network_rate_min_mbit_s = 20;
   double network_latency_max_ms = 30;
   double whatif_away_min = 0.4;
+  double whatif_explained_min = 0.5;
   double whatif_errors_min = 3;
   double whatif_proxy_part_min = 0.15;
   double whatif_send_part_max = 0.05;
@@ -79,6 +80,8 @@ struct Settings {
   double clock_drift_max_ppm = 50;
   uint64_t whatif_peers_min = 3;
   uint64_t whatif_kernels_min = 24;
+  uint64_t whatif_prolonged_max = 12;
+  uint64_t whatif_halves_max = 4;
   uint64_t whatif_kernels_max = 1u << 16;
   uint64_t whatif_gpus_max = 512;
 

@@ -17,11 +17,6 @@ namespace {
 
 using whatif::Cause;
 
-// A window is prolonged by no more; then what there is must do.
-constexpr int prolonged_max = 12;
-// Windows in which a cause comes and goes get so much longer: with each of them counting as two, a cause that shows in
-// every second one is found.
-constexpr int halves_max = 4;
 constexpr Nanoseconds forget_after_ns = 120 * ns_per_s;
 
 }  // namespace
@@ -44,9 +39,11 @@ bool WhatIfAnalysis::is_due(const Job& job, Nanoseconds now_ns) const {
   if (job.timeline.left_out() > 0) return true;  // nothing more is added: look at a part of the job
   const size_t kernels = job.timeline.kernels_of_most();
   // What is slow in a part of an iteration shows in every window that is as long as one.
-  const Nanoseconds least = std::min(std::max(job.halves * length, job.iteration_ns), prolonged_max * length);
+  const Nanoseconds longest = static_cast<Nanoseconds>(settings_.whatif_prolonged_max) * length,
+                    least =
+                        std::min(std::max(static_cast<Nanoseconds>(job.halves) * length, job.iteration_ns), longest);
   if (age < least - length / 2 && kernels < job.timeline.kernels_of_gpu_max()) return false;
-  return kernels >= settings_.whatif_kernels_min || age >= prolonged_max * length ||
+  return kernels >= settings_.whatif_kernels_min || age >= longest ||
          (age >= 2 * length && kernels >= settings_.slow_rounds_min);
 }
 
@@ -206,7 +203,7 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
   }
   job.seen = std::move(seen);
   if (came_back)
-    job.halves = std::min(2 * job.halves, halves_max);
+    job.halves = std::min(2 * job.halves, settings_.whatif_halves_max);
   else if (job.seen.empty())
     job.halves = 1;
   iterations_.suspect(name, !now.empty());

@@ -96,7 +96,7 @@ class WhatIfAnalysis {
     Nanoseconds first_ns = 0, started_ns = 0, heard_ns = 0;  // of the job, of the window, of its newest report
     std::map<std::string, Seen> seen;
     std::vector<Open> open;
-    int halves = 1;                // of slow_window_s, in a window: more where causes come and go
+    uint64_t halves = 1;           // of slow_window_s, in a window: more where causes come and go
     Nanoseconds iteration_ns = 0;  // how long the job's iterations take; 0: not known
     bool large = false;            // more GPUs than are looked at
     Focus focus;                   // if so, where

@@ -12,11 +12,6 @@
 namespace ccld::decision::whatif {
 namespace {
 
-// A slow connection is why operations take longer than before if its lower bound explains this part of it. Measured
-// beside late ranks: 0.51 and more of simulated slow links, 0.22 at most of links that a recorded slow GPU made look
-// slow. Likewise operations must have become longer by this part of what a connection that became slow costs at least.
-constexpr double explained_part_min = 0.5;
-
 // What one kind of operations shows.
 struct OfKind {
   std::vector<SlowLink> links;
@@ -35,9 +30,9 @@ bool all_ranks_known(const OperationKind& kind) {
 // A connection that has become slow makes operations longer. If they are as long as before, it only seems to be slow:
 // the clocks of its hosts are not compared as well as was thought. What was slow from the start on has lost nothing
 // since.
-bool only_seems_slow(const SlowLink& l, double longer_part) {
-  return l.lost_since_part > 0 && l.lost_since_part >= explained_part_min * l.lost_part &&
-         longer_part < explained_part_min * l.lost_since_part;
+bool only_seems_slow(const SlowLink& l, double longer_part, double explained_min) {
+  return l.lost_since_part > 0 && l.lost_since_part >= explained_min * l.lost_part &&
+         longer_part < explained_min * l.lost_since_part;
 }
 
 OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::vector<Rank>& late, Nanoseconds since_ns,
@@ -53,10 +48,11 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::v
   const auto before_ns = past.transfer_ns(comm.uid(), kind.kind);
   const double longer_part = before_ns ? 1 - *before_ns * static_cast<double>(kind.rounds.size()) / kind.sum_ns : 0;
   if (before_ns && late.empty())
-    std::erase_if(of.links, [&](const SlowLink& l) { return only_seems_slow(l, longer_part); });
+    std::erase_if(of.links,
+                  [&](const SlowLink& l) { return only_seems_slow(l, longer_part, settings.whatif_explained_min); });
   for (const SlowLink& link : of.links) of.lost_part = std::max(of.lost_part, link.lost_part);
   // All that such operations take longer than before is lost, unless something else makes most of it.
-  of.longer = longer_part > 0 && of.lost_part >= explained_part_min * longer_part;
+  of.longer = longer_part > 0 && of.lost_part >= settings.whatif_explained_min * longer_part;
   if (of.longer) of.lost_part = std::max(of.lost_part, longer_part);
   of.lost_ns = of.lost_part * kind.sum_ns;
   // The threads that move the steps may have waited so long for a processor.
