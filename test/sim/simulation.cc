@@ -30,12 +30,12 @@ class Life {
   Life(const Scenario& sc, const Conditions& conditions, const LayoutSizes& sizes, uint64_t seed, Instant start,
        Instant end, uint32_t first_pid)
       : sc_(sc), layout_(sizes), job_(layout_, sc.traffic, conditions, seed, start), start_(start), end_(end) {
-    Stream s(seed, "places");
+    Stream s(seed, "places"), of_hosts(sc.seed, "clocks");  // a job that starts again finds the same hosts
     std::vector<Clocks> hosts(layout_.hosts());
     for (Clocks& h : hosts) {
-      h.monotonic_start = s.range(ns_per_s, 4'000'000 * ns_per_s);
-      h.realtime_start = 1'700'000'000 * ns_per_s + static_cast<int64_t>(s.real(-1, 1) * sc.skew_ns);
-      h.host_drift = s.real(-1, 1) * sc.drift;
+      h.monotonic_start = of_hosts.range(ns_per_s, 4'000'000 * ns_per_s);
+      h.realtime_start = 1'700'000'000 * ns_per_s + static_cast<int64_t>(of_hosts.real(-1, 1) * sc.skew_ns);
+      h.host_drift = of_hosts.real(-1, 1) * sc.drift;
     }
     for (int p = 0; p < layout_.processes(); ++p) {
       AgentPlace place;
