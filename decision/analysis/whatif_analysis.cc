@@ -112,7 +112,6 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   }
   job.large |= t.left_out() > 0;
   job.timeline.clear(now_ns - job.started_ns);
-  job.machine_clocks.advance(now_ns - job.started_ns);
   job.started_ns = now_ns;
   const auto iteration = iterations_.view(name);
   job.iteration_ns = iteration ? std::llround(iteration->now_ns) : 0;

@@ -66,6 +66,7 @@ Links match_links(const LinkRows& rows, double round_ns, absl::FunctionRef<int(R
     };
     const bool net = s.net_device >= 0 && r.net_device >= 0;
     i.round_ns = round_ns;
+    i.sent_realtime_ns = static_cast<double>(origin) + s.done;
     if (net && round_ns > 0) {
       i.sender_away_part = std::min(1.0, s.away_ns / round_ns);
       i.receiver_away_part = std::min(1.0, r.away_ns / round_ns);

@@ -26,6 +26,7 @@ struct EdgeIntervals {
   double sender_away_part = 0,
          receiver_away_part = 0;  // of the round, in which the proxies did not poll their connections
   double round_ns = 0;
+  double sent_realtime_ns = 0;  // of its steps on average, by the sender's clock
   double steps = 0;
   double first_step = 0;  // the means leave out the steps before
   int net_device = -1;

@@ -22,13 +22,24 @@ bool between_machines(const EdgeIntervals& i) {
 class Crossings {
  public:
   explicit Crossings(const std::vector<Links*>& operations) {
-    std::map<std::pair<int, int>, std::vector<double>> seen;
+    struct Seen {
+      std::vector<double> ns, sent_realtime_ns;
+    };
+    std::map<std::pair<int, int>, Seen> seen;
     for (const Links* links : operations)
-      for (const auto& [edge, i] : *links)
-        if (between_machines(i)) seen[{i.sender_machine, i.receiver_machine}].push_back(i.ns[handed] + i.ns[sent]);
+      for (const auto& [edge, i] : *links) {
+        if (!between_machines(i)) continue;
+        Seen& s = seen[{i.sender_machine, i.receiver_machine}];
+        s.ns.push_back(i.ns[handed] + i.ns[sent]);
+        s.sent_realtime_ns.push_back(i.sent_realtime_ns);
+      }
     // One operation is sampled too coarsely.
-    for (auto& [ends, ns] : seen) hops_[ends.first][ends.second] = median(ns);
+    for (auto& [ends, s] : seen) {
+      hops_[ends.first][ends.second] = median(s.ns);
+      sent_realtime_ns_[ends] = median(s.sent_realtime_ns);
+    }
   }
+  double sent_realtime_ns(int from, int to) const { return sent_realtime_ns_.at({from, to}); }
   // Over the fewest machines: each of them adds its own doubt.
   double quickest_ns(int from, int to) const {
     std::map<int, double> reached{{from, 0}};
@@ -45,6 +56,7 @@ class Crossings {
 
  private:
   std::map<int, std::map<int, double>> hops_;
+  std::map<std::pair<int, int>, double> sent_realtime_ns_;
 };
 
 }  // namespace
@@ -54,19 +66,19 @@ int MachineClocks::number_of(std::string_view boot_id) {
   return it != numbers_.end() ? it->second : numbers_.emplace(boot_id, static_cast<int>(numbers_.size())).first->second;
 }
 
-MachineClocks::Range MachineClocks::ahead(Ends ends, const Range& seen) {
+MachineClocks::Range MachineClocks::ahead(Ends ends, const Range& seen, double sent_realtime_ns) {
   if (differences_.size() >= pairs_max && !differences_.contains(ends)) return seen;
   const auto [at, first] = differences_.try_emplace(ends);
   Difference& d = at->second;
-  const double age_ns = now_ns_ - d.last_ns;
+  const double age_ns = std::max(0.0, sent_realtime_ns - d.last_ns);
   const Range predicted{d.last.least + d.drift.least * age_ns, d.last.most + d.drift.most * age_ns};
   if (first || predicted.within(seen).empty()) {
-    d = {now_ns_, now_ns_, seen, seen, {-drift_part_max_, drift_part_max_}};
+    d = {sent_realtime_ns, sent_realtime_ns, seen, seen, {-drift_part_max_, drift_part_max_}};
     return seen;
   }
-  d.last_ns = now_ns_;
+  d.last_ns = sent_realtime_ns;
   d.last = predicted.within(seen);
-  if (const double all_ns = now_ns_ - d.first_ns; all_ns > 0) {
+  if (const double all_ns = sent_realtime_ns - d.first_ns; all_ns > 0) {
     const Range told{(seen.least - d.first.most) / all_ns, (seen.most - d.first.least) / all_ns};
     if (!d.drift.within(told).empty()) d.drift = d.drift.within(told);
   }
@@ -84,7 +96,7 @@ void MachineClocks::compare(const std::vector<Links*>& operations) {
       if (it == known.end()) {
         const Range seen{-crossings.quickest_ns(ends.second, ends.first),
                          crossings.quickest_ns(ends.first, ends.second)};
-        it = known.emplace(ends, ahead(ends, seen)).first;
+        it = known.emplace(ends, ahead(ends, seen, crossings.sent_realtime_ns(ends.first, ends.second))).first;
       }
       const Range& ahead_ns = it->second;
       i.wire_at_least_ns = std::max(0.0, i.ns[sent] - ahead_ns.most);

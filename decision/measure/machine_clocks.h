@@ -2,9 +2,9 @@
 //
 // A step arrives after it was handed to the network. So the quickest step from a to b and the quickest one back, over
 // further machines where there is no direct one, bound the difference of their clocks from both sides: an interval. As
-// clocks drift steadily, the intervals of two windows bound the drift, too. What healthy steps told is so still known,
-// a little wider, when a wire has become slow, and with it on which of its directions steps wait. From the start on
-// only both directions together are known.
+// clocks drift steadily, the intervals of two windows bound the drift, too; when its steps were sent is a window's
+// time. What healthy steps told is so still known, a little wider, when a wire has become slow, and with it on which of
+// its directions steps wait. From the start on only both directions together are known.
 //
 // Contract: plain state, not thread-safe; nanoseconds. Bounded by pairs_max pairs of machines. Where intervals
 // contradict each other a clock was set: all begins anew.
@@ -31,8 +31,6 @@ class MachineClocks {
   // Operations of a window: takes the differences of clocks out of their intervals. What is not known exactly is at
   // most so much (`ns`), or at least (`wire_at_least_ns`).
   void compare(const std::vector<Links*>& operations);
-  // After a window of this length.
-  void advance(Nanoseconds age_ns) { now_ns_ += static_cast<double>(age_ns); }
 
  private:
   using Ends = std::pair<int, int>;  // sender, receiver
@@ -43,16 +41,15 @@ class MachineClocks {
   };
   // By how much the receiver's clock is ahead.
   struct Difference {
-    double first_ns = 0, last_ns = 0;  // when it was seen
+    double first_ns = 0, last_ns = 0;  // when it was seen, by the sender's clock
     Range first, last;                 // what was known then
     Range drift;
   };
-  Range ahead(Ends, const Range& seen);
+  Range ahead(Ends, const Range& seen, double sent_realtime_ns);
 
   const double drift_part_max_;
   std::map<std::string, int, std::less<>> numbers_;
   std::map<Ends, Difference> differences_;
-  double now_ns_ = 0;
 };
 
 }  // namespace ccld::decision
