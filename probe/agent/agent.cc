@@ -19,7 +19,7 @@ struct Agent::Attached {
   CommTracker tracker;
   uint64_t samples = 0;
   uint64_t events = 0;
-  uint64_t next_up_ns = 0;
+  uint64_t next_up_ns = 0, up_repeat_ns = comm_up_repeat_ns_min;
   uint32_t up_connections_version = 0;
   uint64_t next_late_ns = 0;
   uint64_t next_flush_ns = 0;
@@ -172,7 +172,8 @@ void Agent::report(Attached& attached, Instant now, bool beat, std::vector<Messa
   // New connections come in bursts: they are told with the next heartbeat.
   if (first || t >= attached.next_up_ns || (news && beat)) {
     out->emplace_back(comm_up(attached));
-    attached.next_up_ns = t + comm_up_repeat_ns;
+    attached.next_up_ns = t + attached.up_repeat_ns;
+    attached.up_repeat_ns = std::min(2 * attached.up_repeat_ns, comm_up_repeat_ns_max);
   }
   if ((tracker.has_rounds() || tracker.has_p2p()) && t >= attached.next_flush_ns) {
     const size_t before = out->size();
@@ -441,7 +442,8 @@ ControlInForce Agent::apply(const ControlWish& wish, std::unique_ptr<Transport>*
     tells_ = !next.endpoint.empty() && next.running;
     for (const auto& attached : comms_) {
       attached->tracker.keep_rounds(tells_);
-      if (moved) attached->next_up_ns = 0;  // the new service knows nothing
+      // The new service knows nothing.
+      if (moved) attached->next_up_ns = 0, attached->up_repeat_ns = comm_up_repeat_ns_min;
       if (resumed) attached->tracker.resumed();
     }
     in_force_ = next;

@@ -34,8 +34,9 @@
 
 namespace ccld::probe {
 
-// A restarted service learns a communicator at most that late.
-constexpr uint64_t comm_up_repeat_ns = 30 * ns_per_s;
+// A restarted service learns a communicator at most that late. A new one is told more often at first: if its first
+// message was lost, nothing of this rank counts until the second.
+constexpr uint64_t comm_up_repeat_ns_min = 4 * ns_per_s, comm_up_repeat_ns_max = 30 * ns_per_s;
 // The folder of the frames is searched that often for new siblings soon after a communicator came, later less often.
 constexpr uint64_t siblings_scan_ns_min = 2 * ns_per_s, siblings_scan_ns_max = 16 * ns_per_s;
 // Their states are evidence while something is late; otherwise that many times less often.

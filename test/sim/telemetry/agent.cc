@@ -12,7 +12,7 @@ using namespace decision;
 namespace {
 
 constexpr Nanoseconds late_ns = ns_per_s, late_report_ns = 100 * ns_per_ms, beat_ns = ns_per_s,
-                      up_repeat_ns = 30 * ns_per_s, sample_ns = ns_per_ms;
+                      up_repeat_ns_min = 4 * ns_per_s, up_repeat_ns_max = 30 * ns_per_s, sample_ns = ns_per_ms;
 constexpr uint32_t link_samples_min = 3;
 constexpr size_t links_max = 1024, operations_max = 16, calls_max = 64;
 
@@ -48,7 +48,8 @@ std::vector<Payload> Agent::collect(Instant now, const std::vector<SiblingState>
   for (Membership& m : memberships_) {
     if (!m.told || now >= m.next_up) {
       out.push_back(comm_up(m));
-      m.next_up = now + up_repeat_ns;
+      m.up_repeat = std::min(m.told ? 2 * m.up_repeat : up_repeat_ns_min, up_repeat_ns_max);
+      m.next_up = now + m.up_repeat;
     }
     add_rounds(m, now, out);
     add_calls(m, now, out);

@@ -1,6 +1,6 @@
 // The probe's agent of one simulated process: what it would send at an instant, read from the job's timelines.
-// (CommUp at first and every 30 s; finished rounds every 100 ms; snapshots with the heartbeat of one second and, once
-// nothing has moved for a second, every 100 ms; health with what its siblings look like.)
+// (CommUp at first, after 4, 8 and 16 s, and then every 30 s; finished rounds every 100 ms; snapshots with the heartbeat
+// of one second and, once nothing has moved for a second, every 100 ms; health with what its siblings look like.)
 //
 // Contract: collect() is called with increasing instants, not before Job::run_until() of the same instant.
 #pragma once
@@ -38,6 +38,7 @@ class Agent {
     int comm, rank;
     bool told = false;
     Instant next_up = 0, next_late = 0;
+    Nanoseconds up_repeat = 0;
     uint64_t rounds_told = 0, calls_told = 0;
     uint64_t movement = 0;
     Instant moved = 0;
