@@ -135,7 +135,7 @@ void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns
   r->channels.assign(m.channels);
   r->connections.assign(m.connections, names_);
   if (!r->up) {
-    moved(*r, now_ns);
+    if (r->moved_ns == 0) moved(*r, now_ns);  // later it is no movement: an earlier announcement was lost
     r->up_ns = now_ns;
   }
   r->up = true;

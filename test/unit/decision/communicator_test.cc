@@ -19,12 +19,12 @@ struct Fixture {
     b.sent_monotonic_ns = static_cast<uint64_t>(now_ns);
     return *processes.heard(b, now_ns);
   }
-  void up(int rank, int ranks) {
+  void up(int rank, int ranks, Nanoseconds now_ns = ns_per_s) {
     CommUp m;
     m.comm = CommUid{1};
     m.rank = Rank{rank};
     m.rank_count = ranks;
-    comm.up(m, process(1 + rank), ns_per_s);
+    comm.up(m, process(1 + rank, now_ns), now_ns);
   }
   void snapshot(int rank, uint64_t entered, uint64_t completed, Nanoseconds at_ns, uint32_t moved_age_ms = 0,
                 uint64_t movement = 0) {
@@ -70,6 +70,17 @@ TEST_CASE("The last movement is that of the sender's clock, not of the arrival")
   CHECK(f.comm.moved_ns() == 7 * ns_per_s);
   f.snapshot(0, 5, 4, 11 * ns_per_s, 4000, 7);
   CHECK(f.comm.moved_ns() == 7 * ns_per_s);
+}
+
+TEST_CASE("A repeated announcement is no movement, also if the first one was lost") {
+  Fixture f;
+  f.up(0, 2);
+  f.snapshot(0, 5, 4, 3 * ns_per_s);
+  f.snapshot(1, 5, 4, 3 * ns_per_s);
+  const Nanoseconds moved_ns = f.comm.moved_ns();
+  f.up(0, 2, 9 * ns_per_s);
+  f.up(1, 2, 9 * ns_per_s);
+  CHECK(f.comm.moved_ns() == moved_ns);
 }
 
 TEST_CASE("Nonsense is refused: ranks out of range, absurd sizes, a second owner of a rank") {
