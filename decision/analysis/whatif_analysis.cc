@@ -17,6 +17,8 @@ namespace {
 
 using whatif::Cause;
 
+// A part of a large job is looked at for so many windows if nothing is seen there.
+constexpr int fruitless_max = 2;
 constexpr Nanoseconds forget_after_ns = 120 * ns_per_s;
 
 }  // namespace
@@ -36,7 +38,8 @@ bool WhatIfAnalysis::is_due(const Job& job, Nanoseconds now_ns) const {
                     age = now_ns - job.started_ns;
   // As the windows of communicators end: at the same instants everywhere.
   if (now_ns / length == job.started_ns / length || age < length / 2) return false;
-  if (job.timeline.left_out() > 0) return true;  // nothing more is added: look at a part of the job
+  // Nothing more is added: look at a part of the job, or at another.
+  if (job.timeline.left_out() > 0 || job.timeline.looks_at_ended()) return true;
   const size_t kernels = job.timeline.kernels_of_most();
   // What is slow in a part of an iteration shows in every window that is as long as one.
   const Nanoseconds longest = static_cast<Nanoseconds>(settings_.whatif_prolonged_max) * length,
@@ -111,6 +114,7 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
     if (graph) explain(name, job, *graph, facts, now_ns);
   }
   job.large |= t.left_out() > 0;
+  if (t.looks_at_ended()) job.fruitless = fruitless_max;
   job.timeline.clear(now_ns - job.started_ns);
   job.started_ns = now_ns;
   const auto iteration = iterations_.view(name);
@@ -120,11 +124,7 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
 
 // Where something was seen it stays; elsewhere two windows are enough to see it.
 void WhatIfAnalysis::look_elsewhere(const std::string& name, Job& job) {
-  constexpr int fruitless_max = 2;
-  if (!job.seen.empty() || !job.open.empty())
-    job.fruitless = 0;
-  else
-    ++job.fruitless;
+  if (job.fruitless < fruitless_max) job.fruitless = job.seen.empty() && job.open.empty() ? job.fruitless + 1 : 0;
   if (job.timeline.looks_at_all() || job.fruitless >= fruitless_max) {
     job.fruitless = 0;
     job.timeline.look_at(job.focus.choose(watches_, name, settings_.whatif_gpus_max));

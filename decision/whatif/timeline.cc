@@ -26,7 +26,7 @@ bool is_timed(uint8_t flags, uint64_t begin_ns, uint64_t end_ns) {
 }  // namespace
 
 Gpu* Timeline::gpu(GpuKey key) {
-  if (!only_.empty() && !only_.contains(key)) return nullptr;
+  if (!only_.empty() && !only_.contains(key)) return others_report_ = true, nullptr;
   if (left_out_ > 0) return ++left_out_, nullptr;  // what is not whole is not judged
   const auto [it, added] = index_.try_emplace(key, gpus_.size());
   if (added) {
@@ -167,6 +167,7 @@ void Timeline::clear(Nanoseconds age_ns) {
   links_of_calls_.clear();
   rows_of_calls_ = 0;
   left_out_ = 0;
+  others_report_ = false;
 }
 
 }  // namespace ccld::decision::whatif

@@ -87,6 +87,8 @@ class Timeline {
   // From now on only of these; empty: of all. Between clear() and the next report.
   void look_at(absl::flat_hash_set<GpuKey> only);
   bool looks_at_all() const { return only_.empty(); }
+  // Only others report: these have ended, while the job goes on.
+  bool looks_at_ended() const { return kernels_ == 0 && others_report_; }
   size_t kernels_of_most() const;                                    // of the median GPU: how much there is to judge
   size_t kernels_of_gpu_max() const { return kernels_of_gpu_max_; }  // more of one GPU are left out
   // Begins anew; GPUs of which nothing was heard since the last time are forgotten.
@@ -110,6 +112,7 @@ class Timeline {
   size_t kernels_ = 0;
   size_t kernels_of_gpu_max_ = kernels_of_gpu_most;  // in this window
   size_t left_out_ = 0;
+  bool others_report_ = false;  // in this window, beside those that are looked at
   absl::flat_hash_set<GpuKey> only_;
 };
 

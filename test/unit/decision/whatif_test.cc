@@ -654,4 +654,23 @@ TEST_CASE("A timeline is bounded, and says what it left out") {
   CHECK(t.left_out() == 1);
 }
 
+TEST_CASE("A timeline of some GPUs says when these report no more, and others do") {
+  Settings settings;
+  size_t gpus_in_all = 0;
+  Timeline t(settings, gpus_in_all);
+  Rounds m;
+  m.comm = CommUid{1};
+  m.rounds.resize(1);
+  m.rounds[0].op = OpSeq{1}, m.rounds[0].begin_device_ns = 1, m.rounds[0].end_device_ns = 5;
+  int a = 0, b = 0;
+  t.look_at({{&a, 0}});
+  CHECK_FALSE(t.looks_at_ended());  // nobody reports: the job pauses
+  t.add({&b, 0}, m);
+  CHECK(t.looks_at_ended());
+  t.add({&a, 0}, m);
+  CHECK_FALSE(t.looks_at_ended());
+  t.clear(0);
+  CHECK_FALSE(t.looks_at_ended());
+}
+
 }  // namespace ccld::decision::whatif
