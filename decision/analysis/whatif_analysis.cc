@@ -158,9 +158,11 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
     // Threads that are held are caught at it now and then: once while a cause is counted is enough.
     const Nanoseconds since_ns =
         job.started_ns - static_cast<Nanoseconds>(settings_.slow_repeat) * seconds_to_ns(settings_.slow_window_s) / 2;
-    if (auto slow = whatif::slow_collectives(
-            comm, rounds, late, since_ns, settings_.processor_turns_max * graph.turn_wait_ns, job.step_past, settings_))
-      found.push_back(*std::move(slow));
+    auto slow = whatif::slow_collectives(comm, rounds, late, since_ns,
+                                         settings_.processor_turns_max * graph.turn_wait_ns, job.step_past, settings_);
+    if (!slow) continue;
+    whatif::add_incomplete(*slow, graph, lateness.kinds);
+    found.push_back(*std::move(slow));
   }
   job.step_past.end_window();
   return found;

@@ -6,12 +6,33 @@
 #include "absl/hash/hash.h"
 
 namespace ccld::decision::whatif {
+namespace {
+
+size_t kind_of(const Graph& g, int group, const Kinds& kinds) {
+  const int member = g.groups[static_cast<size_t>(group)].front();
+  const Kernel& k = *g.nodes[static_cast<size_t>(member)].kernel;
+  return absl::HashOf(kinds.of_node[static_cast<size_t>(member)], k.signature.algorithm, k.signature.protocol,
+                      k.replay != 0);
+}
+
+}  // namespace
 
 std::map<CommUid, std::vector<int>> groups_by_communicator(const Graph& g) {
   std::map<CommUid, std::vector<int>> out;
   for (size_t i = 0; i < g.whole_groups; ++i)
     out[g.nodes[static_cast<size_t>(g.groups[i].front())].kernel->comm].push_back(static_cast<int>(i));
   return out;
+}
+
+void add_incomplete(SlowCollectives& slow, const Graph& g, const Kinds& kinds) {
+  std::map<size_t, double> lost_parts;
+  for (const auto& [group, lost_part] : slow.operations) lost_parts[kind_of(g, group, kinds)] = lost_part;
+  for (size_t i = g.whole_groups; i < g.groups.size(); ++i) {
+    const auto group = static_cast<int>(i);
+    if (g.nodes[static_cast<size_t>(g.groups[i].front())].kernel->comm != slow.comm->uid()) continue;
+    if (const auto it = lost_parts.find(kind_of(g, group, kinds)); it != lost_parts.end())
+      slow.operations.push_back({group, it->second});
+  }
 }
 
 std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vector<int>& groups, const Graph& g,
@@ -26,8 +47,7 @@ std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vect
     const Kernel& first = *g.nodes[static_cast<size_t>(members.front())].kernel;
     CollectiveRound round;
     round.group = group;
-    round.kind = absl::HashOf(kinds.of_node[static_cast<size_t>(members.front())], first.signature.algorithm,
-                              first.signature.protocol, first.replay != 0);
+    round.kind = kind_of(g, group, kinds);
     round.op = first.op;
     round.signature = first.signature;
     round.begins_ns.resize(static_cast<size_t>(comm.rank_count()), NAN);

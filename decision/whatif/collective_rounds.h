@@ -9,6 +9,7 @@
 #include "decision/measure/machine_clocks.h"
 #include "decision/model/communicator.h"
 #include "decision/whatif/kinds.h"
+#include "decision/whatif/slow_collectives.h"
 
 namespace ccld::decision::whatif {
 
@@ -29,5 +30,9 @@ std::vector<CollectiveRound> rounds_of(const Communicator&, const std::vector<in
 
 // The whole groups of each communicator.
 std::map<CommUid, std::vector<int>> groups_by_communicator(const Graph&);
+
+// Of a large communicator hardly any operation is reported by all ranks: what is slow in those that are, makes the
+// others of their kind slow, too.
+void add_incomplete(SlowCollectives&, const Graph&, const Kinds&);
 
 }  // namespace ccld::decision::whatif
