@@ -21,6 +21,7 @@ enum SettingIndex {
   setting_poll_sleep_max,
   setting_foreign_kernels,
   setting_refused,
+  setting_nvswitch,
   settings_total,
 };
 
@@ -40,6 +41,8 @@ constexpr SettingInfo table[settings_total] = {
     {"CCLD_CPU_DEVICE_REFUSE", "",
      "what answers cudaErrorNotSupported, as in sandboxes: `registration` (cudaHostRegister), `portable` (cudaHostAlloc of "
      "portable memory), or both with a comma (none: nothing)"},
+    {"CCLD_CPU_DEVICE_NVSWITCH", "0",
+     "1: NVLink switches that do multicast join the GPUs, so that NCCL has NVLS; 0: the GPUs are on PCI"},
 };
 
 std::optional<uint64_t> read_number(SettingIndex index, uint64_t least, uint64_t most) {
@@ -95,6 +98,7 @@ Settings read_settings() {
   if (result.poll_sleep_ns_max < result.poll_sleep_ns_min) result.poll_sleep_ns_max = result.poll_sleep_ns_min;
   result.foreign_kernels = read_foreign_kernels();
   read_refused(&result);
+  result.nvswitch = *read_number(setting_nvswitch, 0, 1) != 0;
   return result;
 }
 

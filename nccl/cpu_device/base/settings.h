@@ -30,6 +30,7 @@ struct Settings {
   ForeignKernels foreign_kernels;
   bool refuses_registration;     // cudaHostRegister
   bool refuses_portable_memory;  // cudaHostAlloc with cudaHostAllocPortable
+  bool nvswitch;                 // NVLink switches with multicast join the GPUs
 };
 
 const Settings& settings();

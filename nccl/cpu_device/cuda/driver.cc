@@ -164,6 +164,12 @@ const EntryPoint entry_points[] = {
     CCLD_ENTRY_POINT(cuMemImportFromShareableHandle),
     CCLD_ENTRY_POINT(cuMemRetainAllocationHandle),
     CCLD_ENTRY_POINT(cuMemGetAllocationPropertiesFromHandle),
+    CCLD_ENTRY_POINT(cuMulticastGetGranularity),
+    CCLD_ENTRY_POINT(cuMulticastCreate),
+    CCLD_ENTRY_POINT(cuMulticastAddDevice),
+    {"cuMulticastBindMem", reinterpret_cast<void*>(cuMulticastBindMem)},
+    {"cuMulticastBindAddr", reinterpret_cast<void*>(cuMulticastBindAddr)},
+    CCLD_ENTRY_POINT(cuMulticastUnbind),
 };
 
 }  // namespace

@@ -21,6 +21,22 @@ constexpr int nvml_insufficient_size = 7;
 
 constexpr int nvml_p2p_ok = 0;
 
+constexpr unsigned nvlinks = 18;  // of an H100
+constexpr int nvlink_peer_to_peer = 0;
+constexpr unsigned nvml_field_nvlink_state = 165;
+constexpr char nvswitch_bus_id[] = "ffff:00:00.0";
+
+// nvmlFieldValue_t
+struct FieldValue {
+  unsigned field;
+  unsigned scope;  // the number of the link
+  long long timestamp_us;
+  long long latency_us;
+  int value_type;
+  int result;
+  unsigned long long value;
+};
+
 // A device handle is its physical index plus one.
 int index_of(void* handle) {
   const auto value = reinterpret_cast<uintptr_t>(handle);
@@ -125,8 +141,37 @@ CCLD_CUDA_API int nvmlDeviceGetP2PStatus(void* from, void* to, int, int* status)
   return nvml_success;
 }
 
-// No NVLink, no fields: NCCL then sees GPUs on PCI.
-CCLD_CUDA_API int nvmlDeviceGetNvLinkState(void*, unsigned, int*) { return nvml_not_supported; }
-CCLD_CUDA_API int nvmlDeviceGetNvLinkRemotePciInfo(void*, unsigned, void*) { return nvml_not_supported; }
-CCLD_CUDA_API int nvmlDeviceGetNvLinkCapability(void*, unsigned, int, unsigned*) { return nvml_not_supported; }
-CCLD_CUDA_API int nvmlDeviceGetFieldValues(void*, int, void*) { return nvml_not_supported; }
+// Without switches there is no NVLink and there are no fields: NCCL then sees GPUs on PCI.
+CCLD_CUDA_API int nvmlDeviceGetNvLinkState(void* device, unsigned link, int* active) {
+  if (!settings().nvswitch) return nvml_not_supported;
+  if (index_of(device) < 0 || link >= nvlinks) return nvml_invalid_argument;
+  *active = 1;
+  return nvml_success;
+}
+
+// A switch, which is not among the machine's PCI devices: as a virtual machine sees it.
+CCLD_CUDA_API int nvmlDeviceGetNvLinkRemotePciInfo(void* device, unsigned link, void* pci_info) {
+  if (!settings().nvswitch) return nvml_not_supported;
+  if (index_of(device) < 0 || link >= nvlinks) return nvml_invalid_argument;
+  // The first field of nvmlPciInfo_t is the bus id, in 16 bytes.
+  memcpy(pci_info, nvswitch_bus_id, sizeof nvswitch_bus_id);
+  return nvml_success;
+}
+
+CCLD_CUDA_API int nvmlDeviceGetNvLinkCapability(void* device, unsigned link, int capability, unsigned* value) {
+  if (!settings().nvswitch) return nvml_not_supported;
+  if (index_of(device) < 0 || link >= nvlinks) return nvml_invalid_argument;
+  *value = capability == nvlink_peer_to_peer ? 1 : 0;
+  return nvml_success;
+}
+
+CCLD_CUDA_API int nvmlDeviceGetFieldValues(void* device, int count, FieldValue* values) {
+  if (!settings().nvswitch) return nvml_not_supported;
+  if (index_of(device) < 0) return nvml_invalid_argument;
+  for (FieldValue* value = values; value < values + count; ++value) {
+    const bool known = value->field == nvml_field_nvlink_state && value->scope < nvlinks;
+    value->result = known ? nvml_success : nvml_not_supported;
+    value->value = known ? 1 : 0;
+  }
+  return nvml_success;
+}

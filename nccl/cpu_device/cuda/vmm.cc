@@ -5,75 +5,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "nccl/cpu_device/cuda/device.h"
 #include "nccl/cpu_device/cuda/errors.h"
 #include "nccl/cpu_device/cuda/memory.h"
+#include "nccl/cpu_device/cuda/memory_files.h"
+#include "nccl/cpu_device/engine/multicast.h"
 
 namespace ccld::cpu_device {
 namespace {
 
-constexpr size_t granularity_bytes = 2 << 20;
-
-// One physical allocation. Mappings and handles share it.
-class PhysicalMemory {
- public:
-  // Owns the file. `counted`: against its device's memory; imports are counted by their creator.
-  PhysicalMemory(int file, size_t bytes, const CUmemAllocationProp& properties, bool counted)
-      : file(file), bytes(bytes), properties(properties), counted_(counted) {}
-  PhysicalMemory(const PhysicalMemory&) = delete;
-  ~PhysicalMemory() {
-    if (counted_) device_heap(properties.location.id).release_elsewhere(bytes);
-    if (file >= 0) close(file);
-  }
-
-  const int file;
-  const size_t bytes;
-  const CUmemAllocationProp properties;
-
- private:
-  const bool counted_;
-};
-using PhysicalPtr = std::shared_ptr<PhysicalMemory>;
-
 struct Mapping {
   size_t bytes;
+  size_t offset;  // in the memory
   PhysicalPtr memory;
 };
 
 struct State {
   std::mutex mutex;
-  // A handle may be retained several times; each reference is released on its own.
-  std::map<CUmemGenericAllocationHandle, std::pair<PhysicalPtr, unsigned>> handles;
-  std::map<const PhysicalMemory*, CUmemGenericAllocationHandle> handle_of;
   std::map<CUdeviceptr, size_t> reservations;
   std::map<CUdeviceptr, Mapping> mappings;
-  CUmemGenericAllocationHandle next_handle = 1;
 };
 
 State& state() {
   static auto* const instance = new State;
   return *instance;
-}
-
-// With the lock held.
-CUmemGenericAllocationHandle add_reference(const PhysicalPtr& memory) {
-  auto [known, is_new] = state().handle_of.emplace(memory.get(), state().next_handle);
-  if (is_new) ++state().next_handle;
-  auto& entry = state().handles[known->second];
-  entry.first = memory;
-  ++entry.second;
-  return known->second;
-}
-
-PhysicalPtr find_handle(CUmemGenericAllocationHandle handle) {
-  const auto found = state().handles.find(handle);
-  return found == state().handles.end() ? nullptr : found->second.first;
 }
 
 bool is_reserved(CUdeviceptr begin, size_t bytes) {
@@ -83,43 +44,27 @@ bool is_reserved(CUdeviceptr begin, size_t bytes) {
   return begin + bytes <= start + length;
 }
 
-bool is_device_location(const CUmemAllocationProp& properties) {
-  return properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+// The mapping that holds all of the range; nullptr if there is none. With the lock held.
+const Mapping* find_mapping(CUdeviceptr begin, size_t bytes, CUdeviceptr* mapped_at) {
+  auto next = state().mappings.upper_bound(begin);
+  if (next == state().mappings.begin()) return nullptr;
+  const auto& [at, mapping] = *std::prev(next);
+  if (begin + bytes > at + mapping.bytes) return nullptr;
+  *mapped_at = at;
+  return &mapping;
 }
-
-// The file's name carries where the memory is, for whoever imports it: only the descriptor travels.
-constexpr const char* name_format = "ccld-vmm-%c%d";
-
-int create_file(const CUmemAllocationProp& properties) {
-  char name[32];
-  if (is_device_location(properties)) {
-    snprintf(name, sizeof name, name_format, 'd', physical_index(properties.location.id));
-  } else {
-    snprintf(name, sizeof name, name_format, 'h', 0);
-  }
-  return memfd_create(name, MFD_CLOEXEC);
-}
-
-bool read_location(int file, CUmemAllocationProp* properties) {
-  char path[64], name[128];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-  const ssize_t length = readlink(path, name, sizeof name - 1);
-  if (length <= 0) return false;
-  name[length] = '\0';
-  char where;
-  int index;
-  if (sscanf(name, "/memfd:ccld-vmm-%c%d", &where, &index) != 2) return false;
-  properties->location.type = where == 'd' ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST_NUMA;
-  properties->location.id = 0;
-  for (int i = 0; where == 'd' && i < visible_device_count(); ++i) {
-    if (physical_index(i) == index) properties->location.id = i;
-  }
-  return true;
-}
-
-bool is_aligned(uint64_t value) { return value % granularity_bytes == 0; }
 
 }  // namespace
+
+PhysicalPtr find_mapped(CUdeviceptr address, size_t bytes, size_t* offset) {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  CUdeviceptr mapped_at;
+  const Mapping* mapping = find_mapping(address, bytes, &mapped_at);
+  if (mapping == nullptr) return nullptr;
+  *offset = mapping->offset + (address - mapped_at);
+  return mapping->memory;
+}
+
 }  // namespace ccld::cpu_device
 
 using namespace ccld::cpu_device;
@@ -136,39 +81,27 @@ CCLD_CUDA_API CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t 
   if ((properties->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
-  const bool on_device = is_device_location(*properties);
+  const bool on_device = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
   if (on_device) {
     if (physical_index(properties->location.id) < 0) return CUDA_ERROR_INVALID_DEVICE;
     if (!device_heap(properties->location.id).reserve_elsewhere(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  auto memory = std::make_shared<PhysicalMemory>(create_file(*properties), bytes, *properties, on_device);
-  if (memory->file < 0 || ftruncate(memory->file, static_cast<off_t>(bytes)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  std::lock_guard<std::mutex> lock(state().mutex);
+  auto memory =
+      std::make_shared<PhysicalMemory>(create_memory_file(*properties, bytes), bytes, *properties, on_device);
+  if (memory->file < 0) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = add_reference(memory);
   return CUDA_SUCCESS;
 }
 
 CCLD_CUDA_API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  PhysicalPtr last;  // freed after the lock
-  std::lock_guard<std::mutex> lock(state().mutex);
-  const auto found = state().handles.find(handle);
-  if (found == state().handles.end()) return CUDA_ERROR_INVALID_VALUE;
-  if (--found->second.second == 0) {
-    last = found->second.first;
-    state().handle_of.erase(last.get());
-    state().handles.erase(found);
-  }
-  return CUDA_SUCCESS;
+  return release_reference(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CCLD_CUDA_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
-  std::lock_guard<std::mutex> lock(state().mutex);
-  const auto at = reinterpret_cast<CUdeviceptr>(address);
-  auto next = state().mappings.upper_bound(at);
-  if (next == state().mappings.begin()) return CUDA_ERROR_INVALID_VALUE;
-  const auto& [begin, mapping] = *std::prev(next);
-  if (at >= begin + mapping.bytes) return CUDA_ERROR_INVALID_VALUE;
-  *handle = add_reference(mapping.memory);
+  size_t offset;
+  const PhysicalPtr memory = find_mapped(reinterpret_cast<CUdeviceptr>(address), 1, &offset);
+  if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *handle = add_reference(memory);
   return CUDA_SUCCESS;
 }
 
@@ -200,20 +133,25 @@ CCLD_CUDA_API CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
 
 CCLD_CUDA_API CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
                                 unsigned long long flags) {
+  const PhysicalPtr memory = find_physical(handle);
   std::lock_guard<std::mutex> lock(state().mutex);
-  const PhysicalPtr memory = find_handle(handle);
   if (memory == nullptr || flags != 0 || !is_reserved(address, bytes) || offset + bytes > memory->bytes) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // Inaccessible until cuMemSetAccess(), as on a GPU.
   void* const begin = reinterpret_cast<void*>(address);
-  if (mmap(begin, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->file, static_cast<off_t>(offset)) == MAP_FAILED) {
+  if (memory->multicast != nullptr) {
+    // The reservation stays as it is, inaccessible: what is behind it is for multimem instructions only.
+    add_multicast_range(address, bytes, [memory, address, offset](uint64_t at, MulticastView* view) {
+      return memory->multicast->resolve(address - offset, at, view);
+    });
+  } else if (mmap(begin, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->file, static_cast<off_t>(offset)) ==
+             MAP_FAILED) {  // inaccessible until cuMemSetAccess(), as on a GPU
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  state().mappings[address] = {bytes, memory};
-  const bool on_device = is_device_location(memory->properties);
+  state().mappings[address] = {bytes, offset, memory};
+  const bool on_host = memory->multicast == nullptr && !memory->is_on_device();
   add_allocation({static_cast<char*>(begin), bytes, MemoryKind::mapped,
-                  on_device ? memory->properties.location.id : current_device(), !on_device});
+                  memory->is_on_device() ? memory->properties.location.id : current_device(), on_host});
   return CUDA_SUCCESS;
 }
 
@@ -227,6 +165,9 @@ CCLD_CUDA_API CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const C
   }
   std::lock_guard<std::mutex> lock(state().mutex);
   if (!is_reserved(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  CUdeviceptr mapped_at;
+  const Mapping* mapping = find_mapping(address, bytes, &mapped_at);
+  if (mapping != nullptr && mapping->memory->multicast != nullptr) return CUDA_SUCCESS;
   if (mprotect(reinterpret_cast<void*>(address), bytes, protection) != 0) return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
 }
@@ -237,6 +178,7 @@ CCLD_CUDA_API CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   const auto found = state().mappings.find(address);
   if (found == state().mappings.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
   void* const begin = reinterpret_cast<void*>(address);
+  if (found->second.memory->multicast != nullptr) remove_multicast_range(address);
   mmap(begin, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   remove_allocation(begin, MemoryKind::mapped);
   last = found->second.memory;
@@ -247,8 +189,7 @@ CCLD_CUDA_API CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
 CCLD_CUDA_API CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle,
                                                     CUmemAllocationHandleType type, unsigned long long) {
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-  std::lock_guard<std::mutex> lock(state().mutex);
-  const PhysicalPtr memory = find_handle(handle);
+  const PhysicalPtr memory = find_physical(handle);
   if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const int file = fcntl(memory->file, F_DUPFD_CLOEXEC, 0);
   if (file < 0) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -259,26 +200,29 @@ CCLD_CUDA_API CUresult cuMemExportToShareableHandle(void* shareable, CUmemGeneri
 CCLD_CUDA_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shareable,
                                                       CUmemAllocationHandleType type) {
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-  const int file = fcntl(static_cast<int>(reinterpret_cast<uintptr_t>(shareable)), F_DUPFD_CLOEXEC, 0);
+  const int theirs = static_cast<int>(reinterpret_cast<uintptr_t>(shareable));
+  if (auto multicast = MulticastObject::open(theirs)) {
+    *handle = add_reference(std::make_shared<PhysicalMemory>(std::move(multicast)));
+    return CUDA_SUCCESS;
+  }
+  const int file = fcntl(theirs, F_DUPFD_CLOEXEC, 0);
   struct stat info {};
   if (file < 0 || fstat(file, &info) != 0) return CUDA_ERROR_INVALID_VALUE;
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.requestedHandleTypes = type;
-  if (!read_location(file, &properties)) {
+  if (!read_memory_location(file, &properties)) {
     close(file);
     return CUDA_ERROR_INVALID_VALUE;
   }
-  auto memory = std::make_shared<PhysicalMemory>(file, static_cast<size_t>(info.st_size), properties, false);
-  std::lock_guard<std::mutex> lock(state().mutex);
-  *handle = add_reference(memory);
+  *handle = add_reference(
+      std::make_shared<PhysicalMemory>(file, static_cast<size_t>(info.st_size), properties, false));
   return CUDA_SUCCESS;
 }
 
 CCLD_CUDA_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
                                                               CUmemGenericAllocationHandle handle) {
-  std::lock_guard<std::mutex> lock(state().mutex);
-  const PhysicalPtr memory = find_handle(handle);
+  const PhysicalPtr memory = find_physical(handle);
   if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *properties = memory->properties;
   return CUDA_SUCCESS;

@@ -17,10 +17,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "nccl/cpu_device/device/multimem.h"
 #include "nccl/cpu_device/device/ptx_parse.h"
 #include "nccl/cpu_device/engine/engine.h"
-
-#define CCLD_DEVICE_INLINE inline __attribute__((always_inline))
 
 namespace ccld::cpu_device {
 namespace ptx_detail {
@@ -125,8 +124,13 @@ CCLD_DEVICE_INLINE void store(Operands& operands) {
   using Element = typename UnsignedOf<I.element_bits>::Type;
   const uint64_t address = bits_of(std::get<to.index>(operands)) + to.value;
   if constexpr (data.kind != OperandKind::vector) {
+    const auto value = static_cast<Element>(bits_of(std::get<data.index>(operands)));
     compiler_fence();
-    *reinterpret_cast<volatile Element*>(address) = static_cast<Element>(bits_of(std::get<data.index>(operands)));
+    if constexpr (!I.shared_space) {
+      // NVLS posts its credits so, and what is shorter than a multimem store.
+      if (__builtin_expect(is_multicast(address), false)) return multimem_store_scalar(address, value);
+    }
+    *reinterpret_cast<volatile Element*>(address) = value;
     compiler_fence();
   } else {
     constexpr int width = I.vector_width;
@@ -147,6 +151,45 @@ CCLD_DEVICE_INLINE void store(Operands& operands) {
       *reinterpret_cast<volatile Whole*>(address) = whole;
       compiler_fence();
     }
+  }
+}
+
+template <PtxText Text, size_t Index, class Operands>
+CCLD_DEVICE_INLINE void load_reduce(Operands& operands) {
+  constexpr PtxInstruction I = program_of<Text>.instructions[Index];
+  constexpr PtxOperand data = I.operands[0], from = I.operands[1];
+  constexpr int width = I.vector_width;
+  using Element = typename UnsignedOf<I.element_bits>::Type;
+  const uint64_t address = bits_of(std::get<from.index>(operands)) + from.value;
+  Element values[width];
+  multimem_load_reduce<I.reduction, I.element_kind, width>(address, values);
+  if constexpr (width == 1) {
+    assign(std::get<data.index>(operands), values[0]);
+  } else {
+    [&]<size_t... K>(std::index_sequence<K...>) __attribute__((always_inline)) {
+      (assign(std::get<data.elements[K]>(operands), values[K]), ...);
+    }
+    (std::make_index_sequence<width>());
+  }
+}
+
+template <PtxText Text, size_t Index, class Operands>
+CCLD_DEVICE_INLINE void store_or_add_everywhere(Operands& operands) {
+  constexpr PtxInstruction I = program_of<Text>.instructions[Index];
+  constexpr PtxOperand to = I.operands[0], data = I.operands[1];
+  using Element = typename UnsignedOf<I.element_bits>::Type;
+  const uint64_t address = bits_of(std::get<to.index>(operands)) + to.value;
+  if constexpr (I.opcode == Opcode::multimem_reduce) {
+    multimem_add(address, static_cast<Element>(bits_of(std::get<data.index>(operands))));
+  } else if constexpr (I.vector_width == 1) {
+    multimem_store_scalar(address, static_cast<Element>(bits_of(std::get<data.index>(operands))));
+  } else {
+    alignas(16) Element values[4];
+    [&]<size_t... K>(std::index_sequence<K...>) __attribute__((always_inline)) {
+      ((values[K] = static_cast<Element>(bits_of(std::get<data.elements[K]>(operands)))), ...);
+    }
+    (std::make_index_sequence<4>());
+    multimem_store_16_bytes(address, values);
   }
 }
 
@@ -191,8 +234,10 @@ CCLD_DEVICE_INLINE void execute([[maybe_unused]] Operands& operands, [[maybe_unu
     predicate = bits_of(std::get<I.operands[1].index>(operands)) != 0;
   } else if constexpr (opcode == Opcode::select_by_predicate) {
     assign(std::get<I.operands[0].index>(operands), predicate ? I.operands[1].value : I.operands[2].value);
-  } else if constexpr (opcode == Opcode::multimem) {
-    trap("multimem instructions need NVLink SHARP, which the CPU device does not have");
+  } else if constexpr (opcode == Opcode::multimem_load_reduce) {
+    load_reduce<Text, Index>(operands);
+  } else if constexpr (opcode == Opcode::multimem_store || opcode == Opcode::multimem_reduce) {
+    store_or_add_everywhere<Text, Index>(operands);
   }
 }
 

@@ -8,7 +8,7 @@
 // What is understood
 //   ld/st of 8 to 64 bits, v2 and v4 (16 bytes at most), any state space, relaxed/volatile/acquire/release/weak;
 //   barrier.sync, barrier.red.or with its predicate; fences; mov of %globaltimer, %laneid, %lanemask_lt; cvta; mad and
-//   mul.hi of u32; multimem (parsed, traps when reached).
+//   mul.hi of u32; multimem.ld_reduce of add, min and max, multimem.st, multimem.red of add of integers.
 #pragma once
 
 #include <cstddef>
@@ -43,10 +43,17 @@ enum class Opcode {
   set_predicate_not_zero,
   select_by_predicate,
   declare_predicate,
-  multimem,
+  multimem_load_reduce,
+  multimem_store,
+  multimem_reduce,
 };
 
 enum class MemoryOrder { relaxed, acquire, release };
+
+enum class Reduction { none, add, min, max };
+
+// How a multimem instruction reads the bits of an element; the number of bits says the rest.
+enum class ElementKind { bits, unsigned_integer, signed_integer, floating, half_pair, bfloat16_pair };
 
 enum class OperandKind { none, reg, immediate, predicate, address, vector, special };
 
@@ -63,6 +70,9 @@ struct PtxInstruction {
   MemoryOrder order = MemoryOrder::relaxed;
   int vector_width = 1;
   int element_bits = 0;
+  bool shared_space = false;
+  Reduction reduction = Reduction::none;
+  ElementKind element_kind = ElementKind::bits;
   PtxOperand operands[5];
   int operand_count = 0;
 };
@@ -181,8 +191,10 @@ constexpr bool parse_memory_access(std::string_view qualifiers, PtxInstruction& 
   while (!qualifiers.empty()) {
     std::string_view q = cut(qualifiers, '.');
     if (q == "volatile" || q == "relaxed" || q == "weak") continue;
-    if (q == "sys" || q == "gpu" || q == "cta" || q == "global" || q == "shared") continue;
-    if (q == "acquire" && is_load)
+    if (q == "sys" || q == "gpu" || q == "cta" || q == "global") continue;
+    if (q == "shared")
+      instruction.shared_space = true;
+    else if (q == "acquire" && is_load)
       instruction.order = MemoryOrder::acquire;
     else if (q == "release" && !is_load)
       instruction.order = MemoryOrder::release;
@@ -202,6 +214,70 @@ constexpr bool parse_memory_access(std::string_view qualifiers, PtxInstruction& 
   int bits = instruction.vector_width * instruction.element_bits;
   if (data.kind == OperandKind::vector) return data.element_count == instruction.vector_width && bits <= 128;
   return data.kind == OperandKind::reg && instruction.vector_width == 1;
+}
+
+// The type of a multimem element: as type_bits(), and pairs of 16-bit floats.
+constexpr bool parse_multimem_type(std::string_view s, PtxInstruction& instruction) {
+  if (s == "f16x2" || s == "bf16x2") {
+    instruction.element_kind = s == "f16x2" ? ElementKind::half_pair : ElementKind::bfloat16_pair;
+    instruction.element_bits = 32;
+    return true;
+  }
+  instruction.element_bits = type_bits(s);
+  instruction.element_kind = s[0] == 'u'   ? ElementKind::unsigned_integer
+                             : s[0] == 's' ? ElementKind::signed_integer
+                             : s[0] == 'f' ? ElementKind::floating
+                                           : ElementKind::bits;
+  return instruction.element_bits >= 32;
+}
+
+// Whether hardware has the instruction, as far as it is understood here.
+constexpr bool is_multimem_form(const PtxInstruction& instruction, bool wide_accumulator) {
+  const ElementKind kind = instruction.element_kind;
+  const bool is_pair = kind == ElementKind::half_pair || kind == ElementKind::bfloat16_pair;
+  const bool is_integer = kind == ElementKind::unsigned_integer || kind == ElementKind::signed_integer;
+  const Reduction reduction = instruction.reduction;
+  if (instruction.vector_width > 1 && !is_pair && (kind != ElementKind::floating || instruction.element_bits != 32)) {
+    return false;
+  }
+  if (wide_accumulator && (!is_pair || reduction != Reduction::add)) return false;
+  switch (instruction.opcode) {
+    case Opcode::multimem_store: return reduction == Reduction::none && !is_pair;
+    case Opcode::multimem_reduce: return reduction == Reduction::add && is_integer && instruction.vector_width == 1;
+    case Opcode::multimem_load_reduce:
+      // Sums of 16-bit floats are only known as those that add up in 32 bits.
+      if (reduction == Reduction::add) return kind != ElementKind::bits && is_pair == wide_accumulator;
+      return (reduction == Reduction::min || reduction == Reduction::max) && (is_integer || is_pair);
+    default: return false;
+  }
+}
+
+constexpr bool parse_multimem(std::string_view qualifiers, PtxInstruction& instruction) {
+  bool wide_accumulator = false;
+  while (!qualifiers.empty()) {
+    std::string_view q = cut(qualifiers, '.');
+    if (q == "relaxed" || q == "weak" || q == "sys" || q == "gpu" || q == "cta" || q == "global") continue;
+    if (q == "acquire" && instruction.opcode == Opcode::multimem_load_reduce)
+      instruction.order = MemoryOrder::acquire;
+    else if (q == "release" && instruction.opcode != Opcode::multimem_load_reduce)
+      instruction.order = MemoryOrder::release;
+    else if (q == "add" || q == "min" || q == "max")
+      instruction.reduction = q == "add" ? Reduction::add : q == "min" ? Reduction::min : Reduction::max;
+    else if (q == "acc::f32")
+      wide_accumulator = true;
+    else if (q == "v4")
+      instruction.vector_width = 4;
+    else if (!qualifiers.empty() || !parse_multimem_type(q, instruction))
+      return false;
+  }
+  if (instruction.element_bits == 0 || instruction.operand_count != 2) return false;
+  const bool is_load = instruction.opcode == Opcode::multimem_load_reduce;
+  const PtxOperand& address = instruction.operands[is_load ? 1 : 0];
+  const PtxOperand& data = instruction.operands[is_load ? 0 : 1];
+  const bool fits = instruction.vector_width == 1 ? data.kind == OperandKind::reg
+                                                  : data.kind == OperandKind::vector &&
+                                                        data.element_count == instruction.vector_width;
+  return address.kind == OperandKind::address && fits && is_multimem_form(instruction, wide_accumulator);
 }
 
 constexpr bool operands_are(const PtxInstruction& instruction, std::string_view kinds) {
@@ -261,7 +337,13 @@ constexpr bool parse_instruction(std::string_view text, PtxInstruction& instruct
   if (is("mad.lo.u32")) return become(Opcode::multiply_add_low, operands_are(instruction, "rrrr"));
   if (is("mad.hi.u32")) return become(Opcode::multiply_add_high, operands_are(instruction, "rrrr"));
   if (is("mul.hi.u32")) return become(Opcode::multiply_high, operands_are(instruction, "rrr"));
-  if (starts("multimem.")) return become(Opcode::multimem, true);
+  auto multimem = [&](Opcode opcode, std::string_view prefix) {
+    instruction.opcode = opcode;
+    return become(opcode, parse_multimem(mnemonic.substr(prefix.size()), instruction));
+  };
+  if (starts("multimem.ld_reduce.")) return multimem(Opcode::multimem_load_reduce, "multimem.ld_reduce.");
+  if (starts("multimem.st.")) return multimem(Opcode::multimem_store, "multimem.st.");
+  if (starts("multimem.red.")) return multimem(Opcode::multimem_reduce, "multimem.red.");
   return false;
 }
 

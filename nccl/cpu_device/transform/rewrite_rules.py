@@ -43,6 +43,11 @@ RULES = [
          1,
          "With misaligned buffers one slice's storeRegs() reads the stage in shared memory that the next slice's "
          "loadRegsBegin() writes. A real warp runs in lockstep there, fibers need the barrier."),
+    Rule("credit-reaches-every-gpu", "prims_simple.h",
+         r"\*connStepPtr = step;",
+         "st_relaxed_sys_global(connStepPtr, step);",
+         1,
+         "An NVLS connection's credits lie in multicast memory, and a store of plain C++ cannot be given to all GPUs."),
     Rule("one-rank-kernels-registered", "onerank.cu",
          r"\(void const\*\)&(oneRankReduce<FuncPreMulSum<\w+>>)",
          r"::ccld::cpu_device::kernel(&\1)",

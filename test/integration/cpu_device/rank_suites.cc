@@ -100,6 +100,28 @@ std::vector<Case> other_cases() {
   return cases;
 }
 
+// What NVLS can do and the default build has.
+constexpr ncclDataType_t nvls_types[] = {ncclFloat32, ncclFloat64, ncclBfloat16, ncclFloat16, ncclInt32};
+
+std::vector<Case> nvls_cases() {
+  std::vector<Case> cases;
+  for (size_t count : odd_counts) {
+    for (ncclDataType_t type : nvls_types) {
+      cases.push_back(reduction_case(Collective::all_reduce, type, ncclSum, count, 0));
+      cases.push_back(reduction_case(Collective::all_reduce, type, ncclSum, count, 1));
+    }
+    for (size_t offsets : {0, 1}) {
+      cases.push_back(reduction_case(Collective::all_gather, ncclBfloat16, ncclSum, count, offsets));
+      cases.push_back(reduction_case(Collective::reduce_scatter, ncclFloat32, ncclSum, count, offsets));
+    }
+  }
+  // More than the buffers hold, so that credits go around.
+  cases.push_back(reduction_case(Collective::all_reduce, ncclFloat32, ncclSum, (1 << 20) + 7, 0));
+  cases.push_back(reduction_case(Collective::all_gather, ncclFloat32, ncclSum, (1 << 17) + 7, 0));
+  cases.push_back(reduction_case(Collective::reduce_scatter, ncclFloat32, ncclSum, (1 << 17) + 7, 0));
+  return cases;
+}
+
 int run_cases(const RankIdentity& identity, const std::vector<Case>& cases, bool default_stream = false) {
   const Communicator communicator = connect(identity);
   Communicator used = communicator;
@@ -110,6 +132,8 @@ int run_cases(const RankIdentity& identity, const std::vector<Case>& cases, bool
 }
 
 int all_reduce_suite(const RankIdentity& identity) { return run_cases(identity, all_reduce_cases()); }
+
+int nvls_suite(const RankIdentity& identity) { return run_cases(identity, nvls_cases()); }
 
 int every_collective_suite(const RankIdentity& identity) {
   std::vector<Case> cases = all_reduce_cases();
@@ -274,44 +298,87 @@ int graph_suite(const RankIdentity& identity) {
   return disconnect(identity, communicator, good);
 }
 
-// All GPUs in one process.
-int one_process_suite(const RankIdentity& identity) {
-  constexpr int devices = 4;
+// Several GPUs in one process.
+int one_process(const RankIdentity& identity, int devices, const std::vector<Case>& cases) {
   if (identity.rank == 0) {
     ncclUniqueId unused{};
     send_id(identity, &unused, sizeof unused);
   }
-  ncclComm_t handles[devices];
-  REQUIRE_OK(ncclCommInitAll(handles, devices, nullptr));
+  std::vector<ncclComm_t> handles(static_cast<size_t>(devices));
+  REQUIRE_OK(ncclCommInitAll(handles.data(), devices, nullptr));
   std::vector<Communicator> communicators;
-  std::vector<std::unique_ptr<CaseRun>> runs;
-  const Case c = reduction_case(Collective::all_reduce, ncclFloat32, ncclSum, 50021, 1);
   for (int i = 0; i < devices; ++i) {
     REQUIRE_OK(cudaSetDevice(i));
     cudaStream_t stream;
     REQUIRE_OK(cudaStreamCreate(&stream));
-    communicators.push_back({i, devices, handles[i], stream});
+    communicators.push_back({i, devices, handles[static_cast<size_t>(i)], stream});
   }
-  for (int i = 0; i < devices; ++i) {
-    REQUIRE_OK(cudaSetDevice(i));
-    runs.push_back(std::make_unique<CaseRun>(c, communicators[static_cast<size_t>(i)]));
-    runs.back()->fill(1);
-  }
-  REQUIRE_OK(ncclGroupStart());
-  for (auto& run : runs) REQUIRE_OK(run->submit());
-  REQUIRE_OK(ncclGroupEnd());
   bool good = true;
-  for (int i = 0; i < devices; ++i) {
-    REQUIRE_OK(cudaSetDevice(i));
-    REQUIRE_OK(cudaStreamSynchronize(communicators[static_cast<size_t>(i)].stream));
-    const std::string problem = runs[static_cast<size_t>(i)]->check();
-    if (!problem.empty()) {
-      fprintf(stderr, "device %d: %s\n", i, problem.c_str());
-      good = false;
+  for (const Case& c : cases) {
+    std::vector<std::unique_ptr<CaseRun>> runs;
+    for (int i = 0; i < devices; ++i) {
+      REQUIRE_OK(cudaSetDevice(i));
+      runs.push_back(std::make_unique<CaseRun>(c, communicators[static_cast<size_t>(i)]));
+      runs.back()->fill(1);
+    }
+    REQUIRE_OK(ncclGroupStart());
+    for (auto& run : runs) REQUIRE_OK(run->submit());
+    REQUIRE_OK(ncclGroupEnd());
+    for (int i = 0; i < devices; ++i) {
+      REQUIRE_OK(cudaSetDevice(i));
+      REQUIRE_OK(cudaStreamSynchronize(communicators[static_cast<size_t>(i)].stream));
+      const std::string problem = runs[static_cast<size_t>(i)]->check();
+      if (!problem.empty()) {
+        fprintf(stderr, "device %d: %s: %s\n", i, c.describe().c_str(), problem.c_str());
+        good = false;
+      }
     }
   }
   for (ncclComm_t handle : handles) REQUIRE_OK(ncclCommDestroy(handle));
   return good ? 0 : 1;
+}
+
+int one_process_suite(const RankIdentity& identity) {
+  return one_process(identity, 4, {reduction_case(Collective::all_reduce, ncclFloat32, ncclSum, 50021, 1)});
+}
+
+int nvls_one_process_suite(const RankIdentity& identity) {
+  return one_process(identity, 4,
+                     {reduction_case(Collective::all_reduce, ncclFloat32, ncclSum, 50021, 1),
+                      reduction_case(Collective::all_gather, ncclFloat16, ncclSum, 5003, 1),
+                      reduction_case(Collective::reduce_scatter, ncclFloat32, ncclSum, 5003, 0)});
+}
+
+// NCCL's own memory, registered: NVLS takes the user's buffers instead of its own.
+int nvls_registered_suite(const RankIdentity& identity) {
+  constexpr size_t count = 100003;
+  const Communicator communicator = connect(identity);
+  float* buffer = nullptr;
+  void* registration = nullptr;
+  REQUIRE_OK(ncclMemAlloc(reinterpret_cast<void**>(&buffer), count * sizeof *buffer));
+  REQUIRE_OK(ncclCommRegister(communicator.handle, buffer, count * sizeof *buffer, &registration));
+  std::vector<float> values(count);
+  size_t wrong = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (size_t i = 0; i < count; ++i) {
+      values[i] = static_cast<float>(i % 100 + static_cast<size_t>(identity.rank + round));
+    }
+    REQUIRE_OK(cudaMemcpy(buffer, values.data(), count * sizeof *buffer, cudaMemcpyHostToDevice));
+    REQUIRE_OK(
+        ncclAllReduce(buffer, buffer, count, ncclFloat32, ncclSum, communicator.handle, communicator.stream));
+    REQUIRE_OK(cudaMemcpyAsync(values.data(), buffer, count * sizeof *buffer, cudaMemcpyDeviceToHost,
+                               communicator.stream));
+    REQUIRE_OK(cudaStreamSynchronize(communicator.stream));
+    for (size_t i = 0; i < count; ++i) {
+      const int sum = identity.ranks * static_cast<int>(i % 100 + static_cast<size_t>(round)) +
+                      identity.ranks * (identity.ranks - 1) / 2;
+      wrong += values[i] != static_cast<float>(sum);
+    }
+  }
+  if (wrong != 0) fprintf(stderr, "rank %d: %zu wrong values\n", identity.rank, wrong);
+  REQUIRE_OK(ncclCommDeregister(communicator.handle, registration));
+  REQUIRE_OK(ncclMemFree(buffer));
+  return disconnect(identity, communicator, wrong == 0);
 }
 
 // A function that this build leaves out is refused by the call, by name, and no kernel runs in its place.
@@ -382,6 +449,9 @@ int run_rank(const std::string& suite, const RankIdentity& identity) {
       {"kill", kill_suite},
       {"graph", graph_suite},
       {"one_process", one_process_suite},
+      {"nvls", nvls_suite},
+      {"nvls_one_process", nvls_one_process_suite},
+      {"nvls_registered", nvls_registered_suite},
       {"default_stream", default_stream_suite},
       {"left_out", left_out_suite},
       {"partly_built", partly_built_suite},

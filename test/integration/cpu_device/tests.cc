@@ -39,6 +39,12 @@ Environment basics(int channels) {
           {"NCCL_PROBE_ENABLE", "0"}};
 }
 
+// GPUs behind NVLink switches, and NVLS for all it can do.
+const Environment nvls = {{"CCLD_CPU_DEVICE_NVSWITCH", "1"},
+                          {"NCCL_ALGO", "RING;allreduce:NVLS;allgather:NVLS;reducescatter:NVLS"},
+                          {"NCCL_NVLS_NCHANNELS", "1"},
+                          {"NCCL_NVLS_CHUNKSIZE", "32768"}};
+
 // The tuner's own log proves that the algorithm and protocol under test were the ones that ran.
 bool used_only(const std::string& log_path, const std::string& collective, const std::string& algorithm,
                const std::string& protocol) {
@@ -57,6 +63,11 @@ bool used_only(const std::string& log_path, const std::string& collective, const
   return seen != 0;
 }
 
+Environment forced(const std::string& algorithm, const std::string& protocol) {
+  if (algorithm == "NVLS") return with(nvls, {{"NCCL_PROTO", protocol}});
+  return {{"NCCL_ALGO", algorithm == "TREE" ? "RING;allreduce:TREE" : "RING"}, {"NCCL_PROTO", protocol}};
+}
+
 bool run_matrix_job(const std::string& algorithm, const std::string& protocol, int ranks, const std::string& suite,
                     const Environment& more) {
   const TemporaryFolder folder;
@@ -65,18 +76,22 @@ bool run_matrix_job(const std::string& algorithm, const std::string& protocol, i
   for (const auto& [name, value] : more) job.name += " " + name + "=" + value;
   job.suite = suite;
   job.ranks = ranks;
-  job.environment = with(with(basics(1), {{"NCCL_ALGO", algorithm == "TREE" ? "RING;allreduce:TREE" : "RING"},
-                                          {"NCCL_PROTO", protocol},
-                                          {"NCCL_DEBUG", "INFO"},
-                                          {"NCCL_DEBUG_SUBSYS", "TUNING"},
-                                          {"NCCL_DEBUG_FILE", folder.path() + "/log.%p"}}),
-                         more);
+  job.environment = with(with(basics(1), forced(algorithm, protocol)), {{"NCCL_DEBUG", "INFO"},
+                                                                         {"NCCL_DEBUG_SUBSYS", "TUNING"},
+                                                                         {"NCCL_DEBUG_FILE", folder.path() + "/log.%p"}});
+  job.environment = with(job.environment, more);
   std::string rank_zero;
   job.meanwhile = [&](const std::vector<pid_t>& pids) { rank_zero = std::to_string(pids[0]); };
   if (!run_job(job)) return false;
   std::string protocol_in_log = protocol;
   for (char& c : protocol_in_log) c = static_cast<char>(toupper(c));
-  return used_only(folder.path() + "/log." + rank_zero, "AllReduce", algorithm, protocol_in_log);
+  bool good = used_only(folder.path() + "/log." + rank_zero, "AllReduce", algorithm, protocol_in_log);
+  for (const char* collective : {"AllGather", "ReduceScatter"}) {
+    if (algorithm == "NVLS") {
+      good = used_only(folder.path() + "/log." + rank_zero, collective, algorithm, protocol_in_log) && good;
+    }
+  }
+  return good;
 }
 
 bool matrix_test(const std::string& algorithm) {
@@ -126,6 +141,15 @@ bool graph_test() {
   good = simple_job("graph", "graph", 3, {}) && good;
   good = simple_job("graph over sockets", "graph", 2, {{"NCCL_P2P_DISABLE", "1"}, {"NCCL_SHM_DISABLE", "1"}}) && good;
   return good;
+}
+
+bool nvls_test() {
+  bool good = true;
+  for (int ranks : {2, 3, 8}) good = run_matrix_job("NVLS", "Simple", ranks, "nvls", {}) && good;
+  good = run_matrix_job("NVLS", "Simple", 4, "nvls", {{"CCLD_CPU_DEVICE_ORDER_SEED", "7"}}) && good;
+  good = simple_job("NVLS in one process", "nvls_one_process", 1, nvls, 1) && good;
+  good = simple_job("NVLS on registered memory", "nvls_registered", 3, nvls, 1) && good;
+  return simple_job("NVLS in a graph", "graph", 3, nvls, 1) && good;
 }
 
 bool left_out_test() { return simple_job("a function that is not built", "left_out", 2, {}); }
@@ -215,6 +239,7 @@ int run_test(const std::string& name) {
       {"warp_order", warp_order_test},
       {"transports", transports_test},
       {"graph", graph_test},
+      {"nvls", nvls_test},
       {"abort", abort_test},
       {"kill", kill_test},
       {"stop", stop_test},

@@ -25,7 +25,7 @@ TEST_CASE("Driver functions are found by name and work", "[driver]") {
 TEST_CASE("A driver function that is missing is not found, so that callers do without", "[driver]") {
   void* function = &function;
   cudaDriverEntryPointQueryResult result;
-  REQUIRE(cudaGetDriverEntryPointByVersion("cuMulticastCreate", &function, 12010, cudaEnableDefault, &result) ==
+  REQUIRE(cudaGetDriverEntryPointByVersion("cuMemGetHandleForAddressRange", &function, 12010, cudaEnableDefault, &result) ==
           cudaSuccess);
   REQUIRE(result == cudaDriverEntryPointSymbolNotFound);
   REQUIRE(function == nullptr);

@@ -15,6 +15,8 @@ int nvmlDeviceGetHandleByPciBusId(const char* text, void** device);
 int nvmlDeviceGetIndex(void* device, unsigned* index);
 int nvmlDeviceGetClockInfo(void* device, int clock, unsigned* mhz);
 int nvmlDeviceGetMaxClockInfo(void* device, int clock, unsigned* mhz);
+int nvmlDeviceGetNvLinkState(void* device, unsigned link, int* active);
+int nvmlDeviceGetNvLinkRemotePciInfo(void* device, unsigned link, void* pci_info);
 }
 
 TEST_CASE("NVML finds the GPU of a bus id that CUDA gave", "[nvml]") {
@@ -52,4 +54,26 @@ SCENARIO_PROCESS(count_gpus_of_nvml) {
 
 TEST_CASE("NVML sees the GPUs that CUDA_VISIBLE_DEVICES hides", "[nvml]") {
   REQUIRE(run_scenario("count_gpus_of_nvml", {{"CUDA_VISIBLE_DEVICES", "2"}}).exit_code == 8);
+}
+
+SCENARIO_PROCESS(follow_nvlinks) {
+  void* device;
+  int active = 0, links = 0;
+  char first[64] = "", other[64] = "";
+  nvmlDeviceGetHandleByIndex(0, &device);
+  nvmlDeviceGetNvLinkRemotePciInfo(device, 0, first);
+  while (nvmlDeviceGetNvLinkState(device, static_cast<unsigned>(links), &active) == 0 && active == 1) ++links;
+  nvmlDeviceGetHandleByIndex(7, &device);
+  nvmlDeviceGetNvLinkRemotePciInfo(device, 17, other);
+  void* gpu;
+  const bool is_gpu = nvmlDeviceGetHandleByPciBusId(first, &gpu) == 0;
+  return first[0] != '\0' && std::string(first) == other && !is_gpu ? links : 100;
+}
+
+TEST_CASE("NVLinks of all GPUs lead to one switch, where there is one", "[nvml]") {
+  REQUIRE(run_scenario("follow_nvlinks", {{"CCLD_CPU_DEVICE_NVSWITCH", "1"}}).exit_code == 18);
+  void* device;
+  int active = 0;
+  REQUIRE(nvmlDeviceGetHandleByIndex(0, &device) == 0);
+  REQUIRE(nvmlDeviceGetNvLinkState(device, 0, &active) != 0);
 }
