@@ -27,7 +27,7 @@ template <class To, class From>
 CCLD_DEVICE_INLINE To same_bits(const From& from) {
   static_assert(sizeof(To) == sizeof(From));
   To to;
-  memcpy(&to, &from, sizeof to);
+  memcpy(static_cast<void*>(&to), &from, sizeof to);
   return to;
 }
 

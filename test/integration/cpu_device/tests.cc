@@ -149,7 +149,8 @@ bool nvls_test() {
   good = run_matrix_job("NVLS", "Simple", 4, "nvls", {{"CCLD_CPU_DEVICE_ORDER_SEED", "7"}}) && good;
   good = simple_job("NVLS in one process", "nvls_one_process", 1, nvls, 1) && good;
   good = simple_job("NVLS on registered memory", "nvls_registered", 3, nvls, 1) && good;
-  return simple_job("NVLS in a graph", "graph", 3, nvls, 1) && good;
+  // NCCL sets NVLS up with a cudaMemset(), which is not allowed while a stream is captured.
+  return simple_job("NVLS in a graph", "graph", 3, with(nvls, {{"NCCL_RUNTIME_CONNECT", "0"}}), 1) && good;
 }
 
 bool left_out_test() { return simple_job("a function that is not built", "left_out", 2, {}); }
