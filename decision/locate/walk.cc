@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -130,6 +131,7 @@ class Walk {
 
   void follow(const RankModel& r, const LaneState& l) {
     const int32_t peer = l.peer;
+    if (is_nvlink_switch(comm_, peer)) return follow_to_node(r, l);
     if (!valid(peer)) return;
     if (view_.p2p && alive(peer) && l.wait == abi::WaitKind::data && !same_node(comm_, r.rank, Rank{peer}) &&
         ended_at(peer, r, l)) {
@@ -168,6 +170,27 @@ class Walk {
     }
     if (data) note_wait(r.rank.value, l, other);
     arrive(r.rank.value, {peer, l.channel, other ? other->group : view_.p2p ? any_group : 0});
+  }
+
+  // The switch adds up what all GPUs of the node have given: any of them may be the one that is missing. One that waits
+  // itself is not, on whatever endpoint of the channel.
+  void follow_to_node(const RankModel& r, const LaneState& l) {
+    ++result_.waits;
+    // The endpoints of a channel all lead to the same GPUs.
+    const std::pair<int32_t, int32_t> place{r.rank.value, l.channel};
+    if (place == followed_to_node_) return;
+    followed_to_node_ = place;
+    for (const int32_t rank : ranks_of_node(r.node)) {
+      if (rank == r.rank.value || !valid(rank)) continue;
+      const ChannelState* c = channel_of(*comm_.rank(Rank{rank}), l.channel);
+      const bool through = progress(rank).progress == Progress::done || (c && c->ended);
+      if (!alive(rank) || !through) arrive(r.rank.value, {rank, l.channel, any_group});
+    }
+  }
+
+  const std::vector<int32_t>& ranks_of_node(int node) {
+    if (by_node_.empty()) comm_.visit_ranks([this](const RankModel& r) { by_node_[r.node].push_back(r.rank.value); });
+    return by_node_[node];
   }
 
   // The lane belongs to what its rank did after the operation, and so does the step: the two ends disagree about how
@@ -246,7 +269,7 @@ class Walk {
     if (c && !c->begun) return WalkEnd{EndKind::not_begun, static_cast<Nanoseconds>(c->running_age_ms) * ns_per_ms};
     Nanoseconds quiet = c ? static_cast<Nanoseconds>(c->running_age_ms) * ns_per_ms : view_.stall_ns;
     for (const LaneState& l : r->lanes_of(node.channel)) {
-      if (l.group != node.group) continue;
+      if (node.group != any_group && l.group != node.group) continue;
       if (waits(l)) return std::nullopt;
       quiet = std::min(quiet, static_cast<Nanoseconds>(l.moved_age_ms) * ns_per_ms);
       if (l.poll_age_ms != age_never) quiet = std::min(quiet, static_cast<Nanoseconds>(l.poll_age_ms) * ns_per_ms);
@@ -298,6 +321,8 @@ class Walk {
   const Nanoseconds fresh_;
   std::array<std::vector<uint32_t>, abi::channels_max> visited_;  // by rank
   absl::flat_hash_set<WalkNode> visited_apart_;
+  absl::flat_hash_map<int, std::vector<int32_t>> by_node_;  // filled when it is first wanted
+  std::pair<int32_t, int32_t> followed_to_node_{-1, -1};    // the last rank and channel
   WalkResult result_;
 };
 

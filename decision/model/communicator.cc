@@ -344,6 +344,10 @@ Signature Communicator::signature(OpSeq op) const {
   return {};
 }
 
+bool is_nvlink_switch(const Communicator& comm, int32_t peer) {
+  return comm.rank_count_known() && peer > comm.rank_count();
+}
+
 bool same_node(const Communicator& comm, Rank a, Rank b) {
   const RankModel *x = comm.rank(a), *y = comm.rank(b);
   if (!x || !y) return false;
