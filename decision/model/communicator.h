@@ -228,8 +228,8 @@ class Communicator {
 // By their node numbers, or by their hosts where these are not known.
 bool same_node(const Communicator&, Rank, Rank);
 
-// The peer of an endpoint is a switch of the node's NVLinks (NVLS), by which it talks to all GPUs of its node at once. NCCL
-// numbers these behind the ranks and the network of CollNet.
+// The peer of an endpoint is a switch of the node's NVLinks (NVLS), by which it talks to all GPUs of its node at once.
+// NCCL numbers these behind the ranks and the network of CollNet.
 bool is_nvlink_switch(const Communicator&, int32_t peer);
 
 }  // namespace ccld::decision

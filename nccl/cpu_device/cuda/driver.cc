@@ -119,8 +119,8 @@ CCLD_CUDA_API CUresult cuStreamWriteValue32_v2(CUstream handle, CUdeviceptr addr
   const StreamPtr stream = find_stream(handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   auto* word = reinterpret_cast<cuuint32_t*>(address);
-  const cudaError_t error = submit(
-      stream, {cudaGraphNodeTypeMemset, [=] { __atomic_store_n(word, value, __ATOMIC_SEQ_CST); }, nullptr});
+  const cudaError_t error =
+      submit(stream, {cudaGraphNodeTypeMemset, [=] { __atomic_store_n(word, value, __ATOMIC_SEQ_CST); }, nullptr});
   return error == cudaSuccess ? CUDA_SUCCESS : static_cast<CUresult>(error);
 }
 

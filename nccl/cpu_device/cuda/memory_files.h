@@ -1,5 +1,5 @@
-// Files without a path that carry memory between processes. Only their descriptors travel: an importer knows what it has got by
-// the name under which the kernel lists the file.
+// Files without a path that carry memory between processes. Only their descriptors travel: an importer knows what it
+// has got by the name under which the kernel lists the file.
 #pragma once
 
 #include <cuda.h>

@@ -33,7 +33,8 @@ CUresult bind(CUmemGenericAllocationHandle handle, size_t offset, const Physical
               size_t bytes, unsigned long long flags) {
   const PhysicalPtr object = find_multicast(handle);
   if (object == nullptr || memory == nullptr || memory->multicast != nullptr || !memory->is_on_device() || flags != 0 ||
-      memory_offset + bytes > memory->bytes || !is_aligned(offset) || !is_aligned(memory_offset) || !is_aligned(bytes)) {
+      memory_offset + bytes > memory->bytes || !is_aligned(offset) || !is_aligned(memory_offset) ||
+      !is_aligned(bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   return result_of(object->multicast->bind(physical_index(memory->properties.location.id), offset, memory->file,
@@ -51,7 +52,8 @@ CCLD_CUDA_API CUresult cuMulticastGetGranularity(size_t* granularity, const CUmu
   return CUDA_SUCCESS;
 }
 
-CCLD_CUDA_API CUresult cuMulticastCreate(CUmemGenericAllocationHandle* handle, const CUmulticastObjectProp* properties) {
+CCLD_CUDA_API CUresult cuMulticastCreate(CUmemGenericAllocationHandle* handle,
+                                         const CUmulticastObjectProp* properties) {
   if (!settings().nvswitch) return CUDA_ERROR_NOT_SUPPORTED;
   if (properties->size == 0 || !is_aligned(properties->size) || properties->flags != 0 || properties->numDevices == 0 ||
       properties->numDevices > static_cast<unsigned>(physical_device_count())) {

@@ -1,10 +1,10 @@
 // A multicast object: GPUs that each bind memory of their own, so that one address stands for all of it.
 //
 // Contract
-//   The object is a file without a name that all its processes map; its descriptor is what travels. It says which GPUs take
-//   part and which memory each has bound. Memory itself stays where it is: others map it through /proc/<pid>/fd of the process
-//   that bound it, when a view needs it first, and it is there as long as that process has it bound.
-//   A driver waits in bind() until all GPUs were added; here it is an error to be earlier than that.
+//   The object is a file without a name that all its processes map; its descriptor is what travels. It says which GPUs
+//   take part and which memory each has bound. Memory itself stays where it is: others map it through /proc/<pid>/fd of
+//   the process that bound it, when a view needs it first, and it is there as long as that process has it bound. A
+//   driver waits in bind() until all GPUs were added; here it is an error to be earlier than that.
 //
 // Threads: safe from any thread.
 #pragma once

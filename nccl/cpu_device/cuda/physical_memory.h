@@ -1,4 +1,5 @@
-// What the handles of the driver's virtual memory management stand for: memory without an address, or a multicast object.
+// What the handles of the driver's virtual memory management stand for: memory without an address, or a multicast
+// object.
 //
 // Threads: safe from any thread.
 #pragma once

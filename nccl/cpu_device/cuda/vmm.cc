@@ -86,8 +86,7 @@ CCLD_CUDA_API CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t 
     if (physical_index(properties->location.id) < 0) return CUDA_ERROR_INVALID_DEVICE;
     if (!device_heap(properties->location.id).reserve_elsewhere(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  auto memory =
-      std::make_shared<PhysicalMemory>(create_memory_file(*properties, bytes), bytes, *properties, on_device);
+  auto memory = std::make_shared<PhysicalMemory>(create_memory_file(*properties, bytes), bytes, *properties, on_device);
   if (memory->file < 0) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = add_reference(memory);
   return CUDA_SUCCESS;
@@ -215,8 +214,7 @@ CCLD_CUDA_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHand
     close(file);
     return CUDA_ERROR_INVALID_VALUE;
   }
-  *handle = add_reference(
-      std::make_shared<PhysicalMemory>(file, static_cast<size_t>(info.st_size), properties, false));
+  *handle = add_reference(std::make_shared<PhysicalMemory>(file, static_cast<size_t>(info.st_size), properties, false));
   return CUDA_SUCCESS;
 }
 

@@ -12,8 +12,8 @@
 
 namespace ccld::cpu_device {
 
-// The memory behind all of [address, address + bytes), and where in it the range begins; nullptr if cuMemMap() mapped no
-// memory that holds it.
+// The memory behind all of [address, address + bytes), and where in it the range begins; nullptr if cuMemMap() mapped
+// no memory that holds it.
 PhysicalPtr find_mapped(CUdeviceptr address, size_t bytes, size_t* offset);
 
 }  // namespace ccld::cpu_device

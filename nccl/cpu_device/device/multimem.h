@@ -1,8 +1,9 @@
-// What multimem instructions do: one access to a multicast address is an access to the memory of every member behind it.
+// What multimem instructions do: one access to a multicast address is an access to the memory of every member behind
+// it.
 //
 // Contract
-//   Elements are combined in the order of the GPUs, in their own type; pairs of 16-bit floats add up in 32 bits and are rounded
-//   once. A minimum or maximum of a number and a NaN is the number. Each element is read and written whole.
+//   Elements are combined in the order of the GPUs, in their own type; pairs of 16-bit floats add up in 32 bits and are
+//   rounded once. A minimum or maximum of a number and a NaN is the number. Each element is read and written whole.
 //
 // Must follow CUDA's own headers, like the rest of this folder.
 #pragma once

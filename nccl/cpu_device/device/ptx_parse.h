@@ -274,9 +274,9 @@ constexpr bool parse_multimem(std::string_view qualifiers, PtxInstruction& instr
   const bool is_load = instruction.opcode == Opcode::multimem_load_reduce;
   const PtxOperand& address = instruction.operands[is_load ? 1 : 0];
   const PtxOperand& data = instruction.operands[is_load ? 0 : 1];
-  const bool fits = instruction.vector_width == 1 ? data.kind == OperandKind::reg
-                                                  : data.kind == OperandKind::vector &&
-                                                        data.element_count == instruction.vector_width;
+  const bool fits = instruction.vector_width == 1
+                        ? data.kind == OperandKind::reg
+                        : data.kind == OperandKind::vector && data.element_count == instruction.vector_width;
   return address.kind == OperandKind::address && fits && is_multimem_form(instruction, wide_accumulator);
 }
 

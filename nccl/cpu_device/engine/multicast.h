@@ -1,10 +1,11 @@
 // Multicast addresses: behind each of them stands one piece of memory of every GPU that takes part (NVLink SHARP).
 //
 // Contract
-//   The host side says which ranges of addresses are multicast and who knows the memory behind them. Device code asks for a
-//   view: the members' memory for a stretch of such addresses. A multimem load combines all members, a store reaches all of
-//   them. Nothing is mapped at the addresses themselves, so that what is not a multimem instruction ends the process; the one
-//   exception are plain stores of 8 to 64 bits, which NCCL uses for its credits and for data that is not aligned.
+//   The host side says which ranges of addresses are multicast and who knows the memory behind them. Device code asks
+//   for a view: the members' memory for a stretch of such addresses. A multimem load combines all members, a store
+//   reaches all of them. Nothing is mapped at the addresses themselves, so that what is not a multimem instruction ends
+//   the process; the one exception are plain stores of 8 to 64 bits, which NCCL uses for its credits and for data that
+//   is not aligned.
 //
 // Errors
 //   A view of addresses that not all members have memory for ends the process with one line, as trap() does.
@@ -57,8 +58,8 @@ inline bool is_multicast(uint64_t address) {
 
 // ---- host side -------------------------------------------------------------------------------------------------
 
-// Finds what is behind an address of the range. Returns nullptr, or what is wrong. Called with a lock held that all views
-// share.
+// Finds what is behind an address of the range. Returns nullptr, or what is wrong. Called with a lock held that all
+// views share.
 using MulticastResolver = std::function<const char*(uint64_t address, MulticastView*)>;
 
 void add_multicast_range(uint64_t begin, uint64_t bytes, MulticastResolver);

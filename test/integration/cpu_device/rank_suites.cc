@@ -364,10 +364,9 @@ int nvls_registered_suite(const RankIdentity& identity) {
       values[i] = static_cast<float>(i % 100 + static_cast<size_t>(identity.rank + round));
     }
     REQUIRE_OK(cudaMemcpy(buffer, values.data(), count * sizeof *buffer, cudaMemcpyHostToDevice));
+    REQUIRE_OK(ncclAllReduce(buffer, buffer, count, ncclFloat32, ncclSum, communicator.handle, communicator.stream));
     REQUIRE_OK(
-        ncclAllReduce(buffer, buffer, count, ncclFloat32, ncclSum, communicator.handle, communicator.stream));
-    REQUIRE_OK(cudaMemcpyAsync(values.data(), buffer, count * sizeof *buffer, cudaMemcpyDeviceToHost,
-                               communicator.stream));
+        cudaMemcpyAsync(values.data(), buffer, count * sizeof *buffer, cudaMemcpyDeviceToHost, communicator.stream));
     REQUIRE_OK(cudaStreamSynchronize(communicator.stream));
     for (size_t i = 0; i < count; ++i) {
       const int sum = identity.ranks * static_cast<int>(i % 100 + static_cast<size_t>(round)) +

@@ -76,9 +76,9 @@ bool run_matrix_job(const std::string& algorithm, const std::string& protocol, i
   for (const auto& [name, value] : more) job.name += " " + name + "=" + value;
   job.suite = suite;
   job.ranks = ranks;
-  job.environment = with(with(basics(1), forced(algorithm, protocol)), {{"NCCL_DEBUG", "INFO"},
-                                                                         {"NCCL_DEBUG_SUBSYS", "TUNING"},
-                                                                         {"NCCL_DEBUG_FILE", folder.path() + "/log.%p"}});
+  job.environment =
+      with(with(basics(1), forced(algorithm, protocol)),
+           {{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_SUBSYS", "TUNING"}, {"NCCL_DEBUG_FILE", folder.path() + "/log.%p"}});
   job.environment = with(job.environment, more);
   std::string rank_zero;
   job.meanwhile = [&](const std::vector<pid_t>& pids) { rank_zero = std::to_string(pids[0]); };
@@ -158,11 +158,11 @@ bool partly_built_test() {
   // Each process is a node, and trees are fast between nodes.
   const Environment nodes = {{"CCLD_SHARE_GPUS", "1"}};
   bool good = simple_job("a tree that is not built", "partly_built", 4, nodes, 1);
-  good = simple_job("a tree that is not built, or a ring", "partly_built", 4,
-                    with(nodes, {{"NCCL_ALGO", "TREE,RING"}}), 1) &&
+  good = simple_job("a tree that is not built, or a ring", "partly_built", 4, with(nodes, {{"NCCL_ALGO", "TREE,RING"}}),
+                    1) &&
          good;
-  return simple_job("a tree that is not built, forced", "forced_and_not_built", 4,
-                    with(nodes, {{"NCCL_ALGO", "TREE"}}), 1) &&
+  return simple_job("a tree that is not built, forced", "forced_and_not_built", 4, with(nodes, {{"NCCL_ALGO", "TREE"}}),
+                    1) &&
          good;
 }
 bool one_process_test() { return simple_job("four GPUs in one process", "one_process", 1, {}); }

@@ -7,8 +7,8 @@ constexpr size_t steps_per_buffer = 8;
 
 size_t slot_data_bytes(const Channel& channel) {
   const size_t slot = channel.buffer_bytes / steps_per_buffer;
-  if (channel.protocol == "LL") return slot / 2;              // every other word is a flag
-  if (channel.protocol == "LL128") return slot / 16 * 15;     // one word in sixteen
+  if (channel.protocol == "LL") return slot / 2;           // every other word is a flag
+  if (channel.protocol == "LL128") return slot / 16 * 15;  // one word in sixteen
   return slot;
 }
 
@@ -54,6 +54,19 @@ Steps ring_steps(const Channel& channel, RingOperation operation, int rank, int 
 
 uint64_t tree_all_reduce_steps(const Channel& channel, int ranks, size_t count, size_t element_bytes) {
   return passes(count * element_bytes, slot_data_bytes(channel)) * 2 * static_cast<uint64_t>(ranks - 1);
+}
+
+Steps nvls_steps(RingOperation operation, int ranks, size_t count, size_t element_bytes, size_t chunk_bytes) {
+  const auto heads = static_cast<uint64_t>(ranks);
+  // What a head has of an AllReduce is its share, of the others what the API calls the count.
+  const bool shared = operation == RingOperation::all_reduce;
+  const uint64_t chunks = passes(count * element_bytes, shared ? heads * chunk_bytes : chunk_bytes);
+  switch (operation) {
+    case RingOperation::all_gather: return {chunks, chunks * heads};      // one for all, one from each
+    case RingOperation::reduce_scatter: return {chunks * heads, chunks};  // one to each, one sum
+    case RingOperation::all_reduce: return {chunks * (heads + 1), chunks * (heads + 1)};
+    default: return {};
+  }
 }
 
 }  // namespace ccld::operations_test

@@ -30,4 +30,8 @@ Steps ring_steps(const Channel&, RingOperation, int rank, int ranks, size_t coun
 // All ranks together: every edge of the tree carries each chunk once up and once down.
 uint64_t tree_all_reduce_steps(const Channel&, int ranks, size_t count, size_t element_bytes);
 
+// NVLS on one node, where every rank is a head: it reduces, or hands out, its part of the data. In a pass each head's
+// part is a chunk, and a chunk is a step. `count` as for ring_steps().
+Steps nvls_steps(RingOperation, int ranks, size_t count, size_t element_bytes, size_t chunk_bytes);
+
 }  // namespace ccld::operations_test

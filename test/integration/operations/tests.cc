@@ -391,6 +391,36 @@ bool pat_test() {
   return job.good();
 }
 
+bool nvls_test() {
+  constexpr size_t chunk_bytes = 32768;
+  bool good = true;
+  const auto nvls_job = [&](const std::string& suite, const std::vector<std::pair<RingOperation, size_t>>& calls) {
+    Job job("NVLS " + suite, suite, job_ranks,
+            {{"CCLD_CPU_DEVICE_NVSWITCH", "1"},
+             {"NCCL_ALGO", "NVLS"},
+             {"NCCL_NVLS_NCHANNELS", "1"},
+             {"NCCL_NVLS_CHUNKSIZE", std::to_string(chunk_bytes)}});
+    for (int rank = 0; rank < job_ranks; ++rank) {
+      uint64_t op_seq = 0;
+      for (const auto& [operation, count] : calls) {
+        const SeenRound r = job.measured(job.only(rank, job_ranks), rank, ++op_seq);
+        job.equal(r.signature.algorithm(), abi::Algorithm::nvls, "algorithm");
+        job.expect_steps(r, rank, nvls_steps(operation, job_ranks, count, f32_bytes, chunk_bytes));
+      }
+    }
+    good = job.good() && good;
+  };
+  nvls_job("all_reduces", {{RingOperation::all_reduce, large_count},
+                           {RingOperation::all_reduce, small_count},
+                           {RingOperation::all_reduce, small_count},
+                           {RingOperation::all_reduce, small_count}});
+  nvls_job("pat", {{RingOperation::all_gather, small_count},
+                   {RingOperation::reduce_scatter, small_count},
+                   {RingOperation::all_gather, large_count / 3},
+                   {RingOperation::reduce_scatter, large_count / 3}});
+  return good;
+}
+
 bool graph_test() {
   Job job("graph", "graph", job_ranks, ring("Simple"));
   const Channel channel{"Simple", buffer_bytes};
@@ -525,6 +555,7 @@ int run_test(const std::string& name) {
       {"gather_scatter", gather_scatter_test},
       {"all_gather_v", all_gather_v_test},
       {"pat", pat_test},
+      {"nvls", nvls_test},
       {"graph", graph_test},
       {"one_rank", one_rank_test},
       {"streams", streams_test},

@@ -7,6 +7,9 @@ namespace {
 
 constexpr uint32_t slots = 8;
 
+// As NCCL has them, in NVLS.
+constexpr int scatter_group = 0, gather_group = 2, reduce_group = 4;
+
 // One thread group: in every iteration it takes a step from each lane of `receive` and puts one on each lane of `send`.
 struct Group {
   int rank, number;
@@ -45,6 +48,19 @@ std::vector<FakeChannel> run_steps(const Topology& t, const Breakage& b, int loo
   for (int r = 0; r < t.ranks; ++r) {
     if (b.absent.contains(r)) continue;
     channels[r].begun = true;
+    if (t.nvls) {
+      Group scatter{r, scatter_group, {}, {}, loops, 0, loops}, gather{r, gather_group, {}, {}, loops, 0, loops};
+      Group reduce{r, reduce_group, {}, {}, loops, 0, loops};
+      for (int head = 0; head < t.ranks; ++head) {
+        const int index = head % static_cast<int>(abi::lane_peers);
+        scatter.send.push_back(lane(r, scatter_group, abi::Direction::send, index, t.nvlink_switch(head)));
+        gather.receive.push_back(lane(r, gather_group, abi::Direction::recv, index, t.nvlink_switch(head)));
+      }
+      reduce.receive.push_back(lane(r, reduce_group, abi::Direction::recv, 0, t.nvlink_switch(r)));
+      reduce.send.push_back(lane(r, reduce_group, abi::Direction::send, 0, t.nvlink_switch(r)));
+      groups.insert(groups.end(), {scatter, gather, reduce});
+      continue;
+    }
     if (!t.tree) {
       Group g{r, 0, {}, {}, loops + 1, 1, loops};
       g.receive.push_back(lane(r, 0, abi::Direction::recv, 0, (r + t.ranks - 1) % t.ranks));
@@ -70,10 +86,24 @@ std::vector<FakeChannel> run_steps(const Topology& t, const Breakage& b, int loo
       down.send.push_back(lane(r, 1, abi::Direction::send, int(i), children[i]));
     groups.push_back(down);
   }
-  const auto other_end = [&](int rank, const FakeLane& l) -> const FakeLane* {
-    for (const FakeLane& o : channels[l.peer].lanes)
-      if (o.peer == rank && o.direction != l.direction) return &o;
-    return nullptr;
+  const auto steps_of = [&](int rank, int group, const FakeLane& other) {
+    for (const FakeLane& l : channels[rank].lanes)
+      if (l.group == group && l.peer == other.peer && l.direction != other.direction) return l.steps;
+    return uint32_t{0};
+  };
+  // What the other end of a lane has posted or consumed.
+  const auto given = [&](int rank, const FakeLane& l) -> uint32_t {
+    if (!t.nvls) {
+      for (const FakeLane& o : channels[l.peer].lanes)
+        if (o.peer == rank && o.direction != l.direction) return o.steps;
+      return 0;
+    }
+    if (l.group != reduce_group) return steps_of(l.peer - t.nvlink_switch(0), reduce_group, l);
+    // The switch gives what all have given.
+    uint32_t least = UINT32_MAX;
+    for (int r = 0; r < t.ranks; ++r)
+      least = std::min(least, steps_of(r, l.direction == abi::Direction::recv ? scatter_group : gather_group, l));
+    return least;
   };
   bool moved = true;
   while (moved) {
@@ -91,8 +121,7 @@ std::vector<FakeChannel> run_steps(const Topology& t, const Breakage& b, int loo
       if (g.done >= g.first_receive)
         for (size_t i : g.receive) {
           FakeLane& l = ch.lanes[i];
-          const FakeLane* o = other_end(g.rank, l);
-          if (o && arrived(b, l.peer, g.rank, o->steps) > l.steps) continue;
+          if (arrived(b, l.peer, g.rank, given(g.rank, l)) > l.steps) continue;
           can = false;
           l.wait = abi::WaitKind::data;
           l.want = l.steps + 1;
@@ -100,8 +129,7 @@ std::vector<FakeChannel> run_steps(const Topology& t, const Breakage& b, int loo
       if (can && g.done < g.last_send)
         for (size_t i : g.send) {
           FakeLane& l = ch.lanes[i];
-          const FakeLane* o = other_end(g.rank, l);
-          if (l.steps < slots + (o ? o->steps : 0)) continue;
+          if (l.steps < slots + given(g.rank, l)) continue;
           can = false;
           l.wait = abi::WaitKind::credit;
           l.want = l.steps + 1;

@@ -56,6 +56,29 @@ TEST_CASE("A frozen channel names the rank's GPU and the channel, wherever it fr
   CHECK(open[0].culprits[0].channel == 1);
 }
 
+TEST_CASE("A channel that freezes in NVLS names the rank's GPU and the channel, though all wait for the switch") {
+  const int rank = GENERATE(range(0, 8));
+  const int after = GENERATE(0, 1, 9, 20);
+  const bool vague = GENERATE(false, true);
+  fake::ClusterOptions options;
+  options.processes_per_node = 8;
+  Cluster cluster({}, options);
+  Comm& comm = healthy_job(cluster, abi::Algorithm::nvls);
+  HangPlan plan = plan_of(abi::Algorithm::nvls);
+  plan.channels[1].stop_after[rank] = after;
+  plan.vague_waits = vague;
+  comm.hang(plan);
+  cluster.run_s(20);
+  const auto open = cluster.open_incidents();
+  INFO("rank " << rank << " after " << after << (vague ? " vague" : "") << '\n' << text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h3_hardware);
+  CHECK(open[0].state == VerdictState::confirmed);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{rank});
+  CHECK(open[0].culprits[0].component == Component::gpu);
+  CHECK(open[0].culprits[0].channel == 1);
+}
+
 TEST_CASE("A kernel that has begun on some of its channels only is hard evidence, but not in the first operations") {
   const bool first = GENERATE(true, false);
   Cluster cluster;
@@ -199,6 +222,25 @@ TEST_CASE("A process that is stopped inside the operation is a hardware-class fa
   CHECK(open[0].culprits[0].component == Component::process);
 }
 
+TEST_CASE("A process that is stopped inside NVLS is known to be inside by what the switch has summed up") {
+  fake::ClusterOptions options;
+  options.processes_per_node = 8;
+  Cluster cluster({}, options);
+  Comm& comm = healthy_job(cluster, abi::Algorithm::nvls);
+  HangPlan plan = plan_of(abi::Algorithm::nvls);
+  for (int c : {0, 1}) plan.channels[c].stop_after[6] = 5;
+  comm.hang(plan);
+  cluster.stop_process(6);  // it never gets to say that it entered
+  cluster.run_s(4);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h3_hardware);
+  CHECK(open[0].state == VerdictState::confirmed);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{6});
+  CHECK(open[0].culprits[0].component == Component::process);
+}
+
 TEST_CASE("A process that falls silent inside the operation is named, and not confirmed before its time") {
   Cluster cluster;
   Comm& comm = healthy_job(cluster, abi::Algorithm::ring);
@@ -253,7 +295,8 @@ struct Ring {
   }
   ProcessModel& heard(int rank) {
     Batch b;
-    b.process = {"node" + std::to_string(rank), "boot" + std::to_string(rank), 100u + static_cast<uint32_t>(rank), 0, 1};
+    b.process = {"node" + std::to_string(rank), "boot" + std::to_string(rank), 100u + static_cast<uint32_t>(rank), 0,
+                 1};
     b.sent_monotonic_ns = static_cast<uint64_t>(now_ns);
     return *processes.heard(b, now_ns);
   }
