@@ -178,18 +178,20 @@ bool abort_test() {
   return good;
 }
 
-bool kill_test() {
+bool kill_job(const std::string& name, const Environment& environment) {
   JobSpec job;
-  job.name = "kill";
+  job.name = name;
   job.suite = "kill";
   job.ranks = 4;
-  job.environment = basics(2);
+  job.environment = environment;
   job.killed_ranks = {1};
   return run_job(job);
 }
 
+bool kill_test() { return kill_job("kill", basics(2)); }
+
 // A job of checked AllReduces; `disturb` runs in the middle of them and must hold one up for more than 1.2 s.
-bool disturbed_test(const std::string& name, int channels,
+bool disturbed_test(const std::string& name, const Environment& environment,
                     const std::function<void(pid_t rank_one, const std::string& control_file)>& disturb) {
   const TemporaryFolder folder;
   const std::string fifo_path = folder.path() + "/ready", control_file = folder.path() + "/control";
@@ -199,7 +201,7 @@ bool disturbed_test(const std::string& name, int channels,
   job.name = name;
   job.suite = "disturbed";
   job.ranks = 3;
-  job.environment = with(basics(channels), {{ready_variable, fifo_path}});
+  job.environment = with(environment, {{ready_variable, fifo_path}});
   job.control_rank_file = control_file;
   job.meanwhile = [&](const std::vector<pid_t>& pids) {
     pollfd ready{fifo, POLLIN, 0};
@@ -212,16 +214,16 @@ bool disturbed_test(const std::string& name, int channels,
 
 constexpr useconds_t disturbance_us = 1500000;
 
-bool stop_test() {
-  return disturbed_test("stop and continue", 1, [](pid_t rank_one, const std::string&) {
-    kill(rank_one, SIGSTOP);
-    usleep(disturbance_us);
-    kill(rank_one, SIGCONT);
-  });
+void stop_and_continue(pid_t rank_one, const std::string&) {
+  kill(rank_one, SIGSTOP);
+  usleep(disturbance_us);
+  kill(rank_one, SIGCONT);
 }
 
+bool stop_test() { return disturbed_test("stop and continue", basics(1), stop_and_continue); }
+
 bool freeze_test(const std::string& name, const std::string& line) {
-  return disturbed_test(name, 2, [&](pid_t, const std::string& control_file) {
+  return disturbed_test(name, basics(2), [&](pid_t, const std::string& control_file) {
     std::ofstream(control_file) << line << '\n';
     usleep(disturbance_us);
     unlink(control_file.c_str());
@@ -230,6 +232,16 @@ bool freeze_test(const std::string& name, const std::string& line) {
 
 bool frozen_channel_test() { return freeze_test("frozen channel", "freeze_block 1"); }
 bool frozen_device_test() { return freeze_test("frozen device", "freeze_device"); }
+
+// The suite "disturbed" agrees on its end with an AllReduce that NVLS cannot do.
+bool nvls_faults_test() {
+  const TemporaryFolder folder;
+  bool good = simple_job("abort NVLS", "abort", 3, with(nvls, {{meeting_folder_variable, folder.path()}}), 1);
+  good = kill_job("kill in NVLS", with(basics(1), nvls)) && good;
+  return disturbed_test("stop and continue NVLS", with(basics(1), with(nvls, {{"NCCL_ALGO", "NVLS,RING"}})),
+                        stop_and_continue) &&
+         good;
+}
 
 }  // namespace
 
@@ -241,6 +253,7 @@ int run_test(const std::string& name) {
       {"transports", transports_test},
       {"graph", graph_test},
       {"nvls", nvls_test},
+      {"nvls_faults", nvls_faults_test},
       {"abort", abort_test},
       {"kill", kill_test},
       {"stop", stop_test},
