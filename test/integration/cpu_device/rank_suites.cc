@@ -343,7 +343,7 @@ int one_process_suite(const RankIdentity& identity) {
 }
 
 int nvls_one_process_suite(const RankIdentity& identity) {
-  return one_process(identity, 4,
+  return one_process(identity, 8,
                      {reduction_case(Collective::all_reduce, ncclFloat32, ncclSum, 50021, 1),
                       reduction_case(Collective::all_gather, ncclFloat16, ncclSum, 5003, 1),
                       reduction_case(Collective::reduce_scatter, ncclFloat32, ncclSum, 5003, 0)});
