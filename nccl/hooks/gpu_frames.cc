@@ -75,15 +75,14 @@ class SpareFrames {
   // A communicator ends. Its memory may be null.
   void put(const Spare& spare) {
     std::lock_guard<std::mutex> lock(mutex_);
-    --alive_;
-    if (spare.memory != nullptr) spares_.push_back(spare);
+    put_locked(spare);
   }
 
-  // A communicator lives without a frame.
+  // Likewise, but what ends is only its frame: it lives on, and nobody will know when its kernels are over.
   void put_unwatched(const Spare& spare) {
-    put(spare);
     std::lock_guard<std::mutex> lock(mutex_);
     unwatched_ = true;
+    put_locked(spare);
   }
 
   // One that nobody needs and whose return waits for nobody.
@@ -96,6 +95,11 @@ class SpareFrames {
   }
 
  private:
+  void put_locked(const Spare& spare) {
+    --alive_;
+    if (spare.memory != nullptr) spares_.push_back(spare);
+  }
+
   std::mutex mutex_;
   std::vector<Spare> spares_;
   unsigned alive_ = 0;
@@ -157,6 +161,11 @@ bool make_gpu_frame(const probe::CommSetup& wanted, GpuFrame* out) {
   if (!pinned) probe::frame_memory_release(memory);
   spare_frames().put_unwatched({pinned ? memory : nullptr, frame.allocated});
   return false;
+}
+
+void retire_unwatched_gpu_frame(probe::Comm* comm, bool allocated) {
+  probe::comm_unwatched();
+  spare_frames().put_unwatched({probe::comm_retire(comm), allocated});
 }
 
 void retire_gpu_frame(probe::Comm* comm, bool allocated) {

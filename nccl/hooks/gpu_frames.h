@@ -27,5 +27,7 @@ struct GpuFrame {
 bool make_gpu_frame(const probe::CommSetup&, GpuFrame*);
 // After comm_end; no kernel of the communicator runs any more. Frees the Comm.
 void retire_gpu_frame(probe::Comm*, bool allocated);
+// Likewise, of a communicator that lives on without a frame and has run nothing yet.
+void retire_unwatched_gpu_frame(probe::Comm*, bool allocated);
 
 }  // namespace ccld::hooks

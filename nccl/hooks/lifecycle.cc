@@ -163,8 +163,7 @@ void ccld_comm_created(struct ncclComm* comm, struct ncclKernelCommAndChannels* 
   auto* hooked = new (std::nothrow) ccld_comm;
   if (hooked == nullptr) {
     probe::comm_end(frame.comm, abi::CommState::init_failed);
-    hooks::retire_gpu_frame(frame.comm, frame.allocated);
-    probe::comm_unwatched();
+    hooks::retire_unwatched_gpu_frame(frame.comm, frame.allocated);
     return;
   }
   hooked->probe = frame.comm;

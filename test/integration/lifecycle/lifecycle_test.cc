@@ -1,5 +1,5 @@
-// The life of communicators as it shows outside of the process: initializations that end, fail or never end, families with
-// equal hashes, and what is left afterwards. One case a run, all ranks in this process.
+// The life of communicators as it shows outside of the process: initializations that end, fail or never end, families
+// with equal hashes, and what is left afterwards. One case a run, all ranks in this process.
 #include <cuda_runtime.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -30,6 +30,7 @@ namespace {
 
 using ccld::abi::InitRecord;
 using ccld::abi::InitStage;
+using ccld::lifecycle_test::refuse_allocations_of;
 using ccld::lifecycle_test::refuse_registrations;
 using ccld::lifecycle_test::registrations;
 
@@ -86,7 +87,9 @@ std::vector<ccld::abi::FrameIdentity> frames_in(const std::string& folder) {
 
 // The process file, as somebody outside reads it; empty: there is none.
 std::vector<char> process_file_in(const std::string& folder) {
-  const std::string path = folder + "/" + ccld::abi::process_file_name({static_cast<uint32_t>(getpid()), ccld::abi::pid_namespace_of("/proc", "self")});
+  const std::string path =
+      folder + "/" +
+      ccld::abi::process_file_name({static_cast<uint32_t>(getpid()), ccld::abi::pid_namespace_of("/proc", "self")});
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
   std::vector<char> bytes(ccld::abi::process_file_bytes());
@@ -156,7 +159,8 @@ void family_case(const std::string& folder) {
   std::set<int> seen;
   for (const auto& [number, record] : initializations) {
     REQUIRE(stage_of(record) == InitStage::ready);
-    REQUIRE(record.comm_hash == initializations.at(1).comm_hash && record.rank_count == ranks && record.comm_number != 0);
+    REQUIRE(record.comm_hash == initializations.at(1).comm_hash && record.rank_count == ranks &&
+            record.comm_number != 0);
     seen.insert(record.rank);
   }
   REQUIRE(seen == std::set<int>({0, 1}));
@@ -290,7 +294,8 @@ void refused_registration_case(const std::string& folder) {
     destroy(comms);
   }
   REQUIRE(warnings_with("") == 1);
-  REQUIRE(warnings_with("frames are kept without a file, where nobody but this process sees them: cudaHostRegister: ") == 1);
+  REQUIRE(warnings_with(
+              "frames are kept without a file, where nobody but this process sees them: cudaHostRegister: ") == 1);
   REQUIRE(metric_in(folder, ccld::abi::MetricId::agent_comms_unwatched) == 0);
 }
 
@@ -320,6 +325,23 @@ void last_error_case(const std::string&) {
   REQUIRE_OK(ncclCommInitAll(second, pair, nullptr));
   REQUIRE(warnings_with("") == 1);
   REQUIRE(ncclGetLastError(first[0]) == error);
+  destroy(second);
+  destroy(first);
+}
+
+// Counters of replays are the probe's own wish: without memory for them there is one line, and no error of the user's.
+void no_replay_counters_case(const std::string&) {
+  ncclComm_t first[pair], second[pair];
+  REQUIRE_OK(ncclCommInitAll(first, pair, nullptr));
+  REQUIRE(ncclAllReduce(nullptr, nullptr, 1, static_cast<ncclDataType_t>(99), ncclSum, first[0], nullptr) !=
+          ncclSuccess);
+  const std::string error = ncclGetLastError(first[0]);
+  refuse_allocations_of(ccld::abi::replay_slots_max * sizeof(uint32_t));
+  REQUIRE_OK(ncclCommInitAll(second, pair, nullptr));
+  REQUIRE(warnings_with("") == 1);
+  REQUIRE(warnings_with("replays of CUDA graphs are not numbered") == 1);
+  REQUIRE(ncclGetLastError(first[0]) == error);
+  all_reduce_works(second);
   destroy(second);
   destroy(first);
 }
@@ -404,6 +426,9 @@ int main(int count, char** arguments) {
     refused_memory_case(folder);
   } else if (which == "last_error") {
     last_error_case(folder);
+  } else if (which == "no_replay_counters") {
+    setenv("NCCL_CUMEM_ENABLE", "0", 1);
+    no_replay_counters_case(folder);
   } else if (which == "used_again") {
     used_again_case(folder);
   } else if (which == "while_a_kernel_waits") {

@@ -16,6 +16,7 @@ std::mutex mutex;
 std::set<void*> frames;
 Registrations counts;
 bool refused = false;
+size_t refused_bytes = 0;
 
 template <class Function>
 Function next(const char* name) {
@@ -34,6 +35,11 @@ Registrations registrations() {
 void refuse_registrations() {
   std::lock_guard<std::mutex> lock(mutex);
   refused = true;
+}
+
+void refuse_allocations_of(size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  refused_bytes = bytes;
 }
 
 }  // namespace ccld::lifecycle_test
@@ -63,4 +69,13 @@ extern "C" __attribute__((visibility("default"))) cudaError_t cudaHostUnregister
     if (frames.erase(memory) != 0) ++counts.given_back;
   }
   return real(memory);
+}
+
+extern "C" __attribute__((visibility("default"))) cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  static const auto real = next<cudaError_t (*)(void**, size_t)>("cudaMalloc");
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (bytes == refused_bytes) return cudaErrorMemoryAllocation;
+  }
+  return real(memory, bytes);
 }

@@ -1,6 +1,8 @@
 // Counts what this program's libraries register with CUDA and give back, between them and the CPU device.
 #pragma once
 
+#include <cstddef>
+
 namespace ccld::lifecycle_test {
 
 struct Registrations {
@@ -13,5 +15,8 @@ Registrations registrations();
 
 // From now on cudaHostRegister answers cudaErrorNotSupported.
 void refuse_registrations();
+
+// From now on cudaMalloc of exactly so much answers cudaErrorMemoryAllocation.
+void refuse_allocations_of(size_t bytes);
 
 }  // namespace ccld::lifecycle_test
