@@ -190,6 +190,8 @@ def measure(parts, arguments, show):
     rounds = run_json([parts.rounds, "16", "1000", str(5 if quick else 20)], on)
     report["rounds_reported_share"] = rounds["reported"] / rounds["operations"]
     rounds["accounted_for"] = rounds["reported"] + rounds["lapped"] == rounds["operations"]
+    show("short kernels back to back")
+    short = run_json([parts.rounds, "1", "200000", str(5 if quick else 20)], on)
 
     show("counting instructions")
     rows = count_rows(parts, kinds, sizes, repetitions, arguments.jobs, show)
@@ -214,6 +216,7 @@ def measure(parts, arguments, show):
     report["threads"] = {"in_flight": in_flight, "at_rest": at_rest, "seconds": seconds, "sleeper_of_1_ms": sleeper}
     report["agent_period_us"] = in_flight["period_us"]
     report["rounds"] = dict(rounds, written_by="a thread that stands in for NCCL and its kernels; real frames, diagnostic thread and socket")
+    report["short_kernels"] = dict(short, written_by="the same thread: a kernel every 5 us")
     report["machine"] = machine()
     report["load_before"] = round(load_before, 2)
     report["commit"] = commit()
@@ -226,6 +229,9 @@ def measure(parts, arguments, show):
     if not rounds["accounted_for"]:
         report["missed"].append("reported and lapped rounds are not all operations: %d + %d of %d" %
                                 (rounds["reported"], rounds["lapped"], rounds["operations"]))
+    if not short["nothing_lost"]:
+        report["missed"].append("steps or times of short kernels are in no round and in no sum: %d + %d of %d kernels" %
+                                (short["counted"], short["summed"], short["operations"]))
     return report
 
 

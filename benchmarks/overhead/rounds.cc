@@ -1,13 +1,15 @@
-// How many rounds of many short operations are reported: real frames, the real diagnostic thread, a real telemetry socket.
+// How many rounds of many short operations are reported: real frames, the real diagnostic thread, a real telemetry
+// socket.
 //
 // Usage: ccld-bench-rounds COMMUNICATORS OPERATIONS_PER_SECOND SECONDS        prints one JSON object
 //
 // One thread writes what NCCL's hooks and its kernels would: on each communicator so many operations a second, each
-// running for a tenth of its period. It stands in for NCCL on a GPU, because the CPU device needs more than two processors
-// for 16 communicators with 1000 operations a second. A thread of this process takes in the telemetry and counts rounds
-// with a begin and an end; what was lapped is read from the frames. Both together must be all operations.
-#include <time.h>
-
+// running for a tenth of its period by the clock of its GPU. It stands in for NCCL on a GPU, because the CPU device
+// needs more than two processors for 16 communicators with 1000 operations a second. Operations that come faster than a
+// thread can be woken for each are written in bursts of a millisecond. A thread of this process takes in the telemetry
+// and counts rounds with a begin and an end; what was lapped is read from the frames. Both together must be all
+// operations, and what the rounds and the sums of the frames say of steps and of time must be what was written.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -27,17 +29,15 @@ using Clock = std::chrono::steady_clock;
 
 // Longer than the probe waits before it sends what it has.
 constexpr auto settling_time = std::chrono::milliseconds(2500);
-
-uint64_t now_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return uint64_t(now.tv_sec) * 1000000000u + uint64_t(now.tv_nsec);
-}
+// A thread is not woken more precisely than that.
+constexpr auto burst_time = std::chrono::milliseconds(1);
+constexpr uint32_t steps_per_operation = 2;
 
 struct Communicator {
   probe::Comm* comm;
   abi::DeviceChannel* channel;
   uint32_t run = 0;
+  uint32_t busy_ns_total = 0;
 };
 
 std::vector<Communicator> make_communicators(int count) {
@@ -46,29 +46,49 @@ std::vector<Communicator> make_communicators(int count) {
     probe::Comm* const comm = make_communicator(100 + uint64_t(i));
     if (comm == nullptr) return {};
     char* const memory = static_cast<char*>(probe::frame_memory(comm));
-    made.push_back({comm, reinterpret_cast<abi::DeviceChannel*>(memory + probe::device_channels_offset(comm)), 0});
+    made.push_back({comm, reinterpret_cast<abi::DeviceChannel*>(memory + probe::device_channels_offset(comm)), 0, 0});
   }
   return made;
 }
 
-// Runs all operations; returns how many there were and how long it took.
-std::pair<uint64_t, double> write(std::vector<Communicator>& all, int per_second, int seconds) {
-  const auto period = std::chrono::nanoseconds(1000000000 / per_second);
-  const auto begin = Clock::now();
-  auto due = begin;
+void begin(Communicator& c, uint64_t device_ns) {
+  const uint32_t token = run_operation(c.comm);
+  device::round_begins(c.channel, ++c.run, token, device_ns);
+}
+
+void end(Communicator& c, uint64_t device_ns, uint64_t busy_ns) {
+  const uint32_t steps = c.run * steps_per_operation;
+  c.busy_ns_total += static_cast<uint32_t>(busy_ns);
+  device::round_ends(c.channel, c.run, 0, steps, steps, c.busy_ns_total, device_ns);
+}
+
+struct Written {
   uint64_t operations = 0;
-  for (int64_t i = 0; i < int64_t{per_second} * seconds; ++i) {
-    due += period;
+  uint64_t busy_ns = 0;
+  double took_s = 0;
+};
+
+// Runs all operations.
+Written write(std::vector<Communicator>& all, int per_second, int seconds) {
+  const auto period = std::chrono::nanoseconds(1000000000 / per_second);
+  const uint64_t busy_ns = static_cast<uint64_t>((period / 10).count());
+  const int64_t burst = std::max<int64_t>(1, burst_time / period);
+  const auto started = Clock::now();
+  Written written;
+  auto due = started;
+  uint64_t device_ns = 1000000;
+  for (int64_t i = 0; i < int64_t{per_second} * seconds; i += burst) {
     std::this_thread::sleep_until(due);
-    for (Communicator& c : all) {
-      const uint32_t token = run_operation(c.comm);
-      device::round_begins(c.channel, ++c.run, token, now_ns());
-      ++operations;
+    for (int64_t k = 0; k < burst; ++k, due += period, device_ns += static_cast<uint64_t>(period.count())) {
+      for (Communicator& c : all) begin(c, device_ns);
+      if (burst == 1) std::this_thread::sleep_until(due + period / 10);
+      for (Communicator& c : all) end(c, device_ns + busy_ns, busy_ns);
+      written.operations += all.size();
+      written.busy_ns += all.size() * busy_ns;
     }
-    std::this_thread::sleep_until(due + period / 10);
-    for (Communicator& c : all) device::round_ends(c.channel, c.run, 0, 2, 2, now_ns());
   }
-  return {operations, std::chrono::duration<double>(Clock::now() - begin).count()};
+  written.took_s = std::chrono::duration<double>(Clock::now() - started).count();
+  return written;
 }
 
 int run(int communicators, int per_second, int seconds) {
@@ -80,27 +100,40 @@ int run(int communicators, int per_second, int seconds) {
     return 1;
   }
   std::this_thread::sleep_for(settling_time);  // the connection is made
-  const auto [operations, took_s] = write(all, per_second, seconds);
+  const Written written = write(all, per_second, seconds);
   std::this_thread::sleep_for(settling_time);
-  uint64_t lapped = 0;
+  uint64_t lapped = 0, summed = 0, busy_ns = 0, steps = 0;
   for (Communicator& c : all) {
     probe::comm_end(c.comm, abi::CommState::destroyed);
-    lapped += static_cast<abi::FrameHeader*>(probe::frame_memory(c.comm))->agent.lapped_rounds;
+    const abi::AgentLine& line = static_cast<abi::FrameHeader*>(probe::frame_memory(c.comm))->agent;
+    lapped += line.lapped_rounds;
+    summed += line.summed_kernels;
+    busy_ns += line.summed_busy_ns;
+    steps += line.summed_send_steps;
   }
   std::this_thread::sleep_for(settling_time);
   sink.stop();
-  uint64_t reported = 0, without_times = 0;
+  uint64_t reported = 0, counted = 0, without_times = 0;
   for (const auto& [key, comm] : sink.comms) {
     for (const auto& round : comm.rounds) {
       const bool timed = round.begin_device_ns != 0 && round.end_device_ns > round.begin_device_ns;
       ++(timed ? reported : without_times);
+      if (!round.has(wire::RoundFlags::counts_valid)) continue;
+      ++counted;
+      busy_ns += round.end_device_ns - round.begin_device_ns;
+      steps += round.send_steps;
     }
   }
-  printf("{\"communicators\": %d, \"operations\": %llu, \"operations_per_s\": %.0f, \"reported\": %llu, \"without_times\": %llu, "
-         "\"lapped\": %llu, \"dropped_batches\": %llu}\n",
-         communicators, static_cast<unsigned long long>(operations), double(operations) / took_s,
-         static_cast<unsigned long long>(reported), static_cast<unsigned long long>(without_times),
-         static_cast<unsigned long long>(lapped), static_cast<unsigned long long>(sink.dropped_batches));
+  const bool all_summed = counted + summed == written.operations && busy_ns == written.busy_ns &&
+                          steps == written.operations * steps_per_operation;
+  using Number = unsigned long long;
+  printf(
+      "{\"communicators\": %d, \"operations\": %llu, \"operations_per_s\": %.0f, \"reported\": %llu, "
+      "\"without_times\": %llu, \"lapped\": %llu, \"counted\": %llu, \"summed\": %llu, \"nothing_lost\": %s, "
+      "\"dropped_batches\": %llu}\n",
+      communicators, Number{written.operations}, double(written.operations) / written.took_s, Number{reported},
+      Number{without_times}, Number{lapped}, Number{counted}, Number{summed}, all_summed ? "true" : "false",
+      Number{sink.dropped_batches});
   for (Communicator& c : all) probe::comm_release(c.comm);
   return 0;
 }
@@ -112,8 +145,10 @@ int main(int argc, char** argv) {
   const int communicators = argc == 4 ? atoi(argv[1]) : 0;
   const int per_second = argc == 4 ? atoi(argv[2]) : 0;
   const int seconds = argc == 4 ? atoi(argv[3]) : 0;
-  if (communicators < 1 || communicators > 64 || per_second < 1 || per_second > 100000 || seconds < 1) {
-    fprintf(stderr, "usage: ccld-bench-rounds COMMUNICATORS OPERATIONS_PER_SECOND SECONDS     (1 to 64, 1 to 100000, 1 or more)\n");
+  if (communicators < 1 || communicators > 64 || per_second < 1 || per_second > 1000000 || seconds < 1) {
+    fprintf(stderr,
+            "usage: ccld-bench-rounds COMMUNICATORS OPERATIONS_PER_SECOND SECONDS     (1 to 64, 1 to 1000000, 1 or "
+            "more)\n");
     return 2;
   }
   return ccld::bench::run(communicators, per_second, seconds);

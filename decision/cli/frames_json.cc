@@ -113,6 +113,10 @@ Json to_json(const FrameReport& r) {
                {"captured_plans", r.captured_plans},
                {"unseen_while_stopped", r.unseen_while_stopped},
                {"lapped_rounds", r.lapped_rounds},
+               {"summed_kernels", r.summed_kernels},
+               {"summed_busy_ns", r.summed_busy_ns},
+               {"summed_send_count", r.summed_send_steps},
+               {"summed_recv_count", r.summed_recv_steps},
                {"agent_samples", r.agent_samples},
                {"agent_age_s", optional(r.agent_age_s)}};
   if (r.operation) json["operation"] = operation_json(r);

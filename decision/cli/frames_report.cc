@@ -179,6 +179,10 @@ FrameReport report_frame(const LocalProcesses& processes, const std::string& pat
   report.captured_plans = frame.captured_plans();
   report.unseen_while_stopped = frame.unseen_while_stopped();
   report.lapped_rounds = frame.lapped_rounds();
+  report.summed_kernels = frame.summed_kernels();
+  report.summed_busy_ns = frame.summed_busy_ns();
+  report.summed_send_steps = frame.summed_send_steps();
+  report.summed_recv_steps = frame.summed_recv_steps();
   report.agent_samples = frame.agent_samples();
   report.agent_age_s = age_s(report.process, second.heartbeat_ns);
   find_operation(frame, runs, all, &report);

@@ -60,6 +60,7 @@ struct FrameReport {
   uint64_t entered = 0, launched = 0, completed = 0;
   uint64_t entered_p2p = 0, launched_p2p = 0;
   uint64_t captured_plans = 0, unseen_while_stopped = 0, lapped_rounds = 0, agent_samples = 0;
+  uint64_t summed_kernels = 0, summed_busy_ns = 0, summed_send_steps = 0, summed_recv_steps = 0;  // abi::AgentLine
   std::optional<double> agent_age_s;
   uint64_t operations_in_flight = 0;
   // The one whose kernel runs, else the oldest in flight, else (all) the newest.
@@ -108,7 +109,8 @@ struct ProcessLook {
 };
 ProcessLook look_at(const abi::ProcessView&);
 
-FrameReport report_frame(const LocalProcesses&, const std::string& path, const abi::FrameView&, const Look& first, bool all);
+FrameReport report_frame(const LocalProcesses&, const std::string& path, const abi::FrameView&, const Look& first,
+                         bool all);
 ProcessReport report_process(const LocalProcesses&, const std::string& path, const abi::ProcessView&,
                              const ProcessLook& first, bool all);
 

@@ -2,18 +2,19 @@
 // writer.
 //
 // Included by upstream's device/common.h after the declaration of ncclShmem. Every function returns at once when the
-// block is not watched (`ncclShmem.ccld_frame` is null): no frame, a channel that the frame has no room for, or a launch
-// without a token because the probe was stopped. `direction` is 0 for receiving and 1 for sending; steps are NCCL's
-// connection steps.
+// block is not watched (`ncclShmem.ccld_frame` is null): no frame, a channel that the frame has no room for, or a
+// launch without a token because the probe was stopped. `direction` is 0 for receiving and 1 for sending; steps are
+// NCCL's connection steps.
 //
 // Counted: Ring, Tree, CollNet, NVLS, PAT and point-to-point kernels, in all protocols. A lane shows its newest
-// primitive; ncclShmem.ccld_steps counts all primitives of the kernel: minus the step at which each begins, plus the
-// one at which it ends. Sends and receives of registered buffers that the network device does alone are not counted;
-// symmetric kernels have nothing here.
+// primitive; ncclShmem.ccld_steps counts all primitives: minus the step at which each begins, plus the one at which it
+// ends. It goes on from the channel's totals in device memory, and becomes them when the kernel ends. Sends and
+// receives of registered buffers that the network device does alone are not counted; symmetric kernels have nothing
+// here.
 //
-// Cost: what follows a null check is one store to mapped host memory, never a load or fence; the sums cost one addition in
-// shared memory when a primitive begins and one when it ends. Nothing here is in a loop that polls but on the slow path
-// that checkAbort() takes every NCCL_SPINS_BEFORE_CHECK_ABORT spins.
+// Cost: what follows a null check is one store to mapped host memory, never a load or fence; the sums cost one addition
+// in shared memory when a primitive begins and one when it ends. Nothing here is in a loop that polls but on the slow
+// path that checkAbort() takes every NCCL_SPINS_BEFORE_CHECK_ABORT spins.
 #ifndef CCLD_HOOKS_DEVICE_H_
 #define CCLD_HOOKS_DEVICE_H_
 
@@ -21,8 +22,8 @@
 
 __device__ __forceinline__ unsigned long long int globaltimer();
 
-// What happens in watched blocks only. A host compiler shall keep it out of the way of the others; nvcc inlines it, since
-// a call takes registers of every function that may come to it.
+// What happens in watched blocks only. A host compiler shall keep it out of the way of the others; nvcc inlines it,
+// since a call takes registers of every function that may come to it.
 #if defined(__CUDACC__)
 #define CCLD_WATCHED __device__ __forceinline__
 #else
@@ -61,21 +62,28 @@ __device__ __forceinline__ void ccld_batch_loaded() {
   if (ncclShmem.nextBatchIx == -1 && ccld_watched_channel() != nullptr) ncclShmem.nextBatchIx = ccld_last_batch;
 }
 
+// What a channel's kernels add up to, in device memory: ncclDevChannel::ccld_totals. One aligned load and store.
+struct alignas(16) ccld_channel_totals {
+  uint32_t runs, recv_steps, send_steps, busy_ns;
+};
+
 // Out of line as the lanes' functions are: inlined, it changed how g++ shares registers out in the whole kernel.
 CCLD_WATCHED void ccld_watched_kernel_begins(ncclDevChannel* channel, ccld::abi::DeviceChannel* frame) {
-  const uint32_t run = channel->ccld_run + 1;
-  channel->ccld_run = run;
+  const ccld_channel_totals totals = *reinterpret_cast<const ccld_channel_totals*>(channel->ccld_totals);
+  const uint32_t run = totals.runs + 1;
+  const uint64_t now_ns = globaltimer();
   ncclShmem.ccld_run = run;
   ncclShmem.ccld_finished_threads = 0;
-  ncclShmem.ccld_steps[0] = 0;
-  ncclShmem.ccld_steps[1] = 0;
+  ncclShmem.ccld_steps[0] = totals.recv_steps;
+  ncclShmem.ccld_steps[1] = totals.send_steps;
+  ncclShmem.ccld_busy_ns = totals.busy_ns - static_cast<uint32_t>(now_ns);
   const uint32_t slot = ncclShmem.args.ccld_replay_slot;
   uint32_t* replays = reinterpret_cast<ncclKernelCommAndChannels*>(ncclShmem.args.comm)->comm.ccld_replays;
   // Replays of one graph never overlap, and block 0 has the lowest channel.
   if (slot != 0 && blockIdx.x == 0 && replays != nullptr) {
     ccld::device::round_replays(frame, run, ++replays[slot - 1]);
   }
-  ccld::device::round_begins(frame, run, ncclShmem.args.ccld_token, globaltimer());
+  ccld::device::round_begins(frame, run, ncclShmem.args.ccld_token, now_ns);
 }
 
 // Thread 0, once the block knows its arguments and its channel; a barrier of the block follows.
@@ -86,16 +94,23 @@ __device__ __forceinline__ void ccld_kernel_begins() {
   if (frame != nullptr) ccld_watched_kernel_begins(channel, frame);
 }
 
-// Not inlined: their registers would count against the kernel's.
+// Not inlined: their registers would count against the kernel's. The next kernel on the channel begins after this one
+// has ended, so it finds the totals.
 static __device__ __attribute__((noinline)) void ccld_end_is_written() {
   const volatile unsigned* steps = ncclShmem.ccld_steps;
   const uint32_t flags = ncclShmem.aborted != 0 ? ccld::abi::round_aborted : 0u;
-  ccld::device::round_ends(ccld_channel(), ncclShmem.ccld_run, flags, steps[1], steps[0], globaltimer());
+  const uint64_t now_ns = globaltimer();
+  const ccld_channel_totals totals{ncclShmem.ccld_run, steps[0], steps[1],
+                                   ncclShmem.ccld_busy_ns + static_cast<uint32_t>(now_ns)};
+  auto* devices = reinterpret_cast<ncclKernelCommAndChannels*>(ncclShmem.args.comm);
+  *reinterpret_cast<ccld_channel_totals*>(devices->channels[ncclShmem.channelId].ccld_totals) = totals;
+  ccld::device::round_ends(ccld_channel(), totals.runs, flags, totals.send_steps, totals.recv_steps, totals.busy_ns,
+                           now_ns);
 }
 
-// Every thread of a watched block, when it has nothing more to do. The last one to come writes the end: earlier ones may
-// still have neighbours that wait for data. There is no barrier, because the threads of an aborted kernel need not all be
-// where a barrier expects them.
+// Every thread of a watched block, when it has nothing more to do. The last one to come writes the end: earlier ones
+// may still have neighbours that wait for data. There is no barrier, because the threads of an aborted kernel need not
+// all be where a barrier expects them.
 static __device__ __attribute__((noinline)) void ccld_thread_ends() {
   __threadfence_block();  // what this thread added to the sums comes before its arrival
   const unsigned finished_before = atomicAdd(&ncclShmem.ccld_finished_threads, 1u);
@@ -104,8 +119,8 @@ static __device__ __attribute__((noinline)) void ccld_thread_ends() {
   ccld_end_is_written();
 }
 
-// Thread 0 of any block, at its end. Threads that an abort has kept from the last batch do not come to ccld_thread_ends():
-// if any are missing by now, thread 0 writes the end in the place of the last one.
+// Thread 0 of any block, at its end. Threads that an abort has kept from the last batch do not come to
+// ccld_thread_ends(): if any are missing by now, thread 0 writes the end in the place of the last one.
 static __device__ __attribute__((noinline)) void ccld_aborted_kernel_ends() {
   if (ccld_channel() == nullptr) return;
   if (atomicAdd(&ncclShmem.ccld_finished_threads, blockDim.x) < blockDim.x) ccld_end_is_written();
@@ -161,8 +176,8 @@ CCLD_WATCHED void ccld_watched_lane_waits(int direction, int group, int peer_ind
 
 constexpr int ccld_spins_before_check_abort = 10000;  // upstream's constant, checked where checkAbort() is
 
-// The thread that waits for `peer`, before each call of checkAbort(). Stores only when that is about to take its slow path.
-// After the call it would be the same, but keeps registers busy: 8 to 40 bytes of stack.
+// The thread that waits for `peer`, before each call of checkAbort(). Stores only when that is about to take its slow
+// path. After the call it would be the same, but keeps registers busy: 8 to 40 bytes of stack.
 __device__ __forceinline__ void ccld_lane_waits(int spins, int direction, int group, int peer_index, uint64_t want,
                                                 uint64_t seen) {
 #if defined(__CUDACC__)
@@ -202,8 +217,6 @@ __device__ __forceinline__ void ccld_pat_lane_waits(int spins, int direction, in
 // ---- any thread -----------------------------------------------------------------------------------------------------
 
 // On the slow path of checkAbort().
-CCLD_WATCHED void ccld_warp_polls() {
-  ccld::device::warp_polls(ccld_channel(), threadIdx.x / WARP_SIZE, ccld_tick());
-}
+CCLD_WATCHED void ccld_warp_polls() { ccld::device::warp_polls(ccld_channel(), threadIdx.x / WARP_SIZE, ccld_tick()); }
 
 #endif

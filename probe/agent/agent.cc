@@ -32,6 +32,11 @@ struct Agent::Attached {
     store_relaxed(line.completed_op_seq, tracker.completed_op_seq());
     store_relaxed(line.samples, samples);
     store_relaxed(line.lapped_rounds, tracker.lapped_rounds());
+    const SummedRuns summed = tracker.summed_kernels();
+    store_relaxed(line.summed_kernels, summed.runs);
+    store_relaxed(line.summed_busy_ns, summed.busy_ns);
+    store_relaxed(line.summed_send_steps, summed.send_steps);
+    store_relaxed(line.summed_recv_steps, summed.recv_steps);
     next_publish_ns = now.monotonic_ns + publish_idle_ns;
   }
   void add_losses(Health* health) const {
@@ -42,6 +47,11 @@ struct Agent::Attached {
     health->reported_rounds += tracker.finished_rounds();
     health->unseen_operations += tracker.unseen_while_stopped();
     health->proxies_dropped += load_relaxed(comm->header->proxy.dropped);
+    const SummedRuns summed = tracker.summed_kernels();
+    health->summed_kernels += summed.runs;
+    health->summed_busy_ns += summed.busy_ns;
+    health->summed_send_steps += summed.send_steps;
+    health->summed_recv_steps += summed.recv_steps;
   }
 };
 
@@ -307,6 +317,10 @@ uint64_t Agent::tick() {
       health_.reported_rounds = losses.reported_rounds;
       health_.unseen_operations = losses.unseen_operations;
       health_.proxies_dropped = losses.proxies_dropped;
+      health_.summed_kernels = losses.summed_kernels;
+      health_.summed_busy_ns = losses.summed_busy_ns;
+      health_.summed_send_steps = losses.summed_send_steps;
+      health_.summed_recv_steps = losses.summed_recv_steps;
     }
   }
   if (woken) scan_ns_ = siblings_scan_ns_min;
@@ -383,7 +397,8 @@ void Agent::publish_health(std::vector<Message>* out) {
       const auto own = [id](const HealthMetric& m) { return m.id == id; };
       if (std::any_of(std::begin(health_metrics), std::end(health_metrics), own)) continue;
       const uint64_t value = board_->metric(id);
-      if (value != 0 || id == abi::MetricId::proxy_away_ns) message.metrics.push_back({id, "", static_cast<int64_t>(value)});
+      if (value != 0 || id == abi::MetricId::proxy_away_ns)
+        message.metrics.push_back({id, "", static_cast<int64_t>(value)});
     }
     ControlInForce shown = in_force_;
     shown.applied_sequence = board_sequence_;

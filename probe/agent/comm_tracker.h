@@ -63,6 +63,11 @@ class CommTracker {
   uint64_t unseen_while_stopped() const { return records_.counts().unseen_while_stopped; }
   uint64_t lapped_rounds() const { return sampling_.lapped_rounds; }
   uint64_t lapped_calls() const { return sampling_.lapped_calls; }
+  SummedRuns summed_kernels() const {
+    SummedRuns all = kernels_.summed();
+    all.add(finished_.dropped_sums());
+    return all;
+  }
   uint64_t forgotten_captures() const { return records_.captured().forgotten(); }
   uint64_t dropped_rounds() const { return finished_.dropped(); }
   uint64_t finished_rounds() const { return finished_.finished(); }

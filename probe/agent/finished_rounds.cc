@@ -42,6 +42,10 @@ void add_links(const std::vector<Pending>& taken, Number number, LinkColumns& co
 template <class Row>
 void FinishedRounds::add(std::deque<Pending<Row>>& rows, const Row& row, uint32_t samples, std::vector<LinkTrack> links,
                          Instant now) {
+  if (rows.size() >= untimed_pending_max && (row.flags & flag(wire::RoundFlags::lapped)) != 0) {
+    ++dropped_;
+    return;
+  }
   Pending<Row> pending;
   pending.row = row;
   pending.samples = samples;
@@ -52,8 +56,15 @@ void FinishedRounds::add(std::deque<Pending<Row>>& rows, const Row& row, uint32_
   rows.push_back(std::move(pending));
   if (rows.size() <= rounds_pending_max) return;
   open_links_ -= rows.front().open;
+  sum(rows.front().row);
   rows.pop_front();
   ++dropped_;
+}
+
+void FinishedRounds::sum(const FinishedRound& round) {
+  constexpr uint8_t asked = flag(wire::RoundFlags::counts_valid) | flag(wire::RoundFlags::shared_kernel);
+  if ((round.flags & asked) == flag(wire::RoundFlags::counts_valid))
+    dropped_sums_.add_run(round.send_steps, round.recv_steps, round.end_device_ns - round.begin_device_ns);
 }
 
 void FinishedRounds::add(uint64_t op_seq, const abi::OpRecord& record, FinishedRound round,
@@ -138,7 +149,8 @@ RoundsMessage FinishedRounds::take_rounds(Instant now, bool everything) {
     return a.row.op_seq != b.row.op_seq ? a.row.op_seq < b.row.op_seq : a.row.replay < b.row.replay;
   });
   for (const PendingRound& pending : taken) message.rounds.push_back(pending.row);
-  add_links(taken, [](const FinishedRound& round) { return round.op_seq; }, message);
+  add_links(
+      taken, [](const FinishedRound& round) { return round.op_seq; }, message);
   return message;
 }
 
@@ -148,7 +160,8 @@ P2pRoundsMessage FinishedRounds::take_calls(Instant now, bool everything) {
   message.rank = rank_;
   const std::vector<PendingCall> taken = take(calls_, now, everything);
   for (const PendingCall& pending : taken) message.rounds.push_back(pending.row);
-  add_links(taken, [](const FinishedP2p& call) { return call.pair_seq; }, message);
+  add_links(
+      taken, [](const FinishedP2p& call) { return call.pair_seq; }, message);
   return message;
 }
 

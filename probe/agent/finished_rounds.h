@@ -10,14 +10,18 @@
 
 #include "probe/agent/link_stages.h"
 #include "probe/agent/proxy_watch.h"
+#include "probe/agent/run_sums.h"
 #include "probe/transport/messages.h"
 
 namespace ccld::probe {
 
 // One flush carries at most this many rounds, and as many calls. At one flush in 100 ms this is 40,000 operations a
-// second; above, the oldest are dropped.
+// second; above, the oldest are dropped. Those without times take no more than half of it, so that they displace no
+// others.
 constexpr size_t rounds_pending_max = 4096;
-// Stages of links are kept for the longest rounds, and for the longest calls, of a flush, up to this many rows (56 KiB).
+constexpr size_t untimed_pending_max = rounds_pending_max / 2;
+// Stages of links are kept for the longest rounds, and for the longest calls, of a flush, up to this many rows (56
+// KiB).
 constexpr size_t links_per_message_max = 1024;
 // How long the proxies of a finished kernel are watched for steps that are still on their way.
 constexpr uint64_t link_settle_ns = 50 * ns_per_ms;
@@ -43,6 +47,8 @@ class FinishedRounds {
 
   uint64_t finished() const { return finished_; }
   uint64_t dropped() const { return dropped_; }
+  // Of the dropped rounds that had counts and a kernel of their own.
+  const SummedRuns& dropped_sums() const { return dropped_sums_; }
 
  private:
   template <class Row>
@@ -58,6 +64,8 @@ class FinishedRounds {
 
   template <class Row>
   void add(std::deque<Pending<Row>>&, const Row&, uint32_t samples, std::vector<LinkTrack>, Instant now);
+  void sum(const FinishedRound&);
+  void sum(const FinishedP2p&) {}  // calls share kernels
   template <class Row>
   void close_links(std::deque<Pending<Row>>&, const ProxyWatch&, Instant now);
   template <class Row>
@@ -70,6 +78,7 @@ class FinishedRounds {
   std::deque<PendingCall> calls_;
   size_t open_links_ = 0;  // rounds and calls with open links
   uint64_t finished_ = 0, dropped_ = 0;
+  SummedRuns dropped_sums_;
 };
 
 }  // namespace ccld::probe

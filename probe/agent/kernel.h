@@ -28,6 +28,13 @@ struct Cargo {
   }
 };
 
+// What a kernel has done on one channel.
+struct ChannelShare {
+  uint32_t channel = 0;
+  uint32_t send_steps = 0, recv_steps = 0;
+  uint64_t busy_ns = 0;
+};
+
 // One that has begun and not ended.
 struct Kernel {
   uint32_t token = 0;
@@ -48,6 +55,7 @@ struct Kernel {
   uint32_t ended_send = 0, ended_recv = 0;  // of the channels that have ended, exact
   uint32_t send_changes = 0, recv_changes = 0;
   std::vector<LinkTrack> links;
+  std::vector<ChannelShare> shares;  // of the channels that have ended and whose counts are known
 };
 
 }  // namespace ccld::probe

@@ -13,10 +13,11 @@ struct KernelFollower::Sink {
   void run_ended(uint32_t channel, uint32_t run, const abi::RoundEnd* end, const abi::RoundCounts* counts) {
     follower.run_ended(channel, run, end, counts, sampling);
   }
-  void runs_lost(uint32_t, uint32_t) {
-    follower.runs_missing_ = true;
+  void runs_lost(uint32_t, uint32_t, uint64_t device_ns) {
+    follower.give_up_replays(device_ns);
     sampling.moved = true;
   }
+  void runs_summed(uint32_t channel, const RunSums& sums) { follower.channels_[channel].summed.add(sums); }
 };
 
 KernelFollower::KernelFollower(const abi::FrameView& frame, OperationRecords& records, FinishedRounds& finished,
@@ -31,7 +32,6 @@ KernelFollower::KernelFollower(const abi::FrameView& frame, OperationRecords& re
 // ---- runs ----------------------------------------------------------------------------------------------------------
 
 void KernelFollower::follow_runs(bool thorough, Sampling& s) {
-  runs_missing_ = false;
   newest_token_before_ = newest_token_;
   newest_begin_before_ns_ = newest_begin_ns_;
   Sink sink{*this, s};
@@ -40,15 +40,15 @@ void KernelFollower::follow_runs(bool thorough, Sampling& s) {
     channels_[c].runs.follow(frame_, c, thorough, sink);
   }
   for (const auto& kernel : kernels_) read_replay(*kernel);
-  if (runs_missing_) untangle_replays();
 }
 
 void KernelFollower::run_begun(uint32_t channel, const abi::RoundBegin& begin, Sampling& s) {
   Channel& ch = channels_[channel];
   runs_seen_ = std::max(runs_seen_, ++ch.begun);
   ch.begun_seen_ns = s.now.monotonic_ns;
+  ch.begin_device_ns = begin.device_ns;
   ch.endpoints.begin();
-  ch.kernel = kernel_for(channel, begin.token, s);
+  ch.kernel = kernel_for(channel, begin, s);
   if (ch.kernel == nullptr) return;
   Kernel& kernel = *ch.kernel;
   kernel.begun |= bit(channel);
@@ -62,7 +62,12 @@ void KernelFollower::run_begun(uint32_t channel, const abi::RoundBegin& begin, S
 void KernelFollower::run_ended(uint32_t channel, uint32_t run, const abi::RoundEnd* end, const abi::RoundCounts* counts,
                                Sampling& s) {
   Channel& ch = channels_[channel];
-  if (ch.kernel == nullptr) return;
+  const uint64_t busy_ns =
+      end != nullptr && end->device_ns > ch.begin_device_ns ? end->device_ns - ch.begin_device_ns : 0;
+  if (ch.kernel == nullptr) {
+    if (counts != nullptr) ch.summed.add_run(counts->send_steps, counts->recv_steps, busy_ns);
+    return;
+  }
   Kernel& kernel = *ch.kernel;
   if (end == nullptr) {
     kernel.lapped = true;
@@ -74,6 +79,7 @@ void KernelFollower::run_ended(uint32_t channel, uint32_t run, const abi::RoundE
   if (counts != nullptr) {
     kernel.ended_send += counts->send_steps;
     kernel.ended_recv += counts->recv_steps;
+    kernel.shares.push_back({channel, counts->send_steps, counts->recv_steps, busy_ns});
     complete_link(kernel, channel, abi::Direction::send, counts->send_steps, s.now);
     complete_link(kernel, channel, abi::Direction::recv, counts->recv_steps, s.now);
   } else {
@@ -95,24 +101,29 @@ Kernel& KernelFollower::new_kernel() {
     kernel = std::move(unused_.back());
     unused_.pop_back();
     auto links = std::move(kernel->links);
+    auto shares = std::move(kernel->shares);
     links.clear();
+    shares.clear();
     *kernel = Kernel{};
     kernel->links = std::move(links);
+    kernel->shares = std::move(shares);
   }
   kernels_.push_back(std::move(kernel));
   return *kernels_.back();
 }
 
 // nullptr: of nothing that is known.
-Kernel* KernelFollower::kernel_for(uint32_t channel, uint32_t token, Sampling& s) {
+Kernel* KernelFollower::kernel_for(uint32_t channel, const abi::RoundBegin& begin, Sampling& s) {
+  const uint32_t token = begin.token;
   for (const auto& kernel : kernels_)
     if (kernel->token == token && ((kernel->begun | kernel->ended) & bit(channel)) == 0 &&
-        (kernel->channel_mask & bit(channel)) != 0)
+        (kernel->channel_mask & bit(channel)) != 0 && !is_given_up(kernel->captured, begin))
       return kernel.get();
   Cargo cargo = records_.cargo_of(token);
   // Launched since the records were read.
   if (cargo.items == 0 && records_.catch_up(!kernels_.empty(), s)) cargo = records_.cargo_of(token);
   if (cargo.items == 0) return nullptr;
+  if (is_given_up(cargo.captured, begin)) return nullptr;
   Kernel& kernel = new_kernel();
   kernel.token = token;
   kernel.captured = cargo.captured;
@@ -129,18 +140,32 @@ void KernelFollower::read_replay(Kernel& kernel) const {
     kernel.replay = replay.index;
 }
 
-// The replays of one graph differ in nothing but their order, so after a loss it is not known any more which runs of
-// the channels belong together. Those at hand are given up; the next one is followed again.
-void KernelFollower::untangle_replays() {
+// The replays of one graph differ in nothing but their order, so after a loss on one channel it is not known any more
+// which runs of the others belong together. But kernels of one communicator run one after the other: a kernel of which
+// all runs begin after `device_ns`, when a run behind the loss had ended, is known on all channels. Earlier ones are
+// given up.
+void KernelFollower::give_up_replays(uint64_t device_ns) {
   records_.captured().lose_count();
+  replays_known_from_ns_ = std::max(replays_known_from_ns_, device_ns);
   for (const auto& kernel : kernels_) {
-    if (!kernel->captured) continue;
+    if (!kernel->captured || kernel->first_begin_ns >= replays_known_from_ns_) continue;
     kernel->lapped = true;
     uint64_t open = 0;
     for (uint64_t mask = kernel->begun & ~kernel->ended; mask != 0; mask &= mask - 1)
       if (channels_[first_channel(mask)].kernel == kernel.get()) open |= mask & -mask;
     kernel->channel_mask = open | kernel->ended;
   }
+}
+
+SummedRuns KernelFollower::summed() const {
+  SummedRuns all;
+  for (const Channel& ch : channels_) {
+    all.runs = std::max(all.runs, ch.summed.runs);
+    all.busy_ns = std::max(all.busy_ns, ch.summed.busy_ns);
+    all.send_steps += ch.summed.send_steps;
+    all.recv_steps += ch.summed.recv_steps;
+  }
+  return all;
 }
 
 void KernelFollower::observe(Kernel& kernel, bool slow_look, Sampling& s) {
@@ -199,6 +224,10 @@ void KernelFollower::finish_ended(Sampling& s) {
 }
 
 void KernelFollower::finish(Kernel& kernel, Sampling& s) {
+  const bool valid = kernel.counts_valid && !kernel.lapped;
+  if (!valid)
+    for (const ChannelShare& share : kernel.shares)
+      channels_[share.channel].summed.add_run(share.send_steps, share.recv_steps, share.busy_ns);
   FinishedRound measured;
   if (!kernel.lapped) {
     measured.begin_device_ns = kernel.begin_ns;
@@ -210,7 +239,6 @@ void KernelFollower::finish(Kernel& kernel, Sampling& s) {
   measured.recv_changes = kernel.recv_changes + (kernel.ended_recv != kernel.recv_steps);
   measured.send_steps = kernel.ended_send;
   measured.recv_steps = kernel.ended_recv;
-  const bool valid = kernel.counts_valid && !kernel.lapped;
   measured.flags =
       static_cast<uint8_t>((valid ? flag(wire::RoundFlags::counts_valid) : 0) |
                            ((kernel.end_flags & abi::round_aborted) != 0 ? flag(wire::RoundFlags::aborted) : 0) |

@@ -24,7 +24,9 @@ class KernelFollower {
     uint64_t begun = 0;        // runs
     Kernel* kernel = nullptr;  // of the open run; null: of nothing that is known
     uint64_t begun_seen_ns = 0;
+    uint64_t begin_device_ns = 0;
     ChannelEndpoints endpoints;  // of the open run
+    SummedRuns summed;           // what is said of its kernels nowhere else
   };
 
   // All must outlive it.
@@ -42,16 +44,22 @@ class KernelFollower {
   // Of the kernels launched by the host that had begun before this sample: the newest token; 0: none.
   uint32_t newest_token_before() const { return newest_token_before_; }
   uint64_t runs_seen() const { return runs_seen_; }  // of the channel with the most
+  // Kernels of which nothing is reported but this, so far: the most runs, and the longest time, of any channel; steps
+  // of all.
+  SummedRuns summed() const;
 
  private:
   struct Sink;  // of run_follower.h
 
   void run_begun(uint32_t channel, const abi::RoundBegin&, Sampling&);
   void run_ended(uint32_t channel, uint32_t run, const abi::RoundEnd*, const abi::RoundCounts*, Sampling&);
-  Kernel* kernel_for(uint32_t channel, uint32_t token, Sampling&);
+  Kernel* kernel_for(uint32_t channel, const abi::RoundBegin&, Sampling&);
   Kernel& new_kernel();
   void read_replay(Kernel&) const;
-  void untangle_replays();
+  void give_up_replays(uint64_t device_ns);
+  bool is_given_up(bool captured, const abi::RoundBegin& begin) const {
+    return captured && begin.device_ns < replays_known_from_ns_;
+  }
   bool awaits_replay(Kernel&) const;
   void observe(Kernel&, bool slow_look, Sampling&);
   void finish(Kernel&, Sampling&);
@@ -66,7 +74,7 @@ class KernelFollower {
   std::vector<Channel> channels_;
   uint32_t newest_token_ = 0, newest_token_before_ = 0;        // of the kernels launched by the host that have begun
   uint64_t newest_begin_ns_ = 0, newest_begin_before_ns_ = 0;  // device time; "before": as of the sample before this
-  bool runs_missing_ = false;                                  // in this sample runs were lost
+  uint64_t replays_known_from_ns_ = 0;                         // device time; see give_up_replays
   uint64_t runs_seen_ = 0;
 };
 

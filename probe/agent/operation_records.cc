@@ -220,7 +220,9 @@ void OperationRecords::retire_passed_by(std::deque<Item<Record>>& items, uint32_
     if (item.done || !item.known || !rows_.expected(item.record)) continue;
     if (abi::distance(item.record.plan, newest_token) <= 0 || kernel_with(running, item.record.plan) != nullptr)
       continue;
-    if (item.launched()) {
+    Record record{};
+    // A record that is overwritten meanwhile was read before its launch.
+    if (item.launched() || read_record(frame_, item.number, &record) == abi::Found::later) {
       s.lose(item.record, 1);
       conclude(item, flag(wire::RoundFlags::lapped), s);
     } else {

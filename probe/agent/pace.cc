@@ -34,9 +34,10 @@ void Pace::set(const PaceOptions& options) {
 }
 
 uint64_t Pace::longest_period_ns() const {
-  uint64_t longest = period_ns_max;
-  if (events_per_s_ != 0) longest = std::min(longest, events_between_looks_max * ns_per_s / events_per_s_);
-  return std::max(longest, options_.sample_ns);
+  if (events_per_s_ == 0) return std::max(period_ns_max, options_.sample_ns);
+  const uint64_t half_ring_ns = events_between_looks_max * ns_per_s / events_per_s_;
+  if (half_ring_ns < options_.sample_ns) return std::max(period_ns_max, options_.sample_ns);
+  return std::min(std::max(period_ns_max, options_.sample_ns), half_ring_ns);
 }
 
 bool Pace::wants_cpu(uint64_t now_ns) const { return window_begin_ns_ == 0 || now_ns - window_begin_ns_ >= window_ns; }

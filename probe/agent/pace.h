@@ -5,8 +5,9 @@
 // Contract
 //   next() after every pass, with non-decreasing times. While something is in flight the wait is the period in force:
 //   the wanted one, longer if the thread would use more than its budget, shorter again when it is cheap, and never so
-//   long that rows are overwritten before they are read at the rate of kernels seen lately. Pure: time, processor time
-//   and activity are given.
+//   long that rows are overwritten before they are read at the rate of kernels seen lately. Kernels that come so fast
+//   that not even the wanted period is short enough lose rows anyway: then the budget decides, and their sums tell the
+//   rest. Pure: time, processor time and activity are given.
 //
 // Threads: one at a time.
 #pragma once
@@ -23,7 +24,7 @@ struct PaceOptions {
 };
 
 struct Activity {
-  unsigned gpus = 1;     // that have communicators
+  unsigned gpus = 1;  // that have communicators
   bool in_flight = false;
   bool stuck = false;    // in flight, and nothing moves
   bool replays = false;  // kernels may begin without a word of the host

@@ -1,20 +1,23 @@
 // Follows the stream of runs of one channel: every kernel that ran there is told once and in order, with its exact
-// times and counts, however short it was; what was overwritten before it could be read is told as a number.
+// times and counts, however short it was; what was overwritten before it could be read is told as a number and as sums.
 //
 // Contract
 //   follow() reads until nothing more has happened. The sink's functions:
 //     run_begun(channel, RoundBegin)
 //     run_ended(channel, run, const RoundEnd*, const RoundCounts*)   null: overwritten, or never written
-//     runs_lost(channel, count)                                      runs of which nothing is known
+//     runs_lost(channel, count, device_ns)                           runs without a row; the one behind them ended then
+//     runs_summed(channel, RunSums)                                  runs whose counts are known as a sum only
 //   Every run_begun is followed by one run_ended. With `thorough`, a run without an end is given up if its successor
 //   has ended: kernels of one communicator run one after the other. Rows of one run become visible in any order: an end
-//   whose counts are not to be seen yet is told in a later call.
+//   whose counts are not to be seen yet is told in a later call. Every run is told with its counts or is part of one
+//   RunSums, which comes as soon as the totals of a later run can be read.
 //
 // Threads: one at a time.
 #pragma once
 
 #include <cstdint>
 
+#include "probe/agent/run_sums.h"
 #include "schemas/abi/frame_reader.h"
 
 namespace ccld::probe {
@@ -38,6 +41,12 @@ class RunFollower {
   }
 
  private:
+  // The newest run whose totals were read.
+  struct Known {
+    abi::RoundTotals totals;
+    uint64_t end_device_ns = 0;  // 0: no run yet
+  };
+
   // False: nothing new.
   template <class Sink>
   bool begin(const abi::FrameView& frame, uint32_t channel, Sink& sink) {
@@ -47,17 +56,25 @@ class RunFollower {
         open_ = true;
         sink.run_begun(channel, begin);
         return true;
-      case abi::Found::later: {
-        // Its place holds a run that many later: the oldest that may still be there is the one behind it.
-        const uint32_t oldest = begin.run - abi::rounds_max + 1;
-        sink.runs_lost(channel, oldest - run_);
-        run_ = oldest;
-        return true;
-      }
+      case abi::Found::later: return skip_lost(frame, channel, begin.run, sink);
       case abi::Found::earlier:
       case abi::Found::busy: break;
     }
     return false;
+  }
+
+  // The place of run_ holds `newer`. Goes on with the oldest run whose end can still be read: its totals are those of
+  // all that is lost, too. False: not now.
+  template <class Sink>
+  bool skip_lost(const abi::FrameView& frame, uint32_t channel, uint32_t newer, Sink& sink) {
+    for (uint32_t oldest = newer - abi::rounds_max + 1; abi::distance(oldest, newer) > 0; ++oldest) {
+      abi::RoundEnd end;
+      if (frame.read_end(channel, oldest, &end) != abi::Found::yes) continue;
+      sink.runs_lost(channel, oldest - run_, end.device_ns);
+      run_ = oldest;
+      return true;
+    }
+    return false;  // the GPU has overwritten all of them meanwhile
   }
 
   template <class Sink>
@@ -65,10 +82,11 @@ class RunFollower {
     abi::RoundEnd end;
     const abi::Found found = frame.read_end(channel, run_, &end);
     if (found == abi::Found::yes) {
-      abi::RoundCounts counts;
-      const bool counted = read_counts(frame, channel, &counts);
+      abi::RoundTotals totals;
+      bool counted = read_totals(frame, channel, &totals);
       if (!counted && await_counts(frame, channel)) return false;
-      close(channel, &end, counted || read_counts(frame, channel, &counts) ? &counts : nullptr, sink);
+      counted = counted || read_totals(frame, channel, &totals);
+      close(channel, &end, counted ? &totals : nullptr, sink);
       return true;
     }
     abi::RoundBegin next_begin;
@@ -82,8 +100,8 @@ class RunFollower {
     return false;
   }
 
-  bool read_counts(const abi::FrameView& frame, uint32_t channel, abi::RoundCounts* counts) const {
-    return frame.read_counts(channel, run_, counts) == abi::Found::yes;
+  bool read_totals(const abi::FrameView& frame, uint32_t channel, abi::RoundTotals* totals) const {
+    return frame.read_totals(channel, run_, totals) == abi::Found::yes;
   }
 
   // Whether the counts, which are not to be seen, may still come. What a kernel has stored is visible before its
@@ -95,16 +113,42 @@ class RunFollower {
   }
 
   template <class Sink>
-  void close(uint32_t channel, const abi::RoundEnd* end, const abi::RoundCounts* counts, Sink& sink) {
+  void close(uint32_t channel, const abi::RoundEnd* end, const abi::RoundTotals* totals, Sink& sink) {
     open_ = false;
     counts_looks_ = 0;
     const uint32_t run = run_++;
-    sink.run_ended(channel, run, end, counts);
+    if (totals == nullptr) {
+      sink.run_ended(channel, run, end, nullptr);
+      return;
+    }
+    const bool follows = known_.totals.run + 1 == run;
+    const abi::RoundCounts counts = abi::counts_between(known_.totals, *totals);
+    sink.run_ended(channel, run, end, follows ? &counts : nullptr);
+    if (follows)
+      known_ = {*totals, end->device_ns};
+    else
+      know(channel, *totals, end->device_ns, sink);
+  }
+
+  // Tells the sums of all runs since the known one.
+  template <class Sink>
+  void know(uint32_t channel, const abi::RoundTotals& totals, uint64_t end_device_ns, Sink& sink) {
+    const abi::RoundCounts counts = abi::counts_between(known_.totals, totals);
+    RunSums sums;
+    sums.runs = totals.run - known_.totals.run;
+    sums.send_steps = counts.send_steps;
+    sums.recv_steps = counts.recv_steps;
+    sums.busy_ns = totals.busy_ns - known_.totals.busy_ns;
+    // What ran before the first look began at most one rest of the thread ago.
+    sums.busy_known = known_.end_device_ns == 0 || end_device_ns - known_.end_device_ns <= UINT32_MAX;
+    known_ = {totals, end_device_ns};
+    sink.runs_summed(channel, sums);
   }
 
   uint32_t run_ = 1;
   bool open_ = false;
   unsigned counts_looks_ = 0;  // in vain, after the end of `run_` was seen
+  Known known_;
 };
 
 }  // namespace ccld::probe

@@ -1,5 +1,5 @@
-// The watcher, watched: what the diagnostic thread counts about itself. Sent with every heartbeat (AgentHealth and Metrics of
-// the wire) and shown in the process file.
+// The watcher, watched: what the diagnostic thread counts about itself. Sent with every heartbeat (AgentHealth and
+// Metrics of the wire) and shown in the process file.
 //
 // Threads: written by the diagnostic thread (or by comm_end, under the agent's lock).
 #pragma once
@@ -31,6 +31,8 @@ struct Health {
   uint64_t forgotten_captures = 0;
   uint64_t control_applied = 0;
   uint64_t control_refused = 0;
+  uint64_t summed_kernels = 0;  // of which only sums are known; these:
+  uint64_t summed_busy_ns = 0, summed_send_steps = 0, summed_recv_steps = 0;
 };
 
 struct HealthMetric {
@@ -60,6 +62,10 @@ constexpr HealthMetric health_metrics[] = {
     {abi::MetricId::agent_waiting_batches, &Health::waiting_batches},
     {abi::MetricId::agent_control_applied, &Health::control_applied},
     {abi::MetricId::agent_control_refused, &Health::control_refused},
+    {abi::MetricId::agent_summed_kernels, &Health::summed_kernels},
+    {abi::MetricId::agent_summed_busy_ns, &Health::summed_busy_ns},
+    {abi::MetricId::agent_summed_send_steps, &Health::summed_send_steps},
+    {abi::MetricId::agent_summed_recv_steps, &Health::summed_recv_steps},
 };
 
 }  // namespace ccld::probe

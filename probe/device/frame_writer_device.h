@@ -92,12 +92,13 @@ CCLD_DEVICE void round_replays(abi::DeviceChannel* channel, uint32_t run, uint32
   store_row(&round_of(channel, run).replay_run, run, index, 0, 0);
 }
 
-// `flags`: abi::RoundFlag. The steps are those of the whole kernel. To be called by the block's last thread.
-CCLD_DEVICE void round_ends(abi::DeviceChannel* channel, uint32_t run, uint32_t flags, uint32_t send_steps,
-                            uint32_t recv_steps, uint64_t device_ns) {
+// `flags`: abi::RoundFlag. The totals are those of all kernels up to this one on the channel. To be called by the
+// block's last thread.
+CCLD_DEVICE void round_ends(abi::DeviceChannel* channel, uint32_t run, uint32_t flags, uint32_t send_steps_total,
+                            uint32_t recv_steps_total, uint32_t busy_ns_total, uint64_t device_ns) {
   if (channel == nullptr) return;
   abi::RoundRow& row = round_of(channel, run);
-  store_row(&row.counts_run, run, send_steps, recv_steps, 0);
+  store_row(&row.totals_run, run, send_steps_total, recv_steps_total, busy_ns_total);
   store_row(&row.end_run, run, flags, static_cast<uint32_t>(device_ns), static_cast<uint32_t>(device_ns >> 32));
 }
 
@@ -125,8 +126,9 @@ CCLD_DEVICE void lane_waits(abi::DeviceChannel* channel, uint32_t direction, uin
   abi::Lane& lane = channel->lanes[direction][lane_index(group, peer_index)];
   static_assert(static_cast<uint32_t>(abi::WaitKind::data) == 1 + direction_recv &&
                 static_cast<uint32_t>(abi::WaitKind::credit) == 1 + direction_send);
-  // Single words: a row of 16 bytes wants four registers in a line, which the polling loops do not have to spare. A reader
-  // may meet words of two polls; it counts a wait by its step while the tick moves, which either of them tells rightly.
+  // Single words: a row of 16 bytes wants four registers in a line, which the polling loops do not have to spare. A
+  // reader may meet words of two polls; it counts a wait by its step while the tick moves, which either of them tells
+  // rightly.
   store_word(&lane.want_step, static_cast<uint32_t>(want));
   store_word(&lane.seen_step, static_cast<uint32_t>(seen));
   store_word(&lane.wait_kind, 1 + direction);

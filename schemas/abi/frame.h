@@ -24,7 +24,7 @@
 //   poll ticks                                             4-byte stores; a row counts only if its run is the wanted one
 //
 //        OpRecord:  free --enter--> entered --plan launched--> launched        (then overwritten ops_max operations later)
-//        RoundRow:  other run --kernel begins--> begin.run = run, token --last thread ends--> counts.run, end.run = run
+//        RoundRow:  other run --kernel begins--> begin.run = run, token --last thread ends--> totals.run, end.run = run
 //        Lane:      other run --primitive built--> run, base = current --each post--> current   (--waits--> want, seen, tick)
 //
 // A run is the n-th kernel of this communicator on a channel, counted by the GPU from 1 without gaps, replays of CUDA
@@ -35,7 +35,9 @@
 // Steps are connection steps as NCCL counts them (absolute, modulo 2^32), so that both ends of an edge and the proxies
 // between them can be compared. While a kernel runs, SendCount of a channel is the sum over its send lanes of current - base;
 // RecvCount likewise. Several primitives of one kernel may use a lane one after the other: then it shows the newest. When
-// the kernel has ended, RoundRow::counts has what all of them sent and received.
+// the kernel has ended, RoundRow::totals has what all of them sent and received, added to that of all kernels before it on
+// the channel. So the counts of a kernel are the difference of its totals and those of the run before it, and what ran
+// between two rows that were read is known as a sum, whatever was overwritten meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -44,8 +46,8 @@
 namespace ccld::abi {
 
 constexpr uint32_t frame_magic = 0x444c4343;  // "CCLD"
-constexpr uint16_t frame_abi_major = 3;
-constexpr uint16_t frame_abi_minor = 2;
+constexpr uint16_t frame_abi_major = 4;
+constexpr uint16_t frame_abi_minor = 0;
 
 // A host may hand CUDA 1024 kernels more than have run, in less time than passes between two looks. The kernel that hangs must
 // still have its record then, so twice as many operations are remembered, and of Send and Recv, which come in groups, more.
@@ -56,7 +58,7 @@ constexpr unsigned proxies_max = 256;       // connections with a proxy; more ar
 // A progress thread comes by every few microseconds. Gaps below the longest tick of kernels (100 Hz) cannot be told.
 constexpr uint64_t proxy_away_min_ns = 10'000'000;
 constexpr unsigned channels_max = 64;       // NCCL's MAXCHANNELS
-constexpr unsigned rounds_max = 128;        // kernels per channel between two looks before one is lapped
+constexpr unsigned rounds_max = 128;        // kernels per channel between two looks; of older ones only sums are known
 constexpr unsigned warps_max = 32;          // of a block
 constexpr unsigned directions = 2;          // Direction
 constexpr unsigned lanes_per_direction = 32;
@@ -101,7 +103,7 @@ enum OpFlag : uint8_t {
 // What can be seen of an operation while it runs. A signal that is missing is "not measured", never "not moving".
 enum Signal : uint8_t {
   signal_times = 1,   // its kernel writes begin and end on its channels
-  signal_steps = 2,   // its kernel counts steps: lanes and RoundRow::counts
+  signal_steps = 2,   // its kernel counts steps: lanes and RoundRow::totals
   signal_waits = 4,   // its lanes or warps say what they wait for
   signal_proxy = 8,   // proxies may work for it
   signal_stream = 16, // begin and end are written by the stream around it (StreamLine), not by a kernel
@@ -170,7 +172,11 @@ struct AgentLine {
   uint64_t completed_op_seq;  // newest operation known to have ended
   uint64_t samples;
   uint64_t lapped_rounds;
-  uint64_t reserved[12];
+  uint64_t summed_kernels;    // whose rows were overwritten before they were read, so that only these sums are known:
+  uint64_t summed_busy_ns;    // of the channel with the most
+  uint64_t summed_send_steps; // of all channels
+  uint64_t summed_recv_steps;
+  uint64_t reserved[8];
 };
 
 struct StateLine {
@@ -278,10 +284,10 @@ struct alignas(64) RoundRow {
   uint32_t end_run;
   uint32_t end_flags;           // RoundFlag
   uint64_t end_device_ns;
-  uint32_t counts_run;          // written before the end
-  uint32_t send_steps;          // SendCount and RecvCount of the whole kernel on this channel
-  uint32_t recv_steps;
-  uint32_t counts_reserved;
+  uint32_t totals_run;          // written before the end
+  uint32_t send_steps_total;    // SendCounts and RecvCounts of all kernels up to this one on this channel, modulo 2^32
+  uint32_t recv_steps_total;
+  uint32_t busy_ns_total;       // their times from begin to end, modulo 2^32
   uint32_t replay_run;          // only on the lowest channel of a kernel that was recorded into a graph; with the begin
   uint32_t replay_index;        // from 1
   uint32_t replay_reserved[2];
@@ -350,7 +356,7 @@ static_assert(sizeof(ProxyRecord) == 128);
 static_assert(offsetof(ProxyRecord, ticks) == 24 && offsetof(ProxyRecord, step_count) == 80);
 static_assert(offsetof(ProxyRecord, visited_ns) == 88 && offsetof(ProxyRecord, away_before_ns) == 112);
 static_assert(sizeof(P2pRecord) == 64 && offsetof(P2pRecord, plan) == 48 && offsetof(P2pRecord, signals) == 63);
-static_assert(sizeof(RoundRow) == 64 && offsetof(RoundRow, end_run) == 16 && offsetof(RoundRow, counts_run) == 32 &&
+static_assert(sizeof(RoundRow) == 64 && offsetof(RoundRow, end_run) == 16 && offsetof(RoundRow, totals_run) == 32 &&
               offsetof(RoundRow, replay_run) == 48);
 static_assert(sizeof(Lane) == 32 && offsetof(Lane, want_step) == 16);
 static_assert(sizeof(DeviceChannel) == 128 * 64 + 128 + 2 * 32 * 32);

@@ -89,6 +89,16 @@ struct RoundCounts {
   uint32_t send_steps = 0;
   uint32_t recv_steps = 0;
 };
+// Of all kernels on the channel up to this one, modulo 2^32. Those of run 0 are zero.
+struct RoundTotals {
+  uint32_t run = 0;
+  uint32_t send_steps = 0;
+  uint32_t recv_steps = 0;
+  uint32_t busy_ns = 0;
+};
+constexpr RoundCounts counts_between(const RoundTotals& before, const RoundTotals& totals) {
+  return {totals.run, totals.send_steps - before.send_steps, totals.recv_steps - before.recv_steps};
+}
 struct RoundReplay {
   uint32_t run = 0;
   uint32_t index = 0;
@@ -174,6 +184,10 @@ class FrameView {
   uint64_t heartbeat_monotonic_ns() const { return reading::load(header_->agent.heartbeat_monotonic_ns); }
   uint64_t agent_samples() const { return reading::load(header_->agent.samples); }
   uint64_t lapped_rounds() const { return reading::load(header_->agent.lapped_rounds); }
+  uint64_t summed_kernels() const { return reading::load(header_->agent.summed_kernels); }
+  uint64_t summed_busy_ns() const { return reading::load(header_->agent.summed_busy_ns); }
+  uint64_t summed_send_steps() const { return reading::load(header_->agent.summed_send_steps); }
+  uint64_t summed_recv_steps() const { return reading::load(header_->agent.summed_recv_steps); }
   uint64_t proxy_ticks() const { return reading::load(header_->proxy.ticks); }
   uint64_t proxies_dropped() const { return reading::load(header_->proxy.dropped); }
   uint32_t proxy_count() const {
@@ -210,12 +224,25 @@ class FrameView {
     *out = {low(row.low), high(row.low), row.high};
     return found;
   }
-  // SendCount and RecvCount of the whole kernel; written before its end, and seen before or after it.
-  Found read_counts(uint32_t channel, uint32_t run, RoundCounts* out) const {
+  // Written before the kernel's end, and seen before or after it.
+  Found read_totals(uint32_t channel, uint32_t run, RoundTotals* out) const {
+    if (run == 0) {
+      *out = {};
+      return Found::yes;
+    }
     reading::Row16 row{};
-    const Found found = read_row(channel, run, offsetof(RoundRow, counts_run), &row);
-    *out = {low(row.low), high(row.low), low(row.high)};
+    const Found found = read_row(channel, run, offsetof(RoundRow, totals_run), &row);
+    *out = {low(row.low), high(row.low), low(row.high), high(row.high)};
     return found;
+  }
+  // SendCount and RecvCount of the whole kernel. `later` too where the totals of the run before it are overwritten.
+  Found read_counts(uint32_t channel, uint32_t run, RoundCounts* out) const {
+    RoundTotals before, totals;
+    const Found found = read_totals(channel, run, &totals);
+    if (found != Found::yes) return found;
+    const Found found_before = read_totals(channel, run - 1, &before);
+    *out = counts_between(before, totals);
+    return found_before;
   }
   // Only of kernels that were recorded into a graph, on their lowest channel.
   Found read_replay(uint32_t channel, uint32_t run, RoundReplay* out) const {

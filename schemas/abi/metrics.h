@@ -40,6 +40,12 @@ enum class MetricId : uint16_t {
   // Time in which a progress thread did not look at an operation that it had begun, summed over the threads (gaps of
   // proxy_away_min_ns and more; one that is away from all its connections is so once). Told even if 0.
   proxy_away_ns = 26,
+  // Kernels of which less is known than their own times and counts, because their rows were overwritten before they were
+  // read (sums of each communicator's busiest channel), and what all of them did.
+  agent_summed_kernels = 27,
+  agent_summed_busy_ns = 28,    // from begin to end
+  agent_summed_send_steps = 29,
+  agent_summed_recv_steps = 30,
 
   // ---- the process
   process_threads_running = 130,       // gauges: threads by state of /proc/<pid>/task/*/stat

@@ -1,4 +1,5 @@
-// Names of the enums of frame.h, process.h and metrics.h, as people write them. Numbers that are not known are "?" (a newer writer).
+// Names of the enums of frame.h, process.h and metrics.h, as people write them. Numbers that are not known are "?" (a
+// newer writer).
 #pragma once
 
 #include "schemas/abi/frame.h"
@@ -167,6 +168,10 @@ constexpr const char* name_of(MetricId value) {
     case MetricId::agent_forgotten_captures: return "agent_forgotten_captures";
     case MetricId::agent_waiting_batches: return "agent_waiting_batches";
     case MetricId::proxy_away_ns: return "proxy_away_ns";
+    case MetricId::agent_summed_kernels: return "agent_summed_kernels";
+    case MetricId::agent_summed_busy_ns: return "agent_summed_busy_ns";
+    case MetricId::agent_summed_send_steps: return "agent_summed_send_steps";
+    case MetricId::agent_summed_recv_steps: return "agent_summed_recv_steps";
     case MetricId::process_threads_running: return "process_threads_running";
     case MetricId::process_threads_sleeping: return "process_threads_sleeping";
     case MetricId::process_threads_disk_wait: return "process_threads_disk_wait";

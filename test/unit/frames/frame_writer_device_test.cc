@@ -47,11 +47,12 @@ TEST_CASE("A kernel's begin, replay, counts and end go to the row of its run and
   CHECK(row.begin_token == 42);
   CHECK(row.begin_device_ns == 0x123456789abcdef0u);
   CHECK(row.end_run == 0);
-  CHECK(row.counts_run == 0);
-  round_ends(channel.get(), run, abi::round_aborted, 30, 20, 0x223456789abcdef0u);
-  CHECK(row.counts_run == run);
-  CHECK(row.send_steps == 30);
-  CHECK(row.recv_steps == 20);
+  CHECK(row.totals_run == 0);
+  round_ends(channel.get(), run, abi::round_aborted, 30, 20, 700, 0x223456789abcdef0u);
+  CHECK(row.totals_run == run);
+  CHECK(row.send_steps_total == 30);
+  CHECK(row.recv_steps_total == 20);
+  CHECK(row.busy_ns_total == 700);
   CHECK(row.end_run == run);
   CHECK(row.end_flags == abi::round_aborted);
   CHECK(row.end_device_ns == 0x223456789abcdef0u);
@@ -63,12 +64,12 @@ TEST_CASE("A kernel's begin, replay, counts and end go to the row of its run and
 TEST_CASE("A later kernel replaces the row of the one that ran rounds_max kernels before it") {
   Channel channel = empty_channel();
   round_begins(channel.get(), 3, 1, 100);
-  round_ends(channel.get(), 3, 0, 1, 1, 200);
+  round_ends(channel.get(), 3, 0, 1, 1, 100, 200);
   round_begins(channel.get(), 3 + abi::rounds_max, 2, 300);
   CHECK(channel->rounds[3].begin_run == 3 + abi::rounds_max);
   CHECK(channel->rounds[3].begin_token == 2);
   CHECK(channel->rounds[3].end_run == 3);  // so a reader sees that the newer one has not ended
-  CHECK(channel->rounds[3].counts_run == 3);
+  CHECK(channel->rounds[3].totals_run == 3);
 }
 
 TEST_CASE("A lane shows its kernel, peer and warps, starts its count at the base, and follows every post") {
@@ -143,7 +144,7 @@ TEST_CASE("A polling warp changes its tick and no other") {
 TEST_CASE("Without a frame nothing is written") {
   round_begins(nullptr, 1, 1, 1);
   round_replays(nullptr, 1, 1);
-  round_ends(nullptr, 1, 0, 1, 1, 1);
+  round_ends(nullptr, 1, 0, 1, 1, 1, 1);
   lane_opens(nullptr, direction_send, 0, 0, 1, 1, 0);
   lane_posts(nullptr, direction_send, 0, 0, 1);
   lane_waits(nullptr, direction_send, 0, 0, 1, 1, 1);

@@ -179,7 +179,8 @@ TEST_CASE("processes of containers that share the folder are told apart, and fou
   host.in_namespace("self", "host");
   const auto contained = [&host](uint32_t pid_here, char state, const std::string& container) {
     host.process(pid_here, state);
-    std::ofstream(host.root / "proc" / std::to_string(pid_here) / "status") << "Name:\tpython\nNSpid:\t" << pid_here << "\t7\n";
+    std::ofstream(host.root / "proc" / std::to_string(pid_here) / "status")
+        << "Name:\tpython\nNSpid:\t" << pid_here << "\t7\n";
     SyntheticFrame frame(1);
     frame.header().identity.pid = 7;
     frame.header().identity.pid_namespace = host.in_namespace(std::to_string(pid_here), container);
@@ -306,7 +307,8 @@ TEST_CASE("a frame of another major version is one line, the others are shown") 
   const FramesOutput output = host.show();
   CHECK(contains(output.text, " 4242 "));
   REQUIRE(output.errors.size() == 2);
-  CHECK(output.errors[0] == path + ": frame version 1." + std::to_string(abi::frame_abi_minor) + ", this program reads 3.x");
+  CHECK(output.errors[0] ==
+        path + ": frame version 1." + std::to_string(abi::frame_abi_minor) + ", this program reads 4.x");
   CHECK(contains(output.errors[1], "ccld-9-0-1.frame: truncated"));
   CHECK(contains(output.errors[1], "no process has its pid (--clean removes it)"));
   CHECK_FALSE(output.failed);
@@ -480,7 +482,8 @@ TEST_CASE("a process file shows the probe, its counters, communicators being ini
   host.process(4242, 'S');
   std::string text = host.show().text;
   INFO(text);
-  CHECK(contains(text, "process 4242 on node0, job job-a, running: probe running, sample 1000 us (now 1000), budget 3000 ppm"));
+  CHECK(contains(
+      text, "process 4242 on node0, job job-a, running: probe running, sample 1000 us (now 1000), budget 3000 ppm"));
   CHECK(contains(text, "agent_samples 41, agent_budget_slowdowns 2"));
   CHECK(contains(text, "hash 0000000000000abc, rank 3 of 8: bootstrapped"));
   CHECK(contains(text, "mlx5_0 queue pair 99: 3 sends in flight (10 posted)"));

@@ -177,9 +177,33 @@ TEST_CASE("kernels whose rows were overwritten are reported as lapped and counte
   CHECK(s.tracker.lapped_rounds() == 10);
   CHECK(m.rounds[9].flags == lapped);
   CHECK(m.rounds[9].end_device_ns == 0);
-  CHECK(m.rounds[10].flags == counts_valid);
+  CHECK(m.rounds[10].flags == 0);  // its counts cannot be told from those of the ten
+  CHECK(m.rounds[10].end_device_ns == 11 * 100 + 50);
+  CHECK(m.rounds[11].flags == counts_valid);
+  CHECK(s.tracker.summed_kernels().runs == 11);
+  CHECK(s.tracker.summed_kernels().busy_ns == 11 * 50);
   CHECK(s.tracker.completed_op_seq() == kernels);
   CHECK_FALSE(s.tracker.in_flight());
+}
+
+TEST_CASE("a kernel behind a loss on one of its channels has times, and its steps on all channels are in the sums") {
+  Scene s;
+  constexpr uint32_t behind = 10, newest = behind + abi::rounds_max - 1;
+  for (uint32_t token = 1; token <= newest; ++token) {
+    const uint64_t mask = token == behind ? 3 : 1;
+    s.frame.launch_operation(token, mask);
+    s.frame.run_kernel(mask, token, token * 100, token * 100 + 50, token == behind ? 5 : 1, 1);
+  }
+  s.sample();
+  s.settle();
+  const RoundsMessage m = s.rounds();
+  REQUIRE(m.rounds.size() == newest);
+  CHECK(m.rounds[behind - 1].flags == 0);
+  CHECK(m.rounds[behind - 1].begin_device_ns == behind * 100);
+  CHECK(m.rounds[behind].flags == counts_valid);
+  CHECK(s.tracker.summed_kernels().runs == behind);
+  CHECK(s.tracker.summed_kernels().send_steps == behind - 1 + 2 * 5);
+  CHECK(s.tracker.summed_kernels().recv_steps == behind + 1);
 }
 
 TEST_CASE("operations whose records were overwritten are counted and do not block") {
@@ -571,6 +595,44 @@ TEST_CASE("replays that were lapped are counted by their index, and the next one
   CHECK_FALSE(s.tracker.in_flight());
 }
 
+TEST_CASE(
+    "short kernels that overwrite the rows again and again are known as sums, and the newest of them one by one") {
+  Scene s;
+  s.frame.capture_operation(5);
+  s.sample();
+  s.rounds();
+  // One graph on two channels, a kernel every 5 us, looked at every 10 ms, for 100 ms. The second channel is read
+  // later: meanwhile the GPU goes on there.
+  constexpr uint32_t per_look = 2000;
+  uint32_t ahead = 0, replays = 0;
+  uint64_t reported = 0;
+  const auto at = [](uint32_t n) { return uint64_t{n} * 5000; };
+  for (int look = 1; look <= 10; ++look) {
+    while (replays < static_cast<uint32_t>(look) * per_look) {
+      ++replays;
+      s.frame.run_kernel(1, 5, at(replays), at(replays) + 4000, 3, 3, replays);
+    }
+    for (; ahead < replays + 7; ++ahead) s.frame.run_kernel(2, 5, at(ahead + 1), at(ahead + 1) + 4000, 2, 2);
+    s.sample(10000);
+    for (const FinishedRound& round : s.rounds().rounds) {
+      ++reported;
+      REQUIRE(round.begin_device_ns == at(round.replay));  // channels of one replay are put together
+      REQUIRE(round.end_device_ns == at(round.replay) + 4000);
+      if ((round.flags & counts_valid) != 0) {
+        CHECK(round.send_steps == 5);
+      }
+    }
+  }
+  CHECK(reported > 10 * (abi::rounds_max - 20));
+  const SummedRuns sums = s.tracker.summed_kernels();
+  // Nothing is missing; one of each look, with times and without counts, is in both.
+  CHECK(sums.runs + reported >= replays);
+  CHECK(sums.runs + reported <= replays + 10 + 7);
+  CHECK(sums.busy_ns == sums.runs * 4000);
+  CHECK(s.tracker.lapped_rounds() + reported <= replays);
+  CHECK(s.tracker.lapped_rounds() + reported >= replays - abi::rounds_max);
+}
+
 TEST_CASE("graphs beyond what can be remembered are forgotten, oldest first, and counted") {
   Scene s(1);
   for (uint32_t token = 1; token <= captured_max + 2; ++token) {
@@ -903,14 +965,35 @@ TEST_CASE("more finished rounds than one flush carries are dropped and counted")
   for (int burst = 0; burst < 100; ++burst) {
     for (int i = 0; i < 50; ++i) {
       s.frame.launch_operation(++token, 1);
-      s.frame.run_kernel(1, token, token, token);
+      s.frame.run_kernel(1, token, token, token + 7, 3, 4);
     }
     s.sample();
   }
   CHECK(s.tracker.dropped_rounds() == 5000 - rounds_pending_max);
+  const SummedRuns sums = s.tracker.summed_kernels();  // what they did is not lost
+  CHECK(sums.runs == 5000 - rounds_pending_max);
+  CHECK(sums.busy_ns == sums.runs * 7);
+  CHECK((sums.send_steps == sums.runs * 3 && sums.recv_steps == sums.runs * 4));
   const RoundsMessage m = s.rounds();
   CHECK(m.rounds.size() == rounds_pending_max);
   CHECK(m.rounds.back().op_seq == 5000);
+}
+
+TEST_CASE("rounds without times displace none that have them") {
+  Scene s(1);
+  uint32_t token = 0;
+  constexpr int bursts = 10;
+  for (int burst = 0; burst < bursts; ++burst) {
+    for (int i = 0; i < 1000; ++i) {
+      s.frame.launch_operation(++token, 1);
+      s.frame.run_kernel(1, token, token * 100, token * 100 + 50);
+    }
+    s.sample();
+    s.sample(200000);  // looks for kernels that left no rows
+  }
+  size_t timed = 0;
+  for (const FinishedRound& round : s.rounds().rounds) timed += round.end_device_ns != 0;
+  CHECK(timed == bursts * abi::rounds_max);
 }
 
 TEST_CASE("without a listener no rounds are kept") {

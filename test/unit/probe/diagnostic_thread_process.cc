@@ -158,7 +158,9 @@ void begin(Comm* comm, const Operation_& o) {
 }
 
 void end(Comm* comm, const Operation_& o, uint32_t steps = 0) {
-  for (unsigned c = 0; c < 2; ++c) device::round_ends(comm->channels + c, o.run, 0, c == 0 ? steps : 0, 0, now_ns());
+  static std::map<const Comm*, uint32_t> totals;  // of channel 0
+  const uint32_t total = totals[comm] += steps;
+  for (unsigned c = 0; c < 2; ++c) device::round_ends(comm->channels + c, o.run, 0, c == 0 ? total : 0, 0, 0, now_ns());
 }
 
 uint64_t completed(const Comm* comm) {
@@ -418,14 +420,16 @@ void obeys_the_service() {
   for (const bool running : {false, true}) {
     flatbuffers::FlatBufferBuilder request;
     wire::FinishControlRequestBuffer(
-        request, wire::CreateControlRequestDirect(request, running ? 2 : 1, abi::control_running, running, 0, 0, 0, ""));
+        request,
+        wire::CreateControlRequestDirect(request, running ? 2 : 1, abi::control_running, running, 0, 0, 0, ""));
     service.ask(request);
     service.seen[wire::Payload::ControlState] = 0;
     service.wait_for(wire::Payload::ControlState);
     EXPECT(service.running == running);
     EXPECT(recording() == running);
-    if (!running) EXPECT(operation_entered(comm, {abi::Function::all_reduce, abi::Datatype::float32,
-                                                  abi::Reduction::sum, 0, -1, 1024}) == 1);
+    if (!running)
+      EXPECT(operation_entered(
+                 comm, {abi::Function::all_reduce, abi::Datatype::float32, abi::Reduction::sum, 0, -1, 1024}) == 1);
   }
   const Operation_ o = launch(comm);
   EXPECT(o.op_seq == 2);

@@ -52,7 +52,7 @@ TEST_CASE("frames that cannot be read are refused with a reason") {
   SECTION("another major version") {
     id.abi_major = 1;
     id.abi_minor = 7;
-    CHECK(refusal(frame) == "frame version 1.7, this program reads 3.x");
+    CHECK(refusal(frame) == "frame version 1.7, this program reads 4.x");
   }
   SECTION("no end marker") {
     id.end_marker = 1;
@@ -177,6 +177,7 @@ TEST_CASE("the rows of a kernel count only with its run") {
   CHECK(view.read_end(0, 7, &end) == Found::earlier);
   CHECK(view.read_counts(0, 7, &counts) == Found::earlier);
   CHECK(view.read_replay(0, 7, &replay) == Found::earlier);
+  frame.count(0, 6, 100, 200);
   frame.count(0, 7, 11, 12);
   frame.end(0, 7, 2234, round_aborted);
   frame.replay(0, 7, 3);
@@ -186,6 +187,24 @@ TEST_CASE("the rows of a kernel count only with its run") {
   CHECK((counts.send_steps == 11 && counts.recv_steps == 12));
   CHECK(view.read_replay(0, 7, &replay) == Found::yes);
   CHECK(replay.index == 3);
+}
+
+TEST_CASE("counts are the difference to the kernel before, also over the end of the totals") {
+  SyntheticFrame frame;
+  const FrameView view = open(frame);
+  RoundCounts counts;
+  RoundTotals totals;
+  frame.count(0, 1, 0xfffffff0u, 3, 1000);
+  CHECK(view.read_counts(0, 1, &counts) == Found::yes);  // nothing was before it
+  CHECK((counts.send_steps == 0xfffffff0u && counts.recv_steps == 3));
+  frame.count(0, 2, 32, 5, 500);
+  CHECK(view.read_counts(0, 2, &counts) == Found::yes);
+  CHECK((counts.run == 2 && counts.send_steps == 32 && counts.recv_steps == 5));
+  CHECK(view.read_totals(0, 2, &totals) == Found::yes);
+  CHECK((totals.send_steps == 16 && totals.recv_steps == 8 && totals.busy_ns == 1500));
+  frame.count(0, 1 + rounds_max, 0, 0);
+  CHECK(view.read_counts(0, 2, &counts) == Found::later);
+  CHECK(view.read_counts(0, 3, &counts) == Found::earlier);
 }
 
 TEST_CASE("a reader that comes late is told which run took the place") {

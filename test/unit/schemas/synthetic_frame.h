@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "schemas/abi/frame.h"
+#include "schemas/abi/frame_reader.h"
 
 namespace ccld::test {
 
@@ -46,8 +46,7 @@ class SyntheticFrame {
     header().state.state = static_cast<uint32_t>(abi::CommState::ready);
   }
 
-  static constexpr uint8_t signals_all =
-      abi::signal_times | abi::signal_steps | abi::signal_waits | abi::signal_proxy;
+  static constexpr uint8_t signals_all = abi::signal_times | abi::signal_steps | abi::signal_waits | abi::signal_proxy;
 
   void* memory() { return memory_.get(); }
   size_t bytes() const { return bytes_; }
@@ -156,11 +155,15 @@ class SyntheticFrame {
     row.end_flags = flags;
     row.end_device_ns = device_ns;
   }
-  void count(unsigned c, uint32_t run, uint32_t send_steps, uint32_t recv_steps) {
+  // What this run adds to the totals of its channel.
+  void count(unsigned c, uint32_t run, uint32_t send_steps, uint32_t recv_steps, uint32_t busy_ns = 0) {
+    abi::RoundTotals& totals = totals_[c];
+    totals = {run, totals.send_steps + send_steps, totals.recv_steps + recv_steps, totals.busy_ns + busy_ns};
     abi::RoundRow& row = round(c, run);
-    row.counts_run = run;
-    row.send_steps = send_steps;
-    row.recv_steps = recv_steps;
+    row.totals_run = run;
+    row.send_steps_total = totals.send_steps;
+    row.recv_steps_total = totals.recv_steps;
+    row.busy_ns_total = totals.busy_ns;
   }
   void replay(unsigned c, uint32_t run, uint32_t index) {
     abi::RoundRow& row = round(c, run);
@@ -183,7 +186,8 @@ class SyntheticFrame {
                   uint32_t flags = 0) {
     for (unsigned c = 0; c < abi::channels_max; ++c) {
       if ((channel_mask >> c & 1) == 0) continue;
-      count(c, runs_[c], send_steps, recv_steps);
+      const uint64_t begun_ns = round(c, runs_[c]).begin_device_ns;
+      count(c, runs_[c], send_steps, recv_steps, static_cast<uint32_t>(device_ns - begun_ns));
       end(c, runs_[c], device_ns, flags);
     }
   }
@@ -232,6 +236,7 @@ class SyntheticFrame {
   size_t bytes_;
   std::unique_ptr<void, decltype(&std::free)> memory_;
   uint32_t runs_[abi::channels_max] = {};
+  abi::RoundTotals totals_[abi::channels_max] = {};
   std::map<int, uint64_t> pair_seqs_[2];
 };
 
