@@ -13,8 +13,9 @@
 // here.
 //
 // Cost: what follows a null check is one store to mapped host memory, never a load or fence; the sums cost one addition
-// in shared memory when a primitive begins and one when it ends. Nothing here is in a loop that polls but on the slow
-// path that checkAbort() takes every NCCL_SPINS_BEFORE_CHECK_ABORT spins.
+// in shared memory when a primitive begins and one when it ends.
+// A loop that polls runs upstream's instructions for its first ccld_polls_between_looks polls; then it looks at the
+// time now and then, and shows a wait that lasts.
 #ifndef CCLD_HOOKS_DEVICE_H_
 #define CCLD_HOOKS_DEVICE_H_
 
@@ -170,22 +171,104 @@ __device__ __forceinline__ void ccld_last_post_and_lane_closes(int direction, in
   ccld_lane_closes(direction, step);
 }
 
+// ---- waits ----------------------------------------------------------------------------------------------------------
+
+// A wait is shown in the frame when it has lasted that long. Within an NVLink domain a healthy connection takes 25 to
+// 50 us for the 512 KiB of a step: slower ones are seen, and steps that come as they should cost no store.
+constexpr uint32_t ccld_wait_shown_after_us = 100;
+// And again after that long, with a look at the abort flag: upstream's 10,000 polls take 2 to 10 ms.
+constexpr uint32_t ccld_wait_shown_again_us = 4000;
+
+#if defined(__CUDACC__)
+// A loop that polls has upstream's counter of polls and not one register more. After its first 64 polls (20 to 60 us: a
+// poll is a load from the GPU's memory or another's) the counter holds, above the polls since the last look at the
+// clock, the tick at which the wait is to be shown next, and whether it was shown before.
+constexpr int ccld_polls_between_looks = 64;
+constexpr int ccld_due_shift = 7;                    // above ccld_polls_between_looks
+constexpr uint32_t ccld_tick_mask = (1u << 22) - 1;  // ticks of the clock's low word: it turns in 4.3 s
+constexpr uint32_t ccld_shown_before = 1u << 29;
+static_assert(1 << ccld_due_shift > ccld_polls_between_looks && ccld_tick_mask << ccld_due_shift < ccld_shown_before);
+
+__device__ __forceinline__ bool ccld_wait_is_due(int spins, uint32_t tick) {
+  const uint32_t left = (static_cast<uint32_t>(spins) >> ccld_due_shift) - tick;
+  return ((left - 1) & ccld_tick_mask) > ccld_tick_mask / 2;
+}
+
+__device__ __forceinline__ int ccld_due_in(uint32_t us, uint32_t flag) {
+  return static_cast<int>(((ccld_tick() + us) & ccld_tick_mask) << ccld_due_shift | flag);
+}
+
+// Read again where it is needed: a register that holds it is not to be had.
+__device__ __forceinline__ uint32_t ccld_warp() {
+  uint32_t thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread / WARP_SIZE;
+}
+
+// In checkAbort(), after the first polls of a loop. False: it is time for upstream's look at the abort flag.
+__device__ __forceinline__ bool ccld_polls_on(int& spins) {
+  if (spins % ccld_polls_between_looks != 0) return true;
+  if (spins == ccld_polls_between_looks) {
+    spins = ccld_due_in(ccld_wait_shown_after_us, 0);
+    return true;
+  }
+  if (!ccld_wait_is_due(spins, ccld_tick())) {
+    spins -= ccld_polls_between_looks;
+    return true;
+  }
+  ccld::device::warp_polls(ccld_channel(), ccld_warp(), ccld_tick());
+  const bool shown_before = (spins & ccld_shown_before) != 0;
+  spins = ccld_due_in(ccld_wait_shown_again_us, ccld_shown_before);
+  return !shown_before;
+}
+
+__device__ __forceinline__ bool ccld_lane_is_due(int spins) {
+  const int polls = spins + 1;
+  // A tick early, so that it is never too late for checkAbort(), which is about to show the wait of the warp.
+  return polls % ccld_polls_between_looks == 0 && polls != ccld_polls_between_looks &&
+         ccld_wait_is_due(polls, ccld_tick() + 1);
+}
+#else
+// checkAbort() lets the other threads of the block run, and counts polls for its own purpose. So the engine keeps for
+// each thread when its wait is to be shown.
+static inline bool ccld_passed(uint32_t tick, uint32_t due) {
+  constexpr int unused_bits = 10;  // of a tick
+  return static_cast<int32_t>((tick - due) << unused_bits) >= 0;
+}
+
+static inline bool ccld_polls_on(int) {
+  if (ccld_channel() == nullptr) return true;
+  ccld::cpu_device::PollWait& wait = ccld::cpu_device::poll_wait();
+  const uint32_t tick = ccld_tick();
+  if (!wait.known) {
+    wait = {true, tick + ccld_wait_shown_after_us, tick + ccld_wait_shown_after_us};
+  } else if (ccld_passed(tick, wait.warp_shown_at)) {
+    ccld::device::warp_polls(ccld_channel(), threadIdx.x / WARP_SIZE, tick);
+    wait.warp_shown_at = tick + ccld_wait_shown_again_us;
+  }
+  return true;
+}
+
+static inline bool ccld_lane_is_due(int spins) {
+  ccld::cpu_device::PollWait& wait = ccld::cpu_device::poll_wait();
+  // checkAbort() is told of a loop at its second poll.
+  if (spins < 2 || !wait.known || !ccld_passed(ccld_tick(), wait.lane_shown_at)) return false;
+  wait.lane_shown_at = ccld_tick() + ccld_wait_shown_again_us;
+  return true;
+}
+#endif
+
 CCLD_WATCHED void ccld_watched_lane_waits(int direction, int group, int peer_index, uint64_t want, uint64_t seen) {
   ccld::device::lane_waits(ccld_channel(), direction, group, peer_index, want, seen, ccld_tick());
 }
 
-constexpr int ccld_spins_before_check_abort = 10000;  // upstream's constant, checked where checkAbort() is
-
-// The thread that waits for `peer`, before each call of checkAbort(). Stores only when that is about to take its slow
-// path. After the call it would be the same, but keeps registers busy: 8 to 40 bytes of stack.
+// The thread that waits for `peer`, before each call of checkAbort() in a loop that has polled `spins` times. Stores
+// only when the wait is to be shown; a load from shared memory beside each poll, which takes less than that. After the
+// call it would be the same, but keeps registers busy: 8 to 40 bytes of stack. So does looking at `spins` first: 8
+// bytes.
 __device__ __forceinline__ void ccld_lane_waits(int spins, int direction, int group, int peer_index, uint64_t want,
                                                 uint64_t seen) {
-#if defined(__CUDACC__)
-  const bool looks_next = spins + 1 >= ccld_spins_before_check_abort;
-#else
-  const bool looks_next = ccld::cpu_device::poll_looks_next(spins);
-#endif
-  if (!looks_next) return;
+  if (ccld_channel() == nullptr || !ccld_lane_is_due(spins)) return;
   ccld_watched_lane_waits(direction, group, peer_index, want, seen);
 }
 
@@ -213,10 +296,5 @@ __device__ __forceinline__ void ccld_pat_lane_waits(int spins, int direction, in
                                                     uint64_t seen) {
   ccld_lane_waits(spins, direction, ccld_pat_group(dimension), dimension, want, seen);
 }
-
-// ---- any thread -----------------------------------------------------------------------------------------------------
-
-// On the slow path of checkAbort().
-CCLD_WATCHED void ccld_warp_polls() { ccld::device::warp_polls(ccld_channel(), threadIdx.x / WARP_SIZE, ccld_tick()); }
 
 #endif

@@ -258,6 +258,7 @@ void prepare(Block& block, const BlockLaunch& launch) {
       fiber->vote = 0;
       fiber->poll_spins = 0;
       fiber->poll_spins_max = settings().abort_spins;
+      fiber->poll_wait = {};
       fiber->stack_pointer = prepare_context(block.stacks.end_of(index), fiber_main);
       push_back(block, fiber);
     }
@@ -355,7 +356,10 @@ bool poll_again(int spins) {
   Fiber* self = current_fiber;
   const int limit = self->poll_spins_max;
   // A count that starts anew without having reached the limit is a new loop: the last one got what it waited for.
-  if (spins <= self->poll_spins && self->poll_spins < limit) note_progress(*self->block);
+  if (spins <= self->poll_spins && self->poll_spins < limit) {
+    note_progress(*self->block);
+    self->poll_wait = {};
+  }
   self->poll_spins = spins;
   poll_yield();
   return spins < limit;

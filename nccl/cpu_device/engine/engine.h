@@ -38,6 +38,12 @@ struct LaunchShape {
   Dim3 block;
 };
 
+// Of one loop that polls.
+struct PollWait {
+  bool known;
+  uint32_t warp_shown_at, lane_shown_at;
+};
+
 // One CUDA thread. Device code reads the identity fields; everything else belongs to the engine.
 struct Fiber {
   void* stack_pointer;
@@ -51,6 +57,7 @@ struct Fiber {
   unsigned vote;   // the result of the last reducing barrier
   int poll_spins;  // the last count given to poll_again()
   int poll_spins_max;
+  PollWait poll_wait;
 };
 
 // The values that the lanes of one warp-level operation exchanged (shuffles, votes, matches).
@@ -85,8 +92,9 @@ void poll_yield();
 // Yields like poll_yield(), and returns true while a polling loop should go on without looking at its abort flag.
 // `spins` counts the polls of this loop since it began or last looked.
 bool poll_again(int spins);
-// The next poll of a loop that has polled `spins` times will look at the abort flag.
-inline bool poll_looks_next(int spins) { return spins + 1 >= current_fiber->poll_spins_max; }
+// What device code keeps about the loop in which the running thread polls. Emptied by poll_again() when it is told of a
+// new loop.
+inline PollWait& poll_wait() { return current_fiber->poll_wait; }
 
 [[noreturn]] void trap(const char* what);
 

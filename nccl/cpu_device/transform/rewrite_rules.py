@@ -13,10 +13,11 @@ Rule = namedtuple("Rule", "name file find replace count why")
 RULES = [
     Rule("abort-poll-yields", "primitives.h",
          r"\+\+spins < NCCL_SPINS_BEFORE_CHECK_ABORT\)",
-         "++spins < 2 || ::ccld::cpu_device::poll_again(spins))",
+         "++spins < 2 || (::ccld::cpu_device::poll_again(spins) && ccld_polls_on(spins)))",
          1,
          "Every polling loop but PAT's calls checkAbort(). The first spin is free, from the second on the other "
-         "threads of the block must run, or what is polled for never comes."),
+         "threads of the block must run, or what is polled for never comes. Then the hooks look at how long the wait "
+         "lasts, as they do on a GPU."),
     Rule("pat-gather-poll-yields", "all_gather.h",
          r"parallelFactor = \*pfPtr;",
          "{ ::ccld::cpu_device::poll_yield(); parallelFactor = *pfPtr; }",

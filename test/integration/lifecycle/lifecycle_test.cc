@@ -398,6 +398,53 @@ void while_a_kernel_waits_case(const std::string&) {
   REQUIRE(registrations().given_back == registrations().taken);
 }
 
+// An endpoint that waits shows that again and again, by time: every 4 ms, on any device.
+void wait_is_shown_case(const std::string& folder) {
+  ncclComm_t comms[pair];
+  REQUIRE_OK(ncclCommInitAll(comms, pair, nullptr));
+  all_reduce_works(comms);  // connects them
+  float* buffers[pair];
+  const auto call = [&](int r) {
+    REQUIRE(cudaSetDevice(r) == cudaSuccess);
+    REQUIRE(cudaMalloc(reinterpret_cast<void**>(&buffers[r]), sizeof(float)) == cudaSuccess);
+    REQUIRE_OK(ncclAllReduce(buffers[r], buffers[r], 1, ncclFloat32, ncclSum, comms[r], nullptr));
+  };
+  call(0);
+  for (const std::string& path : files_in(folder, ".frame")) {
+    std::string error;
+    const auto frame = ccld::abi::MappedFrame::open(path, &error);
+    REQUIRE(frame);
+    if (frame->view().identity().rank != 0) continue;
+    const auto tick = [&] {
+      ccld::abi::Lane lane;
+      for (uint32_t i = 0; i < ccld::abi::lanes_per_direction; ++i)
+        if (frame->view().read_lane(0, ccld::abi::Direction::recv, i, &lane) && lane.poll_tick != 0)
+          return lane.poll_tick;
+      return 0u;
+    };
+    const auto next_tick = [&](uint32_t before) {
+      uint32_t now = tick();
+      for (; now == before; now = tick()) std::this_thread::yield();
+      return now;
+    };
+    // Not from the first: that may be of the call before.
+    uint32_t last = next_tick(tick());
+    for (int shown = 0; shown < 20; ++shown) {
+      const uint32_t next = next_tick(last);
+      constexpr uint32_t tick_ns = 1024, ticks_per_turn = 1u << 22;  // of the low word of the clock
+      REQUIRE((next - last) % ticks_per_turn >= 3'990'000 / tick_ns);
+      last = next;
+    }
+  }
+  call(1);
+  for (int r = 0; r < pair; ++r) {
+    REQUIRE(cudaSetDevice(r) == cudaSuccess);
+    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    REQUIRE(cudaFree(buffers[r]) == cudaSuccess);
+  }
+  destroy(comms);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -431,6 +478,10 @@ int main(int count, char** arguments) {
     no_replay_counters_case(folder);
   } else if (which == "used_again") {
     used_again_case(folder);
+  } else if (which == "wait_is_shown") {
+    setenv("NCCL_ALGO", "Ring", 1);
+    setenv("NCCL_PROTO", "Simple", 1);
+    wait_is_shown_case(folder);
   } else if (which == "while_a_kernel_waits") {
     while_a_kernel_waits_case(folder);
   } else {

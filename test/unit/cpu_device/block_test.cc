@@ -142,13 +142,19 @@ TEST_CASE("poll_again asks for a look at the abort flag after the configured num
   REQUIRE(polls == 64);
 }
 
-TEST_CASE("A polling loop knows before a poll that it will look at the abort flag", "[engine]") {
-  int polls = 0;
+TEST_CASE(
+    "What device code keeps about a polling loop stays over looks at the abort flag, and is gone in the next loop",
+    "[engine]") {
   run(1, 1, [&] {
-    while (!poll_looks_next(polls)) REQUIRE(poll_again(++polls));
-    REQUIRE_FALSE(poll_again(polls + 1));
+    for (int polls = 2; polls < 10; ++polls) poll_again(polls);
+    REQUIRE_FALSE(poll_wait().known);
+    poll_wait() = {true, 7, 8};
+    for (int polls = 10; poll_again(polls);) ++polls;
+    for (int polls = 2; polls < 10; ++polls) poll_again(polls);
+    REQUIRE((poll_wait().known && poll_wait().warp_shown_at == 7));
+    poll_again(2);
+    REQUIRE_FALSE(poll_wait().known);
   });
-  REQUIRE(polls == 63);
 }
 
 TEST_CASE("Blocks may wait for each other", "[engine]") {
