@@ -37,10 +37,12 @@ const Row table[] = {
     {"NCCL_PROBE_SAMPLE_US", &Settings::sample_us, "1000", 100, 1000000, Text::any,
      "Time between two samples while an operation is in flight (the paper's 1 ms)."},
     {"NCCL_PROBE_BUDGET_PPM", &Settings::budget_ppm, "3000", 0, 1000000, Text::any,
-     "Processor time that the diagnostic thread may use for each GPU of the process, in millionths of one core: 3000 is "
+     "Processor time that the diagnostic thread may use for each GPU of the process, in millionths of one core: 3000 "
+     "is "
      "0.3 %. Sampling slows down to stay within it. 0: no budget."},
     {"NCCL_PROBE_IDLE_MS", &Settings::idle_ms, "20", 1, 1000, Text::any,
-     "Longest time between two samples soon after something was in flight: a new operation is noticed at most that late."},
+     "Longest time between two samples soon after something was in flight: a new operation is noticed at most that "
+     "late."},
     {"NCCL_PROBE_REST_MS", &Settings::rest_ms, "1000", 1, 1000, Text::any,
      "Longest sleep once nothing has been in flight for a few seconds; a new operation then wakes the thread."},
     {"NCCL_PROBE_FLUSH_MS", &Settings::flush_ms, "100", 1, 10000, Text::any,
@@ -64,6 +66,11 @@ const Row table[] = {
      "How long the frame of a killed process is kept for `ccld frames` before a living process removes it."},
     {"NCCL_PROBE_HEALTH_MS", &Settings::health_ms, "1000", 0, 60000, Text::any,
      "How often the process, its host, GPUs and network ports are looked at (costly sources less often). 0: never."},
+    {"NCCL_PROBE_STREAM_WRITES", &Settings::stream_writes, "0", 0, 1, Text::any,
+     "1: the stream itself says when a symmetric kernel or a collective of the copy engines begins and ends "
+     "(`cuStreamWriteValue32` before and after it). Such a kernel then no longer overlaps with its neighbours on the "
+     "stream. "
+     "0: nothing is measured of them."},
 };
 
 std::string accepted(const Row& row) {

@@ -8,6 +8,7 @@
 #include "nccl/hooks/hooked_comm.h"
 #include "nccl/hooks/signals.h"
 #include "probe/probe.h"
+#include "probe/settings.h"
 #include "strongstream.h"
 
 using namespace ccld;
@@ -60,10 +61,9 @@ void plan_operations(ccld_comm& hooked, ncclKernelPlan* plan) {
   // Several broadcasts of a group run as one ring operation on all channels of the plan; its protocol is not kept by
   // NCCL.
   for (const ncclTaskBcast* task = ncclIntruQueueHead(&plan->bcastTaskQueue); task != nullptr; task = task->next) {
-    probe::operation_planned(
-        hooked.probe, task->ccld_op_seq, numbered,
-        shape_of(hooked, abi::Algorithm::ring, abi::Protocol::unknown, plan->channelMask,
-                 signals_of_collective(abi::Algorithm::ring, false, proxies)));
+    probe::operation_planned(hooked.probe, task->ccld_op_seq, numbered,
+                             shape_of(hooked, abi::Algorithm::ring, abi::Protocol::unknown, plan->channelMask,
+                                      signals_of_collective(abi::Algorithm::ring, false, proxies)));
   }
   // Calls of Send and Recv, or what AlltoAll, Gather and Scatter are made of.
   for (const ncclTaskP2p* task = ncclIntruQueueHead(&plan->p2pTaskQueue); task != nullptr; task = task->next) {
@@ -84,10 +84,10 @@ void plan_operations(ccld_comm& hooked, ncclKernelPlan* plan) {
 
 bool is_seen_by_stream(const ncclKernelPlan* plan) { return plan->isSymColl || plan->isCeColl; }
 
-// A write that a capture would refuse could spoil the capture, so it is not tried there.
-bool can_write_by_stream(const ccld_comm& hooked, const ncclKernelPlan* plan) {
-  return !plan->persistent && hooked.stream_line != nullptr && pfn_cuStreamWriteValue32 != nullptr &&
-         !hooked.stream_writes_fail;
+uint8_t signals_of(const ccld_comm& hooked, const ncclKernelPlan* plan) {
+  const bool can_write =
+      hooked.stream_line != nullptr && pfn_cuStreamWriteValue32 != nullptr && !hooked.stream_writes_fail;
+  return signals_of_stream(probe::settings().stream_writes, plan->persistent, can_write);
 }
 
 // Lets the stream store `token` when everything before is done.
@@ -152,8 +152,7 @@ void ccld_task_planned(struct ncclKernelPlan* plan, struct ncclTaskColl* task) {
   if (hooked == nullptr) return;
   hooks::number_plan(*hooked, plan);
   const abi::Algorithm algorithm = plan->isCeColl ? abi::Algorithm::copy_engine : abi::Algorithm::symmetric;
-  uint8_t signals = 0;
-  if (hooks::can_write_by_stream(*hooked, plan)) signals = abi::signal_stream;
+  const uint8_t signals = hooks::signals_of(*hooked, plan);
   probe::operation_planned(hooked->probe, task->ccld_op_seq, hooks::plan_of(plan),
                            hooks::shape_of(*hooked, algorithm, abi::Protocol::unknown, 0, signals));
 }
@@ -179,7 +178,7 @@ void ccld_plan_begins(struct ncclComm* comm, struct ncclKernelPlan* plan) {
 void ccld_launch_begins(struct ncclComm* comm, struct ncclKernelPlan* plan) {
   ccld_comm* hooked = comm->ccld;
   if (hooked == nullptr || !hooks::is_seen_by_stream(plan) || plan->ccld_token == 0) return;
-  const bool begun = hooks::can_write_by_stream(*hooked, plan) &&
+  const bool begun = hooks::signals_of(*hooked, plan) != 0 &&
                      hooks::write_by_stream(*hooked, comm->planner.streams->stream,
                                             offsetof(abi::StreamLine, begun_token), plan->ccld_token);
   hooked->stream_token = begun ? plan->ccld_token : 0;

@@ -34,4 +34,12 @@ constexpr uint8_t signals_of_point_to_point(bool to_itself, bool proxies) {
   return all_of_a_kernel | (proxies ? abi::signal_proxy : 0);
 }
 
+// A launch that runs no kernel of ours (symmetric kernels, copy engines). Only the stream could say when it begins and
+// ends, by two writes that keep the kernel from overlapping with its neighbours: so only if the user asks for that
+// (`wanted`, NCCL_PROBE_STREAM_WRITES). A write that a capture would refuse could spoil the capture, so it is not tried
+// there.
+constexpr uint8_t signals_of_stream(bool wanted, bool captured, bool can_write) {
+  return wanted && !captured && can_write ? abi::signal_stream : 0;
+}
+
 }  // namespace ccld::hooks
