@@ -8,6 +8,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BUILD := build/dev
 MAKEFLAGS += --no-print-directory
+COMMA := ,
 
 .DEFAULT_GOAL := help
 .PHONY: gpu-verify help bootstrap configure build nccl install nccl-small check-abi demo test unit integration sim check asan tsan accuracy ablate bench-overhead bench-scale check-ptxas image image-test format tidy clean
@@ -28,8 +29,8 @@ build: configure ## Build everything into build/dev
 
 # FULL=1: every function, for all architectures of the toolkit.
 CUDA_PRESET := $(if $(FULL),cuda-full,cuda)
-nccl: bootstrap ## Build libnccl.so.2 for GPUs, with nvcc (8 minutes; FULL=1: what one ships; NVCC_GENCODE="-gencode=arch=compute_90,code=sm_90 ...")
-	@scripts/configure $(CUDA_PRESET) $(if $(NVCC_GENCODE),"-DCCLD_NVCC_GENCODE=$(NVCC_GENCODE)")
+nccl: bootstrap ## Build libnccl.so.2 for GPUs, with nvcc (10 minutes; FULL=1: every function; NVCC_GENCODE="-gencode=arch=compute_90,code=sm_90 ...")
+	@scripts/configure $(CUDA_PRESET) "-DCCLD_NVCC_GENCODE=$(or $(NVCC_GENCODE),$(if $(FULL),all,shipped))"
 	@cmake --build --preset $(CUDA_PRESET) --parallel $(JOBS) --target nccl
 	@echo "build/$(CUDA_PRESET)/nccl/lib/libnccl.so.2"
 
@@ -105,7 +106,7 @@ check-ptxas: ## Registers, stack and spills of the GPU kernels, against upstream
 gpu-verify: configure ## All checks that want a GPU, ten minutes (BUNDLE=file.tar.xz: pack them for a machine that has one; QUICK=1)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld
 	@for preset in cuda cuda-pristine; do \
-	  scripts/configure $$preset && cmake --build --preset $$preset --parallel $(JOBS) --target gpu_verify_parts || exit 1; done
+	  scripts/configure $$preset "-DCCLD_NVCC_GENCODE=$(or $(NVCC_GENCODE),-gencode=arch=compute_90$(COMMA)code=sm_90)" && cmake --build --preset $$preset --parallel $(JOBS) --target gpu_verify_parts || exit 1; done
 	@scripts/gpu-verify $(if $(QUICK),--quick) $(if $(BUNDLE),--bundle '$(BUNDLE)')
 
 image: configure ## Container image build/image/ccld.oci.tar (LIBNCCL=path/to/libnccl.so.2; ENGINE=docker: with the Dockerfile)

@@ -48,6 +48,7 @@ struct CommSetup {
   int cuda_device;
   unsigned channel_count;      // channels that may ever run (collectives and point-to-point)
   uint32_t nccl_version;
+  uint32_t cuda_version = 0, driver_cuda_version = 0;  // of the process file
   FrameMemory* spare = nullptr;  // to be used in place of new memory, if it is large enough; gone once there is a Comm
 };
 // Creates the frame file and maps it. nullptr: disabled or not possible (warned once).

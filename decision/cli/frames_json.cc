@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "decision/cli/frames_report.h"
+#include "schemas/abi/cuda_versions.h"
 #include "schemas/abi/names.h"
 
 namespace ccld::decision::frames {
@@ -173,6 +174,7 @@ Json to_json(const QueueReport& queue) {
 Json to_json(const ProcessReport& r) {
   const abi::ProcessIdentityPart& id = r.identity;
   const abi::ControlStateLine& c = r.control;
+  const char* const needed = abi::driver_needed(id.cuda_version);
   Json json = {{"path", r.path},
                {"pid", id.pid},
                {"pid_namespace", id.pid_namespace},
@@ -180,6 +182,9 @@ Json to_json(const ProcessReport& r) {
                {"job", text(id.job)},
                {"process", name_of(r.process)},
                {"nccl_version", id.nccl_version},
+               {"cuda_version", id.cuda_version},
+               {"driver_needed", needed != nullptr ? Json(needed) : Json(nullptr)},
+               {"driver_cuda_version", id.driver_cuda_version},
                {"probe",
                 {{"running", c.running != 0},
                  {"sample_us", c.sample_us},

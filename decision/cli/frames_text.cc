@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "decision/cli/frames_report.h"
+#include "schemas/abi/cuda_versions.h"
 #include "schemas/abi/names.h"
 
 namespace ccld::decision::frames {
@@ -183,6 +184,24 @@ std::string to_text(const std::vector<FrameReport>& reports) {
   return out;
 }
 
+namespace {
+
+std::string cuda_text(uint32_t version) {
+  return format("CUDA %u.%u", abi::cuda_major(version), abi::cuda_minor(version));
+}
+
+// Empty: an older library.
+std::string driver_text(const abi::ProcessIdentityPart& id) {
+  if (id.cuda_version == 0) return "";
+  std::string out = "  libnccl was built with " + cuda_text(id.cuda_version);
+  if (const char* needed = abi::driver_needed(id.cuda_version)) out += format(": needs driver %s or newer", needed);
+  if (id.driver_cuda_version != 0) out += "; the driver here is for " + cuda_text(id.driver_cuda_version);
+  if (abi::driver_too_old(id.cuda_version, id.driver_cuda_version)) out += " (too old)";
+  return out + "\n";
+}
+
+}  // namespace
+
 std::string to_text(const std::vector<ProcessReport>& reports) {
   std::string out;
   for (const ProcessReport& r : reports) {
@@ -194,6 +213,7 @@ std::string to_text(const std::vector<ProcessReport>& reports) {
                c.running != 0 ? "running" : "stopped", c.sample_us, c.period_us, c.budget_ppm,
                abi::name_of(static_cast<abi::LogVerbosity>(c.log)),
                endpoint.empty() ? "nothing" : ("to " + endpoint).c_str(), r.control_pending ? ", a request waits" : "");
+    out += driver_text(r.identity);
     std::string counters;
     for (const auto& [name, value] : r.counters)
       counters += format("%s%s %llu", counters.empty() ? "" : ", ", name.c_str(), static_cast<ull>(value));

@@ -3,20 +3,18 @@
 
 option(CCLD_NCCL_SYMMETRIC "Build the symmetric-memory kernels, too (CUDA build; 4 minutes of processor time for each architecture)" OFF)
 set(CCLD_NVCC_GENCODE "-gencode=arch=compute_90,code=sm_90" CACHE STRING
-    "GPU architectures to build for, as nvcc takes them: -gencode=arch=compute_90,code=sm_90 ...; all: those of upstream's releases")
+    "GPU architectures to build for, as nvcc takes them: -gencode=arch=compute_90,code=sm_90 ...; shipped: sm_80, sm_90, sm_100 \
+and PTX; all: those of upstream's releases from sm_70 on")
+include(cmake/gpu_architectures.cmake)
 set(gencode "${CCLD_NVCC_GENCODE}")
-if(gencode STREQUAL "all")
-  # The toolkit is 13.0 or newer.
-  set(gencode "")
-  foreach(architecture 75 80 90 100 110 120)
-    string(APPEND gencode " -gencode=arch=compute_${architecture},code=sm_${architecture}")
-  endforeach()
-  string(APPEND gencode " -gencode=arch=compute_120,code=compute_120")
+if(gencode MATCHES "^(all|shipped)$")
+  ccld_gpu_architectures(gencode "${gencode}" ${CCLD_CUDA_MAJOR} ${CCLD_CUDA_MINOR})
 endif()
 if(NOT gencode MATCHES "^ *-gencode[= ]arch=compute_")
-  ccld_stop("CCLD_NVCC_GENCODE (make nccl NVCC_GENCODE=...) is '${CCLD_NVCC_GENCODE}': it must be all, or one or \
+  ccld_stop("CCLD_NVCC_GENCODE (make nccl NVCC_GENCODE=...) is '${CCLD_NVCC_GENCODE}': it must be shipped, all, or one or \
 more of -gencode=arch=compute_90,code=sm_90")
 endif()
+set(CCLD_GPU_ARCHITECTURES "${gencode}" CACHE INTERNAL "CCLD_NVCC_GENCODE as nvcc takes it")
 
 # The toolkit is the one whose headers were found.
 get_filename_component(ccld_cuda_toolkit "${CCLD_CUDA_TOOLKIT_INCLUDE_DIR}/.." REALPATH)
@@ -52,7 +50,10 @@ file(CREATE_LINK "${doca}/include" "${work}/include/doca_gpunetio" SYMBOLIC)  # 
 # No -isystem: nvcc looks into the toolkit's own include folder, which may hold another release's nccl*.h, before such folders.
 set(device_include_folders
   "${CMAKE_CURRENT_SOURCE_DIR}/hooks" "${ccld_repository}"
-  "${work}/include" "${src}/device" "${src}" "${src}/include" "${src}/include/plugin" "${CCLD_CUDA_INCLUDE_DIR}/cccl")
+  "${work}/include" "${src}/device" "${src}" "${src}/include" "${src}/include/plugin")
+if(EXISTS "${CCLD_CUDA_INCLUDE_DIR}/cccl")  # until 12.9 these headers lie beside the others
+  list(APPEND device_include_folders "${CCLD_CUDA_INCLUDE_DIR}/cccl")
+endif()
 set(device_definitions CUDA_MAJOR=${CCLD_CUDA_MAJOR} CUDA_MINOR=${CCLD_CUDA_MINOR} PROFAPI NCCL_OS_LINUX
   DOCA_VERBS_USE_CUDA_WRAPPER DOCA_VERBS_USE_NET_WRAPPER NCCL_GIN_PROXY_ENABLE=1)
 
@@ -79,8 +80,12 @@ if(CCLD_NCCL_SYMMETRIC)
   list(FILTER one_family_sources INCLUDE REGEX "_f8e[0-9]m[0-9]_")
   list(REMOVE_ITEM symmetric_sources ${one_family_sources})
   ccld_device_code(nccl_upstream_symmetric 128 "${gencode}" OFF ${symmetric_sources})
-  ccld_device_code(nccl_upstream_symmetric_family 128 "-gencode=arch=compute_100f,code=sm_100f" OFF ${one_family_sources})
-  set(symmetric_objects $<TARGET_OBJECTS:nccl_upstream_symmetric> $<TARGET_OBJECTS:nccl_upstream_symmetric_family>)
+  set(symmetric_objects $<TARGET_OBJECTS:nccl_upstream_symmetric>)
+  ccld_gpu_family_architecture(family ${CCLD_CUDA_MAJOR} ${CCLD_CUDA_MINOR})
+  if(family)
+    ccld_device_code(nccl_upstream_symmetric_family 128 "${family}" OFF ${one_family_sources})
+    list(APPEND symmetric_objects $<TARGET_OBJECTS:nccl_upstream_symmetric_family>)
+  endif()
 endif()
 
 add_library(nccl_upstream_tables OBJECT

@@ -1,6 +1,9 @@
 // A communicator's life: how far its making comes; its frame is made and shown to the GPU, filled in when the
 // communicator is ready, and taken away.
+#include <cuda_runtime.h>
 #include <cstddef>
+#include <cstdio>
+#include <mutex>
 #include <new>
 #include <string>
 #include <vector>
@@ -16,6 +19,7 @@
 #include "nvmlwrap.h"
 #include "param.h"
 #include "probe/probe.h"
+#include "schemas/abi/cuda_versions.h"
 #include "transport.h"
 #include "utils.h"
 
@@ -37,6 +41,13 @@ int nccl_version() {
   return version;
 }
 
+// 0: not known.
+uint32_t driver_cuda_version() {
+  int version = 0;
+  if (cudaDriverGetVersion(&version) != cudaSuccess) (void)cudaGetLastError();
+  return static_cast<uint32_t>(version);
+}
+
 std::string host_name() {
   if (const char* given = ncclGetEnv("NCCL_HOSTID")) return given;
   char name[1024] = "";
@@ -48,6 +59,22 @@ std::string bus_id_text(int64_t bus_id) {
   char text[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE] = "";
   (void)int64ToBusId(bus_id, text);
   return text;
+}
+
+// Once, in NCCL's log.
+void say_driver_needed(uint32_t driver) {
+  static std::once_flag said;
+  std::call_once(said, [driver] {
+    const char* const needed = abi::driver_needed(CUDART_VERSION);
+    char line[160];
+    snprintf(line, sizeof(line), "built with CUDA %u.%u: needs driver %s or newer; the driver here is for CUDA %u.%u",
+             abi::cuda_major(CUDART_VERSION), abi::cuda_minor(CUDART_VERSION), needed != nullptr ? needed : "of its time",
+             abi::cuda_major(driver), abi::cuda_minor(driver));
+    if (abi::driver_too_old(CUDART_VERSION, driver))
+      warn(line);
+    else
+      inform(line);
+  });
 }
 
 // NCCL adds its own hash of the communicator to what identifies hosts and processes.
@@ -158,6 +185,9 @@ void ccld_comm_created(struct ncclComm* comm, struct ncclKernelCommAndChannels* 
   setup.cuda_device = comm->cudaDev;
   setup.channel_count = hooks::channels_that_may_run(comm);
   setup.nccl_version = static_cast<uint32_t>(hooks::nccl_version());
+  setup.cuda_version = CUDART_VERSION;
+  setup.driver_cuda_version = hooks::driver_cuda_version();
+  hooks::say_driver_needed(setup.driver_cuda_version);
   hooks::GpuFrame frame;
   if (!hooks::make_gpu_frame(setup, &frame)) return;
   auto* hooked = new (std::nothrow) ccld_comm;

@@ -23,6 +23,8 @@ void log_through_nccl(probe::LogLevel level, const char* line) {
 
 void connect_log() { probe::set_log(&log_through_nccl); }
 
+void inform(const std::string& line) { log_through_nccl(probe::LogLevel::info, line.c_str()); }
+
 void warn(const std::string& line) { log_through_nccl(probe::LogLevel::warning, line.c_str()); }
 
 }  // namespace ccld::hooks

@@ -11,5 +11,6 @@ namespace ccld::hooks {
 // The probe's lines go to NCCL's log from now on.
 void connect_log();
 void warn(const std::string& line);
+void inform(const std::string& line);
 
 }  // namespace ccld::hooks

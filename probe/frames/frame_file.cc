@@ -296,7 +296,10 @@ Comm* comm_create(const CommSetup& setup) {
   if (!enabled()) return nullptr;
   ProcessFile* process = process_file();  // before the first frame: it clears away what an earlier program image left
   if (process == nullptr) return nullptr;
-  store_relaxed(process->header->identity.nccl_version, setup.nccl_version);
+  abi::ProcessIdentityPart& identity = process->header->identity;
+  store_relaxed(identity.nccl_version, setup.nccl_version);
+  store_relaxed(identity.cuda_version, setup.cuda_version);
+  store_relaxed(identity.driver_cuda_version, setup.driver_cuda_version);
   std::string error;
   Comm* comm = frame_create({settings().frames_dir, settings().job}, setup, &error);
   if (comm == nullptr) {

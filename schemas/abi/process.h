@@ -32,7 +32,7 @@ namespace ccld::abi {
 
 constexpr uint32_t process_magic = 0x504c4343;  // "CCLP"
 constexpr uint16_t process_abi_major = 1;
-constexpr uint16_t process_abi_minor = 1;
+constexpr uint16_t process_abi_minor = 2;
 
 constexpr unsigned metrics_max = 128;  // MetricIds below this have a word here
 constexpr unsigned inits_max = 64;     // communicators whose initialization is remembered
@@ -56,7 +56,9 @@ struct ProcessIdentityPart {
   char boot_id[40];
   char job[64];
   uint32_t pid_namespace;   // as in FrameIdentity
-  uint8_t reserved[256 - 228 - 8];
+  uint32_t cuda_version;    // of the toolkit that libnccl was built with (cuda_versions.h); since version 1.2, 0: not known yet
+  uint32_t driver_cuda_version;  // the newest that this machine's driver supports; likewise
+  uint8_t reserved[256 - 236 - 8];
   uint64_t end_marker;      // equals process_magic
 };
 

@@ -313,6 +313,23 @@ void refused_memory_case(const std::string& folder) {
   REQUIRE(metric_in(folder, ccld::abi::MetricId::agent_comms_unwatched) == 2 * pair);
 }
 
+// Which driver the library needs is one line of the log, and in the process file.
+void driver_case(const std::string& folder) {
+  ncclComm_t comms[pair];
+  REQUIRE_OK(ncclCommInitAll(comms, pair, nullptr));
+  int lines = 0;
+  std::ifstream log(log_path());
+  for (std::string line; std::getline(log, line);)
+    lines += line.find("NCCL INFO PROBE built with CUDA 13") != std::string::npos &&
+             line.find("needs driver 580.65.06 or newer; the driver here is for CUDA 13") != std::string::npos;
+  REQUIRE(lines == 1);
+  const std::vector<char> bytes = process_file_in(folder);
+  REQUIRE(!bytes.empty());
+  const auto& identity = *reinterpret_cast<const ccld::abi::ProcessIdentityPart*>(bytes.data());
+  REQUIRE(identity.cuda_version == CUDART_VERSION && identity.driver_cuda_version >= 13000);
+  destroy(comms);
+}
+
 // What the probe warns of is no error of the user's calls.
 void last_error_case(const std::string&) {
   ncclComm_t first[pair], second[pair];
@@ -471,6 +488,9 @@ int main(int count, char** arguments) {
   } else if (which == "refused_memory") {
     setenv("CCLD_CPU_DEVICE_REFUSE", "registration,portable", 1);
     refused_memory_case(folder);
+  } else if (which == "driver") {
+    setenv("NCCL_DEBUG", "INFO", 1);
+    driver_case(folder);
   } else if (which == "last_error") {
     last_error_case(folder);
   } else if (which == "no_replay_counters") {

@@ -464,6 +464,8 @@ TEST_CASE("a process file shows the probe, its counters, communicators being ini
   SyntheticProcessFile file;
   file.metric(abi::MetricId::agent_samples) = 41;
   file.metric(abi::MetricId::agent_budget_slowdowns) = 2;
+  file.header().identity.cuda_version = 13000;
+  file.header().identity.driver_cuda_version = 12080;
   abi::InitRecord& init = file.init(1);
   init.comm_hash = 0xabc;
   init.rank = 3;
@@ -485,6 +487,9 @@ TEST_CASE("a process file shows the probe, its counters, communicators being ini
   CHECK(contains(
       text, "process 4242 on node0, job job-a, running: probe running, sample 1000 us (now 1000), budget 3000 ppm"));
   CHECK(contains(text, "agent_samples 41, agent_budget_slowdowns 2"));
+  CHECK(contains(text,
+                 "libnccl was built with CUDA 13.0: needs driver 580.65.06 or newer; the driver here is for CUDA 12.8 "
+                 "(too old)"));
   CHECK(contains(text, "hash 0000000000000abc, rank 3 of 8: bootstrapped"));
   CHECK(contains(text, "mlx5_0 queue pair 99: 3 sends in flight (10 posted)"));
   CHECK(contains(text, "last completion never"));
