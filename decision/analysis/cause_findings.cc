@@ -44,7 +44,7 @@ void CauseFindings::add_last_seen(Finding& f, const Communicator& comm, Nanoseco
 void CauseFindings::describe_absent(Finding& f, const Cause& cause, const Stall& home, Nanoseconds now_ns) const {
   if (cause.calls) {
     const Signature signature = home.view.signature;
-    f = p2p_not_entered(*home.comm, home.calls, cause.ranks, processes_, now_ns);
+    f = p2p_not_entered(*home.comm, home.calls, cause.ranks, processes_, settings_, now_ns);
     if (f.signature.function == abi::Function::unknown) f.signature = signature;
   } else if (cause.ranks != f.wanted) {
     std::vector<bool> blamed(home.comm->ranks().size());

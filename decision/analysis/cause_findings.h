@@ -14,8 +14,9 @@ namespace ccld::decision {
 class CauseFindings {
  public:
   // All must outlive it.
-  CauseFindings(const Watches& watches, const ProcessTable& processes, const std::vector<KnownInit>& initializations)
-      : watches_(watches), processes_(processes), initializations_(initializations) {}
+  CauseFindings(const Watches& watches, const ProcessTable& processes, const std::vector<KnownInit>& initializations,
+                const Settings& settings)
+      : watches_(watches), processes_(processes), initializations_(initializations), settings_(settings) {}
 
   Finding describe(const Cause&, const std::vector<Stall>&, Nanoseconds now_ns) const;
 
@@ -26,6 +27,7 @@ class CauseFindings {
   const Watches& watches_;
   const ProcessTable& processes_;
   const std::vector<KnownInit>& initializations_;
+  const Settings& settings_;
 };
 
 }  // namespace ccld::decision

@@ -292,7 +292,7 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
           std::find(cause.initializations.begin(), cause.initializations.end(), m) == cause.initializations.end() &&
           may_wait_for(initializations_[m], cause, stalls))
         cause.initializations.push_back(m);
-    Finding f = CauseFindings(watches_, processes_, initializations_).describe(cause, stalls, now_ns);
+    Finding f = CauseFindings(watches_, processes_, initializations_, settings_).describe(cause, stalls, now_ns);
     const bool known = std::any_of(cause.stalls.begin(), cause.stalls.end(), [&](size_t i) {
       return watches[i]->hang.incident != 0 && (i == cause.home || !is_home[i]);
     });

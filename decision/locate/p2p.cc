@@ -13,7 +13,7 @@ const char* verb(abi::Direction d) { return d == abi::Direction::send ? "Send" :
 }  // namespace
 
 Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& waits, const std::vector<Rank>& roots,
-                        const ProcessTable& processes, Nanoseconds now_ns) {
+                        const ProcessTable& processes, const Settings& settings, Nanoseconds now_ns) {
   Finding f;
   f.fault = FaultClass::h1_not_entered;
   f.wanted = roots;
@@ -91,7 +91,9 @@ Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& wa
       f.next_step = life == Life::silent || life == Life::host_silent
                         ? "Check whether the process and its host live and can reach the service."
                         : "Look for the exit status and the log of the process, and for who stopped it.";
-      f.hard |= cannot_return(life);
+      // A job that ends passes through such states for an instant.
+      f.hard |= cannot_return(life) &&
+                lost_for_ns(r, processes.newest_ns()) >= seconds_to_ns(settings.hard_evidence_s);
     }
     if (f.culprits.size() < culprits_max)
       f.culprits.push_back(make_culprit(comm, root, component, std::move(reason)));

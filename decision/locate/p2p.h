@@ -10,6 +10,6 @@ namespace ccld::decision {
 
 // H1: `roots` did not make calls that `waits` wait for, and wait for nobody themselves.
 Finding p2p_not_entered(const Communicator&, const std::vector<P2pWait>& waits, const std::vector<Rank>& roots,
-                        const ProcessTable&, Nanoseconds now_ns);
+                        const ProcessTable&, const Settings&, Nanoseconds now_ns);
 
 }  // namespace ccld::decision

@@ -172,6 +172,20 @@ TEST_CASE("A peer whose process is gone is certain at once after the threshold")
   CHECK(open[0].culprits[0].component == Component::process);
 }
 
+TEST_CASE("A peer whose process has just gone is not certain yet: all of a job that is ended go one after the other") {
+  Pipeline p(3);
+  p.call(1, Direction::recv, 0, 1);
+  p.call(2, Direction::recv, 1, 1);
+  p.run_s(2);
+  p.silent = p.killed = {0};
+  p.killed_age_ms = 100;
+  p.run_s(1);
+  CHECK(p.open().empty());
+  p.run_s(2);
+  REQUIRE(p.open().size() == 1);
+  CHECK(p.open()[0].state == VerdictState::confirmed);
+}
+
 TEST_CASE("What else was seen at the culprit's process is quoted in the evidence, and only there") {
   Pipeline p(2);
   for (int rank : {0, 1}) {

@@ -125,7 +125,7 @@ struct Pipeline {
       m.moved_age_ms = static_cast<uint32_t>((now_ns - calls[rank].back().first) / ns_per_ms);
     }
     AgentHealth health;
-    for (int other : killed) health.siblings.push_back({4711u + other, 1, 'X', 1000});
+    for (int other : killed) health.siblings.push_back({4711u + other, 1, 'X', killed_age_ms});
     send(rank, {m, health});
   }
   void send(int rank, std::vector<Payload> payloads) {
@@ -150,6 +150,7 @@ struct Pipeline {
   std::vector<std::vector<std::pair<Nanoseconds, P2pCall>>> calls;
   std::vector<uint64_t> movement, entered;
   std::set<int> silent, stopped, killed, cut_off;
+  uint32_t killed_age_ms = 1000;
   static constexpr uint32_t kernel_plan = 7;
   std::map<int, std::vector<LaneState>> lanes;
   bool own_hosts = false;
