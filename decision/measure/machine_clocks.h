@@ -2,9 +2,9 @@
 //
 // A step arrives after it was handed to the network. So the quickest step from a to b and the quickest one back, over
 // further machines where there is no direct one, bound the difference of their clocks from both sides: an interval. As
-// clocks drift steadily, the intervals of two windows bound the drift, too; when its steps were sent is a window's
-// time. What healthy steps told is so still known, a little wider, when a wire has become slow, and with it on which of
-// its directions steps wait. From the start on only both directions together are known.
+// clocks drift steadily, the intervals of two windows bound the drift, too. Windows may be long: the time between two of
+// them is that between their steps. What healthy steps told is so still known, a little wider, when a wire has become
+// slow, and with it on which of its directions steps wait. From the start on only both directions together are known.
 //
 // Contract: plain state, not thread-safe; nanoseconds. Bounded by pairs_max pairs of machines. Where intervals
 // contradict each other a clock was set: all begins anew.

@@ -9,13 +9,14 @@
 
 namespace ccld::decision::whatif {
 
+struct SlowGpu {
+  std::optional<SlowLink> link;  // nullopt: nobody stands out
+  bool slow = false;             // steps wait longer for some GPU than before, whichever it is
+};
+
 // The GPU whose inputs are all there, and whose outputs have room: steps queue up for it on each connection from which
 // it receives, and for no other GPU on those to which it sends. A connection that nobody reports tells nothing: a GPU
 // of which only such ones lead on is not named.
-struct SlowGpu {
-  std::optional<SlowLink> link;
-  bool slow = false;  // steps wait longer for some GPU than before, also if nobody stands out
-};
 SlowGpu find_slow_gpu(const Connections&, const StepReference&);
 
 }  // namespace ccld::decision::whatif

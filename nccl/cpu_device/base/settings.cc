@@ -40,8 +40,7 @@ constexpr SettingInfo table[settings_total] = {
      "launches of kernels that are GPU code, which is what nvcc makes of a program's own: `refuse` or `skip`"},
     {"CCLD_CPU_DEVICE_REFUSE", "",
      "what answers cudaErrorNotSupported, as in sandboxes: `registration` (cudaHostRegister), `portable` "
-     "(cudaHostAlloc of "
-     "portable memory), or both with a comma (none: nothing)"},
+     "(cudaHostAlloc of portable memory), or both with a comma (none: nothing)"},
     {"CCLD_CPU_DEVICE_NVSWITCH", "0",
      "1: NVLink switches that do multicast join the GPUs, so that NCCL has NVLS; 0: the GPUs are on PCI"},
 };

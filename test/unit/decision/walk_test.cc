@@ -205,29 +205,13 @@ TEST_CASE("A step that was posted within a node and is not seen leaves both GPUs
 }
 
 TEST_CASE("A process that is stopped inside the operation is a hardware-class fault of that process") {
-  const auto algorithm = GENERATE(abi::Algorithm::ring, abi::Algorithm::tree);
-  Cluster cluster;
+  // In NVLS what the switch has summed up says that it is inside.
+  const auto algorithm = GENERATE(abi::Algorithm::ring, abi::Algorithm::tree, abi::Algorithm::nvls);
+  fake::ClusterOptions options;
+  if (algorithm == abi::Algorithm::nvls) options.processes_per_node = 8;
+  Cluster cluster({}, options);
   Comm& comm = healthy_job(cluster, algorithm);
   HangPlan plan = plan_of(algorithm);
-  for (int c : {0, 1}) plan.channels[c].stop_after[6] = 5;
-  comm.hang(plan);
-  cluster.stop_process(6);  // it never gets to say that it entered
-  cluster.run_s(4);
-  const auto open = cluster.open_incidents();
-  INFO(text(open));
-  REQUIRE(open.size() == 1);
-  CHECK(open[0].fault == FaultClass::h3_hardware);
-  CHECK(open[0].state == VerdictState::confirmed);
-  CHECK(ranks_of(open[0].culprits) == std::set<int>{6});
-  CHECK(open[0].culprits[0].component == Component::process);
-}
-
-TEST_CASE("A process that is stopped inside NVLS is known to be inside by what the switch has summed up") {
-  fake::ClusterOptions options;
-  options.processes_per_node = 8;
-  Cluster cluster({}, options);
-  Comm& comm = healthy_job(cluster, abi::Algorithm::nvls);
-  HangPlan plan = plan_of(abi::Algorithm::nvls);
   for (int c : {0, 1}) plan.channels[c].stop_after[6] = 5;
   comm.hang(plan);
   cluster.stop_process(6);  // it never gets to say that it entered
