@@ -44,6 +44,56 @@ class Joined {
   std::vector<double> shift_ns_;
 };
 
+// Clock of the second plus d is clock of the first, d within.
+struct Interval {
+  double least_ns = -INFINITY, most_ns = INFINITY;
+  bool rules_out(double ns) const { return least_ns <= most_ns && (ns < least_ns || ns > most_ns); }
+  double nearest(double ns) const { return std::min(std::max(ns, least_ns), std::max(most_ns, least_ns)); }
+};
+
+// What the order of events proves: a Recv ends after its Send has begun, a collective ends nowhere before it has begun
+// everywhere. Clocks drift, so everything is proven but for `slack_ns`.
+class Proven {
+ public:
+  explicit Proven(double slack_ns) : slack_ns_(slack_ns) {}
+  void begun_before(int begun, double begun_ns, int ended, double ended_ns) {
+    Interval& i = of_[std::minmax(begun, ended)];
+    if (begun < ended)
+      i.least_ns = std::max(i.least_ns, begun_ns - ended_ns - slack_ns_);
+    else
+      i.most_ns = std::min(i.most_ns, ended_ns - begun_ns + slack_ns_);
+  }
+  // Of groups, by all their GPUs, in the order of their numbers.
+  std::map<std::pair<size_t, size_t>, Interval> between_groups(const Joined& joined) const {
+    std::map<std::pair<size_t, size_t>, Interval> out;
+    for (const auto& [gpus, i] : of_) {
+      const auto [a, to_a] = joined.find(static_cast<size_t>(gpus.first));
+      const auto [b, to_b] = joined.find(static_cast<size_t>(gpus.second));
+      if (a != b) narrow(out[std::minmax(a, b)], i, to_a - to_b, a < b);
+    }
+    return out;
+  }
+  Interval between(const Joined& joined, size_t group_a, size_t group_b) const {
+    Interval out;
+    for (const auto& [gpus, i] : of_) {
+      const auto [a, to_a] = joined.find(static_cast<size_t>(gpus.first));
+      const auto [b, to_b] = joined.find(static_cast<size_t>(gpus.second));
+      if (std::minmax(a, b) == std::minmax(group_a, group_b)) narrow(out, i, to_a - to_b, a == group_a);
+    }
+    return out;
+  }
+
+ private:
+  static void narrow(Interval& out, const Interval& i, double shift_ns, bool same_order) {
+    const double least_ns = i.least_ns + shift_ns, most_ns = i.most_ns + shift_ns;
+    out.least_ns = std::max(out.least_ns, same_order ? least_ns : -most_ns);
+    out.most_ns = std::min(out.most_ns, same_order ? most_ns : -least_ns);
+  }
+
+  double slack_ns_;
+  std::map<std::pair<int, int>, Interval> of_;
+};
+
 }  // namespace
 
 Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<HostClock>& hosts,
@@ -54,12 +104,27 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
   };
   // Device times are far from zero: differences are taken before they become floating point.
   std::vector<uint64_t> origin(n);
-  for (size_t g = 0; g < n; ++g)
-    for (const Kernel& k : t.gpus()[g].kernels)
+  uint64_t longest_ns = 0;
+  for (size_t g = 0; g < n; ++g) {
+    uint64_t last_ns = 0;
+    for (const Kernel& k : t.gpus()[g].kernels) {
       if (origin[g] == 0 || k.begin_ns < origin[g]) origin[g] = k.begin_ns;
+      last_ns = std::max(last_ns, k.end_ns);
+    }
+    longest_ns = std::max(longest_ns, last_ns - origin[g]);
+  }
   const auto at = [&](Place p, uint64_t ns) {
     return static_cast<double>(static_cast<int64_t>(ns - origin[static_cast<size_t>(p.gpu)]));
   };
+
+  Proven proven(2e-6 * settings.clock_drift_max_ppm * static_cast<double>(longest_ns));
+  const auto begun_before = [&](Place begun, Place ended) {
+    proven.begun_before(begun.gpu, at(begun, kernel(begun).begin_ns), ended.gpu, at(ended, kernel(ended).end_ns));
+  };
+  for (const Pair& p : m.pairs) begun_before(p.send, p.recv);
+  for (const Collective& c : m.collectives)
+    for (Place p : c.members)
+      if (p.gpu != c.members[0].gpu) begun_before(c.members[0], p), begun_before(p, c.members[0]);
 
   // Those of a communicator whose transfers are the shortest first.
   std::map<CommUid, std::vector<std::pair<double, const Collective*>>> by_comm;
@@ -80,9 +145,16 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
                    [](const ClockPair& a, const ClockPair& b) { return a.doubt_ns < b.doubt_ns; });
   Joined joined(n);
   Clocks out;
+  // False: that was known, or it is ruled out.
+  const auto join = [&](size_t a, size_t b, double ns) {
+    const auto [group_a, to_a] = joined.find(a);
+    const auto [group_b, to_b] = joined.find(b);
+    return group_a != group_b && !proven.between(joined, group_a, group_b).rules_out(ns + to_a - to_b) &&
+           joined.join(a, b, ns);
+  };
   const auto join_known = [&](const ClockPair& p) {
     const auto a = static_cast<size_t>(t.find(p.a)), b = static_cast<size_t>(t.find(p.b));
-    if (a < n && b < n && joined.join(a, b, static_cast<double>(static_cast<int64_t>(p.ns + origin[b] - origin[a]))))
+    if (a < n && b < n && join(a, b, static_cast<double>(static_cast<int64_t>(p.ns + origin[b] - origin[a]))))
       out.pairs.push_back(p);
   };
   auto next_known = known.begin();
@@ -98,7 +170,7 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
     for (auto& [gpus, ns] : ends) {
       const auto a = static_cast<size_t>(gpus.first), b = static_cast<size_t>(gpus.second);
       const double apart_ns = middle(ns);
-      if (joined.join(a, b, apart_ns))
+      if (join(a, b, apart_ns))
         out.pairs.push_back({t.gpus()[a].key, t.gpus()[b].key,
                              static_cast<uint64_t>(static_cast<int64_t>(apart_ns)) + origin[a] - origin[b], least});
     }
@@ -107,25 +179,6 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
   while (next_known != known.end()) join_known(*next_known++);
   joined.tidy();
 
-  // What Send and Recv prove: clock of b plus d is clock of a, d within.
-  struct Interval {
-    double least_ns = -INFINITY, most_ns = INFINITY;
-  };
-  std::map<std::pair<size_t, size_t>, Interval> between;
-  for (const Pair& p : m.pairs) {
-    const auto [send_root, send_shift] = joined.find(static_cast<size_t>(p.send.gpu));
-    const auto [recv_root, recv_shift] = joined.find(static_cast<size_t>(p.recv.gpu));
-    if (send_root == recv_root) continue;
-    const double begun = at(p.send, kernel(p.send).begin_ns) + send_shift;
-    const double ended = at(p.recv, kernel(p.recv).end_ns) + recv_shift;
-    if (send_root < recv_root) {
-      Interval& i = between[{send_root, recv_root}];
-      i.least_ns = std::max(i.least_ns, begun - ended);
-    } else {
-      Interval& i = between[{recv_root, send_root}];
-      i.most_ns = std::min(i.most_ns, ended - begun);
-    }
-  }
   const auto by_hosts = [&](size_t g) { return hosts[g].device_to_service_ns + static_cast<double>(origin[g]); };
   // What hosts say of a whole group: each of its GPUs has a say.
   std::vector<std::vector<double>> host_words(n);
@@ -137,10 +190,10 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
   std::vector<double> host_shift(n, NAN);
   for (size_t r = 0; r < n; ++r)
     if (!host_words[r].empty()) host_shift[r] = middle(host_words[r]);
-  for (const auto& [roots, i] : between) {
-    double d = host_shift[roots.second] - host_shift[roots.first];
+  for (const auto& [groups, i] : proven.between_groups(joined)) {
+    double d = host_shift[groups.second] - host_shift[groups.first];
     if (std::isnan(d)) d = std::isfinite(i.least_ns + i.most_ns) ? (i.least_ns + i.most_ns) / 2 : 0;
-    joined.join(roots.first, roots.second, std::min(std::max(d, i.least_ns), std::max(i.most_ns, i.least_ns)));
+    joined.join(groups.first, groups.second, i.nearest(d));
   }
   joined.tidy();
 

@@ -1,11 +1,12 @@
 // How the clocks of a job's GPUs differ, from what their kernels prove about each other.
 //
-// A collective that needs everybody ends on all ranks within its transfer, so the shortest ones compare the clocks of
-// their GPUs best. Where only Send and Recv connect two groups of GPUs, a Recv cannot end before its Send has begun:
-// that gives an interval, and within it hosts' clocks decide (a kernel begins soon after its launch at least once; a
-// batch arrives soon after it was sent at least once). While all operations are slow, ranks may leave each of them in
-// the same order: then what was found out before counts more, until it is whatif_clocks_times_min times as doubtful,
-// for clocks drift.
+// A Recv cannot end before its Send has begun, and a collective that needs everybody not before it has begun on all
+// ranks. That proves an interval for each two GPUs. Within it the ends of such collectives decide, for they come on all
+// ranks within the transfer: the shortest operations compare clocks best. While all operations are slow, ranks may
+// leave each of them in the same order: then what was found out before counts more, until it is
+// whatif_clocks_times_min times as doubtful, for clocks drift. Ends that contradict what is proven say nothing (a
+// process that got no processor); then, and where only Send and Recv connect two groups of GPUs, hosts' clocks decide
+// (a kernel begins soon after its launch at least once; a batch arrives soon after it was sent at least once).
 //
 // Contract: pure.
 #pragma once
