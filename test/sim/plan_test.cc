@@ -52,6 +52,23 @@ TEST_CASE("what is slow from the start is planted before the first iteration and
   }
 }
 
+TEST_CASE("without either of two faults iterations are shorter: neither is hidden behind the other") {
+  for (FaultKind kind : {FaultKind::late_and_throttled, FaultKind::slow_clock_and_delaying})
+    for (uint64_t seed : {3, 4}) {
+      const Scenario sc = drawn(seed, kind, 1, 0);
+      INFO(name(kind) << ", seed " << seed << ": " << sc.planted.text);
+      REQUIRE(sc.planted.kind == kind);
+      Conditions computation = sc.conditions, communication = sc.conditions;
+      computation.links.clear();
+      computation.slow_proxies.clear();
+      for (ProcessConditions& p : communication.processes) p.slow_clock_at = p.late_at = never;
+      const auto iteration = static_cast<uint64_t>(sc.traffic.slow_iterations) + 7;
+      const double both_s = until_iteration_s(sc, sc.conditions, iteration);
+      CHECK(both_s > 1.05 * until_iteration_s(sc, computation, iteration));
+      CHECK(both_s > 1.05 * until_iteration_s(sc, communication, iteration));
+    }
+}
+
 TEST_CASE("slow links and proxies of a pipeline make iterations at least a quarter longer, from the start or later") {
   for (FaultKind kind : {FaultKind::throttled_link, FaultKind::delaying_proxy, FaultKind::seldom_proxy})
     for (uint64_t seed : {2, 5, 7}) {

@@ -18,6 +18,8 @@ constexpr Nanoseconds shortest_pause_ns = 20 * ns_per_ms;  // of a proxy that se
 constexpr int baseline_rounds = 112;
 constexpr double baseline_s_max = 130;
 constexpr Nanoseconds lateness_max_ns = 1500 * ns_per_ms;
+// What makes the iterations of a job longer by less need not be found.
+constexpr double iterations_longer_min = 1.1;
 // Nobody is slow but by comparison: besides the culprit so many ranks, connections or proxies do the same work.
 constexpr size_t peers_min = 3;
 
@@ -48,6 +50,7 @@ class Planner {
       sc_.planted.at = 0;
       if (!(slowness_.in_pipeline ? plan_slow_pipeline() : plan_slow())) return false;
       if (slowness_.from_start ? !has_peers() || !takes_effect_from_start() : !takes_effect()) return false;
+      if (is_s3(kind_) && !each_prolongs_iterations()) return false;
       if (slowness_.from_start) {
         sc_.planted.at = sc_.start;
         sc_.planted.text += ", from the start";
@@ -108,9 +111,9 @@ class Planner {
 
   // A fault that nobody could notice at the settings' bound is none: operations must take noticeably more than four
   // times as long as usual. Of two faults each must have a noticeable part in what they cost together: one that is
-  // hidden behind the other, or below what counts as a cause, is none either. And a window of ten seconds, half of which
-  // is looked at, must see several operations: otherwise windows are prolonged, and it takes as much longer. What does
-  // not make the job slower need not be found: a stage of a pipeline has time to spare, which hides a slow link.
+  // hidden behind the other, or below what counts as a cause, is none either. And a window of ten seconds, half of
+  // which is looked at, must see several operations: otherwise windows are prolonged, and it takes as much longer. What
+  // does not make the job slower need not be found: a stage of a pipeline has time to spare, which hides a slow link.
   bool takes_effect() {
     if (slowness_.in_pipeline) return prolongs_iterations(rehearse(healthy_conditions()), rehearse(slow_from_start()));
     return is_noticeable(losses());
@@ -126,6 +129,18 @@ class Planner {
     return is_noticeable(l);
   }
 
+  // Without either of two faults iterations are noticeably shorter. One that others hide costs the job nothing,
+  // whatever it costs the operations of one communicator.
+  bool each_prolongs_iterations() {
+    Conditions computation = slow_from_start(), communication = sc_.conditions;
+    computation.links.clear();
+    computation.slow_proxies.clear();
+    for (ProcessConditions& p : communication.processes) p.slow_clock_at = p.late_at = never;
+    const double both_s = rehearse(sc_.conditions).iteration_s();
+    return both_s >= iterations_longer_min * rehearse(computation).iteration_s() &&
+           both_s >= iterations_longer_min * rehearse(communication).iteration_s();
+  }
+
   // Send and Recv have no rounds: what counts is by how much iterations get longer. Several of them must be left in a
   // window, and nobody may be awaited for so long that it is suspected to hang.
   struct Rehearsed;
@@ -137,7 +152,7 @@ class Planner {
   }
 
   bool is_noticeable(const Losses& l) const {
-    constexpr double least = 5.5, part_min = 0.25, operations_per_s_min = 0.6, iterations_longer_min = 1.1;
+    constexpr double least = 5.5, part_min = 0.25, operations_per_s_min = 0.6;
     if (l.slowdown < least || l.operations_per_s < operations_per_s_min) return false;
     if (l.iterations_longer < iterations_longer_min) return false;
     return !is_s3(kind_) ||
