@@ -14,6 +14,7 @@ namespace {
 struct Connection {
   int sender = none, receiver = none;  // GPUs
   std::vector<int> transfers;
+  std::vector<int> unmeasured;  // one end of them was not reported
   double sum_ns = 0;
   double reference_ns = 0;               // of a slow one: what it would take
   size_t peers = 0;                      // that say so; 0: its past, or the settings
@@ -108,6 +109,8 @@ Cause cause_of(Cause::Kind kind, int gpu, const std::vector<const Connection*>& 
     sum_ns += connection->sum_ns;
   }
   c.measured_ns = sum_ns / static_cast<double>(c.transfers.size());
+  for (const Connection* connection : of)
+    c.transfers.insert(c.transfers.end(), connection->unmeasured.begin(), connection->unmeasured.end());
   c.reference_ns = of.front()->reference_ns;
   c.peers = static_cast<int>(of.front()->peers);
   c.expected = of.front()->expected;
@@ -137,12 +140,18 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
     const int sender = g.nodes[static_cast<size_t>(t.send)].gpu, receiver = g.nodes[static_cast<size_t>(t.recv)].gpu;
     Connection& c = kinds[{t.bytes, host(sender) != host(receiver)}][{sender, receiver}];
     c.sender = sender, c.receiver = receiver;
+    if (!t.measured) {
+      c.unmeasured.push_back(static_cast<int>(i));
+      continue;
+    }
     c.transfers.push_back(static_cast<int>(i));
     c.sum_ns += t.ns;
     if (passages[i].steps <= 0) continue;
     c.steps.add(passages[i], t.ns);
   }
   for (auto& [kind, connections] : kinds) {
+    std::erase_if(connections, [](const auto& c) { return c.second.transfers.empty(); });
+    if (connections.empty()) continue;
     std::vector<double> means;
     std::set<std::pair<int, int>> host_pairs;
     for (const auto& [ends, c] : connections) {
@@ -183,6 +192,9 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
     for (Connection* c : slow) {
       for (int i : c->transfers)
         less_ns[static_cast<size_t>(i)] = std::max(0.0, g.transfers[static_cast<size_t>(i)].ns - c->reference_ns);
+      for (int i : c->unmeasured)
+        less_ns[static_cast<size_t>(i)] =
+            std::min(g.transfers[static_cast<size_t>(i)].ns, std::max(0.0, c->mean_ns() - c->reference_ns));
       look_at_proxies(facts, settings, *c);
       look_at_stages(others, settings, *c);
     }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/container/flat_hash_set.h"
+#include "decision/whatif/unreported.h"
 
 namespace ccld::decision::whatif {
 namespace {
@@ -53,7 +54,10 @@ void find_before(std::vector<Node>& nodes, int first, int last) {
       return true;
     });
     nodes[i].before = newest;
-    if (newest != none) nodes[i].own_ns = static_cast<double>(begin - nodes[newest].kernel->end_ns);
+    if (newest != none && nodes[i].reported) {
+      nodes[i].own_ns = static_cast<double>(begin - nodes[newest].kernel->end_ns);
+      nodes[i].own_known = nodes[newest].reported;
+    }
     running.push_back(i);
   }
 }
@@ -104,28 +108,54 @@ double ready_ns(const Graph& g, const Node& node, double own_begin_ns, double gr
   return ready;
 }
 
-}  // namespace
+struct UnreportedNodes {
+  absl::flat_hash_map<const Collective*, std::vector<int>> of;
+  absl::flat_hash_map<const OneEnd*, int> other_end;
+};
 
-std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Clocks& clocks, const Settings& settings) {
-  if (m.collectives.empty() && m.others.empty() && m.pairs.empty()) return std::nullopt;
-  Graph g;
-  const std::vector<std::vector<int>> order = kernels_in_order(t, m);
-  std::vector<std::vector<int>> node_of(order.size());
-  for (size_t gpu = 0; gpu < order.size(); ++gpu) {
-    const int first = static_cast<int>(g.nodes.size());
-    node_of[gpu].assign(t.gpus()[gpu].kernels.size(), none);
-    for (int i : order[gpu]) {
-      node_of[gpu][static_cast<size_t>(i)] = static_cast<int>(g.nodes.size());
-      Node node;
-      node.kernel = &t.gpus()[gpu].kernels[static_cast<size_t>(i)];
-      node.gpu = static_cast<int>(gpu);
-      node.begin_ns = clocks.common_ns(node.gpu, node.kernel->begin_ns);
-      node.end_ns = clocks.common_ns(node.gpu, node.kernel->end_ns);
-      g.nodes.push_back(node);
+// Adds the nodes of a GPU: `order` are its reported kernels. The others go into `unreported`, too.
+void add_nodes(Graph& g, int gpu, const Timeline& t, const Clocks& clocks, const std::vector<int>& order,
+               const std::vector<Unreported>& lost, std::vector<int>& node_of, UnreportedNodes& unreported) {
+  const std::vector<Kernel>& kernels = t.gpus()[static_cast<size_t>(gpu)].kernels;
+  const auto first = static_cast<int>(g.nodes.size());
+  const auto add = [&](const Kernel& kernel, bool reported) {
+    Node node;
+    node.kernel = &kernel;
+    node.reported = reported;
+    node.gpu = gpu;
+    node.begin_ns = clocks.common_ns(gpu, kernel.begin_ns);
+    node.end_ns = clocks.common_ns(gpu, kernel.end_ns);
+    g.nodes.push_back(node);
+    return static_cast<int>(g.nodes.size()) - 1;
+  };
+  auto next = lost.begin();
+  const auto add_lost_until = [&](uint64_t begin_ns) {
+    for (; next != lost.end() && next->kernel.begin_ns < begin_ns; ++next) {
+      g.unreported.push_back(std::make_unique<const Kernel>(next->kernel));
+      const int node = add(*g.unreported.back(), false);
+      if (next->of)
+        unreported.of[next->of].push_back(node);
+      else
+        unreported.other_end[next->other_end] = node;
     }
-    g.gpus.emplace_back(first, static_cast<int>(g.nodes.size()));
-    find_before(g.nodes, first, static_cast<int>(g.nodes.size()));
+  };
+  node_of.assign(kernels.size(), none);
+  for (int i : order) {
+    add_lost_until(kernels[static_cast<size_t>(i)].begin_ns);
+    node_of[static_cast<size_t>(i)] = add(kernels[static_cast<size_t>(i)], true);
   }
+  g.gpus.emplace_back(first, static_cast<int>(g.nodes.size()));
+  find_before(g.nodes, first, static_cast<int>(g.nodes.size()));
+}
+
+std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& clocks, const Settings& settings,
+                           const std::vector<std::vector<int>>& order,
+                           const std::vector<std::vector<Unreported>>& lost) {
+  Graph g;
+  std::vector<std::vector<int>> node_of(order.size());
+  UnreportedNodes unreported;
+  for (size_t gpu = 0; gpu < order.size(); ++gpu)
+    add_nodes(g, static_cast<int>(gpu), t, clocks, order[gpu], lost[gpu], node_of[gpu], unreported);
   const auto node_at = [&](Place p) { return node_of[static_cast<size_t>(p.gpu)][static_cast<size_t>(p.kernel)]; };
   for (const auto* collectives : {&m.collectives, &m.others}) {
     g.whole_groups = g.groups.size();
@@ -133,6 +163,8 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
       std::vector<int> group;
       for (Place p : c.members)
         if (node_at(p) != none) group.push_back(node_at(p));
+      if (const auto it = unreported.of.find(&c); it != unreported.of.end())
+        group.insert(group.end(), it->second.begin(), it->second.end());
       if (group.size() < 2) continue;
       for (int member : group) g.nodes[static_cast<size_t>(member)].group = static_cast<int>(g.groups.size());
       g.groups.push_back(std::move(group));
@@ -152,13 +184,19 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
       n.waited = was_there(n, started[i]);
     }
   std::vector<std::pair<int, int>> needs;  // node, what it needs
-  for (const Pair& p : m.pairs) {
-    const int send = node_at(p.send), recv = node_at(p.recv);
+  const auto add_transfer = [&](int send, int recv, uint64_t bytes, uint64_t pair_seq) {
     const Node &s = g.nodes[static_cast<size_t>(send)], &r = g.nodes[static_cast<size_t>(recv)];
     needs.emplace_back(recv, send);
     if (was_there(s, r.begin_ns)) needs.emplace_back(send, recv);
-    g.transfers.push_back(
-        {send, recv, p.bytes, p.pair_seq, std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns))});
+    const double ns = std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns));
+    g.transfers.push_back({send, recv, bytes, pair_seq, ns, s.reported && r.reported});
+  };
+  for (const Pair& p : m.pairs) add_transfer(node_at(p.send), node_at(p.recv), p.bytes, p.pair_seq);
+  for (const OneEnd& e : m.one_ends) {
+    const auto it = unreported.other_end.find(&e);
+    const int known = node_at(e.known);
+    if (it == unreported.other_end.end() || known == none) continue;
+    add_transfer(e.known_sends ? known : it->second, e.known_sends ? it->second : known, e.bytes, e.pair_seq);
   }
   std::sort(needs.begin(), needs.end());
   for (const auto& [node, need] : needs) {
@@ -189,6 +227,18 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
   g.length_ns = length_with(g, Change(g.nodes.size()));
   if (!(g.length_ns > 0)) return std::nullopt;
   return g;
+}
+
+}  // namespace
+
+std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Clocks& clocks, const Settings& settings) {
+  if (m.collectives.empty() && m.others.empty() && m.pairs.empty()) return std::nullopt;
+  const std::vector<std::vector<int>> order = kernels_in_order(t, m);
+  const std::vector<std::vector<Unreported>> lost = find_unreported(t, m, clocks, order);
+  if (std::any_of(lost.begin(), lost.end(), [](const auto& of) { return !of.empty(); }))
+    if (auto g = build(t, m, clocks, settings, order, lost)) return g;
+  // Where a kernel is put that nobody reported may contradict what is known.
+  return build(t, m, clocks, settings, order, std::vector<std::vector<Unreported>>(order.size()));
 }
 
 double length_with(const Graph& g, const Change& change, std::vector<double>* waits_ns) {

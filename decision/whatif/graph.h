@@ -4,13 +4,15 @@
 // A kernel begins when the kernel before it on its GPU has ended and the GPU and its host have done their own work in
 // between: its own time. A collective ends on each rank some time after the last rank has begun: its transfer. In a
 // Broadcast or Reduce, and where a report was lost, a rank that ended before the last known rank began did not wait for
-// it. A Recv ends some time after its Send has begun; a Send that found no room, after its Recv has. With these own
-// times and transfers the measured times come out again; with others, what they would have been.
+// it. A kernel that its rank did not report is among them, if others tell of it (unreported.h). A Recv ends some time
+// after its Send has begun; a Send that found no room, after its Recv has. With these own times and transfers the
+// measured times come out again; with others, what they would have been.
 //
 // Contract: pure. Common times are nanoseconds since the earliest kernel, as far as clocks can be compared (clocks.h).
 // Linear in kernels and calls.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -26,8 +28,10 @@ struct Node {
   const Kernel* kernel = nullptr;
   int gpu = none;
   double begin_ns = 0, end_ns = 0;  // common time
+  bool reported = true;             // false: begin and own time are not known (unreported.h)
   int before = none;                // the kernel whose end came last before its begin, on the same GPU
-  double own_ns = 0;                // from there to its begin; 0: there is none before it
+  double own_ns = 0;                // from there to its begin; 0: there is none before it, or it is not known
+  bool own_known = false;           // measured between two reports
   double host_ns = 0;               // of that, until its launch; NaN: not known
   double queued_ns = 0;             // from its launch to its begin, at least; NaN: not known
   double transfer_ns = 0;           // from when all that it needs had begun to its end
@@ -40,11 +44,13 @@ struct Node {
 struct Transfer {
   int send = none, recv = none;  // nodes
   uint64_t bytes = 0, pair_seq = 0;
-  double ns = 0;  // from when both had begun to the end of the Recv
+  double ns = 0;         // from when both had begun to the end of the Recv
+  bool measured = true;  // false: one of them was not reported
 };
 
 struct Graph {
-  std::vector<Node> nodes;  // by GPU, then by begin
+  std::vector<Node> nodes;                                // by GPU, then by begin
+  std::vector<std::unique_ptr<const Kernel>> unreported;  // of the nodes that are not in the timeline
   std::vector<int> needs;
   std::vector<std::vector<int>> groups;  // nodes of a collective
   size_t whole_groups = 0;               // the first ones: that need everybody, of which no report is missing

@@ -1,11 +1,10 @@
 #include "decision/whatif/matching.h"
 
+#include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "decision/model/signature.h"
 
 namespace ccld::decision::whatif {
@@ -13,7 +12,8 @@ namespace ccld::decision::whatif {
 Matches match_kernels(const Timeline& t) {
   Matches m;
   std::map<std::tuple<CommUid, OpSeq, uint32_t>, Collective> collectives;
-  absl::flat_hash_map<CommUid, absl::flat_hash_set<int>> members;
+  absl::flat_hash_map<CommUid, std::map<int, int>> members;  // by GPU: one of its kernels
+  absl::flat_hash_map<std::pair<CommUid, int32_t>, Place> ranks;
   struct Ends {
     Place send{-1, -1}, recv{-1, -1};
     uint64_t bytes = 0;
@@ -23,8 +23,9 @@ Matches match_kernels(const Timeline& t) {
     const Gpu& gpu = t.gpus()[static_cast<size_t>(g)];
     for (int i = 0; i < static_cast<int>(gpu.kernels.size()); ++i) {
       const Kernel& k = gpu.kernels[static_cast<size_t>(i)];
+      ranks.try_emplace({k.comm, k.rank.value}, Place{g, i});
       if (k.op.value != 0) {
-        members[k.comm].insert(g);
+        members[k.comm].emplace(g, i);
         Collective& c = collectives[{k.comm, k.op, k.replay}];
         c.comm = k.comm;
         c.members.push_back({g, i});
@@ -41,15 +42,32 @@ Matches match_kernels(const Timeline& t) {
     }
   }
   for (auto& [key, c] : collectives) {
-    if (c.members.size() < 2) continue;
+    if (members[c.comm].size() < 2) continue;
     c.whole = c.members.size() == members[c.comm].size();
     const Place any = c.members.front();
     const Kernel& k = t.gpus()[static_cast<size_t>(any.gpu)].kernels[static_cast<size_t>(any.kernel)];
-    (c.whole && needs_everybody(k.signature.function) ? m.collectives : m.others).push_back(std::move(c));
+    if (c.whole && needs_everybody(k.signature.function)) {
+      m.collectives.push_back(std::move(c));
+      continue;
+    }
+    if (!c.whole && needs_everybody(k.signature.function))
+      for (const auto& [gpu, kernel] : members[c.comm])
+        if (std::none_of(c.members.begin(), c.members.end(), [&](Place p) { return p.gpu == gpu; }))
+          c.missing.push_back({gpu, kernel});
+    m.others.push_back(std::move(c));
   }
-  for (const auto& [key, e] : ends)
-    if (e.send.gpu >= 0 && e.recv.gpu >= 0 && e.send.gpu != e.recv.gpu)
-      m.pairs.push_back({e.send, e.recv, e.bytes, std::get<3>(key)});
+  for (const auto& [key, e] : ends) {
+    const auto& [comm, sender, receiver, pair_seq, replay] = key;
+    if (e.send.gpu >= 0 && e.recv.gpu >= 0) {
+      if (e.send.gpu != e.recv.gpu) m.pairs.push_back({e.send, e.recv, e.bytes, pair_seq});
+      continue;
+    }
+    const bool known_sends = e.send.gpu >= 0;
+    const auto other = ranks.find({comm, known_sends ? receiver : sender});
+    const Place known = known_sends ? e.send : e.recv;
+    if (other != ranks.end() && other->second.gpu != known.gpu)
+      m.one_ends.push_back({known, other->second, known_sends, e.bytes, pair_seq});
+  }
   return m;
 }
 

@@ -11,7 +11,7 @@ std::vector<Passage> passages_of_transfers(const Graph& g, const Timeline& t, co
   for (size_t i = 0; i < g.transfers.size(); ++i) {
     const Transfer& transfer = g.transfers[i];
     const Node &send = g.nodes[static_cast<size_t>(transfer.send)], &recv = g.nodes[static_cast<size_t>(transfer.recv)];
-    if (send.kernel->replay != 0) continue;
+    if (send.kernel->replay != 0 || !transfer.measured) continue;
     const Rank sender = send.kernel->rank;
     const LinkRows* const rows = t.links(send.kernel->comm, sender, recv.kernel->rank, transfer.pair_seq);
     if (!rows) continue;

@@ -23,7 +23,7 @@ Work work_of(const Graph& g, const Timeline& t, const Kinds& kinds, size_t gpu, 
   for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i) {
     const Node& n = g.nodes[static_cast<size_t>(i)];
     // Whoever is late to a barrier may be so on purpose: it writes a checkpoint.
-    if (n.before == none || is_barrier(n.kernel->signature, settings.barrier_bytes_max)) continue;
+    if (!n.own_known || is_barrier(n.kernel->signature, settings.barrier_bytes_max)) continue;
     out[absl::HashOf(t.gpus()[gpu].key, kinds.of_node[static_cast<size_t>(n.before)],
                      kinds.of_node[static_cast<size_t>(i)])]
         .push_back(i);
@@ -139,6 +139,7 @@ void Past::learn_transfers(const Graph& g, const Timeline& t, const std::vector<
   absl::flat_hash_map<uint64_t, Window> windows;
   for (size_t i = 0; i < g.transfers.size(); ++i) {
     const Transfer& transfer = g.transfers[i];
+    if (!transfer.measured) continue;
     Window& w = windows[transfer_key(g.nodes[static_cast<size_t>(transfer.send)].gpu,
                                      g.nodes[static_cast<size_t>(transfer.recv)].gpu, transfer.bytes, t)];
     w.ns.push_back(transfer.ns);

@@ -93,7 +93,7 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
     const Node& n = g.nodes[i];
     const int role = roles[static_cast<size_t>(n.gpu)];
     // Whoever is late to a barrier may be so on purpose: it writes a checkpoint.
-    if (n.before != none && role != none && !is_barrier(n.kernel->signature, settings.barrier_bytes_max))
+    if (n.own_known && role != none && !is_barrier(n.kernel->signature, settings.barrier_bytes_max))
       occurrences[{role, occurrence_of(t, n, kinds[i])}].push_back(static_cast<int>(i));
   }
   Beyond b;

@@ -114,6 +114,7 @@ struct Job {
   }
   void add_call(uint64_t comm, int gpu, int rank, abi::Direction direction, int peer, uint64_t seq, double begin_ms,
                 double end_ms, const std::optional<LinkStages>& link) {
+    if (loses && loses(gpu)) return;
     P2pRounds m;
     m.comm = CommUid{comm};
     m.rank = Rank{rank};
@@ -259,6 +260,49 @@ TEST_CASE("A rank whose report was lost does not hide whom the others wait for")
   CHECK(e.causes[0].gpu == 0);
   // 30 ms of 45, in three of four operations: after a lost report a rank seems to compute meanwhile.
   CHECK(e.causes[0].gain_ns > 0.45 * e.length_ns);
+}
+
+TEST_CASE("What others wait for is known where a report of the GPU between them was lost") {
+  const auto shorter_part = [](bool loses) {
+    Job job(3);
+    for (int i = 0; i < 21; ++i) {
+      // GPU 2 waits for GPU 1, and that for GPU 0.
+      job.loses = [&](int g) { return loses && g == 1 && i % 3 == 1; };
+      job.collective(1, {0, 1}, 1, [](int g) { return g == 0 ? 20.0 : 1.0; });
+      job.loses = nullptr;
+      job.collective(2, {1, 2}, 1, [](int) { return 2.0; });
+    }
+    const std::optional<Graph> g = job.graph();
+    REQUIRE(g);
+    CHECK(length_with(*g, Change(g->nodes.size())) == Approx(g->length_ns));
+    Change change(g->nodes.size());
+    for (int i = g->gpus[0].first; i < g->gpus[0].second; ++i) change.own_less_ns[static_cast<size_t>(i)] = 15 * ms;
+    return length_with(*g, change) / g->length_ns;
+  };
+  CHECK(shorter_part(true) == Approx(shorter_part(false)).margin(0.02));
+}
+
+TEST_CASE("What a slow connection costs is known where one end of a transfer was not reported") {
+  const auto shorter_part = [](bool loses_send, bool loses_recv) {
+    Job job(3);
+    for (int i = 0; i < 21; ++i) {
+      job.loses = [&](int g) { return i % 3 == 1 && ((g == 0 && loses_send) || (g == 1 && loses_recv)); };
+      job.transfer(1, 0, 1, true, 1, 20);
+      job.loses = nullptr;
+      job.collective(2, {0, 1, 2}, 1, [](int) { return 2.0; });
+    }
+    const std::optional<Graph> g = job.graph();
+    REQUIRE(g);
+    CHECK(length_with(*g, Change(g->nodes.size())) == Approx(g->length_ns));
+    Change change(g->nodes.size());
+    for (const Transfer& t : g->transfers)
+      for (int end : {t.send, t.recv}) change.transfer_less_ns[static_cast<size_t>(end)] = 15 * ms;
+    return length_with(*g, change) / g->length_ns;
+  };
+  const double whole = shorter_part(false, false);
+  CHECK(whole < 0.5);
+  CHECK(shorter_part(true, false) == Approx(whole).margin(0.02));
+  CHECK(shorter_part(false, true) == Approx(whole).margin(0.02));
 }
 
 TEST_CASE("Imbalance that moves, and what happens rarely, is no cause") {
