@@ -2,14 +2,14 @@
 // writer.
 //
 // Included by upstream's device/common.h after the declaration of ncclShmem. Every function returns at once when the
-// block is not watched (`ncclShmem.ccld_frame` is null): no frame, a channel that the frame has no room for, or a
+// block is not watched (`ncclShmem.channel.ccld` is null): no frame, a channel that the frame has no room for, or a
 // launch without a token because the probe was stopped. `direction` is 0 for receiving and 1 for sending; steps are
 // NCCL's connection steps.
 //
 // Counted: Ring, Tree, CollNet, NVLS, PAT and point-to-point kernels, in all protocols. A lane shows its newest
-// primitive; ncclShmem.ccld_steps counts all primitives: minus the step at which each begins, plus the one at which it
-// ends. It goes on from the channel's totals in device memory, and becomes them when the kernel ends. Sends and
-// receives of registered buffers that the network device does alone are not counted; symmetric kernels have nothing
+// primitive; ncclShmem.channel.ccld_totals counts all primitives: minus the step at which each begins, plus the one at
+// which it ends. It goes on from the channel's totals in device memory, and becomes them when the kernel ends. Sends
+// and receives of registered buffers that the network device does alone are not counted; symmetric kernels have nothing
 // here.
 //
 // Cost: what follows a null check is one store to mapped host memory, never a load or fence; the sums cost one addition
@@ -33,7 +33,7 @@ __device__ __forceinline__ unsigned long long int globaltimer();
 
 __device__ __forceinline__ ccld::abi::DeviceChannel* ccld_channel() {
   // Volatile: reading it again is cheaper than a register that holds it.
-  return static_cast<ccld::abi::DeviceChannel*>(*const_cast<void* volatile*>(&ncclShmem.ccld_frame));
+  return static_cast<ccld::abi::DeviceChannel*>(*const_cast<void* volatile*>(&ncclShmem.channel.ccld));
 }
 
 // Differs from microsecond to microsecond.
@@ -49,37 +49,37 @@ __device__ __forceinline__ uint32_t ccld_tick() {
 // threads of other blocks leave the loop over the batches by upstream's own test and pay nothing.
 constexpr int ccld_last_batch = -2;
 
-// null: this launch is not watched. In device memory: shared memory's copies of the communicator and the channel are
-// being filled by others.
-__device__ __forceinline__ ncclDevChannel* ccld_watched_channel() {
-  if (ncclShmem.args.ccld_token == 0) return nullptr;
-  auto* devices = reinterpret_cast<ncclKernelCommAndChannels*>(ncclShmem.args.comm);
-  ncclDevChannel* channel = &devices->channels[ncclShmem.channelId];
-  return channel->ccld != nullptr ? channel : nullptr;
-}
+// What a channel's kernels add up to: ncclDevChannel::ccld_totals. Shared memory's copy of it goes on with this
+// kernel's steps and time, and becomes the next value in device memory.
+constexpr unsigned ccld_total_runs = 0, ccld_total_steps = 1, ccld_total_busy_ns = 3;  // steps: of each direction
 
-// The thread that has said which batch is next.
-__device__ __forceinline__ void ccld_batch_loaded() {
-  if (ncclShmem.nextBatchIx == -1 && ccld_watched_channel() != nullptr) ncclShmem.nextBatchIx = ccld_last_batch;
-}
-
-// What a channel's kernels add up to, in device memory: ncclDevChannel::ccld_totals. One aligned load and store.
+// As one aligned store.
 struct alignas(16) ccld_channel_totals {
   uint32_t runs, recv_steps, send_steps, busy_ns;
 };
 
+// The thread that has said which batch is next.
+__device__ __forceinline__ void ccld_batch_loaded() {
+  if (ncclShmem.nextBatchIx == -1 && ncclShmem.args.ccld_token != 0) ncclShmem.nextBatchIx = ccld_last_batch;
+}
+
+// The warp that has copied the channel into shared memory, before the barrier that publishes it. What our hooks want to
+// know came with it: no load of their own. `thread` is that of the warp; each has copied 16 bytes.
+__device__ __forceinline__ void ccld_channel_loaded(int thread) {
+  // The launch is not watched.
+  if (thread == offsetof(ncclDevChannel, ccld) / 16 && ncclShmem.args.ccld_token == 0) ncclShmem.channel.ccld = nullptr;
+}
+
+// The kernel's number on the channel.
+__device__ __forceinline__ uint32_t ccld_run() { return ncclShmem.channel.ccld_totals[ccld_total_runs] + 1; }
+
 // Out of line as the lanes' functions are: inlined, it changed how g++ shares registers out in the whole kernel.
-CCLD_WATCHED void ccld_watched_kernel_begins(ncclDevChannel* channel, ccld::abi::DeviceChannel* frame) {
-  const ccld_channel_totals totals = *reinterpret_cast<const ccld_channel_totals*>(channel->ccld_totals);
-  const uint32_t run = totals.runs + 1;
+CCLD_WATCHED void ccld_watched_kernel_begins(ccld::abi::DeviceChannel* frame) {
   const uint64_t now_ns = globaltimer();
-  ncclShmem.ccld_run = run;
-  ncclShmem.ccld_finished_threads = 0;
-  ncclShmem.ccld_steps[0] = totals.recv_steps;
-  ncclShmem.ccld_steps[1] = totals.send_steps;
-  ncclShmem.ccld_busy_ns = totals.busy_ns - static_cast<uint32_t>(now_ns);
+  const uint32_t run = ccld_run();
+  ncclShmem.channel.ccld_totals[ccld_total_busy_ns] -= static_cast<uint32_t>(now_ns);
   const uint32_t slot = ncclShmem.args.ccld_replay_slot;
-  uint32_t* replays = reinterpret_cast<ncclKernelCommAndChannels*>(ncclShmem.args.comm)->comm.ccld_replays;
+  uint32_t* replays = ncclShmem.comm.ccld_replays;
   // Replays of one graph never overlap, and block 0 has the lowest channel.
   if (slot != 0 && blockIdx.x == 0 && replays != nullptr) {
     ccld::device::round_replays(frame, run, ++replays[slot - 1]);
@@ -87,44 +87,55 @@ CCLD_WATCHED void ccld_watched_kernel_begins(ncclDevChannel* channel, ccld::abi:
   ccld::device::round_begins(frame, run, ncclShmem.args.ccld_token, now_ns);
 }
 
-// Thread 0, once the block knows its arguments and its channel; a barrier of the block follows.
+// One thread, behind the barrier that publishes shared memory. The last one of the block: the first send of a small
+// operation is the work of the first threads, and nobody waits for this one.
 __device__ __forceinline__ void ccld_kernel_begins() {
-  ncclDevChannel* channel = ccld_watched_channel();
-  auto* frame = channel != nullptr ? static_cast<ccld::abi::DeviceChannel*>(channel->ccld) : nullptr;
-  ncclShmem.ccld_frame = frame;
-  if (frame != nullptr) ccld_watched_kernel_begins(channel, frame);
+  ccld::abi::DeviceChannel* frame = ccld_channel();
+  if (frame != nullptr) ccld_watched_kernel_begins(frame);
 }
 
-// Not inlined: their registers would count against the kernel's. The next kernel on the channel begins after this one
-// has ended, so it finds the totals.
-static __device__ __attribute__((noinline)) void ccld_end_is_written() {
-  const volatile unsigned* steps = ncclShmem.ccld_steps;
+// The next kernel on the channel begins after this one has ended, so it finds the totals.
+__device__ __forceinline__ void ccld_end_is_written() {
+  ccld::abi::DeviceChannel* frame = ccld_channel();
+  if (frame == nullptr) return;
+  const volatile uint32_t* totals = ncclShmem.channel.ccld_totals;
   const uint32_t flags = ncclShmem.aborted != 0 ? ccld::abi::round_aborted : 0u;
   const uint64_t now_ns = globaltimer();
-  const ccld_channel_totals totals{ncclShmem.ccld_run, steps[0], steps[1],
-                                   ncclShmem.ccld_busy_ns + static_cast<uint32_t>(now_ns)};
+  const ccld_channel_totals sums{totals[ccld_total_runs] + 1, totals[ccld_total_steps + ccld::device::direction_recv],
+                                 totals[ccld_total_steps + ccld::device::direction_send],
+                                 totals[ccld_total_busy_ns] + static_cast<uint32_t>(now_ns)};
   auto* devices = reinterpret_cast<ncclKernelCommAndChannels*>(ncclShmem.args.comm);
-  *reinterpret_cast<ccld_channel_totals*>(devices->channels[ncclShmem.channelId].ccld_totals) = totals;
-  ccld::device::round_ends(ccld_channel(), totals.runs, flags, totals.send_steps, totals.recv_steps, totals.busy_ns,
-                           now_ns);
+  *reinterpret_cast<ccld_channel_totals*>(devices->channels[ncclShmem.channelId].ccld_totals) = sums;
+  ccld::device::round_ends(frame, sums.runs, flags, sums.send_steps, sums.recv_steps, sums.busy_ns, now_ns);
+}
+
+// Threads that have arrived before this one. What they had added to the sums by then is seen by whoever comes later.
+// nvcc lets one thread of a warp add for all that arrive with it: one atomic operation and one fence for a warp.
+__device__ __forceinline__ unsigned ccld_arrives() {
+#if defined(__CUDACC__)
+  unsigned before;  // atomicAdd() between two __threadfence_block() would be two fences, and stronger ones
+  asm volatile("atom.acq_rel.cta.shared.add.u32 %0, [%1], 1;"
+               : "=r"(before)
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(&ncclShmem.channel.ccld_arrived)))
+               : "memory");
+  return before;
+#else
+  return atomicAdd(&ncclShmem.channel.ccld_arrived, 1u);  // the threads of a block are fibers of one thread
+#endif
 }
 
 // Every thread of a watched block, when it has nothing more to do. The last one to come writes the end: earlier ones
 // may still have neighbours that wait for data. There is no barrier, because the threads of an aborted kernel need not
-// all be where a barrier expects them.
+// all be where a barrier expects them. Not inlined: its registers would count against the kernel's.
 static __device__ __attribute__((noinline)) void ccld_thread_ends() {
-  __threadfence_block();  // what this thread added to the sums comes before its arrival
-  const unsigned finished_before = atomicAdd(&ncclShmem.ccld_finished_threads, 1u);
-  if (finished_before != blockDim.x - 1) return;
-  __threadfence_block();
-  ccld_end_is_written();
+  if (ccld_arrives() == blockDim.x - 1) ccld_end_is_written();
 }
 
 // Thread 0 of any block, at its end. Threads that an abort has kept from the last batch do not come to
 // ccld_thread_ends(): if any are missing by now, thread 0 writes the end in the place of the last one.
 static __device__ __attribute__((noinline)) void ccld_aborted_kernel_ends() {
   if (ccld_channel() == nullptr) return;
-  if (atomicAdd(&ncclShmem.ccld_finished_threads, blockDim.x) < blockDim.x) ccld_end_is_written();
+  if (atomicAdd(&ncclShmem.channel.ccld_arrived, blockDim.x) < blockDim.x) ccld_end_is_written();
 }
 
 __device__ __forceinline__ void ccld_kernel_ends() {
@@ -133,12 +144,16 @@ __device__ __forceinline__ void ccld_kernel_ends() {
 
 // ---- lanes ----------------------------------------------------------------------------------------------------------
 
+__device__ __forceinline__ void ccld_add_steps(int direction, unsigned steps) {
+  atomicAdd(&ncclShmem.channel.ccld_totals[ccld_total_steps + direction], steps);
+}
+
 CCLD_WATCHED void ccld_watched_lane_opens(int direction, int group, int peer_index, uint64_t step, int peer, int tid,
                                           int nthreads) {
-  atomicAdd(&ncclShmem.ccld_steps[direction], 0u - static_cast<unsigned>(step));
+  ccld_add_steps(direction, 0u - static_cast<unsigned>(step));
   const uint32_t first_warp = (threadIdx.x - tid) / WARP_SIZE;
   const uint32_t peer_and_warps = ccld::device::pack_peer_and_warps(peer, first_warp, nthreads / WARP_SIZE);
-  ccld::device::lane_opens(ccld_channel(), direction, group, peer_index, ncclShmem.ccld_run, step, peer_and_warps);
+  ccld::device::lane_opens(ccld_channel(), direction, group, peer_index, ccld_run(), step, peer_and_warps);
 }
 
 // The thread that will post to `peer`, once it knows its first step. `tid` and `nthreads` are those of the thread
@@ -162,7 +177,7 @@ __device__ __forceinline__ void ccld_lane_posts(int direction, int group, int pe
 
 // The same thread, when the primitive ends at `step`. Without a frame the sum is nonsense that nobody reads.
 __device__ __forceinline__ void ccld_lane_closes(int direction, uint64_t step) {
-  atomicAdd(&ncclShmem.ccld_steps[direction], static_cast<unsigned>(step));
+  ccld_add_steps(direction, static_cast<unsigned>(step));
 }
 
 __device__ __forceinline__ void ccld_last_post_and_lane_closes(int direction, int group, int peer_index,
@@ -280,14 +295,14 @@ __device__ __forceinline__ int ccld_pat_group(int dimension) { return dimension 
 // The thread that reads the first step of a dimension.
 __device__ __forceinline__ void ccld_pat_lane_opens(int direction, int dimension, uint64_t step, int peer) {
   if (ccld_channel() == nullptr) return;
-  ccld::device::lane_opens(ccld_channel(), direction, ccld_pat_group(dimension), dimension, ncclShmem.ccld_run, step,
+  ccld::device::lane_opens(ccld_channel(), direction, ccld_pat_group(dimension), dimension, ccld_run(), step,
                            ccld::device::pack_peer_and_warps(peer, 0, NCCL_PAT_NWORKERS / WARP_SIZE));
 }
 
 // The thread that posts, after each post.
 __device__ __forceinline__ void ccld_pat_lane_posts(int direction, int dimension, uint64_t step, int steps_posted) {
   if (ccld_channel() == nullptr) return;
-  atomicAdd(&ncclShmem.ccld_steps[direction], static_cast<unsigned>(steps_posted));
+  ccld_add_steps(direction, static_cast<unsigned>(steps_posted));
   ccld::device::lane_posts(ccld_channel(), direction, ccld_pat_group(dimension), dimension, step);
 }
 
