@@ -99,9 +99,9 @@ bench-scale: configure ## What the service needs for 1,024 to 131,072 ranks (15 
 	@python3 benchmarks/scale/bench_scale.py --build $(BUILD) \
 	  $(if $(QUICK),--quick --out build/scale-quick.json,--out benchmarks/results/scale.json)
 
-check-ptxas: ## Registers, stack and spills of the GPU kernels, against upstream's own (needs nvcc, no GPU)
+check-ptxas: ## Registers, stack and spills of the GPU kernels, against upstream's own (needs nvcc, no GPU; ARCHITECTURE=100: another than sm_90)
 	@scripts/bootstrap
-	@python3 benchmarks/ptxas/check_ptxas.py --jobs $(JOBS) --out benchmarks/results/ptxas-sm90.json
+	@python3 benchmarks/ptxas/check_ptxas.py --jobs $(JOBS) --architecture $(or $(ARCHITECTURE),90) --out benchmarks/results/ptxas-sm$(or $(ARCHITECTURE),90).json
 
 gpu-verify: configure ## All checks that want a GPU, ten minutes (BUNDLE=file.tar.xz: pack them for a machine that has one; QUICK=1)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld

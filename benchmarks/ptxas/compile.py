@@ -1,4 +1,5 @@
 """Compiles one device function with nvcc and reads what it costs. Nothing is compiled twice for the same input."""
+import concurrent.futures
 import json
 import os
 import re
@@ -7,12 +8,14 @@ from cubin import Cubin, CubinError
 from kernels import GENERIC, file_name
 from trees import ROOT, PtxasError, digest_of, generate_source, run
 
-ARCHITECTURE = "90"
+ARCHITECTURES = ("90", "100")
+SIDES = ("pristine", "patched")
 # As upstream's makefiles compile device code.
 REGISTER_CAP = 96
 FLAGS = ("-std=c++17", "--expt-extended-lambda", "-O3", "-Xptxas", "-maxrregcount=%d" % REGISTER_CAP, "-Xptxas", "-v",
-         "-rdc=true", "-cubin", "-DPROFAPI", "-DNCCL_OS_LINUX", "-Xcompiler", "-fPIC",
-         "-gencode=arch=compute_%s,code=sm_%s" % (ARCHITECTURE, ARCHITECTURE))
+         "-rdc=true", "-cubin", "-DPROFAPI", "-DNCCL_OS_LINUX", "-Xcompiler", "-fPIC")
+# Says where each instruction comes from, and changes none of them.
+LINE_INFO = "-lineinfo"
 
 PROPERTIES = re.compile(r"Function properties for '?(\w+)")
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -47,8 +50,9 @@ def dependencies(path):
 
 
 class Compiler:
-    def __init__(self, nvcc, version, folder, headers, ours=ROOT):
+    def __init__(self, nvcc, version, architecture, folder, headers, ours=ROOT, more_flags=()):
         self._nvcc = nvcc
+        self._flags = (*FLAGS, *more_flags, "-gencode=arch=compute_%s,code=sm_%s" % (architecture, architecture))
         self._version = version
         self._folder = folder    # results
         self._headers = headers  # the folder of nccl.h
@@ -63,7 +67,7 @@ class Compiler:
         return ["-I" + folder for folder in folders] + ["-I" + cccl]
 
     def compile(self, side, tree, function):
-        """{"functions": {readable name: costs}, "shared_bytes": bytes or None}"""
+        """{"functions": {readable name: costs}, "shared_bytes": bytes or None, "cubin": path}"""
         folder = os.path.join(self._folder, side, file_name(function))
         os.makedirs(folder, exist_ok=True)
         if function == GENERIC:
@@ -71,11 +75,11 @@ class Compiler:
         else:
             source = generate_source(tree, function, os.path.join(folder, "generated"))
         out = {kind: os.path.join(folder, "function." + kind) for kind in ("cubin", "d", "json")}
-        command = [self._nvcc, *FLAGS, "-DCUDA_MAJOR=%d" % self._version[0], "-DCUDA_MINOR=%d" % self._version[1],
+        command = [self._nvcc, *self._flags, "-DCUDA_MAJOR=%d" % self._version[0], "-DCUDA_MINOR=%d" % self._version[1],
                    *self._include_folders(tree, side == "patched"), "-MD", "-MF", out["d"], "-o", out["cubin"], source]
         known = self._known(out["json"], command)
         if known:
-            return dict(known, compiled=False)
+            return dict(known, compiled=False, cubin=out["cubin"])
         log = self._run(command, "%s, %s" % (function, side))
         needed = dependencies(out["d"])
         self._refuse_foreign_headers(needed)
@@ -83,7 +87,7 @@ class Compiler:
         with open(out["json"], "w") as file:
             json.dump({"command": command, "version": self._version[2], "dependencies": needed,
                        "digest": digest_of(needed), "costs": costs}, file)
-        return dict(costs, compiled=True)
+        return dict(costs, compiled=True, cubin=out["cubin"])
 
     @staticmethod
     def _run(command, what):
@@ -125,3 +129,21 @@ class Compiler:
         if not functions:
             raise PtxasError("%s: ptxas named no function of NCCL" % function)
         return {"functions": functions, "shared_bytes": cubin.size_of("ncclShmem")}
+
+
+def compile_all(compiler, trees, functions, jobs, show):
+    """{function: {side: result}}; progress goes to standard error."""
+    results = {function: {} for function in functions}
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        waiting = {pool.submit(compiler.compile, side, trees[side], function): (function, side)
+                   for function in functions for side in SIDES}
+        try:
+            for done in concurrent.futures.as_completed(waiting):
+                function, side = waiting[done]
+                results[function][side] = done.result()
+                if results[function][side]["compiled"]:
+                    show("%-8s %s" % (side, function))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return results

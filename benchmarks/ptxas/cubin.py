@@ -1,4 +1,4 @@
-"""What ptxas decided, read from the ELF file it wrote (a cubin): registers per function, and the size of variables."""
+"""What ptxas decided, read from the ELF file it wrote (a cubin): registers per function, size of variables, sections."""
 import struct
 
 SHT_NOTE_CUDA_INFO = 0x70000000  # the sections .nv.info and .nv.info.<function>
@@ -57,6 +57,21 @@ class Cubin:
                 target = self.registers if attribute == EIATTR_REGCOUNT else self.frame_bytes
                 target[self._symbols[symbol][0]] = value
             at += length
+
+    def section_names(self):
+        return [name for name, _, _ in self._sections]
+
+    def contents(self, section):
+        """Bytes of the section with this name; none if there is none."""
+        for name, _, content in self._sections:
+            if name == section:
+                return content
+        return b""
+
+    def relocations(self, section):
+        """{offset in the section: name of the symbol that is put there}"""
+        return {offset: self._symbols[info >> 32][0]
+                for offset, info, _ in struct.iter_unpack("<QQq", self.contents(".rela" + section))}
 
     def size_of(self, variable):
         """Bytes of the variable with this name, or None."""

@@ -16,10 +16,14 @@ ptxas info    : Compile time = 148.279 ms
 """
 
 
-def row(registers=96, stack=100, more_stack=0):
-    def side(r, s):
-        return {"registers": r, "stack_bytes": s, "spill_store_bytes": 0, "spill_load_bytes": 0}
-    return {"kernel": "ncclDevFunc_X", "pristine": side(90, stack), "patched": side(registers, stack + more_stack)}
+def row(registers=96, stack=100, more_stack=0, loads=0, more_loads=0):
+    def side(r, s, l):
+        return {"registers": r, "stack_bytes": s, "spill_store_bytes": 0, "spill_load_bytes": l}
+    return {"kernel": "ncclDevFunc_X", "pristine": side(90, stack, loads), "patched": side(registers, stack + more_stack, loads + more_loads)}
+
+
+def missed(one_row):
+    return check_ptxas.missed([one_row], "sm_90")
 
 
 class Ptxas(unittest.TestCase):
@@ -33,13 +37,27 @@ class Ptxas(unittest.TestCase):
         self.assertIsNone(compiler.readable("_Z13oneRankReducev"))
 
     def test_up_to_the_cap_and_32_bytes_of_stack_nothing_is_missed(self):
-        self.assertEqual(check_ptxas.missed([row(96, 100, 32)]), [])
+        self.assertEqual(missed(row(96, 100, 32)), [])
 
     def test_a_register_past_the_cap_is_missed(self):
-        self.assertEqual(len(check_ptxas.missed([row(97)])), 1)
+        self.assertEqual(len(missed(row(97))), 1)
 
     def test_more_stack_than_allowed_is_missed_and_says_how_much(self):
-        self.assertIn("40 bytes", check_ptxas.missed([row(96, 100, 40)])[0])
+        self.assertIn("40 bytes", missed(row(96, 100, 40))[0])
+
+    def test_five_per_cent_more_spill_loads_are_allowed_and_no_more(self):
+        self.assertEqual(missed(row(loads=4000, more_loads=200)), [])
+        self.assertIn("204 bytes of spill loads", missed(row(loads=4000, more_loads=204))[0])
+
+    def test_a_few_loads_are_no_share_of_anything(self):
+        self.assertEqual(missed(row(loads=12, more_loads=72)), [])
+        self.assertEqual(len(missed(row(loads=12, more_loads=76))), 1)
+
+    def test_what_is_known_of_a_function_holds_for_its_architecture_only(self):
+        function = "ncclDevFunc_SendRecv"
+        known = check_ptxas.SPILL_LOAD_BYTES_KNOWN["sm_90"][function]
+        self.assertEqual(check_ptxas.spill_load_bytes_allowed(function, 0, "sm_90"), known)
+        self.assertEqual(check_ptxas.spill_load_bytes_allowed(function, 0, "sm_100"), check_ptxas.SPILL_LOAD_BYTES_FREE)
 
     def test_a_file_that_is_no_cubin_is_refused(self):
         with self.assertRaises(CubinError):
