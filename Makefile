@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: gpu-verify help bootstrap configure build nccl install nccl-small check-abi demo test unit integration sim check asan tsan accuracy ablate bench-overhead bench-scale check-ptxas image image-test format tidy clean
+.PHONY: gpu-verify help bootstrap configure build nccl install nccl-small check-abi demo test unit integration sim check asan tsan accuracy ablate bench-overhead bench-scale check-ptxas check-sass image image-test format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -102,6 +102,10 @@ bench-scale: configure ## What the service needs for 1,024 to 131,072 ranks (15 
 check-ptxas: ## Registers, stack and spills of the GPU kernels, against upstream's own (needs nvcc, no GPU; ARCHITECTURE=100: another than sm_90)
 	@scripts/bootstrap
 	@python3 benchmarks/ptxas/check_ptxas.py --jobs $(JOBS) --architecture $(or $(ARCHITECTURE),90) --out benchmarks/results/ptxas-sm$(or $(ARCHITECTURE),90).json
+
+check-sass: ## Instructions, loads, stores, fences and atomics around and in the data path, against upstream's own (needs nvcc, no GPU)
+	@scripts/bootstrap
+	@python3 benchmarks/sass/check_sass.py --jobs $(JOBS) --out benchmarks/results/sass.json
 
 gpu-verify: configure ## All checks that want a GPU, ten minutes (BUNDLE=file.tar.xz: pack them for a machine that has one; QUICK=1)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld
