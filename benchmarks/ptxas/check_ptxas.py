@@ -29,10 +29,9 @@ SPILL_LOAD_BYTES_FREE = 72
 SPILL_LOAD_BYTES_KNOWN = {
     "sm_90": {
         "ncclDevFunc_AllReduce_Sum_f32_TREE_LL": 192,
-        "ncclDevFunc_SendRecv": 144,
-        "ncclDevKernel_SendRecv": 184,
-        "ncclDevFunc_AllReduce_Sum_f32_NVLS_SIMPLE": 648,
-        "ncclDevFunc_AllReduce_Sum_f32_COLLNET_DIRECT_SIMPLE": 324,
+        "ncclDevFunc_SendRecv": 92,
+        "ncclDevKernel_SendRecv": 200,
+        "ncclDevFunc_AllReduce_Sum_f32_COLLNET_DIRECT_SIMPLE": 204,
     },
     "sm_100": {},  # not all functions have been compiled for it
 }

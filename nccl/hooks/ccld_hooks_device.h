@@ -280,7 +280,9 @@ CCLD_WATCHED void ccld_watched_lane_waits(int direction, int group, int peer_ind
 // The thread that waits for `peer`, before each call of checkAbort() in a loop that has polled `spins` times. Stores
 // only when the wait is to be shown; a load from shared memory beside each poll, which takes less than that. After the
 // call it would be the same, but keeps registers busy: 8 to 40 bytes of stack. So does looking at `spins` first: 8
-// bytes.
+// bytes. And so does NCCL's copy of the peer's step: 560 bytes more of spills are loaded in NVLS. Simple therefore
+// tells the step up to which everything has been used as `seen`; the peer gives whole slices, so it is the same but for
+// proxies, which give single steps.
 __device__ __forceinline__ void ccld_lane_waits(int spins, int direction, int group, int peer_index, uint64_t want,
                                                 uint64_t seen) {
   if (ccld_channel() == nullptr || !ccld_lane_is_due(spins)) return;

@@ -308,7 +308,7 @@ struct alignas(32) Lane {
   uint32_t base_step;
   uint32_t peer_and_warps;      // peer rank in bits 0..19, first warp of the group in 20..24, warps - 1 in 25..29, bit 31 set
   uint32_t want_step;           // valid while want_step > current_step (as signed difference) and poll_tick moves
-  uint32_t seen_step;           // what the peer had made available when this was written
+  uint32_t seen_step;           // what the peer had made available when this was written; Simple: at least, in whole slices
   uint32_t poll_tick;           // changes as long as the wait goes on
   uint32_t wait_kind;           // WaitKind
 };
