@@ -22,6 +22,7 @@ enum SettingIndex {
   setting_foreign_kernels,
   setting_refused,
   setting_nvswitch,
+  setting_gpu_direct,
   settings_total,
 };
 
@@ -43,6 +44,8 @@ constexpr SettingInfo table[settings_total] = {
      "(cudaHostAlloc of portable memory), or both with a comma (none: nothing)"},
     {"CCLD_CPU_DEVICE_NVSWITCH", "0",
      "1: NVLink switches that do multicast join the GPUs, so that NCCL has NVLS; 0: the GPUs are on PCI"},
+    {"CCLD_CPU_DEVICE_GPU_DIRECT", "0",
+     "1: network devices may read and write the GPUs' memory (GPUDirect RDMA), if their driver says so; 0: they may not"},
 };
 
 std::optional<uint64_t> read_number(SettingIndex index, uint64_t least, uint64_t most) {
@@ -99,6 +102,7 @@ Settings read_settings() {
   result.foreign_kernels = read_foreign_kernels();
   read_refused(&result);
   result.nvswitch = *read_number(setting_nvswitch, 0, 1) != 0;
+  result.gpu_direct = *read_number(setting_gpu_direct, 0, 1) != 0;
   return result;
 }
 

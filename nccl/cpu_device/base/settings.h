@@ -31,6 +31,7 @@ struct Settings {
   bool refuses_registration;     // cudaHostRegister
   bool refuses_portable_memory;  // cudaHostAlloc with cudaHostAllocPortable
   bool nvswitch;                 // NVLink switches with multicast join the GPUs
+  bool gpu_direct;               // GPUDirect RDMA
 };
 
 const Settings& settings();

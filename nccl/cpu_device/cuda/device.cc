@@ -209,11 +209,11 @@ bool device_attribute(int attribute, int visible, int* value) {
     case cudaDevAttrConcurrentManagedAccess:
     case cudaDevAttrHostNativeAtomicSupported:
     case cudaDevAttrComputePreemptionSupported:
-    case cudaDevAttrGPUDirectRDMASupported:
     case cudaDevAttrIsMultiGpuBoard:
-    case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED: *value = 0; return true;
+    case cudaDevAttrGPUDirectRDMASupported:
+    case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED: *value = settings().gpu_direct ? 1 : 0; return true;
     case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: *value = settings().nvswitch ? 1 : 0; return true;
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID: *value = -1; return true;
     default: report("device attribute %d is not known to the CPU device", attribute); return false;
