@@ -103,6 +103,9 @@ uint64_t comm_uid(uint64_t comm_hash, const MemberId* members, size_t member_cou
 // A connection that goes through a network device, for the topology message. Any thread, before or after comm_ready.
 void net_connection(Comm*, abi::Direction, int channel, int peer, int net_device, const char* net_name);
 
+// From now on the communicator does something where nothing is measured: abi::Hidden. Any thread.
+void comm_hides(Comm*, uint32_t hidden);
+
 // The communicator ends. Detaches the diagnostic thread and removes the frame file; afterwards HOT functions must not
 // be called any more. `end_state` says how: finalized, destroyed, aborted.
 void comm_end(Comm*, abi::CommState end_state);

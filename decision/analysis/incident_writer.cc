@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "decision/iteration/stage.h"
+#include "schemas/abi/names.h"
 
 namespace ccld::decision {
 namespace {
@@ -64,6 +65,11 @@ void IncidentWriter::fill(Incident& i, const Communicator& comm, const Finding& 
   for (size_t c = 0; c < f.culprits.size(); ++c) {
     const auto same_rank = [&](const Culprit& other) { return other.rank == f.culprits[c].rank; };
     if (std::none_of(f.culprits.begin(), f.culprits.begin() + c, same_rank)) quote(i, comm, f.culprits[c], now_ns);
+  }
+  for (size_t h = 0; h < comm.hidden_ranks().size(); ++h) {
+    if (comm.hidden_ranks()[h] == 0) continue;
+    i.evidence.push_back({-1, absl::StrCat("not measured: ", abi::explanation_of(abi::hidden_all[h])),
+                          static_cast<double>(comm.hidden_ranks()[h]), "ranks"});
   }
   i.next_step = f.next_step;
   i.gain = f.gain;

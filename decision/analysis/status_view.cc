@@ -45,6 +45,7 @@ CommStatus comm_status(const Communicator& c, Nanoseconds now_ns) {
     s.p2p_rounds += rank.p2p_rounds;
     s.p2p_age_ns = std::max(s.p2p_age_ns, rank.p2p_age_ns);
     s.ranks_not_watched += rank.watched ? 0 : 1;
+    s.hidden |= r.hidden;
     s.ranks.push_back(std::move(rank));
     if (!r.in_flight()) continue;
     const OpSeq oldest = r.oldest_in_flight();

@@ -114,6 +114,7 @@ Json to_json(const FrameReport& r) {
                {"captured_plans", r.captured_plans},
                {"unseen_while_stopped", r.unseen_while_stopped},
                {"lapped_rounds", r.lapped_rounds},
+               {"not_measured", hidden_names(r.hidden)},
                {"summed_kernels", r.summed_kernels},
                {"summed_busy_ns", r.summed_busy_ns},
                {"summed_send_count", r.summed_send_steps},

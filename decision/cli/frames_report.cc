@@ -168,6 +168,7 @@ FrameReport report_frame(const LocalProcesses& processes, const std::string& pat
   report.path = path;
   report.identity = frame.identity();
   report.state = frame.state();
+  report.hidden = frame.hidden();
   const abi::FrameIdentity& id = report.identity;
   report.process = processes.state(abi::FrameView::text(id.boot_id), {id.pid, id.pid_namespace}, id.pid_start_ticks,
                                    first.heartbeat_ns != second.heartbeat_ns);
@@ -287,6 +288,13 @@ std::vector<std::string> signal_names(uint8_t signals) {
                                                  {abi::signal_stream, "stream"}};
   for (const auto& [bit, name] : all)
     if ((signals & bit) != 0) names.emplace_back(name);
+  return names;
+}
+
+std::vector<std::string> hidden_names(uint32_t hidden) {
+  std::vector<std::string> names;
+  for (const abi::Hidden each : abi::hidden_all)
+    if ((hidden & each) != 0) names.emplace_back(abi::name_of(each));
   return names;
 }
 

@@ -56,6 +56,7 @@ struct FrameReport {
   std::string path;
   abi::FrameIdentity identity{};
   abi::CommState state = abi::CommState::none;
+  uint32_t hidden = 0;  // abi::Hidden
   ProcessState process = ProcessState::gone;
   uint64_t entered = 0, launched = 0, completed = 0;
   uint64_t entered_p2p = 0, launched_p2p = 0;
@@ -125,5 +126,6 @@ std::string channel_state(const ChannelReport&);
 std::vector<std::string> signal_names(uint8_t signals);
 // Of an operation that was launched.
 bool measures_anything(uint8_t signals);
+std::vector<std::string> hidden_names(uint32_t hidden);
 
 }  // namespace ccld::decision::frames

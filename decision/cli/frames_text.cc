@@ -167,6 +167,7 @@ std::string to_text(const std::vector<FrameReport>& reports) {
       out += "         seen of it: " + joined(signal_names(r.operation->record.signals)) +
              "; what is not seen was not measured\n";
     }
+    if (r.hidden != 0) out += "         not measured: " + joined(hidden_names(r.hidden)) + "\n";
     for (const ChannelReport& c : r.channels) {
       out += format("         channel %u: %s, SendCount %u, RecvCount %u%s", c.channel, channel_state(c).c_str(),
                     c.send_steps, c.recv_steps, c.overwritten ? " (overwritten)" : "");

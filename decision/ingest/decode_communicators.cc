@@ -65,6 +65,7 @@ bool decode(Decoder& d, const wire::CommUp& in, CommUp& out) {
   out.local_rank = in.local_rank();
   out.cuda_device = in.cuda_device();
   out.mode = in.mode();
+  out.hidden = in.hidden();
   out.parent = CommUid(in.parent_uid());
   out.channels.resize(length(in.channels()));
   for (size_t i = 0; i < out.channels.size(); ++i) {

@@ -130,6 +130,9 @@ void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns
   r->host = names_.of(m.host.empty() ? process.id.host : m.host);
   r->node = m.node;
   r->local_rank = m.local_rank;
+  for (size_t i = 0; i < hidden_ranks_.size(); ++i)
+    if ((m.hidden & ~r->hidden & abi::hidden_all[i]) != 0) ++hidden_ranks_[i];
+  r->hidden |= m.hidden;
   r->cuda_device = m.cuda_device;
   r->gpu_bus_id = names_.of(m.gpu_bus_id);
   r->channels.assign(m.channels);

@@ -6,6 +6,8 @@
 // network delay does not look like a stall. Not thread-safe.
 #pragma once
 
+#include <array>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -53,6 +55,7 @@ struct RankModel {
 
   Name host;
   int node = -1, local_rank = -1;
+  uint32_t hidden = 0;  // abi::Hidden
   Name gpu_bus_id;
   ChannelList channels;
   ConnectionList connections;
@@ -123,6 +126,9 @@ class Communicator {
   bool contradicted_by(const CommUp&) const;
 
   void up(const CommUp&, ProcessModel&, Nanoseconds now_ns);
+  // Ranks that do what is not measured: how many of each abi::hidden_all.
+  using HiddenRanks = std::array<uint32_t, std::size(abi::hidden_all)>;
+  const HiddenRanks& hidden_ranks() const { return hidden_ranks_; }
   void down(const CommDown&, ProcessModel&, Nanoseconds now_ns);
   void rounds(const Rounds&, ProcessModel&, Nanoseconds now_ns);
   void p2p_rounds(const P2pRounds&, ProcessModel&, Nanoseconds now_ns);
@@ -216,6 +222,7 @@ class Communicator {
   int rank_count_ = 0;
   NamePool names_;
   RankTable<RankModel> ranks_;
+  HiddenRanks hidden_ranks_{};
   RoundHistory history_;
   ReplayHistory replays_;
   int ranks_in_flight_ = 0, ranks_in_replay_ = 0, ranks_in_p2p_ = 0, ranks_down_ = 0;

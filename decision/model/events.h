@@ -64,6 +64,7 @@ struct CommUp {
   std::vector<NetConnection> connections;
   uint32_t mode = 0;
   CommUid parent;  // split, shrunk or grown from; 0: none
+  uint32_t hidden = 0;  // abi::Hidden
 };
 
 struct CommDown {

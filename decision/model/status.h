@@ -43,6 +43,7 @@ struct CommStatus {
   uint64_t p2p_rounds = 0;
   Nanoseconds p2p_age_ns = 0;  // of the oldest call in flight
   int ranks_not_watched = 0;
+  uint32_t hidden = 0;  // abi::Hidden, of any rank
   bool in_flight = false;
   OpSeq oldest_op;  // oldest operation not completed everywhere
   Signature oldest_signature;

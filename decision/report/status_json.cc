@@ -15,6 +15,13 @@ constexpr size_t silent_processes_shown_max = 100;
 
 double milliseconds(Nanoseconds ns) { return std::round(static_cast<double>(ns) / 1e3) / 1e3; }
 
+Json hidden_names(uint32_t hidden) {
+  Json names = Json::array();
+  for (const abi::Hidden each : abi::hidden_all)
+    if ((hidden & each) != 0) names.push_back(abi::name_of(each));
+  return names;
+}
+
 Json rank_json(const RankStatus& r, Nanoseconds silent_ns) {
   return {
       {"rank", r.rank.value},
@@ -50,7 +57,8 @@ Json comm_json(const CommStatus& c, Nanoseconds silent_ns, bool all_ranks) {
       {"replays", c.replays},
       {"parent", c.parent.value == 0 ? Json(nullptr) : Json(comm_text(c.parent))},
       {"p2p", {{"in_flight", c.p2p_in_flight}, {"age_ms", milliseconds(c.p2p_age_ns)}, {"completed", c.p2p_rounds}}},
-      {"ranks_not_watched", c.ranks_not_watched}};
+      {"ranks_not_watched", c.ranks_not_watched},
+      {"not_measured", hidden_names(c.hidden)}};
   if (c.in_flight) {
     result["in_flight"] = {{"op_seq", c.oldest_op.value},
                            {"age_ms", milliseconds(c.oldest_age_ns)},

@@ -172,6 +172,11 @@ std::string status_text(const Json& s, bool with_ranks) {
   } else {
     absl::StrAppend(&out, "\n", comm_table(communicators, with_ranks));
   }
+  std::map<std::string, uint64_t> hidden;
+  for (const Json& c : communicators)
+    for (const Json& name : member(c, "not_measured")) ++hidden[name.get<std::string>()];
+  for (const auto& [name, count] : hidden)
+    absl::StrAppend(&out, "\nnot measured: ", name, ", on ", count_text(count, "communicator", "communicators"), "\n");
   out += initialization_text(member(s, "initializations"));
   if (const uint64_t stopped = number_of(s, "stopped_probe_count"); stopped > 0) {
     absl::StrAppend(&out, "\n", count_text(stopped, "probe was", "probes were"),

@@ -43,6 +43,10 @@ void ccld_comm_ready(struct ncclComm* comm, struct ncclComm* parent);
 // It is about to be freed and no kernel of it runs any more.
 void ccld_comm_ends(struct ncclComm* comm);
 
+// Kernels are about to get a communicator of their own, by which they talk to other GPUs and, with `gin`, to the
+// network. `internal`: kernels of NCCL, not of the program.
+void ccld_device_comm_created(struct ncclComm* comm, bool internal, bool gin);
+
 // ---- NCCL's log (own_log.cc) ---------------------------------------------------------------------------------------
 
 // The warning that this thread is about to log is the probe's: no call of the user has failed of it.
@@ -97,8 +101,9 @@ bool ccld_symmetric_kernels_are_built();
 uint64_t ccld_proxy_owner(struct ncclComm* comm);
 // The progress thread did what it could for `args`.
 void ccld_proxy_visited(struct ncclProxyState* proxy_state, struct ncclProxyArgs* args);
-// A connection of `comm` goes through a network device.
-void ccld_net_connected(struct ncclComm* comm, int sends, int channel, int peer, int net_device, int connection_index);
+// A connection of `comm` goes through a network device, which the proxy of `proxy_rank` drives.
+void ccld_net_connected(struct ncclComm* comm, int sends, int channel, int peer, int net_device, int connection_index,
+                        int proxy_rank);
 
 // ---- the network's queues (network.cc): the thread that posts and polls -------------------------------------------
 

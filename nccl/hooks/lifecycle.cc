@@ -236,4 +236,10 @@ void ccld_comm_ready(struct ncclComm* comm, struct ncclComm* parent) {
   probe::comm_ready(hooked->probe, identity);
 }
 
+void ccld_device_comm_created(struct ncclComm* comm, bool internal, bool gin) {
+  if (comm->ccld == nullptr) return;
+  const uint32_t hidden = (internal ? 0u : abi::hidden_device_api) | (gin ? abi::hidden_gin : 0u);
+  if (hidden != 0) probe::comm_hides(comm->ccld->probe, hidden);
+}
+
 void ccld_comm_ends(struct ncclComm* comm) { hooks::end(comm, hooks::end_state_of(comm)); }

@@ -91,9 +91,14 @@ void ccld_proxy_visited(struct ncclProxyState* proxy_state, struct ncclProxyArgs
   }
 }
 
-void ccld_net_connected(struct ncclComm* comm, int sends, int channel, int peer, int net_device, int connection_index) {
+void ccld_net_connected(struct ncclComm* comm, int sends, int channel, int peer, int net_device, int connection_index,
+                        int proxy_rank) {
+  if (comm->ccld == nullptr) return;
+  if (proxy_rank != comm->rank) probe::comm_hides(comm->ccld->probe, abi::hidden_pxn);
+  if (comm->ncclNet != &ncclNetIb && comm->ncclNet != &ncclNetSocket)
+    probe::comm_hides(comm->ccld->probe, abi::hidden_network);
   // Connections with index 1 serve point-to-point operations, of every peer with every other.
-  if (comm->ccld == nullptr || connection_index != 0) return;
+  if (connection_index != 0) return;
   ncclNetProperties_t properties{};
   const char* name = comm->ncclNet->getProperties(net_device, &properties) == ncclSuccess ? properties.name : nullptr;
   probe::net_connection(comm->ccld->probe, sends ? abi::Direction::send : abi::Direction::recv, channel, peer,

@@ -131,7 +131,9 @@ void Agent::detach_locked(Comm* comm, abi::CommState end_state, Instant now) {
   attached.publish(now);
   if (tells_) {
     // A communicator that lived shorter than the agent's period was never announced.
-    if (attached.next_up_ns == 0) outbox_.emplace_back(comm_up(attached));
+    // And what was found out since its last announcement would never be told.
+    const bool news = attached.up_connections_version != comm->connections_version.load(std::memory_order_relaxed);
+    if (attached.next_up_ns == 0 || news) outbox_.emplace_back(comm_up(attached));
     if (tracker.has_rounds()) outbox_.emplace_back(tracker.take_rounds(now, true));
     if (tracker.has_p2p()) outbox_.emplace_back(tracker.take_p2p(now, true));
     CommDownMessage down;
@@ -157,6 +159,7 @@ CommUpMessage Agent::comm_up(Attached& attached) const {
   m.cuda_device = comm.setup.cuda_device;
   m.mode = comm.header->identity.mode;
   attached.up_connections_version = comm.connections_version.load(std::memory_order_acquire);
+  m.hidden = __atomic_load_n(&comm.header->state.hidden, __ATOMIC_RELAXED);
   std::lock_guard<std::mutex> lock(comm.connections_mutex);
   m.connections = comm.connections;
   return m;

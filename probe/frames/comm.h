@@ -88,7 +88,7 @@ struct Comm {
   // ---- any thread
   std::mutex connections_mutex;
   std::vector<NetConnection> connections;        // guarded by connections_mutex
-  std::atomic<uint32_t> connections_version{0};  // increases with every addition: lets a reader skip the mutex
+  std::atomic<uint32_t> connections_version{0};  // increases with every addition, and with every bit of StateLine::hidden
   std::atomic<bool> detached{false};  // set by comm_end before anything is taken away: HOT functions then do nothing
 
   // ---- probe/agent

@@ -336,6 +336,13 @@ void net_connection(Comm* comm, abi::Direction direction, int channel, int peer,
   comm->connections_version.fetch_add(1, std::memory_order_release);
 }
 
+void comm_hides(Comm* comm, uint32_t hidden) {
+  if (comm == nullptr) return;
+  const uint32_t before = __atomic_fetch_or(&comm->header->state.hidden, hidden, __ATOMIC_RELAXED);
+  // Told with the connections.
+  if ((before & hidden) != hidden) comm->connections_version.fetch_add(1, std::memory_order_release);
+}
+
 void comm_move(Comm* comm, void* memory) {
   memcpy(memory, comm->memory, comm->bytes);
   frame_unlink(*comm);

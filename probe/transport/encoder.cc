@@ -51,7 +51,7 @@ Offset<void> encode(FlatBufferBuilder& builder, const CommUpMessage& m) {
              builder, m.identity.comm_uid, m.identity.comm_hash, m.comm_number, m.identity.comm_name.c_str(), m.rank,
              m.rank_count, m.identity.node, m.identity.node_count, m.identity.local_rank, m.cuda_device,
              m.identity.gpu_bus_id.c_str(), m.identity.host.c_str(), &channels, &connections, m.mode,
-             m.identity.parent_uid)
+             m.identity.parent_uid, m.hidden)
       .Union();
 }
 

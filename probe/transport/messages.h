@@ -24,6 +24,7 @@ struct CommUpMessage {
   int rank_count = 0;
   int cuda_device = 0;
   uint32_t mode = 0;
+  uint32_t hidden = 0;
   std::vector<NetConnection> connections;
 };
 

@@ -14,7 +14,9 @@
 //   identity           thread that creates the frame       before `state` becomes `ready`; `magic` is the last store
 //   ApiLine            user thread in NCCL calls           each word: relaxed store, increasing
 //   AgentLine          diagnostic thread                   each word: relaxed store
-//   StateLine          thread that ends the communicator   relaxed store, increasing
+//   StateLine          state: thread that ends the         relaxed store, increasing
+//                      communicator; hidden: any thread,   a few bits in a communicator's life: atomic or
+//                      of which there may be several
 //   StreamLine         the stream (CUDA memory operations) single 4-byte stores
 //   OpRecord           user thread in NCCL calls           commit = 0, fields, commit = op_seq (release); readers check
 //                                                          commit before and after
@@ -47,7 +49,7 @@ namespace ccld::abi {
 
 constexpr uint32_t frame_magic = 0x444c4343;  // "CCLD"
 constexpr uint16_t frame_abi_major = 4;
-constexpr uint16_t frame_abi_minor = 0;
+constexpr uint16_t frame_abi_minor = 1;
 
 // A host may hand CUDA 1024 kernels more than have run, in less time than passes between two looks. The kernel that hangs must
 // still have its record then, so twice as many operations are remembered, and of Send and Recv, which come in groups, more.
@@ -108,6 +110,15 @@ enum Signal : uint8_t {
   signal_proxy = 8,   // proxies may work for it
   signal_stream = 16, // begin and end are written by the stream around it (StreamLine), not by a kernel
 };
+
+// What a communicator does where nothing is measured at all. Nothing may be concluded from silence there.
+enum Hidden : uint32_t {
+  hidden_device_api = 1,  // kernels of the user talk to other GPUs by themselves (ncclDevCommCreate)
+  hidden_gin = 2,         // and to the network (GPU-initiated networking)
+  hidden_pxn = 4,         // proxies of other ranks send for this one
+  hidden_network = 8,     // the network is a plugin: its queues are not seen, only what proxies hand to it
+};
+constexpr Hidden hidden_all[] = {hidden_device_api, hidden_gin, hidden_pxn, hidden_network};
 
 // ---- header ----------------------------------------------------------------------------------------------------
 
@@ -181,7 +192,8 @@ struct AgentLine {
 
 struct StateLine {
   uint32_t state;             // CommState
-  uint32_t reserved[31];
+  uint32_t hidden;            // Hidden; since version 4.1
+  uint32_t reserved[30];
 };
 
 struct ProxyLine {

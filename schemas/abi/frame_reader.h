@@ -171,6 +171,8 @@ class FrameView {
   uint32_t channel_count() const { return channel_count_; }
   CommState state() const { return static_cast<CommState>(reading::load(header_->state.state)); }
 
+  uint32_t hidden() const { return reading::load(header_->state.hidden); }
+
   uint64_t entered_op_seq() const { return reading::load(header_->api.entered_op_seq); }
   uint64_t launched_op_seq() const { return reading::load(header_->api.launched_op_seq); }
   uint64_t launched_plan() const { return reading::load(header_->api.launched_plan); }

@@ -140,6 +140,28 @@ constexpr const char* name_of(LogVerbosity value) {
 }
 
 // As in metrics.h: these are the names that people and dashboards see, so they change as little as the ids.
+// For lists of what is not measured; "?": a bit that is not known.
+constexpr const char* name_of(Hidden value) {
+  switch (value) {
+    case hidden_device_api: return "device API";
+    case hidden_gin: return "GIN";
+    case hidden_pxn: return "PXN";
+    case hidden_network: return "network plugin";
+  }
+  return "?";
+}
+
+// What it is that nobody sees.
+constexpr const char* explanation_of(Hidden value) {
+  switch (value) {
+    case hidden_device_api: return "kernels of the program that use the device API";
+    case hidden_gin: return "GPU-initiated networking (GIN)";
+    case hidden_pxn: return "proxies of other ranks that send for a rank (PXN)";
+    case hidden_network: return "queues of an external network plugin";
+  }
+  return "something newer than this reader";
+}
+
 constexpr const char* name_of(MetricId value) {
   switch (value) {
     case MetricId::none: return "none";

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <nccl.h>
+#include <nccl_device.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +41,11 @@ ncclUniqueId job_id(const RankIdentity& identity) {
 void choose_device(const RankIdentity& identity) {
   int devices = 0;
   REQUIRE_OK(cudaGetDeviceCount(&devices));
+  if (getenv(two_nodes_variable) != nullptr) {
+    const int half = identity.ranks / 2;
+    setenv("NCCL_HOSTID", identity.rank < half ? "a" : "b", 1);
+    devices = half;
+  }
   REQUIRE_OK(cudaSetDevice(identity.rank % devices));
 }
 
@@ -271,6 +277,23 @@ int communicators(const RankIdentity& identity) {
   return rank.destroy();
 }
 
+// op_seq 1; then kernels of the program get a communicator of their own, by which they may use the network if `gin`.
+int device_communicator(const RankIdentity& identity, bool gin) {
+  Rank rank(identity);
+  rank.all_reduce(small_count);
+  ncclDevCommRequirements_t requirements = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
+  requirements.lsaBarrierCount = 1;
+  if (gin) requirements.ginConnectionType = NCCL_GIN_CONNECTION_FULL;
+  ncclDevComm_t device_comm{};
+  REQUIRE_OK(ncclDevCommCreate(rank.comm, &requirements, &device_comm));
+  rank.all_reduce(small_count);
+  rank.wait();
+  REQUIRE_OK(ncclDevCommDestroy(rank.comm, &device_comm));
+  return rank.destroy();
+}
+int device_api(const RankIdentity& identity) { return device_communicator(identity, false); }
+int gin(const RankIdentity& identity) { return device_communicator(identity, true); }
+
 void wait_until_stuck(Rank& rank) {
   const RankIdentity& identity = rank.identity;
   usleep(500000);  // nothing happens from now on, and that is what is wanted; there is no event to wait for
@@ -414,6 +437,8 @@ int run_rank(const std::string& suite, const ranks::RankIdentity& identity) {
       {"pat", pat},
       {"graph", graph},
       {"one_rank", one_rank},
+      {"device_api", device_api},
+      {"gin", gin},
       {"streams", streams},
       {"communicators", communicators},
       {"abort", abort_suite},

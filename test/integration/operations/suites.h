@@ -20,6 +20,9 @@ constexpr int broadcast_root = 1;
 constexpr int reduce_root = 2;
 constexpr size_t exchange_count(int from, int to) { return 100 + static_cast<size_t>(10 * from + to); }
 
+// "a" or "b" for the first and the second half of the ranks: pretended nodes, whose ranks use the same GPUs.
+constexpr const char* two_nodes_variable = "CCLD_TEST_TWO_NODES";
+
 // In a rank; the exit status.
 int run_rank(const std::string& suite, const ranks::RankIdentity&);
 

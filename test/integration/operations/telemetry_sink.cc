@@ -82,6 +82,7 @@ void TelemetrySink::take(const void* data, size_t bytes) {
       comm.parent_uid = up->parent_uid();
       comm.number = up->comm_number();
       comm.rank_count = up->rank_count();
+      comm.hidden |= up->hidden();
     } else if (const auto* down = message->payload_as_CommDown()) {
       SeenComm& comm = comms[{down->comm_uid(), down->rank()}];
       comm.down = true;
@@ -94,6 +95,8 @@ void TelemetrySink::take(const void* data, size_t bytes) {
       comms[{in_flight->comm_uid(), in_flight->rank()}].completed_op_seq = in_flight->completed_op_seq();
     } else if (const auto* init = message->payload_as_CommInit()) {
       inits[{init->comm_hash(), init->rank()}] = {init->stage(), init->rank_count(), init->result()};
+    } else if (const auto* queues = message->payload_as_NetQueues()) {
+      net_queues += queues->queues() != nullptr ? queues->queues()->size() : 0;
     } else if (const auto* health = message->payload_as_AgentHealth()) {
       health_[process] = {health->lapped_rounds(), health->dropped_batches()};
     }

@@ -47,6 +47,7 @@ struct SeenComm {
   uint64_t comm_hash = 0, parent_uid = 0;
   uint32_t number = 0;
   int rank_count = 0;
+  uint32_t hidden = 0;  // abi::Hidden
   std::vector<SeenRound> rounds;
   std::vector<SeenP2p> p2ps;
   uint64_t completed_op_seq = 0;
@@ -76,6 +77,7 @@ class TelemetrySink {
   std::map<std::tuple<uint32_t, uint64_t>, uint64_t> batches_lost;  // by process: numbers missing in the sequence
   uint64_t lapped_rounds = 0, dropped_batches = 0;
   uint64_t malformed = 0;
+  uint64_t net_queues = 0;  // reports of them
 
  private:
   void collect();

@@ -450,6 +450,72 @@ bool one_rank_test() {
   return job.good();
 }
 
+void expect_hidden(Job& job, int rank, uint32_t expected) {
+  job.equal(job.only(rank, job_ranks).hidden, expected, "rank " + std::to_string(rank) + ": what is not measured");
+}
+
+// Kernels of a program that use the device API are not NCCL's: nothing of them is seen, and the telemetry says so.
+bool device_api_test() {
+  Job job("device API", "device_api", job_ranks, ring("Simple"));
+  for (int rank = 0; rank < job_ranks; ++rank) {
+    const SeenComm& comm = job.only(rank, job_ranks);
+    for (const uint64_t op_seq : {1, 2}) job.measured(comm, rank, op_seq);
+    expect_hidden(job, rank, abi::hidden_device_api);
+  }
+  return job.good();
+}
+
+bool gin_test() {
+  Environment environment = ring("Simple");
+  environment.emplace_back("NCCL_NET_PLUGIN", CCLD_STANDIN_NET);
+  environment.emplace_back("CCLD_CPU_DEVICE_GPU_DIRECT", "1");
+  Job job("GIN", "gin", job_ranks, environment);
+  for (int rank = 0; rank < job_ranks; ++rank) {
+    const SeenComm& comm = job.only(rank, job_ranks);
+    for (const uint64_t op_seq : {1, 2}) job.measured(comm, rank, op_seq);
+    expect_hidden(job, rank, abi::hidden_device_api | abi::hidden_gin);
+  }
+  return job.good();
+}
+
+// With PXN the proxy of the rank beside the network device sends for the other one. No proxy of the latter is seen.
+bool pxn_test() {
+  Environment environment = ring("Simple");
+  for (const auto& [name, value] : Environment{{two_nodes_variable, "1"},
+                                               {"CCLD_CPU_DEVICE_NVSWITCH", "1"},
+                                               {"NCCL_NVLS_ENABLE", "0"},
+                                               {"NCCL_TOPO_FILE", CCLD_TEST_TOPOLOGIES "/pxn.xml"},
+                                               {"NCCL_NET_PLUGIN", CCLD_STANDIN_NET},
+                                               {"CCLD_CPU_DEVICE_GPU_DIRECT", "1"}}) {
+    environment.emplace_back(name, value);
+  }
+  Job job("PXN", "all_reduces", job_ranks, environment);
+  for (int rank = 0; rank < job_ranks; ++rank) {
+    const SeenComm& comm = job.only(rank, job_ranks);
+    for (const uint64_t op_seq : {1, 2, 3, 4}) job.measured(comm, rank, op_seq);
+    expect_hidden(job, rank, abi::hidden_network | (rank % 2 == 0 ? 0u : abi::hidden_pxn));
+  }
+  return job.good();
+}
+
+// An external network plugin: proxies are seen as ever, the queues of its device are not.
+bool network_plugin_test() {
+  Environment environment = ring("Simple");
+  for (const auto& [name, value] : Environment{{two_nodes_variable, "1"}, {"NCCL_NET_PLUGIN", CCLD_STANDIN_NET}})
+    environment.emplace_back(name, value);
+  Job job("network plugin", "all_reduces", job_ranks, environment);
+  for (int rank = 0; rank < job_ranks; ++rank) {
+    const SeenComm& comm = job.only(rank, job_ranks);
+    for (const uint64_t op_seq : {1, 2, 3, 4}) {
+      const SeenRound r = job.measured(comm, rank, op_seq);
+      job.check((r.signals & abi::signal_proxy) != 0, job.label(rank, op_seq) + ": no proxy");
+    }
+    expect_hidden(job, rank, abi::hidden_network);
+  }
+  job.check(job.sink.net_queues == 0, "queues were reported that nobody can have counted");
+  return job.good();
+}
+
 bool streams_test() {
   Job job("streams", "streams", 2, ring("Simple"));
   for (int rank = 0; rank < 2; ++rank) {
@@ -558,6 +624,10 @@ int run_test(const std::string& name) {
       {"nvls", nvls_test},
       {"graph", graph_test},
       {"one_rank", one_rank_test},
+      {"device_api", device_api_test},
+      {"gin", gin_test},
+      {"pxn", pxn_test},
+      {"network_plugin", network_plugin_test},
       {"streams", streams_test},
       {"communicators", communicators_test},
       {"abort", abort_test},

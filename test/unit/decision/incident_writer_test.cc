@@ -56,4 +56,24 @@ TEST_CASE("Another culprit is handed out") {
   CHECK(f.writer.book().find(id)->located_ns == 3);
 }
 
+TEST_CASE("An incident says what is not measured on its communicator, and on how many ranks") {
+  Fixture f;
+  ProcessTable processes(f.settings);
+  Batch batch;
+  batch.process = {"host", "boot", 1, 0, 1};
+  for (int r = 0; r < 3; ++r) {
+    CommUp up;
+    up.comm = CommUid{1};
+    up.rank = Rank{r};
+    up.rank_count = 3;
+    up.hidden = r == 0 ? 0 : abi::hidden_pxn;
+    for (int again = 0; again < 2; ++again) f.comm.up(up, *processes.heard(batch, 1), 1);
+  }
+  const uint64_t id = f.writer.open(f.comm, hang_of(3, 0, 0), 1, 2);
+  const std::vector<Evidence>& evidence = f.writer.book().find(id)->evidence;
+  REQUIRE(evidence.size() == 1);
+  CHECK(evidence[0].what == "not measured: proxies of other ranks that send for a rank (PXN)");
+  CHECK(evidence[0].value == 2);
+}
+
 }  // namespace ccld::decision

@@ -414,6 +414,18 @@ TEST_CASE("what was not measured is said, and never taken for in flight") {
   CHECK(nlohmann::json::parse(host.show().text)["frames"][0]["operations_in_flight"] == 0);
 }
 
+TEST_CASE("what a communicator does unmeasured is said by name") {
+  Host host;
+  SyntheticFrame frame(1);
+  frame.header().state.hidden = abi::hidden_device_api | abi::hidden_network;
+  host.write(frame);
+  host.process(4242, 'S');
+  CHECK(contains(host.show().text, "not measured: device API, network plugin\n"));
+  host.options.json = true;
+  CHECK(nlohmann::json::parse(host.show().text)["frames"][0]["not_measured"] ==
+        nlohmann::json({"device API", "network plugin"}));
+}
+
 TEST_CASE("the stream tells begin and end of what runs no kernel of ours") {
   Host host;
   SyntheticFrame frame(1);

@@ -138,6 +138,24 @@ TEST_CASE("the announcement is repeated for a service that was restarted, and re
   CHECK(s.sent.all<wire::CommUp>().size() == 5);  // at 9.5, 25.5 and 55.5 s
 }
 
+TEST_CASE("what is not measured is told with the next heartbeat, or with the end") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(500);
+  CHECK(s.sent.all<wire::CommUp>()[0]->hidden() == 0);
+  comm_hides(&c.comm, abi::hidden_pxn);
+  s.run_ms(1000);
+  REQUIRE(s.sent.all<wire::CommUp>().size() == 2);
+  CHECK(s.sent.all<wire::CommUp>()[1]->hidden() == abi::hidden_pxn);
+  comm_hides(&c.comm, abi::hidden_pxn);  // known
+  comm_hides(&c.comm, abi::hidden_device_api);
+  s.agent->detach(&c.comm, abi::CommState::destroyed);
+  s.run_ms(20);
+  REQUIRE(s.sent.all<wire::CommUp>().size() == 3);
+  CHECK(s.sent.all<wire::CommUp>()[2]->hidden() == (abi::hidden_pxn | abi::hidden_device_api));
+}
+
 TEST_CASE("the first announcement may be lost: it is soon repeated") {
   Scene s;
   Communicator c;

@@ -26,6 +26,7 @@ std::vector<Message> one_of_each() {
   up.cuda_device = 1;
   up.mode = 7;
   up.identity.parent_uid = 10;
+  up.hidden = 12;
   up.connections = {{abi::Direction::send, 1, 0, 2, "mlx5_2"}};
 
   RoundsMessage rounds;
@@ -171,6 +172,7 @@ TEST_CASE("a communicator's announcement comes out again") {
   CHECK(up->host()->str() == "node1");
   CHECK(up->mode() == 7);
   CHECK(up->parent_uid() == 10);
+  CHECK(up->hidden() == 12);
   REQUIRE(up->channels()->size() == 2);
   const auto* channel = up->channels()->Get(0);
   CHECK(channel->ring_prev() == 6);

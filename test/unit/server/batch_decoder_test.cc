@@ -60,6 +60,7 @@ TEST_CASE("A batch with one of every payload is decoded field by field") {
   CHECK(up.connections[0].net_name == "mlx5_0");
   CHECK(up.mode == 7);
   CHECK(up.parent == CommUid(0xdad));
+  CHECK(up.hidden == abi::hidden_gin);
 
   const auto& rounds = std::get<Rounds>(batch->payloads[1]);
   REQUIRE(rounds.rounds.size() == 2);

@@ -96,6 +96,17 @@ TEST_CASE("A communicator with nothing in flight says so") {
   CHECK(status_json(s, false)["communicators"][0]["in_flight"].is_null());
 }
 
+TEST_CASE("What is not measured is said by name, and never as something that stands still") {
+  Snapshot s = snapshot();
+  s.status.communicators[0].hidden = abi::hidden_gin | abi::hidden_pxn;
+  s.status.communicators[0].in_flight = false;
+  const Json status = status_json(s, true);
+  CHECK(status["communicators"][0]["not_measured"] == Json({"GIN", "PXN"}));
+  CHECK(contains(status_text(status, false), "not measured: GIN, on 1 communicator\n"));
+  CHECK(contains(status_text(status, false), "not measured: PXN, on 1 communicator\n"));
+  CHECK(status_json(snapshot(), true)["communicators"][0]["not_measured"].empty());
+}
+
 TEST_CASE("An incident is found by its number or not at all") {
   CHECK(incident_json(snapshot(), 3).value()["class"] == "H1");
   CHECK_FALSE(incident_json(snapshot(), 4).has_value());

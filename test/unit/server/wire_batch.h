@@ -56,6 +56,7 @@ struct WireCommUp {
   int32_t ring_next = 1;
   std::string name = "tp0", host = "node-a";
   uint64_t parent_uid = 0xdad;
+  uint32_t hidden = abi::hidden_gin;
 };
 
 inline void add_comm_up(WireBatch& b, const WireCommUp& c = {}) {
@@ -70,7 +71,7 @@ inline void add_comm_up(WireBatch& b, const WireCommUp& c = {}) {
       wire::CreateNetConnection(fbb, 1, 1, 1, 0, fbb.CreateString("mlx5_0"))};
   b.add(wire::Payload::CommUp,
         wire::CreateCommUp(fbb, c.comm_uid, 77, 1, name, c.rank, c.rank_count, c.node, c.node_count, c.local_rank, c.cuda_device, bus,
-                           host, fbb.CreateVector(channels), fbb.CreateVector(connections), 7, c.parent_uid));
+                           host, fbb.CreateVector(channels), fbb.CreateVector(connections), 7, c.parent_uid, c.hidden));
 }
 
 struct WireRounds {
