@@ -90,6 +90,15 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
     return !proxy && rank && well(rank->rank) && !rank->last.lanes.empty();
   };
 
+  // Who sends through another rank's proxy has none that could be seen: what is missing there was not measured.
+  const bool sent_elsewhere = !tx && s && (s->hidden & abi::hidden_pxn) != 0;
+  const auto leave_both_ends = [&](double confidence, std::string reason) {
+    blame(edge.sender, edge.receiver, Component::link, confidence,
+          absl::StrCat(std::move(reason), "; the proxy of another rank sends for it (PXN), which is not measured"));
+    v.single = false;
+    v.elsewhere = true;
+  };
+
   // A proxy that has nothing left to do does not look any more; one that has and does not look has stopped.
   const bool tx_stopped = tx && well(edge.sender) && tx->tick_age_ms > fresh_ms && !reached(tx->done, edge.want);
   const bool rx_stopped = rx && well(edge.receiver) && rx->tick_age_ms > fresh_ms;
@@ -103,6 +112,8 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
     if (gave)
       blame(edge.sender, edge.receiver, Component::gpu, 0.7,
             absl::StrCat("its proxy gave a slot for ", step, ", which its GPU does not see"));
+    else if (sent_elsewhere)
+      leave_both_ends(0.4, absl::StrCat("no slot for ", step));
     else if (sent || tx_stopped)
       blame(edge.sender, edge.receiver, Component::proxy, tx ? 0.8 : 0.5,
             absl::StrCat("its proxy does not give a slot for ", step));
@@ -132,6 +143,8 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   } else if (tx_stopped && !rx_stopped) {
     blame(edge.sender, edge.receiver, Component::proxy, 0.8,
           absl::StrCat("its proxy handed ", step, " to the network and has stopped before it was sent"));
+  } else if (sent_elsewhere) {
+    leave_both_ends(0.5, absl::StrCat(step, " was posted and has not arrived at rank ", edge.receiver.value));
   } else if (rx && not_begun(s, tx)) {
     blame(edge.sender, edge.receiver, Component::proxy, 0.7, absl::StrCat("its proxy has not begun to hand on ", step));
     v.given = false;

@@ -116,6 +116,31 @@ TEST_CASE("The first stage that has the step and does not pass it on is named") 
   CHECK(e.blamed() == "0 proxy");  // its proxy does not look any more
 }
 
+TEST_CASE("Who sends through another rank's proxy is not accused of one that nobody sees") {
+  Edge e;
+  e.in_flight = true;
+  e.snapshot(0, {});
+  e.receiver(8, -1, -1);
+  CHECK(e.blamed() == "0 proxy");  // its own, which has not begun
+  CommUp up;
+  up.comm = CommUid{1};
+  up.rank_count = 2;
+  up.hidden = abi::hidden_pxn;
+  e.comm.up(up, e.heard(0), e.now_ns);
+  CHECK(e.blamed() == "0 link");
+  CHECK(e.judge().confidence <= 0.5);
+  CHECK_FALSE(e.judge().single);
+  CHECK(e.judge().culprit.reason.find("not measured") != std::string::npos);
+  e.step.slot = true;
+  CHECK(e.blamed() == "0 link");
+  CHECK(e.judge().confidence < 0.5);
+  CHECK(e.judge().culprit.reason.find("not measured") != std::string::npos);
+  // What the receiver's own proxy shows counts as ever.
+  e.step.slot = false;
+  e.receiver(8, 0, -1);
+  CHECK(e.blamed() == "1 proxy");
+}
+
 TEST_CASE("A receive that was not posted is the receiver's proxy") {
   Edge e;
   e.sender(-1, -1);
