@@ -56,6 +56,23 @@ const abi::FrameView& Frames::view(int rank) const {
   return found->second.view();
 }
 
+Shown Frames::shown(int rank) const {
+  const abi::FrameView& frame = view(rank);
+  Shown shown;
+  for (uint32_t channel = 0; channel < frame.channel_count(); ++channel) {
+    abi::RoundEnd end;
+    const uint32_t run = frame.newest_run(channel);
+    shown.times |= run != 0 && frame.read_end(channel, run, &end) == abi::Found::yes;
+    for (const abi::Direction direction : {abi::Direction::recv, abi::Direction::send}) {
+      for (uint32_t i = 0; i < abi::lanes_per_direction; ++i) {
+        abi::Lane lane;
+        shown.steps |= frame.read_lane(channel, direction, i, &lane) && lane.current_step != lane.base_step;
+      }
+    }
+  }
+  return shown;
+}
+
 uint64_t Frames::newest_operation(int rank) const { return view(rank).entered_op_seq(); }
 
 std::string Frames::newest_ran_as(int rank) const {

@@ -14,11 +14,20 @@ struct KernelCounts {
   uint64_t sent = 0, received = 0;
 };
 
+// What the frame of a rank has of its newest kernels.
+struct Shown {
+  bool times = false;  // a kernel that has begun and ended
+  bool steps = false;  // a connection endpoint that moved
+};
+
 class Frames {
  public:
   // All frames of this process in the folder, one for each rank.
   explicit Frames(const std::string& folder);
 
+  size_t count() const { return frames_.size(); }
+  const abi::FrameView& view(int rank) const;
+  Shown shown(int rank) const;
   // Number of the newest operation of that rank.
   uint64_t newest_operation(int rank) const;
   // How NCCL ran the newest operation of that rank: "Ring Simple". Empty: the frame does not say (the probe is off).
@@ -29,8 +38,6 @@ class Frames {
   int only_receiver(int rank, uint32_t channel) const;
 
  private:
-  const abi::FrameView& view(int rank) const;
-
   std::map<int, abi::MappedFrame> frames_;
 };
 

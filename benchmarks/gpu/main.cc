@@ -10,6 +10,16 @@
 //       -> {"us": [...]}: for each operation
 //   counters ALGORITHM PROTOCOL BUFFER_BYTES
 //       -> {"rows": [...]}: steps, from the probing frames
+//   shown
+//       -> {"times": true, "steps": true}: what the frame of rank 0 has of its newest kernels
+//   registration
+//       -> {"ways": [...], "frames": N}: how CUDA takes host memory, and how many ranks have a frame with a file
+//   visibility BYTES OPERATIONS
+//       -> {"looks": ..., "wrong": [...], "ends_us": [...], ...}: what a reader sees while the device writes
+//   leaks WARM_UP CYCLES
+//       -> {"before": {...}, "after": {...}}: what the process holds, before and after so many communicators more
+//   abort
+//       -> {"seconds": ...}: of aborting communicators whose kernels wait
 //
 // {"left_out": "..."}: the library was built without the function. {"error": "..."}: what went wrong; the process ends.
 // The first line that it prints is {"ready": {...}} with the device.
@@ -26,8 +36,11 @@
 #include "benchmarks/gpu/counters.h"
 #include "benchmarks/gpu/digests.h"
 #include "benchmarks/gpu/frames.h"
+#include "benchmarks/gpu/lifetimes.h"
 #include "benchmarks/gpu/ranks.h"
+#include "benchmarks/gpu/registration.h"
 #include "benchmarks/gpu/timing.h"
+#include "benchmarks/gpu/visibility.h"
 #include "test/integration/cpu_device/collectives.h"
 
 namespace ccld::gpu {
@@ -110,6 +123,59 @@ Json count_steps(Ranks& ranks, std::istream& words) {
   return {{"rows", rows}};
 }
 
+Json show() {
+  const Shown shown = Frames(frames_folder()).shown(0);
+  return {{"times", shown.times}, {"steps", shown.steps}};
+}
+
+Json register_memory() {
+  Json ways = Json::array();
+  for (const MemoryWay& way : try_memory(frames_folder())) {
+    ways.push_back({{"name", way.name},
+                    {"works", way.works},
+                    {"refusal", way.refusal},
+                    {"taken_us", way.taken_us},
+                    {"given_back_us", way.given_back_us}});
+  }
+  return {{"ways", ways}, {"frames", Frames(frames_folder()).count()}};
+}
+
+Json look_while_running(Ranks& ranks, std::istream& words) {
+  size_t bytes = 0;
+  int operations = 0;
+  words >> bytes >> operations;
+  if (operations < 1) throw std::runtime_error("visibility BYTES OPERATIONS");
+  const Visibility seen =
+      check_visibility(ranks, call_of_bytes(Collective::all_reduce, bytes, ranks.count()), operations, frames_folder());
+  return {{"looks", seen.looks},
+          {"refused", seen.refused},
+          {"accepted", seen.accepted},
+          {"running", seen.running},
+          {"skipped", seen.skipped},
+          {"wrong", seen.wrong},
+          {"wrong_total", seen.wrong_total},
+          {"operations", seen.operations},
+          {"ends_us", seen.ends_us}};
+}
+
+Json to_json(const Held& held) {
+  return {{"descriptors", held.descriptors},
+          {"frame_mappings", held.frame_mappings},
+          {"frame_files", held.frame_files},
+          {"resident_bytes", held.resident_bytes},
+          {"device_free_bytes", held.device_free_bytes}};
+}
+
+Json look_for_leaks(const Ranks& ranks, std::istream& words) {
+  int warm_up = 0, cycles = 0;
+  words >> warm_up >> cycles;
+  if (cycles < 1) throw std::runtime_error("leaks WARM_UP CYCLES");
+  use_and_end(ranks.count(), warm_up);
+  const Held before = held_now(frames_folder());
+  use_and_end(ranks.count(), cycles);
+  return {{"before", to_json(before)}, {"after", to_json(held_now(frames_folder()))}};
+}
+
 Json obey(Ranks& ranks, const std::string& line) {
   std::istringstream words(line);
   std::string command;
@@ -124,6 +190,16 @@ Json obey(Ranks& ranks, const std::string& line) {
       answer = time_operations(ranks, words);
     else if (command == "counters")
       answer = count_steps(ranks, words);
+    else if (command == "shown")
+      answer = show();
+    else if (command == "registration")
+      answer = register_memory();
+    else if (command == "visibility")
+      answer = look_while_running(ranks, words);
+    else if (command == "leaks")
+      answer = look_for_leaks(ranks, words);
+    else if (command == "abort")
+      answer = {{"seconds", abort_while_waiting(ranks.count())}};
     else
       throw std::runtime_error("there is no command '" + command + "'");
   } catch (const LeftOut& left_out) {

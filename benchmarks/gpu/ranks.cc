@@ -83,7 +83,24 @@ void Ranks::wait() {
 
 void Ranks::end() {
   wait();
-  for (Rank& rank : ranks_) CCLD_GPU_CHECK(ncclCommDestroy(rank.comm));
+  for (const Rank& rank : ranks_) CCLD_GPU_CHECK(ncclCommDestroy(rank.comm));
+  free_device_parts();
+}
+
+void Ranks::abort() {
+  for (const Rank& rank : ranks_) CCLD_GPU_CHECK(ncclCommAbort(rank.comm));
+  wait();
+  free_device_parts();
+}
+
+void Ranks::free_device_parts() {
+  for (Rank& rank : ranks_) {
+    CCLD_GPU_CHECK(cudaSetDevice(rank.device));
+    CCLD_GPU_CHECK(cudaStreamDestroy(rank.stream));
+    CCLD_GPU_CHECK(cudaFree(rank.send));
+    CCLD_GPU_CHECK(cudaFree(rank.recv));
+    rank = {rank.number, rank.device, nullptr, nullptr, nullptr, nullptr};
+  }
 }
 
 void Ranks::each(const std::function<void(const Rank&)>& action) {

@@ -55,12 +55,17 @@ class Ranks {
   void group(const std::function<ncclResult_t(const Rank&)>&);
   // Until all streams are empty.
   void wait();
-  // Ends the communicators, so that nothing of them stays behind. Nothing else may be called afterwards.
+  // Ends the communicators and frees streams and buffers, so that nothing stays behind. Nothing else may be called
+  // afterwards.
   void end();
+  // The same by ncclCommAbort: kernels that wait are ended.
+  void abort();
   // With the device of that rank as the current one.
   void each(const std::function<void(const Rank&)>&);
 
  private:
+  void free_device_parts();
+
   std::vector<Rank> ranks_;
   int devices_ = 0;
   size_t bytes_ = 0;

@@ -10,16 +10,21 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
+import time
 
 from .errors import VerifyError
-from .layout import BUNDLE_FILE, OFF, PRISTINE, ROOT, WAITS
+from .layout import BEGIN_AND_END, BUNDLE_FILE, OFF, PRISTINE, ROOT, STEPS, WAITS
 from .report import commit
 
 BYTES_MAX = 60 << 20
 LIBZMQ = "libzmq.so.5"
-ARCHIVES = {".tar": "w", ".tar.gz": "w:gz", ".tar.xz": "w:xz"}
+# The libraries are the same but for a few objects: the dictionary reaches from one to the next, so that what they share is packed once.
+ARCHIVES = {".tar": ("w", {}), ".tar.gz": ("w:gz", {}), ".tar.xz": ("w:xz", {"preset": 9})}
+NAME = "ccld-gpu-verify"
+OWN_OPTIONS = ("--unpack", "--deadline-s")
 SCRIPTS = ("scripts/gpu-verify", "scripts/gpu_verify", "scripts/torch-demo", "scripts/torch_demo", "test/support/run", "test/support/faults",
            "LICENSE")
 # What every machine has, and must have in its own version: the C library, the compiler's runtime, the driver.
@@ -108,8 +113,9 @@ def fill(layout, folder):
     if layout.device == "cuda":
         put_libzmq(folder)
     put_library(layout.library(OFF), os.path.join(folder, "nccl", "one_gpu"))
-    if layout.has(WAITS):
-        put_library(layout.library(WAITS), os.path.join(folder, "nccl", "publish_in_waits"))
+    for variant in (BEGIN_AND_END, STEPS, WAITS):
+        if layout.has(variant):
+            put_library(layout.library(variant), os.path.join(folder, "nccl", variant))
     put_library(layout.pristine_product, os.path.join(folder, "pristine", "nccl", "lib"))
     put_library(layout.library(PRISTINE), os.path.join(folder, "pristine", "nccl", "one_gpu"))
     put_scripts(folder)
@@ -135,14 +141,14 @@ def make(layout, target):
     os.makedirs(os.path.dirname(target), exist_ok=True)
     work = tempfile.mkdtemp(prefix=".bundle-", dir=os.path.dirname(target))
     try:
-        folder = os.path.join(work, "ccld-gpu-verify")
+        folder = os.path.join(work, NAME)
         os.makedirs(folder)
         fill(layout, folder)
         made = folder
         if mode is not None:
             made = os.path.join(work, "archive")
-            with tarfile.open(made, mode) as archive:
-                archive.add(folder, "ccld-gpu-verify")
+            with tarfile.open(made, mode[0], **mode[1]) as archive:
+                archive.add(folder, NAME)
         size = size_of(made)
         if size > BYTES_MAX:
             raise VerifyError("the bundle would have %.1f MiB, and at most %d can be taken along: pack a .tar.xz, or build fewer functions" % (
@@ -153,3 +159,39 @@ def make(layout, target):
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return "%s: %.1f MiB" % (os.path.relpath(target), size / (1 << 20))
+
+
+def without_own_options(arguments):
+    """What the checks in the bundle are given."""
+    result, skip = [], False
+    for argument in arguments:
+        if skip or argument.split("=")[0] in OWN_OPTIONS:
+            skip = not skip and "=" not in argument
+            continue
+        result.append(argument)
+    return result
+
+
+def run_unpacked(archive_path, arguments, deadline_s):
+    """The exit status of the bundle's own scripts/gpu-verify. Its folder is gone afterwards."""
+    begin = time.monotonic()
+    work = tempfile.mkdtemp(prefix="ccld-bundle-")
+    try:
+        try:
+            with tarfile.open(archive_path) as archive:
+                archive.extractall(work, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        except (OSError, tarfile.TarError, EOFError) as error:
+            raise VerifyError("--unpack %s: %s" % (archive_path, error))
+        script = os.path.join(work, NAME, "scripts", "gpu-verify")
+        if not os.path.exists(script):
+            raise VerifyError("--unpack %s: it is no bundle" % archive_path)
+        command = [sys.executable, "-B", script, "--deadline-s", "%.0f" % (deadline_s - (time.monotonic() - begin))]
+        process = subprocess.Popen(command + without_own_options(arguments))
+        try:
+            return process.wait()
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

@@ -22,6 +22,7 @@ def problem_of(algorithm, protocol, row):
 
 
 def run(context):
+    context.need_frame_files()
     problems, not_run, rows = [], [], []
     for algorithm, protocol in COMBINATIONS:
         if context.allowance.is_over():

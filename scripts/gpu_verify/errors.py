@@ -4,3 +4,7 @@ class VerifyError(Exception):
 
 class OutOfTime(VerifyError):
     """The part's share of the run is used up."""
+
+
+class NoDevice(VerifyError):
+    """Nothing can be checked: the run ends."""

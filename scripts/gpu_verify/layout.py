@@ -9,6 +9,8 @@ BUNDLE_FILE = "bundle.json"
 
 # Libraries that let ranks of one process share a GPU; they differ from the product in that alone (benchmarks/gpu/patches).
 PRISTINE, OFF, ON, WAITS = "pristine", "off", "on", "publish_in_waits"
+# The same with a part of the probe's device code alone.
+BEGIN_AND_END, STEPS = "only_begin_and_end", "only_steps"
 
 
 class Layout:
@@ -27,14 +29,17 @@ class Layout:
             OFF: os.path.join(self.build, "nccl", "one_gpu"),
             ON: os.path.join(self.build, "nccl", "one_gpu"),
             WAITS: os.path.join(self.build, "nccl", "publish_in_waits"),
+            BEGIN_AND_END: os.path.join(self.build, "nccl", "only_begin_and_end"),
+            STEPS: os.path.join(self.build, "nccl", "only_steps"),
         }
-        self.transport = {}  # NCCL's variables by which ranks of one process exchange data (transport.py)
+        self.transport = {}  # NCCL's variables by which ranks of one process exchange data (environment.py)
+        self.frames_refused = None  # why frames have no file here (registration.py)
         self.pristine_product = os.path.join(self.pristine, "nccl", "lib")
 
     def check(self):
         needed = [self.ranks_program, self.workload, self.service] + [
             os.path.join(folder, "libnccl.so.2")
-            for folder in (self.product, self.pristine_product, self._libraries[PRISTINE], self._libraries[ON])]
+            for folder in [self.product, self.pristine_product] + [self._libraries[name] for name in (PRISTINE, ON, BEGIN_AND_END, STEPS)]]
         for path in needed:
             if not os.path.exists(path):
                 raise VerifyError("%s is missing: 'make gpu-verify' builds everything, or unpack a bundle and run its own scripts/gpu-verify" % path)

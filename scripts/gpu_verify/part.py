@@ -19,6 +19,14 @@ class Context:
     def on_gpu(self):
         return self.layout.device == "cuda"
 
+    def within(self, allowance):
+        """The same with less time."""
+        return Context(self.layout, self.folder, self.frames, self.quick, allowance, self.show)
+
+    def need_frame_files(self):
+        if self.layout.frames_refused:
+            raise Skip("frames have no file on this machine: %s" % self.layout.frames_refused)
+
 
 class Result:
     """`problems`: one line each for what is not as it must be; `not_run`: what there was no time for, by name; `facts`: the part's figures."""

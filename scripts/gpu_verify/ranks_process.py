@@ -19,6 +19,7 @@ CPU_DEVICE_ENVIRONMENT = {
     "NCCL_MAX_NCHANNELS": "1", "NCCL_NTHREADS": "128", "NCCL_LL128_NTHREADS": "128", "CCLD_CPU_DEVICE_COUNT": "1", "CCLD_CPU_DEVICE_MEMORY_MIB": "2048",
 }
 START_TIMEOUT_S = 60.0
+KILL_TIMEOUT_S = 5.0
 
 
 def algorithm_environment(algorithm, protocol):
@@ -27,7 +28,8 @@ def algorithm_environment(algorithm, protocol):
 
 
 def environment(layout, variant, frames_folder, more):
-    result = {name: value for name, value in os.environ.items() if not name.startswith(("NCCL_", "CCLD_"))}
+    result = {name: value for name, value in os.environ.items()
+              if not name.startswith(("NCCL_", "CCLD_")) or layout.device == "cpu" and name.startswith("CCLD_CPU_DEVICE_")}
     result.update(ENVIRONMENT)
     if layout.device == "cpu":
         result.update(CPU_DEVICE_ENVIRONMENT)
@@ -105,7 +107,10 @@ class RanksProcess:
 
     def kill(self):
         self._process.kill()
-        self._process.wait()
+        try:
+            self._process.wait(KILL_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            pass  # in a call of the driver that nothing ends; the rest of the run goes on without it
 
     def end(self):
         if self._process.poll() is None:

@@ -5,7 +5,7 @@ import os
 import platform
 import subprocess
 
-from .layout import ROOT, bundle_facts
+from .layout import ROOT, bundle_facts, in_bundle
 from .part import FAILED, MISSED, NOT_RUN
 from .samples import size_text
 
@@ -32,15 +32,25 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
-def facts(device, quick, seen):
-    """`seen`: what a process that uses the device says of it."""
+def facts(device, quick, layout):
     result = {"device": device, "quick": quick, "commit": commit(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
               "machine": {"cores": len(os.sched_getaffinity(0)), "kernel": platform.release()}}
     if device == "cuda":
-        result["gpu"] = card_facts() or {"card": seen["device"], "driver": "for CUDA %d.%d" % (seen["cuda_driver"] // 1000, seen["cuda_driver"] % 1000 // 10)}
+        result["gpu"] = card_facts()
     else:
         result["note"] = "made on the CPU device: it proves that the checks run, and says nothing about a GPU"
+    if layout.pristine == layout.build and not in_bundle():
+        result["upstream"] = "not built here: our library stands in for it"
     return result
+
+
+def add_environment(facts_of_run, result):
+    """What the first part found out; `seen`: what a process that uses the device says of it."""
+    seen = result.facts.get("seen")
+    facts_of_run["transport"] = result.facts.get("transport", "unknown")
+    if seen and "gpu" in facts_of_run and not facts_of_run["gpu"]:
+        version = seen["cuda_driver"]
+        facts_of_run["gpu"] = {"card": seen["device"], "driver": "for CUDA %d.%d" % (version // 1000, version % 1000 // 10)}
 
 
 def all_good(results):
@@ -71,7 +81,7 @@ def parts_table(results):
 
 
 def timing_table(rows):
-    """Of overhead or publication."""
+    """Of cost or fences."""
     variants = list(rows[0]["overhead"])
     base = next(variant for variant in rows[0]["time"] if variant not in variants)
     head = ("protocol", "algorithm", "size", "launched by", base + " us") + tuple("%s %% (middle half)" % variant for variant in variants)
@@ -104,9 +114,9 @@ def text(facts_of_run, results):
     """Everything a person wants to see at the end."""
     blocks = []
     for name, result, _ in results:
-        rows = result.facts.get("rows")
-        if name in ("overhead", "publication") and rows:
-            blocks.append("%s\n%s" % (name, timing_table(rows)))
+        if name in ("cost", "fences"):
+            blocks += ["%s\n%s" % (title, timing_table(result.facts[rows])) for rows, title in (("rows", name), ("places", "where the cost is"))
+                       if result.facts.get(rows)]
         if name == "faults" and result.facts.get("runs"):
             blocks.append("%s\n%s" % (name, faults_table(result.facts["runs"])))
     gpu = facts_of_run.get("gpu", {})

@@ -12,16 +12,28 @@ import tempfile
 from .errors import OutOfTime, VerifyError
 from .layout import ON, PRISTINE
 from .part import Result, Skip
+from .ranks_process import KILL_TIMEOUT_S
 
 TOOLS = ("memcheck", "racecheck", "synccheck")
 RUN_TIMEOUT_S = 90.0
 SUMMARIES = (re.compile(r"ERROR SUMMARY: (\d+) error"), re.compile(r"RACECHECK SUMMARY: (\d+) hazards? displayed \((\d+) errors?"))
+REFUSAL = re.compile(r"not supported|unsupported|unable to|failed to (initialize|load|find|attach)|permission|internal sanitizer error", re.IGNORECASE)
 PLACES = ("/usr/local/cuda/bin/compute-sanitizer", "/usr/local/cuda/compute-sanitizer/compute-sanitizer")
 
 
 def find_tool():
     found = shutil.which("compute-sanitizer")
     return found or next((path for path in PLACES if os.access(path, os.X_OK)), None)
+
+
+class Refused(VerifyError):
+    """The tool does not look at this device; the text is what it says of that."""
+
+
+def refusal_in(text):
+    """What the tool says of the device where it gives no summary; None: nothing. (What it finds in a program is no refusal.)"""
+    said = [line.strip("= ") for line in text.splitlines() if line.startswith("=========")]
+    return next((line for line in said if REFUSAL.search(line)), None)
 
 
 def errors_in(text):
@@ -65,10 +77,15 @@ def run_two(context, tool, name, library, folder):
         finally:
             for process in processes:
                 process.kill()
-                process.wait()
+                try:
+                    process.wait(KILL_TIMEOUT_S)
+                except subprocess.TimeoutExpired:
+                    pass  # in a call of the driver that nothing ends
     with open(log_path, errors="replace") as log:
         text = log.read()
     errors = errors_in(text)
+    if errors is None and refusal_in(text):
+        raise Refused(refusal_in(text))
     if errors is None:
         raise VerifyError("%s: no summary: %s" % (name, " ".join(text.strip().splitlines()[-1:])))
     if errors == 0 and status != 0:
@@ -89,7 +106,7 @@ def run(context):
     if tool is None:
         raise Skip("there is no compute-sanitizer on this machine")
     folder = context.subfolder("sanitizer")
-    counts, problems, not_run = {}, [], []
+    counts, problems, not_run, refused = {}, [], [], {}
     for name in TOOLS:
         try:
             counts[name] = {ON: count_errors(context, tool, name, ON, context.layout.product, folder)}
@@ -98,9 +115,15 @@ def run(context):
                 counts[name][PRISTINE] = count_errors(context, tool, name, PRISTINE, context.layout.pristine_product, folder)
         except OutOfTime:
             not_run.append(name)
+        except Refused as error:
+            refused[name] = str(error)
         except VerifyError as error:
             problems.append(str(error))
     problems += ["%s: %d errors with our library, %d with upstream's" % (name, figures[ON], figures[PRISTINE])
                  for name, figures in counts.items() if figures[ON] > figures.get(PRISTINE, figures[ON])]
+    if len(refused) == len(TOOLS):
+        raise Skip("compute-sanitizer refuses this device: %s" % refused[TOOLS[0]])
     summary = "; ".join("%s: %s" % (name, ", ".join("%s %d" % pair for pair in figures.items())) for name, figures in counts.items() if figures)
-    return Result({"errors": counts}, problems, not_run, summary or "nothing was run")
+    if refused:
+        summary += "; refused: %s" % ", ".join("%s (%s)" % pair for pair in refused.items())
+    return Result({"errors": counts, "refused": refused}, problems, not_run, summary or "nothing was run")

@@ -3,7 +3,13 @@
 A part may use its own share and what earlier parts have left over, and never the shares of later parts: so a part that hangs costs the
 parts behind it nothing. Pure: the clock is given.
 """
+import contextlib
+import signal
+
 from .errors import OutOfTime, VerifyError
+
+# Every wait of a part is limited by its allowance. What hangs all the same, in a call that has no limit, is ended so much later.
+GRACE_S = 10.0
 
 
 class Schedule:
@@ -48,3 +54,17 @@ class Allowance:
         if left_s <= 0:
             raise OutOfTime("the time of this part is over")
         return min(wanted_s, left_s)
+
+
+@contextlib.contextmanager
+def hard_limit(allowance, grace_s=GRACE_S):
+    """OutOfTime out of whatever the main thread does when the time of the part has been over for a while."""
+    def over(*_):
+        raise OutOfTime("it hung until long after its time was over")
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, max(0.001, allowance.left_s() + grace_s))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -8,9 +8,9 @@ ANSWER_TIMEOUT_S = 20.0
 TURNS_MIN = 3  # fewer are no measurement
 
 
-def work_of(size, launch, quick):
-    """(operations that follow one another, samples in a turn)"""
-    if quick:
+def work_of(size, launch, few):
+    """(operations that follow one another, samples in a turn); `few`: whether it works is the question, not how fast"""
+    if few:
         return 2, 2
     if size <= 64 << 10:
         return (100 if launch == "call" else 50), 3  # the probe numbers the replays of 4096 recorded kernels
@@ -56,7 +56,7 @@ class Turns:
 
     def measure(self, kind, size, turns):
         """{variant: samples of each turn}. Every variant comes first equally often."""
-        operations, samples = work_of(size, kind.launch, self._context.quick)
+        operations, samples = work_of(size, kind.launch, self._context.quick or not self._context.on_gpu)
         command = "time AllReduce %d %d %d %s" % (size, operations, samples, kind.launch)
         result = {process.variant: [] for process in self._processes}
         for turn in range(turns):

@@ -10,6 +10,7 @@ from .layout import ROOT
 from .part import Result, Skip
 
 TIMEOUT_S = 300.0
+CANNOT_RUN = 2  # torch-demo's exit status where this torch or this machine cannot run it
 RUNS = ("ddp_healthy", "ddp_stops", "pipeline_late")
 QUICK_RUNS = ("ddp_stops",)
 
@@ -52,6 +53,8 @@ def run(context):
             end_group(process)
     with open(log_path, errors="replace") as log:
         last = (log.read().strip().splitlines() or ["it said nothing"])[-1]
+    if status == CANNOT_RUN:
+        raise Skip(last)
     report = None
     if os.path.exists(report_path):
         with open(report_path) as file:

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Tests of the shares of the run's time."""
+import signal
 import sys
+import time
 import unittest
 
 sys.dont_write_bytecode = True
 import paths  # noqa: E402,F401
 
 from gpu_verify.errors import OutOfTime, VerifyError  # noqa: E402
-from gpu_verify.schedule import Allowance, Schedule  # noqa: E402
+from gpu_verify.schedule import Allowance, Schedule, hard_limit  # noqa: E402
 
 
 class Clock:
@@ -49,6 +51,20 @@ class ScheduleTest(unittest.TestCase):
     def test_a_deadline_that_is_no_time_is_refused_by_name(self):
         with self.assertRaisesRegex(VerifyError, "--deadline-s"):
             Schedule([("a", 1)], 0, self.clock)
+
+
+class HardLimitTest(unittest.TestCase):
+    def test_what_no_wait_limits_is_ended_after_the_parts_time(self):
+        begin = time.monotonic()
+        with self.assertRaisesRegex(OutOfTime, "it hung"):
+            with hard_limit(Allowance(Schedule([("a", 1)], 0.01, time.monotonic), "a"), grace_s=0.05):
+                time.sleep(60)
+        self.assertLess(time.monotonic() - begin, 5)
+
+    def test_who_is_done_in_time_is_left_alone(self):
+        with hard_limit(Allowance(Schedule([("a", 1)], 60, time.monotonic), "a")):
+            pass
+        self.assertEqual(signal.getitimer(signal.ITIMER_REAL)[0], 0)
 
 
 if __name__ == "__main__":

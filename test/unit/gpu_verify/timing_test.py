@@ -24,7 +24,7 @@ class Process:
 def turns_with(processes, over_after=99):
     turns = Turns.__new__(Turns)
     left = iter([False] * over_after + [True] * 99)
-    turns._context = types.SimpleNamespace(quick=False, allowance=types.SimpleNamespace(is_over=lambda: next(left)))
+    turns._context = types.SimpleNamespace(quick=False, on_gpu=True, allowance=types.SimpleNamespace(is_over=lambda: next(left)))
     turns._processes = processes
     return turns
 
