@@ -16,8 +16,8 @@ MACRO = re.compile(r"^#define (ccld_\w+)", re.MULTILINE)
 INCLUDE = re.compile(r'^#include "benchmarks/gpu/(without_\w+\.h)"', re.MULTILINE)
 
 
-# They find the frame, which every part needs.
-KEPT = {"ccld_kernel_begins"}
+# They find the frame and the totals, which every part needs.
+KEPT = {"ccld_channel_loaded", "ccld_kernel_begins"}
 
 
 def read(*parts):
