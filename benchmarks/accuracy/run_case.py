@@ -64,7 +64,8 @@ def _run_fault(build, case, plan, settings, folder, recording, progress):
         expect = plan.expect
         if case.truth_from_board:
             time.sleep(STOPPED_LOOK_S)
-            classes = classes_of_stop(plan.faults[0].rank, job.board.slots())
+            rank = plan.faults[0].rank
+            classes = classes_of_stop(rank, job.board.slots(), job.stopped_in_kernel[rank])
             expect = expect._replace(fault_class=classes[0], classes=classes)
         verdicts = job.service.verdicts
 

@@ -1,7 +1,8 @@
 """Plants the faults of a plan in a running job, from outside the product.
 
 `job` is what it acts on: job.board, job.fault_file, job.control_files[rank], job.control_prefix(rank), job.children[rank], job.network, job.folder,
-job.keep(), job.remember_shared_memory(), job.check_alive().
+job.keep(), job.remember_shared_memory(), job.check_alive(). job.stopped_in_kernel[rank] says of a process that was stopped within an operation whether its
+GPU was in a kernel.
 """
 import json
 import os
@@ -10,7 +11,7 @@ import sys
 import time
 
 from run.errors import RunError
-from run.processes import Child, state_of, wait_for, wait_while_moving
+from run.processes import Child, runs_a_kernel, state_of, wait_for, wait_while_moving
 
 from .plan import APPLICATION_KINDS, DEVICE_KINDS, PROXY_KINDS
 
@@ -108,7 +109,10 @@ def _stop(fault, job, attempts=200):
         if not wait_for(lambda: state_of(child.pid) == "T", 60, 0.0005):
             raise RunError("rank %d does not stop" % fault.rank)
         slot = job.board.slot(fault.rank)
-        if not fault.arguments["in_operation"] or slot.entered_round > slot.completed_round:
+        inside = slot.entered_round > slot.completed_round
+        if fault.arguments["in_operation"] and inside:
+            job.stopped_in_kernel[fault.rank] = runs_a_kernel(child.pid)
+        if inside or not fault.arguments["in_operation"]:
             return
         child.signal(signal.SIGCONT)
         time.sleep(0.003)

@@ -52,6 +52,7 @@ class Job:
         self.build, self.plan, self.folder = build, plan, folder
         self.children = []
         self.control_files = []
+        self.stopped_in_kernel = {}  # by rank, of processes that were stopped within an operation
         self.board = self.fault_file = self.network = self.service = None
         self._shared_memory = SharedMemory()
         self._may_end = set()

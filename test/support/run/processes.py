@@ -125,6 +125,22 @@ def state_of(pid):
         return None
 
 
+FUTEX = "202"  # the system call in which idle threads wait, on x86-64
+
+
+def runs_a_kernel(pid):
+    """Whether a GPU of the CPU device is in a kernel: one of the threads that run blocks does not wait for work."""
+    folder = "/proc/%d/task" % pid
+    for thread in os.listdir(folder):
+        try:
+            with open("%s/%s/comm" % (folder, thread)) as name, open("%s/%s/syscall" % (folder, thread)) as call:
+                if name.read().strip() == "ccld-block" and call.read().split()[0] != FUTEX:
+                    return True
+        except OSError:
+            pass  # it has ended
+    return False
+
+
 def wait_for(condition, timeout_s, interval_s=0.005):
     """Returns the first true value of condition(), or the last false one when the time is over."""
     return wait_while_moving(condition, lambda: None, timeout_s, interval_s)

@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 import paths
-from run.processes import Child, SharedMemory, segments_of, state_of, wait_for, wait_while_moving
+from run.processes import Child, SharedMemory, runs_a_kernel, segments_of, state_of, wait_for, wait_while_moving
 
 LAUNCHER = """
 import sys
@@ -15,6 +15,22 @@ from run.processes import Child
 print(Child("sleeper", ["sleep", "600"], sys.argv[1]).pid, flush=True)
 sys.stdin.read()
 """ % paths.SUPPORT
+
+# A thread with the name of those that run blocks. It waits for work, and sleeps in a poll once a line comes.
+BLOCK = """
+import ctypes, sys, threading, time
+work = threading.Lock()
+work.acquire()
+def run():
+    ctypes.CDLL(None).prctl(15, b"ccld-block", 0, 0, 0)
+    print("idle", flush=True)
+    work.acquire()
+    time.sleep(600)
+threading.Thread(target=run, daemon=True).start()
+sys.stdin.readline()
+work.release()
+sys.stdin.read()
+"""
 
 
 def gone(pid):
@@ -93,6 +109,20 @@ class SharedMemoryTest(unittest.TestCase):
         memory.remove()
         self.assertEqual(memory.left_behind(), [])
         self.assertTrue(os.path.exists(other))
+
+
+class KernelTest(unittest.TestCase):
+    def test_a_gpu_is_in_a_kernel_while_a_thread_that_runs_blocks_does_not_wait_for_work(self):
+        with subprocess.Popen([sys.executable, "-c", BLOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            self.assertTrue(wait_for(lambda: not runs_a_kernel(process.pid), 10))
+            process.stdin.write(b"work\n")
+            process.stdin.flush()
+            self.assertTrue(wait_for(lambda: runs_a_kernel(process.pid), 10))
+            process.send_signal(signal.SIGSTOP)
+            self.assertTrue(wait_for(lambda: state_of(process.pid) == "T", 10))
+            self.assertTrue(runs_a_kernel(process.pid))
+            process.kill()
 
 
 if __name__ == "__main__":
