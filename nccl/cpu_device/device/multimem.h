@@ -133,35 +133,34 @@ CCLD_DEVICE_INLINE void multimem_load_reduce(uint64_t address, Bits (&result)[Wi
   (std::make_index_sequence<Width>());
 }
 
+// Calls `each` with the memory of every member behind the address.
+template <class Each>
+CCLD_DEVICE_INLINE void for_each_member(uint64_t address, uint64_t bytes, Each each) {
+  const MulticastView& view = multicast_view(address, bytes);
+  const uint64_t offset = address - view.begin;
+  for (int member = 0; member < view.member_count; ++member) each(view.members[member] + offset);
+}
+
 template <class Bits>
 CCLD_DEVICE_INLINE void multimem_store_scalar(uint64_t address, Bits value) {
-  const MulticastView& view = multicast_view(address, sizeof value);
-  const uint64_t offset = address - view.begin;
-  for (int member = 0; member < view.member_count; ++member) {
-    __atomic_store_n(reinterpret_cast<Bits*>(view.members[member] + offset), value, __ATOMIC_RELEASE);
-  }
+  for_each_member(address, sizeof value, [&](char* to) __attribute__((always_inline)) {
+    __atomic_store_n(reinterpret_cast<Bits*>(to), value, __ATOMIC_RELEASE);
+  });
 }
 
 CCLD_DEVICE_INLINE void multimem_store_16_bytes(uint64_t address, const void* values) {
-  const MulticastView& view = multicast_view(address, 16);
-  const uint64_t offset = address - view.begin;
   __m128i whole;
   memcpy(&whole, values, sizeof whole);
-  for (int member = 0; member < view.member_count; ++member) {
-    asm volatile("movdqa %1,%0"
-                 : "=m"(*reinterpret_cast<__m128i*>(view.members[member] + offset))
-                 : "x"(whole)
-                 : "memory");
-  }
+  for_each_member(address, sizeof whole, [&](char* to) __attribute__((always_inline)) {
+    asm volatile("movdqa %1,%0" : "=m"(*reinterpret_cast<__m128i*>(to)) : "x"(whole) : "memory");
+  });
 }
 
 template <class Bits>
 CCLD_DEVICE_INLINE void multimem_add(uint64_t address, Bits value) {
-  const MulticastView& view = multicast_view(address, sizeof value);
-  const uint64_t offset = address - view.begin;
-  for (int member = 0; member < view.member_count; ++member) {
-    __atomic_fetch_add(reinterpret_cast<Bits*>(view.members[member] + offset), value, __ATOMIC_RELEASE);
-  }
+  for_each_member(address, sizeof value, [&](char* to) __attribute__((always_inline)) {
+    __atomic_fetch_add(reinterpret_cast<Bits*>(to), value, __ATOMIC_RELEASE);
+  });
 }
 
 }  // namespace ccld::cpu_device

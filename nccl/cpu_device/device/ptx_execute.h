@@ -73,6 +73,23 @@ CCLD_DEVICE_INLINE void assign(T& target, uint64_t bits) {
   }
 }
 
+// The elements of a vector operand, from and to the operands of the statement.
+template <PtxOperand Vector, size_t Width, class Element, class Operands>
+CCLD_DEVICE_INLINE void read_vector(Operands& operands, Element (&values)[Width]) {
+  [&]<size_t... K>(std::index_sequence<K...>) __attribute__((always_inline)) {
+    ((values[K] = static_cast<Element>(bits_of(std::get<Vector.elements[K]>(operands)))), ...);
+  }
+  (std::make_index_sequence<Width>());
+}
+
+template <PtxOperand Vector, size_t Width, class Element, class Operands>
+CCLD_DEVICE_INLINE void write_vector(Operands& operands, const Element (&values)[Width]) {
+  [&]<size_t... K>(std::index_sequence<K...>) __attribute__((always_inline)) {
+    (assign(std::get<Vector.elements[K]>(operands), values[K]), ...);
+  }
+  (std::make_index_sequence<Width>());
+}
+
 // Keeps the compiler from moving other memory accesses across, as asm's "memory" does.
 CCLD_DEVICE_INLINE void compiler_fence() { asm volatile("" ::: "memory"); }
 
@@ -110,10 +127,7 @@ CCLD_DEVICE_INLINE void load(Operands& operands) {
       compiler_fence();
       memcpy(values, &whole, sizeof whole);
     }
-    [&]<size_t... K>(std::index_sequence<K...>) __attribute__((always_inline)) {
-      (assign(std::get<data.elements[K]>(operands), values[K]), ...);
-    }
-    (std::make_index_sequence<width>());
+    write_vector<data>(operands, values);
   }
 }
 
@@ -135,10 +149,7 @@ CCLD_DEVICE_INLINE void store(Operands& operands) {
   } else {
     constexpr int width = I.vector_width;
     Element values[width];
-    [&]<size_t... K>(std::index_sequence<K...>) __attribute__((always_inline)) {
-      ((values[K] = static_cast<Element>(bits_of(std::get<data.elements[K]>(operands)))), ...);
-    }
-    (std::make_index_sequence<width>());
+    read_vector<data>(operands, values);
     if constexpr (width * I.element_bits == 128) {
       __m128i whole;
       memcpy(&whole, values, 16);
@@ -166,10 +177,7 @@ CCLD_DEVICE_INLINE void load_reduce(Operands& operands) {
   if constexpr (width == 1) {
     assign(std::get<data.index>(operands), values[0]);
   } else {
-    [&]<size_t... K>(std::index_sequence<K...>) __attribute__((always_inline)) {
-      (assign(std::get<data.elements[K]>(operands), values[K]), ...);
-    }
-    (std::make_index_sequence<width>());
+    write_vector<data>(operands, values);
   }
 }
 
@@ -185,10 +193,7 @@ CCLD_DEVICE_INLINE void store_or_add_everywhere(Operands& operands) {
     multimem_store_scalar(address, static_cast<Element>(bits_of(std::get<data.index>(operands))));
   } else {
     alignas(16) Element values[4];
-    [&]<size_t... K>(std::index_sequence<K...>) __attribute__((always_inline)) {
-      ((values[K] = static_cast<Element>(bits_of(std::get<data.elements[K]>(operands)))), ...);
-    }
-    (std::make_index_sequence<4>());
+    read_vector<data>(operands, values);
     multimem_store_16_bytes(address, values);
   }
 }
