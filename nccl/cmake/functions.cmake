@@ -6,14 +6,15 @@
 # unsigned numbers alike, but both names have to be selected.
 set(ccld_default_functions
   "SendRecv"
-  "AllGather (RING|PAT|NVLS) *"
+  "AllGather (RING|PAT|NVLS|COLLNET_DIRECT) *"
   "AllGatherV RING *"
   "Broadcast RING *"
+  "AllReduce Sum f32 (NVLS_TREE|COLLNET_DIRECT|COLLNET_CHAIN) *"
   "AllReduce Sum (f32|f64|f16|bf16|i32|u32) (RING|TREE|NVLS) *"
   "AllReduce Sum (i8|u8) (RING|TREE) *"  # which NVLS cannot add
   "AllReduce Sum (i64|u64) RING *"  # without TREE: a test that the others are taken then
   "AllReduce (Prod|MinMax|PreMulSum) f32 (RING|TREE) *"
-  "ReduceScatter Sum f32 (RING|PAT|NVLS) *"
+  "ReduceScatter Sum f32 (RING|PAT|NVLS|COLLNET_DIRECT) *"
   "Reduce Sum f32 RING *")
 if(CCLD_NCCL_DEVICE STREQUAL "cuda")
   set(ccld_default_functions

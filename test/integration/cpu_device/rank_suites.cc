@@ -122,6 +122,24 @@ std::vector<Case> nvls_cases() {
   return cases;
 }
 
+// What NVLSTree and CollNet have in the default build.
+std::vector<Case> float_sums() {
+  std::vector<Case> cases;
+  for (size_t count : odd_counts)
+    for (size_t offsets : {0, 1})
+      cases.push_back(reduction_case(Collective::all_reduce, ncclFloat32, ncclSum, count, offsets));
+  cases.push_back(reduction_case(Collective::all_reduce, ncclFloat32, ncclSum, (1 << 18) + 7, 0));
+  return cases;
+}
+
+std::vector<Case> float_collectives() {
+  std::vector<Case> cases = float_sums();
+  for (size_t count : odd_counts)
+    for (Collective collective : {Collective::all_gather, Collective::reduce_scatter})
+      cases.push_back(reduction_case(collective, ncclFloat32, ncclSum, count, count % 2));
+  return cases;
+}
+
 int run_cases(const RankIdentity& identity, const std::vector<Case>& cases, bool default_stream = false) {
   const Communicator communicator = connect(identity);
   Communicator used = communicator;
@@ -134,6 +152,13 @@ int run_cases(const RankIdentity& identity, const std::vector<Case>& cases, bool
 int all_reduce_suite(const RankIdentity& identity) { return run_cases(identity, all_reduce_cases()); }
 
 int nvls_suite(const RankIdentity& identity) { return run_cases(identity, nvls_cases()); }
+
+int float_sums_suite(const RankIdentity& identity) { return run_cases(identity, float_sums()); }
+int float_collectives_suite(const RankIdentity& identity) { return run_cases(identity, float_collectives()); }
+
+int large_sum_suite(const RankIdentity& identity) {
+  return run_cases(identity, {reduction_case(Collective::all_reduce, ncclFloat32, ncclSum, 1 << 22, 0)});
+}
 
 int every_collective_suite(const RankIdentity& identity) {
   std::vector<Case> cases = all_reduce_cases();
@@ -442,6 +467,9 @@ int run_rank(const std::string& suite, const RankIdentity& identity) {
   static const std::map<std::string, int (*)(const RankIdentity&)> suites = {
       {"all_reduce", all_reduce_suite},
       {"every_collective", every_collective_suite},
+      {"float_sums", float_sums_suite},
+      {"float_collectives", float_collectives_suite},
+      {"large_sum", large_sum_suite},
       {"smoke", smoke_suite},
       {"disturbed", disturbed_suite},
       {"abort", abort_suite},

@@ -45,6 +45,20 @@ const Environment nvls = {{"CCLD_CPU_DEVICE_NVSWITCH", "1"},
                           {"NCCL_NVLS_NCHANNELS", "1"},
                           {"NCCL_NVLS_CHUNKSIZE", "32768"}};
 
+// A network in software, with a device for each of `heads` GPUs of a node.
+Environment software_network(int heads) {
+  return {{"NCCL_NET_PLUGIN", CCLD_TEST_COLLNET}, {"CCLD_TEST_NET_DEVICES", std::to_string(heads)}};
+}
+
+Environment collnet(int heads, const std::string& algorithms) {
+  return with(software_network(heads), {{"NCCL_COLLNET_ENABLE", "1"}, {"NCCL_ALGO", algorithms}});
+}
+
+// NVLS where trees join the heads of nodes; NCCL wants two heads at least.
+Environment nvls_tree(int heads) {
+  return with(with(nvls, software_network(heads)), {{"NCCL_ALGO", "RING;allreduce:NVLSTREE"}});
+}
+
 // The tuner's own log proves that the algorithm and protocol under test were the ones that ran.
 bool used_only(const std::string& log_path, const std::string& collective, const std::string& algorithm,
                const std::string& protocol) {
@@ -63,35 +77,59 @@ bool used_only(const std::string& log_path, const std::string& collective, const
   return seen != 0;
 }
 
-Environment forced(const std::string& algorithm, const std::string& protocol) {
-  if (algorithm == "NVLS") return with(nvls, {{"NCCL_PROTO", protocol}});
-  return {{"NCCL_ALGO", algorithm == "TREE" ? "RING;allreduce:TREE" : "RING"}, {"NCCL_PROTO", protocol}};
-}
+const std::vector<std::string> only_all_reduce = {"AllReduce"};
+const std::vector<std::string> what_switches_do = {"AllReduce", "AllGather", "ReduceScatter"};
 
-bool run_matrix_job(const std::string& algorithm, const std::string& protocol, int ranks, const std::string& suite,
-                    const Environment& more) {
+// Runs the job; that algorithm and protocol must be the ones of all these collectives.
+bool run_and_look(JobSpec job, const std::string& algorithm, const std::string& protocol,
+                  const std::vector<std::string>& collectives) {
   const TemporaryFolder folder;
-  JobSpec job;
-  job.name = algorithm + " " + protocol;
-  for (const auto& [name, value] : more) job.name += " " + name + "=" + value;
-  job.suite = suite;
-  job.ranks = ranks;
   job.environment =
-      with(with(basics(1), forced(algorithm, protocol)),
+      with(job.environment,
            {{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_SUBSYS", "TUNING"}, {"NCCL_DEBUG_FILE", folder.path() + "/log.%p"}});
-  job.environment = with(job.environment, more);
   std::string rank_zero;
   job.meanwhile = [&](const std::vector<pid_t>& pids) { rank_zero = std::to_string(pids[0]); };
   if (!run_job(job)) return false;
   std::string protocol_in_log = protocol;
   for (char& c : protocol_in_log) c = static_cast<char>(toupper(c));
-  bool good = used_only(folder.path() + "/log." + rank_zero, "AllReduce", algorithm, protocol_in_log);
-  for (const char* collective : {"AllGather", "ReduceScatter"}) {
-    if (algorithm == "NVLS") {
-      good = used_only(folder.path() + "/log." + rank_zero, collective, algorithm, protocol_in_log) && good;
-    }
-  }
+  bool good = true;
+  for (const std::string& collective : collectives)
+    good = used_only(folder.path() + "/log." + rank_zero, collective, algorithm, protocol_in_log) && good;
   return good;
+}
+
+bool run_matrix_job(const std::string& algorithm, const std::string& protocol, int ranks, const std::string& suite,
+                    const Environment& more) {
+  JobSpec job;
+  job.name = algorithm + " " + protocol;
+  for (const auto& [name, value] : more) job.name += " " + name + "=" + value;
+  job.suite = suite;
+  job.ranks = ranks;
+  const Environment forced = {{"NCCL_ALGO", algorithm == "TREE" ? "RING;allreduce:TREE" : "RING"},
+                              {"NCCL_PROTO", protocol}};
+  job.environment = with(with(basics(1), forced), more);
+  return run_and_look(job, algorithm, protocol, only_all_reduce);
+}
+
+bool nvls_job(int ranks, const Environment& more) {
+  JobSpec job;
+  job.name = "NVLS of " + std::to_string(ranks);
+  job.suite = "nvls";
+  job.ranks = ranks;
+  job.environment = with(with(basics(1), nvls), more);
+  return run_and_look(job, "NVLS", "Simple", what_switches_do);
+}
+
+// On nodes of so many ranks.
+bool job_of_nodes(const std::string& algorithm, int ranks, int ranks_of_node, const Environment& environment,
+                  const std::vector<std::string>& collectives = only_all_reduce) {
+  JobSpec job;
+  job.name = algorithm + " of " + std::to_string(ranks) + ", " + std::to_string(ranks_of_node) + " to a node";
+  job.suite = collectives.size() == 1 ? "float_sums" : "float_collectives";
+  job.ranks = ranks;
+  job.ranks_of_node = ranks_of_node;
+  job.environment = with(basics(2), environment);
+  return run_and_look(job, algorithm, "Simple", collectives);
 }
 
 bool matrix_test(const std::string& algorithm) {
@@ -145,12 +183,42 @@ bool graph_test() {
 
 bool nvls_test() {
   bool good = true;
-  for (int ranks : {2, 3, 8}) good = run_matrix_job("NVLS", "Simple", ranks, "nvls", {}) && good;
-  good = run_matrix_job("NVLS", "Simple", 4, "nvls", {{"CCLD_CPU_DEVICE_ORDER_SEED", "7"}}) && good;
+  for (int ranks : {2, 3, 8}) good = nvls_job(ranks, {}) && good;
+  good = nvls_job(4, {{"CCLD_CPU_DEVICE_ORDER_SEED", "7"}}) && good;
   good = simple_job("NVLS in one process", "nvls_one_process", 1, nvls, 1) && good;
   good = simple_job("NVLS on registered memory", "nvls_registered", 3, nvls, 1) && good;
   // NCCL sets NVLS up with a cudaMemset(), which is not allowed while a stream is captured.
   return simple_job("NVLS in a graph", "graph", 3, with(nvls, {{"NCCL_RUNTIME_CONNECT", "0"}}), 1) && good;
+}
+
+bool nvls_tree_test() {
+  bool good = true;
+  good = job_of_nodes("NVLS_TREE", 4, 2, nvls_tree(2)) && good;
+  good = job_of_nodes("NVLS_TREE", 8, 4, nvls_tree(4)) && good;
+  good = job_of_nodes("NVLS_TREE", 16, 4, nvls_tree(2)) && good;
+  return good;
+}
+
+bool collnet_test() {
+  const Environment switches = {{"CCLD_CPU_DEVICE_NVSWITCH", "1"}};
+  const std::string direct = "RING;allreduce:COLLNETDIRECT;allgather:COLLNETDIRECT;reducescatter:COLLNETDIRECT";
+  bool good = true;
+  good = job_of_nodes("COLLNET_CHAIN", 4, 2, collnet(1, "RING;allreduce:COLLNETCHAIN")) && good;
+  good = job_of_nodes("COLLNET_CHAIN", 16, 4, collnet(1, "RING;allreduce:COLLNETCHAIN")) && good;
+  good = job_of_nodes("COLLNET_DIRECT", 8, 4, with(switches, collnet(1, direct))) && good;
+  // Every GPU a head.
+  good = job_of_nodes("COLLNET_DIRECT", 4, 2, with(switches, collnet(2, direct)), what_switches_do) && good;
+  return good;
+}
+
+// Nobody says which algorithm to take.
+bool nvls_by_itself_test() {
+  JobSpec job;
+  job.name = "NVLS by NCCL's own choice";
+  job.suite = "large_sum";
+  job.ranks = 8;
+  job.environment = with(basics(2), {{"CCLD_CPU_DEVICE_NVSWITCH", "1"}, {"NCCL_NVLS_NCHANNELS", "2"}});
+  return run_and_look(job, "NVLS", "Simple", only_all_reduce);
 }
 
 bool left_out_test() { return simple_job("a function that is not built", "left_out", 2, {}); }
@@ -254,6 +322,9 @@ int run_test(const std::string& name) {
       {"graph", graph_test},
       {"nvls", nvls_test},
       {"nvls_faults", nvls_faults_test},
+      {"nvls_by_itself", nvls_by_itself_test},
+      {"nvls_tree", nvls_tree_test},
+      {"collnet", collnet_test},
       {"abort", abort_test},
       {"kill", kill_test},
       {"stop", stop_test},

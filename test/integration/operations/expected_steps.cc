@@ -69,4 +69,15 @@ Steps nvls_steps(RingOperation operation, int ranks, size_t count, size_t elemen
   }
 }
 
+uint64_t nvls_tree_all_reduce_steps(int ranks, int nodes, int heads, size_t count, size_t element_bytes,
+                                    size_t chunk_bytes) {
+  const auto parts = static_cast<size_t>(heads);
+  return passes(count * element_bytes, parts * chunk_bytes) * parts *
+         static_cast<uint64_t>(ranks + nodes + 2 * (nodes - 1));
+}
+
+uint64_t collnet_all_reduce_steps(int ranks, int nodes, int, size_t count, size_t element_bytes, size_t chunk_bytes) {
+  return passes(count * element_bytes, chunk_bytes) * static_cast<uint64_t>(2 * (ranks - nodes) + nodes);
+}
+
 }  // namespace ccld::operations_test

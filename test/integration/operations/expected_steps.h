@@ -34,4 +34,13 @@ uint64_t tree_all_reduce_steps(const Channel&, int ranks, size_t count, size_t e
 // part is a chunk, and a chunk is a step. `count` as for ring_steps().
 Steps nvls_steps(RingOperation, int ranks, size_t count, size_t element_bytes, size_t chunk_bytes);
 
+// NVLSTree with so many heads on each node, all ranks together. Of the part of each head every rank gives its own to the
+// switch and takes the sum, the heads take their nodes' sums and give them back, and each edge of the tree carries them up and
+// down.
+uint64_t nvls_tree_all_reduce_steps(int ranks, int nodes, int heads, size_t count, size_t element_bytes, size_t chunk_bytes);
+
+// CollNet on nodes with one head each (`heads`: 1), all ranks together: the ranks of a node join in a star or chain that carries each chunk
+// up and down, and heads give it to the network and take it.
+uint64_t collnet_all_reduce_steps(int ranks, int nodes, int heads, size_t count, size_t element_bytes, size_t chunk_bytes);
+
 }  // namespace ccld::operations_test

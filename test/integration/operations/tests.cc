@@ -27,13 +27,16 @@ constexpr size_t buffer_bytes = 262144;
 // One job, its telemetry, and what is wrong with it. Every check prints its own line.
 class Job {
  public:
-  Job(std::string name, std::string suite, int ranks, const Environment& more) : name_(std::move(name)) {
+  // `ranks_of_node`: 0: all are on one node.
+  Job(std::string name, std::string suite, int ranks, const Environment& more, int ranks_of_node = 0)
+      : name_(std::move(name)) {
     const TemporaryFolder folder;
     const std::string buffer = std::to_string(buffer_bytes);
     ranks::JobSpec spec;
     spec.name = name_;
     spec.suite = std::move(suite);
     spec.ranks = ranks;
+    spec.ranks_of_node = ranks_of_node;
     spec.environment = {{"NCCL_MIN_NCHANNELS", "1"},
                         {"NCCL_MAX_NCHANNELS", "1"},
                         {"NCCL_MAX_P2P_NCHANNELS", "1"},
@@ -421,6 +424,43 @@ bool nvls_test() {
   return good;
 }
 
+// Two nodes of two ranks, of which so many are heads.
+bool two_nodes(const std::string& algorithm, abi::Algorithm number, int heads,
+               uint64_t (*steps)(int, int, int, size_t, size_t, size_t), const Environment& more) {
+  constexpr int nodes = 2;
+  constexpr size_t chunk_bytes = buffer_bytes / 8;  // one of NCCL's slots
+  Environment environment = {{"NCCL_ALGO", "RING;allreduce:" + algorithm},
+                             {"NCCL_NET_PLUGIN", CCLD_TEST_COLLNET},
+                             {"CCLD_TEST_NET_DEVICES", std::to_string(heads)},
+                             {"NCCL_NVLS_NCHANNELS", "1"},
+                             {"NCCL_NVLS_CHUNKSIZE", std::to_string(chunk_bytes)}};
+  environment.insert(environment.end(), more.begin(), more.end());
+  Job job(algorithm, "all_reduces", job_ranks, environment, job_ranks / nodes);
+  uint64_t op_seq = 0;
+  for (const size_t count : {large_count, small_count, small_count, small_count}) {
+    const std::string operation = "operation " + std::to_string(++op_seq);
+    job.equal(expect_conserved(job, job_ranks, op_seq), steps(job_ranks, nodes, heads, count, f32_bytes, chunk_bytes),
+              operation + ": steps of all ranks");
+    for (int rank = 0; rank < job_ranks; ++rank)
+      job.equal(job.round(job.only(rank, job_ranks), rank, op_seq).signature.algorithm(), number,
+                operation + ": algorithm");
+  }
+  return job.good();
+}
+
+bool nvls_tree_test() {
+  return two_nodes("NVLSTREE", abi::Algorithm::nvls_tree, 2, nvls_tree_all_reduce_steps,
+                   {{"CCLD_CPU_DEVICE_NVSWITCH", "1"}});
+}
+
+bool collnet_test() {
+  bool good = two_nodes("COLLNETCHAIN", abi::Algorithm::collnet_chain, 1, collnet_all_reduce_steps,
+                        {{"NCCL_COLLNET_ENABLE", "1"}});
+  return two_nodes("COLLNETDIRECT", abi::Algorithm::collnet_direct, 1, collnet_all_reduce_steps,
+                   {{"NCCL_COLLNET_ENABLE", "1"}, {"CCLD_CPU_DEVICE_NVSWITCH", "1"}}) &&
+         good;
+}
+
 bool graph_test() {
   Job job("graph", "graph", job_ranks, ring("Simple"));
   const Channel channel{"Simple", buffer_bytes};
@@ -622,6 +662,8 @@ int run_test(const std::string& name) {
       {"all_gather_v", all_gather_v_test},
       {"pat", pat_test},
       {"nvls", nvls_test},
+      {"nvls_tree", nvls_tree_test},
+      {"collnet", collnet_test},
       {"graph", graph_test},
       {"one_rank", one_rank_test},
       {"device_api", device_api_test},

@@ -106,6 +106,9 @@ Rank start_rank(const JobSpec& spec, int rank) {
     if (getppid() != parent) _exit(99);
     fcntl(theirs, F_SETFD, 0);
     for (const auto& [name, value] : spec.environment) setenv(name.c_str(), value.c_str(), 1);
+    if (spec.ranks_of_node > 0) {
+      setenv("NCCL_HOSTID", ("node" + std::to_string(rank / spec.ranks_of_node)).c_str(), 1);
+    }
     if (rank == 1 && !spec.control_rank_file.empty()) {
       setenv("CCLD_CPU_DEVICE_CONTROL", spec.control_rank_file.c_str(), 1);
     }

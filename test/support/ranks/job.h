@@ -17,6 +17,7 @@ struct JobSpec {
   std::string name;   // for messages
   std::string suite;  // what each rank runs
   int ranks = 4;
+  int ranks_of_node = 0;  // that many ranks are a node of their own; 0: all are on one
   std::vector<std::pair<std::string, std::string>> environment;
   std::string control_rank_file;  // control file of rank 1; empty: none
   std::vector<int> killed_ranks;  // expected to end by SIGKILL
