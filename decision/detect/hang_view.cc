@@ -85,7 +85,7 @@ Progress progress_by_frame(const RankModel::InFrame& f, OpSeq op) {
 
 // A rank that cannot speak is seen in its neighbours' lanes: what they received from it in this operation it has sent
 // in it; and within a node it has taken what they have sent beyond the slots (on a network, buffers give slots back).
-// What a node's switch has summed up all its ranks have sent.
+// What a node's switch has summed up all its ranks have sent; what a collective network has, all ranks.
 std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& view) {
   std::vector<bool> seen(view.ranks.size());
   if (std::none_of(view.ranks.begin(), view.ranks.end(), [](const RankProgress& p) { return lost(p.life); }))
@@ -93,6 +93,7 @@ std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& v
   const abi::Function function = view.signature.function;
   const bool sums = function == abi::Function::all_reduce || function == abi::Function::reduce_scatter;
   std::set<int> whole_nodes;
+  bool all = false;
   for (const RankModel& r : comm.ranks()) {
     const RankProgress& p = view.ranks[r.rank.value];
     if (!r.has_last || !p.reports() || p.progress != Progress::begun) continue;
@@ -101,8 +102,10 @@ std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& v
     for (const LaneState& lane : r.last.lanes) {
       if (lane.token != o->plan || lane.peer < 0) continue;
       const int32_t steps = steps_between(lane.base_step, lane.current_step);
-      if (is_nvlink_switch(comm, lane.peer) && sums && lane.direction == abi::Direction::recv && steps > 0)
-        whole_nodes.insert(r.node);
+      if (sums && lane.direction == abi::Direction::recv && steps > 0) {
+        if (is_nvlink_switch(comm, lane.peer)) whole_nodes.insert(r.node);
+        all |= is_collective_network(comm, lane.peer);
+      }
       if (static_cast<size_t>(lane.peer) >= seen.size()) continue;
       const bool sent = lane.direction == abi::Direction::recv && steps > 0;
       const bool taken = lane.direction == abi::Direction::send && steps > steps_in_flight_max &&
@@ -110,9 +113,9 @@ std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& v
       if (sent || taken) seen[lane.peer] = true;
     }
   }
-  if (whole_nodes.empty()) return seen;
+  if (!all && whole_nodes.empty()) return seen;
   for (const RankModel& r : comm.ranks())
-    if (whole_nodes.contains(r.node)) seen[r.rank.value] = true;
+    if (all || whole_nodes.contains(r.node)) seen[r.rank.value] = true;
   return seen;
 }
 

@@ -132,6 +132,7 @@ class Walk {
   void follow(const RankModel& r, const LaneState& l) {
     const int32_t peer = l.peer;
     if (is_nvlink_switch(comm_, peer)) return follow_to_node(r, l);
+    if (is_collective_network(comm_, peer)) return follow_to_all(r, l);
     if (!valid(peer)) return;
     if (view_.p2p && alive(peer) && l.wait == abi::WaitKind::data && !same_node(comm_, r.rank, Rank{peer}) &&
         ended_at(peer, r, l)) {
@@ -180,12 +181,23 @@ class Walk {
     const std::pair<int32_t, int32_t> place{r.rank.value, l.channel};
     if (place == followed_to_node_) return;
     followed_to_node_ = place;
-    for (const int32_t rank : ranks_of_node(r.node)) {
-      if (rank == r.rank.value || !valid(rank)) continue;
-      const ChannelState* c = channel_of(*comm_.rank(Rank{rank}), l.channel);
-      const bool through = progress(rank).progress == Progress::done || (c && c->ended);
-      if (!alive(rank) || !through) arrive(r.rank.value, {rank, l.channel, any_group});
-    }
+    for (const int32_t rank : ranks_of_node(r.node)) follow_unless_through(r.rank.value, rank, l.channel);
+  }
+
+  // The same, with the heads of all nodes, and behind each of them the GPUs of its node.
+  void follow_to_all(const RankModel& r, const LaneState& l) {
+    ++result_.waits;
+    if (!followed_to_all_.insert(l.channel).second) return;
+    for (size_t rank = 0; rank < view_.ranks.size(); ++rank)
+      follow_unless_through(r.rank.value, static_cast<int32_t>(rank), l.channel);
+  }
+
+  void follow_unless_through(int32_t from, int32_t to, int channel) {
+    if (to == from || !valid(to)) return;
+    const RankModel* r = comm_.rank(Rank{to});
+    const ChannelState* c = r ? channel_of(*r, channel) : nullptr;
+    const bool through = progress(to).progress == Progress::done || (c && c->ended);
+    if (!alive(to) || !through) arrive(from, {to, channel, any_group});
   }
 
   const std::vector<int32_t>& ranks_of_node(int node) {
@@ -323,6 +335,7 @@ class Walk {
   absl::flat_hash_set<WalkNode> visited_apart_;
   absl::flat_hash_map<int, std::vector<int32_t>> by_node_;  // filled when it is first wanted
   std::pair<int32_t, int32_t> followed_to_node_{-1, -1};    // the last rank and channel
+  std::set<int> followed_to_all_;                           // channels
   WalkResult result_;
 };
 

@@ -9,8 +9,9 @@
 //   neither waits nor polls nor ends (its GPU, or its process if the process is silent), and at one that has ended
 //   without giving what is wanted (an inconsistency).
 //   An endpoint whose peer is the NVLinks' switch (NVLS) waits for all GPUs of its node: follow to each that has not
-//   ended and does not wait itself. Kernels of Send and Recv are walked alike, along the endpoints between ranks whose
-//   kernels run. A rank that waits for a call that was not made waits for a process (detect/p2p.h).
+//   ended and does not wait itself; one whose peer is a collective network (CollNet), for all GPUs of all nodes alike.
+//   Kernels of Send and Recv are walked alike, along the endpoints between ranks whose kernels run. A rank that waits
+//   for a call that was not made waits for a process (detect/p2p.h).
 #pragma once
 
 #include "decision/locate/finding.h"

@@ -351,6 +351,10 @@ bool is_nvlink_switch(const Communicator& comm, int32_t peer) {
   return comm.rank_count_known() && peer > comm.rank_count();
 }
 
+bool is_collective_network(const Communicator& comm, int32_t peer) {
+  return comm.rank_count_known() && peer == comm.rank_count();
+}
+
 bool same_node(const Communicator& comm, Rank a, Rank b) {
   const RankModel *x = comm.rank(a), *y = comm.rank(b);
   if (!x || !y) return false;

@@ -239,4 +239,7 @@ bool same_node(const Communicator&, Rank, Rank);
 // NCCL numbers these behind the ranks and the network of CollNet.
 bool is_nvlink_switch(const Communicator&, int32_t peer);
 
+// The peer of an endpoint is the collective network (CollNet), by which it talks to the heads of all nodes at once.
+bool is_collective_network(const Communicator&, int32_t peer);
+
 }  // namespace ccld::decision

@@ -47,6 +47,7 @@ Topology Comm::topology() const {
   t.ranks = ranks();
   t.tree = algorithm_ == abi::Algorithm::tree;
   t.nvls = algorithm_ == abi::Algorithm::nvls;
+  t.collnet = algorithm_ == abi::Algorithm::collnet_chain;
   t.ranks_per_node = std::max(1, cluster_.options_.processes_per_node);
   return t;
 }
@@ -303,7 +304,7 @@ InFlight Comm::snapshot(int rank) const {
     }
     const int per_node = std::max(1, cluster_.options_.processes_per_node);
     for (const LaneState& lane : std::vector<LaneState>(m.lanes)) {
-      if (algorithm_ == abi::Algorithm::nvls) continue;
+      if (lane.peer >= ranks()) continue;  // a switch, or the collective network
       if (processes_[rank] / per_node == processes_[lane.peer] / per_node) continue;
       Breakage b;
       if (auto it = plan_->channels.find(lane.channel); it != plan_->channels.end()) b = it->second;

@@ -61,6 +61,13 @@ std::vector<FakeChannel> run_steps(const Topology& t, const Breakage& b, int loo
       groups.insert(groups.end(), {scatter, gather, reduce});
       continue;
     }
+    if (t.collnet) {
+      Group up{r, 0, {}, {}, loops, 0, loops}, down{r, 1, {}, {}, loops, 0, loops};
+      up.send.push_back(lane(r, 0, abi::Direction::send, 0, t.collective_network()));
+      down.receive.push_back(lane(r, 1, abi::Direction::recv, 0, t.collective_network()));
+      groups.insert(groups.end(), {up, down});
+      continue;
+    }
     if (!t.tree) {
       Group g{r, 0, {}, {}, loops + 1, 1, loops};
       g.receive.push_back(lane(r, 0, abi::Direction::recv, 0, (r + t.ranks - 1) % t.ranks));
@@ -93,10 +100,18 @@ std::vector<FakeChannel> run_steps(const Topology& t, const Breakage& b, int loo
   };
   // What the other end of a lane has posted or consumed.
   const auto given = [&](int rank, const FakeLane& l) -> uint32_t {
-    if (!t.nvls) {
+    if (!t.nvls && !t.collnet) {
       for (const FakeLane& o : channels[l.peer].lanes)
         if (o.peer == rank && o.direction != l.direction) return o.steps;
       return 0;
+    }
+    if (t.collnet) {
+      // The network takes, and gives, what all have given.
+      uint32_t least = UINT32_MAX;
+      for (const FakeChannel& c : channels)
+        for (const FakeLane& o : c.lanes)
+          if (o.direction == abi::Direction::send) least = std::min(least, o.steps);
+      return least;
     }
     if (l.group != reduce_group) return steps_of(l.peer - t.nvlink_switch(0), reduce_group, l);
     // The switch gives what all have given.

@@ -1,5 +1,6 @@
-// How far the steps of one ring, tree or NVLS operation get when something is broken: every thread group does what it
-// can until nothing moves any more. Deterministic; the result is what lanes and proxies of a hung operation look like.
+// How far the steps of one ring, tree, NVLS or CollNet operation get when something is broken: every thread group does
+// what it can until nothing moves any more. Deterministic; the result is what lanes and proxies of a hung operation
+// look like.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,15 @@ struct Topology {
   int ranks = 8;
   int ranks_per_node = 4;
   bool tree = false;
-  bool nvls = false;  // all ranks on one node, each a head
+  bool nvls = false;     // all ranks on one node, each a head
+  bool collnet = false;  // each rank a head, alone or with others that do the same
   int node(int rank) const { return rank / ranks_per_node; }
   int parent(int rank) const { return rank == 0 ? -1 : (rank - 1) / 2; }
   std::vector<int> children(int rank) const;
   // The peer of NVLS endpoints that belong to the part of the data which this rank reduces, as NCCL numbers them.
   int nvlink_switch(int head) const { return ranks + 1 + head; }
+  // That of CollNet endpoints.
+  int collective_network() const { return ranks; }
   int depth(int rank) const { return rank == 0 ? 0 : depth(parent(rank)) + 1; }
 };
 

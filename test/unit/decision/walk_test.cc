@@ -79,6 +79,25 @@ TEST_CASE("A channel that freezes in NVLS names the rank's GPU and the channel, 
   CHECK(open[0].culprits[0].channel == 1);
 }
 
+TEST_CASE("A channel that freezes in CollNet names the rank's GPU, though all wait for the collective network") {
+  const int rank = GENERATE(range(0, 8));
+  const int after = GENERATE(0, 1, 9, 20);
+  Cluster cluster;
+  Comm& comm = healthy_job(cluster, abi::Algorithm::collnet_chain);
+  HangPlan plan = plan_of(abi::Algorithm::collnet_chain);
+  plan.channels[1].stop_after[rank] = after;
+  comm.hang(plan);
+  cluster.run_s(20);
+  const auto open = cluster.open_incidents();
+  INFO("rank " << rank << " after " << after << '\n' << text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h3_hardware);
+  CHECK(open[0].state == VerdictState::confirmed);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{rank});
+  CHECK(open[0].culprits[0].component == Component::gpu);
+  CHECK(open[0].culprits[0].channel == 1);
+}
+
 TEST_CASE("A kernel that has begun on some of its channels only is hard evidence, but not in the first operations") {
   const bool first = GENERATE(true, false);
   Cluster cluster;
@@ -205,8 +224,9 @@ TEST_CASE("A step that was posted within a node and is not seen leaves both GPUs
 }
 
 TEST_CASE("A process that is stopped inside the operation is a hardware-class fault of that process") {
-  // In NVLS what the switch has summed up says that it is inside.
-  const auto algorithm = GENERATE(abi::Algorithm::ring, abi::Algorithm::tree, abi::Algorithm::nvls);
+  // What the switch of NVLS, or the collective network, has summed up says that it is inside.
+  const auto algorithm =
+      GENERATE(abi::Algorithm::ring, abi::Algorithm::tree, abi::Algorithm::nvls, abi::Algorithm::collnet_chain);
   fake::ClusterOptions options;
   if (algorithm == abi::Algorithm::nvls) options.processes_per_node = 8;
   Cluster cluster({}, options);
