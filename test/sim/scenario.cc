@@ -128,6 +128,19 @@ Traffic draw_traffic(Stream& s, const LayoutSizes& l) {
   return t;
 }
 
+// Tensor groups that lie within a node reduce through its switch.
+void reduce_by_nvls(const LayoutSizes& sizes, Traffic& t) {
+  if (sizes.gpus_per_host % sizes.tensor != 0) return;
+  for (int i : {t.tensor_forward, t.tensor_backward}) {
+    if (i < 0) continue;
+    OpShape& shape = t.shapes[static_cast<size_t>(i)];
+    shape.way = Way::nvls;
+    shape.signature.algorithm = abi::Algorithm::nvls;
+    shape.signature.protocol = abi::Protocol::simple;
+    shape.step_size = 1;
+  }
+}
+
 // What healthy jobs do and no alarm may come of.
 void draw_irregularities(Stream& s, Scenario& sc) {
   Traffic& t = sc.traffic;
@@ -186,6 +199,7 @@ Scenario draw(uint64_t seed, const Wishes& wishes) {
   Slowness slowness;
   slowness.from_start = is_slow(kind) && Stream(seed, "from the start").chance(wishes.from_start);
   slowness.in_pipeline = is_s2(kind) && Stream(seed, "in the pipeline").chance(wishes.pipeline_links);
+  const bool nvls = Stream(seed, "nvls").chance(wishes.nvls);
   sc.start = ns_per_s;
   if (irregular.chance(0.08)) {
     sc.earlier_start = sc.start;
@@ -196,6 +210,7 @@ Scenario draw(uint64_t seed, const Wishes& wishes) {
   for (int attempt = 0;; ++attempt) {
     sc.sizes = draw_layout(layouts, wishes);
     sc.traffic = draw_traffic(traffic, sc.sizes);
+    if (nvls) reduce_by_nvls(sc.sizes, sc.traffic);
     sc.longest_wait_ns = 0;
     draw_irregularities(irregular, sc);
     if (plan_fault(kind, slowness, plans, sc)) break;

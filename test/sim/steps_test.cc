@@ -8,9 +8,11 @@ namespace {
 using At = StepRun::At;
 
 struct Ring {
-  explicit Ring(int ranks, int per_host, bool tree = false) : layout(sizes(ranks, per_host)) {
+  explicit Ring(int ranks, int per_host, bool tree = false)
+      : Ring(ranks, per_host, tree ? tree_plan : ring_plan) {}
+  Ring(int ranks, int per_host, StepPlan (*made)(const Topology&, int, int)) : layout(sizes(ranks, per_host)) {
     const Topology topology(layout, layout.comms()[0], 1);
-    plan = std::make_shared<const StepPlan>(tree ? tree_plan(topology, ranks, 24) : ring_plan(topology, ranks, 24));
+    plan = std::make_shared<const StepPlan>(made(topology, ranks, 24));
     conditions.processes.resize(ranks);
     starts.assign(ranks, RankStart{0, 0, -1});
   }
@@ -51,6 +53,24 @@ TEST_CASE("nobody ends an AllReduce while a rank is missing") {
     ring.starts[3] = RankStart{};
     const StepRun run = ring.run();
     for (int r = 0; r < 8; ++r) CHECK(run.end(r) == never);
+  }
+}
+
+TEST_CASE("through a switch all end together, or nobody while a rank is missing") {
+  Ring node(8, 8, nvls_plan);
+  const StepRun whole = node.run();
+  for (int r = 0; r < 8; ++r) CHECK(whole.end(r) < ns_per_s);
+  node.starts[3] = RankStart{};
+  const StepRun without = node.run();
+  for (int r = 0; r < 8; ++r) CHECK(without.end(r) == never);
+}
+
+TEST_CASE("a head has one endpoint for all ranks of the switch, and every rank one for each head") {
+  const Ring node(8, 8, nvls_plan);
+  for (const Group& g : node.plan->groups) {
+    const bool head = !g.receives.empty() && !g.sends.empty();
+    if (!g.receives.empty()) CHECK(node.plan->endpoints(g.receives, false) == (head ? 1 : 8));
+    if (!g.sends.empty()) CHECK(node.plan->endpoints(g.sends, true) == (head ? 1 : 8));
   }
 }
 

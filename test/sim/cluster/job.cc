@@ -389,6 +389,7 @@ std::shared_ptr<const StepPlan> Job::plan_of(const Round& round) const {
   switch (round.shape->way) {
     case Way::ring: made = ring_plan(t, n, steps); break;
     case Way::tree: made = tree_plan(t, n, steps); break;
+    case Way::nvls: made = nvls_plan(t, n, steps); break;
     case Way::broadcast: made = broadcast_plan(t, n, 0, steps); break;
     case Way::all_to_all: made = all_to_all_plan(t, n, steps); break;
   }

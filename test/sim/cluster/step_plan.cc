@@ -5,6 +5,9 @@
 namespace ccld::sim {
 namespace {
 
+// As NCCL numbers them.
+constexpr int nvls_scatter = 0, nvls_gather = 2, nvls_reduce = 4;
+
 class Builder {
  public:
   Builder(const Topology* topology, int ranks, int channels, int steps) : topology_(topology) {
@@ -39,6 +42,15 @@ class Builder {
     r.receives.push_back(index);
     plan_.connections.push_back(c);
   }
+  // By the switch: the head's group has one endpoint for all ranks, theirs have one for each head.
+  void connect_by_switch(int from, int to, int head) {
+    connect(from, to, false);
+    Connection& c = plan_.connections.back();
+    c.head = head;
+    const bool from_head = plan_.groups[from].number == nvls_reduce;
+    c.sender_index = from_head ? 0 : head;
+    c.receiver_index = from_head ? head : 0;
+  }
   void connect(int from, int to) {
     connect(from, to, topology_->over_network(plan_.groups[from].rank, plan_.groups[to].rank));
   }
@@ -50,6 +62,13 @@ class Builder {
 };
 
 }  // namespace
+
+int StepPlan::endpoints(const std::vector<int>& of_group, bool sends) const {
+  if (of_group.empty()) return 0;
+  const Connection &first = connections[of_group.front()], &last = connections[of_group.back()];
+  const bool same = first.head >= 0 && (sends ? first.sender_index == last.sender_index : first.receiver_index == last.receiver_index);
+  return same ? 1 : static_cast<int>(of_group.size());
+}
 
 StepPlan ring_plan(const Topology& t, int ranks, int steps) {
   const int round = 2 * (ranks - 1);
@@ -73,6 +92,22 @@ StepPlan tree_plan(const Topology& t, int ranks, int steps) {
       for (int child : g.tree[r].down) b.connect(up[child], up[r]);
     for (int r : g.top_down)
       for (int child : g.tree[r].down) b.connect(down[r], down[child]);
+  }
+  return b.take();
+}
+
+StepPlan nvls_plan(const Topology& t, int ranks, int steps) {
+  Builder b(&t, ranks, t.channels(), steps);
+  for (int c = 0; c < t.channels(); ++c) {
+    std::vector<int> scatter(ranks), reduce(ranks), gather(ranks);
+    for (int r = 0; r < ranks; ++r) scatter[r] = b.group(r, c, nvls_scatter);
+    for (int r = 0; r < ranks; ++r) reduce[r] = b.group(r, c, nvls_reduce);
+    for (int r = 0; r < ranks; ++r) gather[r] = b.group(r, c, nvls_gather);
+    for (int head = 0; head < ranks; ++head)
+      for (int r = 0; r < ranks; ++r) {
+        b.connect_by_switch(scatter[r], reduce[head], head);
+        b.connect_by_switch(reduce[head], gather[r], head);
+      }
   }
   return b.take();
 }

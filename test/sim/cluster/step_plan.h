@@ -17,6 +17,7 @@ struct Connection {
   int sender = 0, receiver = 0;              // ranks
   int sender_group = -1, receiver_group = -1;  // indices of StepPlan::groups
   int sender_index = 0, receiver_index = 0;    // peer index within its group
+  int head = -1;  // of NVLS: both ends see the switch, in the part of the data that this rank reduces
   int channel = 0;
   bool network = false;
 };
@@ -36,11 +37,15 @@ struct StepPlan {
   int slots = slots_in_steps;  // in steps of this plan: a group that moves two of NCCL's steps at a time has half as many
 
   int iterations(const Group& g) const { return steps + g.lag; }
+  // How many endpoints a group has for its connections: a head has one for all that reach it by the switch.
+  int endpoints(const std::vector<int>& of_group, bool sends) const;
 };
 
 // A ring's AllReduce, AllGather or ReduceScatter; `steps` is raised to what the ring needs to go round.
 StepPlan ring_plan(const Topology&, int ranks, int steps);
 StepPlan tree_plan(const Topology&, int ranks, int steps);
+// Within a node: every rank gives each head its part, each head adds it up and gives the sum to every rank, all by the switch.
+StepPlan nvls_plan(const Topology&, int ranks, int steps);
 // From the root down the ring.
 StepPlan broadcast_plan(const Topology&, int ranks, int root, int steps);
 StepPlan all_to_all_plan(const Topology&, int ranks, int steps);

@@ -10,7 +10,7 @@
 
 namespace ccld::sim {
 
-enum class Way { ring, tree, broadcast, all_to_all };
+enum class Way { ring, tree, nvls, broadcast, all_to_all };
 
 struct OpShape {
   CommKind comm = CommKind::data;

@@ -414,7 +414,10 @@ class Planner {
         comm = layout_.comm_of(p, shape.comm);
         if (comm < 0 || shape.way == Way::all_to_all) return false;
         FrozenGroup f{p, comm, static_cast<int>(s_.below(sc_.traffic.channels)), -1, at};
-        if (kind_ == FaultKind::frozen_group) f.group = 0;
+        if (kind_ == FaultKind::frozen_group) {
+          if (shape.way == Way::nvls) return false;  // there the other groups of the rank wait for it
+          f.group = 0;
+        }
         sc_.conditions.frozen.push_back(f);
         sc_.planted.comm = comm;
         culprit(p);

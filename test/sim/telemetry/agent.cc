@@ -27,6 +27,28 @@ uint32_t poll_age_ms(Instant now, int group) {
 
 uint32_t samples_of(Instant begin, Instant end) { return static_cast<uint32_t>((end - begin) / sample_ns) + 1; }
 
+// What is at the other end of a connection, as NCCL numbers it: behind the ranks and the network of CollNet the switch.
+int32_t peer_in(const StepPlan& plan, const Connection& c, bool sends) {
+  if (c.head >= 0) return static_cast<int32_t>(plan.by_rank.size()) + 1 + c.head;
+  return sends ? c.receiver : c.sender;
+}
+
+// The connections of each endpoint. To a switch, those of all ranks are one, and heads beyond the peers that the frame tells
+// apart share endpoints.
+std::vector<std::vector<int>> by_endpoint(const StepPlan& plan, const Group& group, abi::Direction direction) {
+  std::vector<std::vector<int>> out;
+  const bool sends = direction == abi::Direction::send;
+  for (int c : sends ? group.sends : group.receives) {
+    const Connection& connection = plan.connections[c];
+    const auto place = connection.head < 0
+                           ? out.size()
+                           : static_cast<size_t>(sends ? connection.sender_index : connection.receiver_index) % abi::lane_peers;
+    out.resize(std::max(out.size(), place + 1));
+    out[place].push_back(c);
+  }
+  return out;
+}
+
 bool announces_receives(const OpShape* s) { return s && s->signature.protocol == abi::Protocol::simple; }
 
 }  // namespace
@@ -110,6 +132,7 @@ CommUp Agent::comm_up(const Membership& m) const {
 void Agent::add_rounds(Membership& m, Instant now, std::vector<Payload>& out) const {
   Rounds message;
   const Topology& topology = job_.topology(m.comm);
+  const int ranks = job_.layout().comms()[m.comm].ranks();
   for (const OpRecord& op : job_.timeline(m.comm, m.rank).ops) {
     if (op.op <= m.rounds_told) continue;
     if (op.end > now) break;
@@ -126,8 +149,9 @@ void Agent::add_rounds(Membership& m, Instant now, std::vector<Payload>& out) co
     const auto steps = static_cast<uint32_t>(op.shape->steps * op.shape->step_size);
     for (int c = 0; c < topology.channels(); ++c) {
       const TreePlace& tree = topology.graph(c).tree[m.rank];
-      const auto lanes =
-          op.shape->way == Way::tree ? static_cast<uint32_t>(tree.down.size() + (tree.up >= 0 ? 1 : 0)) : 1u;
+      const auto lanes = op.shape->way == Way::tree   ? static_cast<uint32_t>(tree.down.size() + (tree.up >= 0 ? 1 : 0))
+                         : op.shape->way == Way::nvls ? static_cast<uint32_t>(ranks + 1)
+                                                      : 1u;
       r.send_steps += lanes * steps;
       r.recv_steps += lanes * steps;
     }
@@ -393,8 +417,8 @@ void Agent::describe(const Membership& m, const OpRecord& op, Instant now, bool 
         if (group.channel != c || !o.begun) continue;
         const int done = run.done(g, now), size = op.shape->step_size;
         state.recv_steps +=
-            static_cast<uint32_t>(group.receives.size()) * static_cast<uint32_t>(std::max(0, done - group.lag) * size);
-        state.send_steps += static_cast<uint32_t>(group.sends.size()) *
+            static_cast<uint32_t>(plan.endpoints(group.receives, false) * std::max(0, done - group.lag) * size);
+        state.send_steps += static_cast<uint32_t>(plan.endpoints(group.sends, true)) *
                             static_cast<uint32_t>(std::min(done, run.steps_of(m.rank)) * size);
         if (state.ended || done >= run.iterations(g)) continue;
         const bool polls = run.frozen_at(g) > now;
@@ -428,15 +452,16 @@ void Agent::add_lanes(const StepRun& run, int side, const OpShape* shape, uint32
         for (int c : group.sends) needs_credit |= run.freed(c, done) > now;
       if (runs && done >= group.lag)
         for (int c : group.receives) needs_data |= run.at(c, At::given, std::min(done - group.lag, mine - 1)) > now;
-      const auto add = [&](int c, abi::Direction direction, int index) {
-        const Connection& connection = plan.connections[c];
+      // Of an endpoint's connections the last has written it.
+      const auto add = [&](const std::vector<int>& connections, abi::Direction direction, int index) {
+        const Connection& connection = plan.connections[connections.back()];
         const bool sends = direction == abi::Direction::send;
         const int steps = sends ? std::min(done, mine) : std::max(0, done - group.lag);
         LaneState l;
         l.token = token;
         l.base_step = first_step;
         l.current_step = first_step + static_cast<uint32_t>(steps * size);
-        l.peer = peer_of_pair >= 0 ? peer_of_pair : sends ? connection.receiver : connection.sender;
+        l.peer = peer_of_pair >= 0 ? peer_of_pair : peer_in(plan, connection, sends);
         l.channel = static_cast<uint16_t>(channel);
         l.direction = direction;
         l.group = static_cast<uint8_t>(group.number % static_cast<int>(abi::lane_groups));
@@ -449,9 +474,10 @@ void Agent::add_lanes(const StepRun& run, int side, const OpShape* shape, uint32
         o.lane.current_step = l.current_step;
         o.lane.base_step = l.base_step;
         o.lane.peer_and_warps = abi::pack_peer_and_warps(static_cast<uint32_t>(l.peer), static_cast<uint32_t>(warp), 4);
-        const bool waits = runs && (sends ? done < mine && run.freed(c, done) > now
-                                          : done >= group.lag && done - group.lag < mine &&
-                                                run.at(c, At::given, done - group.lag) > now);
+        const bool waits = runs && std::any_of(connections.begin(), connections.end(), [&](int c) {
+          return sends ? done < mine && run.freed(c, done) > now
+                       : done >= group.lag && done - group.lag < mine && run.at(c, At::given, done - group.lag) > now;
+        });
         // LL and LL128 look for credit first, and announce nothing while they poll for data.
         const bool announces = simple ? waits : sends && waits;
         if (announces) {
@@ -469,9 +495,10 @@ void Agent::add_lanes(const StepRun& run, int side, const OpShape* shape, uint32
         seen.push_back(o);
         lanes.push_back(l);
       };
-      for (size_t i = 0; i < group.receives.size(); ++i)
-        add(group.receives[i], abi::Direction::recv, static_cast<int>(i));
-      for (size_t i = 0; i < group.sends.size(); ++i) add(group.sends[i], abi::Direction::send, static_cast<int>(i));
+      for (const auto direction : {abi::Direction::recv, abi::Direction::send}) {
+        const auto endpoints = by_endpoint(plan, group, direction);
+        for (size_t i = 0; i < endpoints.size(); ++i) add(endpoints[i], direction, static_cast<int>(i));
+      }
     }
     abi::derive_waits(seen.data(), seen.size(), simple);
     for (size_t i = 0; i < lanes.size(); ++i) {
