@@ -48,7 +48,8 @@ void Passage::add(const EdgeIntervals& i, const Later& later) {
   add(to_be_sent, sent_ns, bounded ? 0 : posted_late_ns);
   add(on_the_wire, wire_ns, bounded ? 0 : posted_late_ns);
   add(to_be_given, known_ns(i, Interval::arrived_to_given), until(later.all_begun_ns - later.begun_ns));
-  add(to_be_taken, known_ns(i, Interval::given_to_consumed), late_ns);
+  // The receiver's GPU may wait for what a rank has to give that has not begun.
+  add(to_be_taken, known_ns(i, Interval::given_to_consumed), std::max(late_ns, waited_ns));
   sender_away_ns = std::max(sender_away_ns, i.sender_away_part * i.round_ns);
   receiver_away_ns = std::max(receiver_away_ns, i.receiver_away_part * i.round_ns);
 }

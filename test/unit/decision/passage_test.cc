@@ -69,6 +69,12 @@ TEST_CASE("What waits for a kernel that has not begun waits for no GPU") {
   CHECK(mean_ms(i, {16 * ms, 0, 16 * ms, true}, to_be_taken) == Approx(2));
 }
 
+TEST_CASE("A GPU that does not take steps before the last rank has begun may wait for that rank") {
+  const EdgeIntervals i = steps({{Interval::given_to_consumed, 2}});
+  CHECK(mean_ms(i, {0, 0, 16 * ms, true}, to_be_taken) == 0);  // eight of 64 steps can have been given until then
+  CHECK(mean_ms(i, {0, 0, 8 * ms, true}, to_be_taken) == Approx(1));
+}
+
 TEST_CASE("Within a node steps wait for the receiver's GPU only") {
   EdgeIntervals i = steps({{Interval::posted_to_consumed, 7}});
   i.net_device = -1;
