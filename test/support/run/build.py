@@ -10,6 +10,7 @@ class Build:
         self.service = os.path.join(self.folder, "bin", "ccld")
         self.workload = os.path.join(self.folder, "bin", "ccld-workload")
         self.library_folder = os.path.join(self.folder, "nccl", "lib")
+        self.plugin_folder = os.path.join(self.folder, "test", "lib")
 
     def check(self):
         for path in (self.service, self.workload, os.path.join(self.library_folder, "libnccl.so.2")):

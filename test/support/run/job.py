@@ -104,7 +104,7 @@ class Job:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(INHERITED_PREFIXES_REMOVED)}
         environment.update(ENVIRONMENT)
         environment.update({
-            "LD_LIBRARY_PATH": self.build.library_folder,
+            "LD_LIBRARY_PATH": "%s:%s" % (self.build.library_folder, self.build.plugin_folder),
             "NCCL_HOSTID": "node%d" % node,
             "NCCL_SOCKET_IFNAME": network.DATA_INTERFACE if self.network else "lo",
             "NCCL_PROBE_ENDPOINT": "tcp://%s:%d" % (network.SERVICE_ADDRESSES[node] if self.network else "127.0.0.1", self.service.port),

@@ -1,9 +1,11 @@
 """Two fake nodes with a link between them that can be throttled and cut, out of network namespaces.
 
     node 0 (data0 10.77.0.1) ---------- data link ---------- node 1 (data0 10.77.0.2)
+    node 0 (data1 10.77.3.1) ------- second data link ------ node 1 (data1 10.77.3.2)
        mgmt0 10.77.1.2                                         mgmt0 10.77.2.2
             \\------------- service: mgmt1 10.77.1.1, mgmt2 10.77.2.1 -------------/
 
+Faults are on the first data link; the second is for jobs that want two devices and say so in NCCL_SOCKET_IFNAME.
 The service has its own wires, as a management network has. The namespaces have no names: they exist as long as a process is
 in them, and one process of ours holds each; when the launcher is gone, however it went, so are they. Nothing is
 changed in the machine's own namespace. Needs root.
@@ -16,6 +18,8 @@ from .processes import Child, wait_for
 
 DATA_INTERFACE = "data0"
 DATA_ADDRESSES = ("10.77.0.1", "10.77.0.2")
+SECOND_DATA_INTERFACE = "data1"
+SECOND_DATA_ADDRESSES = ("10.77.3.1", "10.77.3.2")
 SERVICE_ADDRESSES = ("10.77.1.1", "10.77.2.1")  # of the service, as node 0 and node 1 see it
 NODE_MGMT_ADDRESSES = ("10.77.1.2", "10.77.2.2")
 
@@ -85,11 +89,13 @@ class TwoNodes:
         for place in self._holders:
             self._run(place, "ip", "link", "set", "lo", "up")
         link(0, DATA_INTERFACE, DATA_ADDRESSES[0], 1, DATA_INTERFACE, DATA_ADDRESSES[1])
+        link(0, SECOND_DATA_INTERFACE, SECOND_DATA_ADDRESSES[0], 1, SECOND_DATA_INTERFACE, SECOND_DATA_ADDRESSES[1])
         for node in (0, 1):
             link("service", "mgmt%d" % (node + 1), SERVICE_ADDRESSES[node], node, "mgmt0", NODE_MGMT_ADDRESSES[node])
         for node in (0, 1):
-            if not wait_for(lambda: "state UP" in self._run(node, "ip", "link", "show", DATA_INTERFACE), 10, 0.05):
-                raise RunError("the link between the network namespaces does not come up")
+            for interface in (DATA_INTERFACE, SECOND_DATA_INTERFACE):
+                if not wait_for(lambda: "state UP" in self._run(node, "ip", "link", "show", interface), 10, 0.05):
+                    raise RunError("the link between the network namespaces does not come up")
 
     def _run(self, place, *command):
         done = subprocess.run(self.command(place, command), stdin=subprocess.DEVNULL, capture_output=True, text=True)
