@@ -9,7 +9,7 @@ from topology import links_between_nodes, ranks_with_proxies, wire_bytes
 HOUR_S = 3600
 JOB = "training"  # what the ranks call their job: the service hears it, and must not learn the case from it
 
-# suite: matrix, layout, pace, start, pipeline or benign. settings: the part of thresholds.json. plan: a document for faults.plan.Plan.
+# suite: matrix, layout, pace, start, pipeline, nvls or benign. settings: the part of thresholds.json. plan: a document for faults.plan.Plan.
 # truth_from_board: the class depends on where the stopped rank was, which the status board tells (truth.py).
 Case = namedtuple("Case", "id suite fault_class algorithm protocol ranks repetition variant settings plan truth_from_board")
 
@@ -46,8 +46,16 @@ def short_name(variant):
 
 
 def environment(algorithm, protocol):
-    # Only an all-reduce has a tree.
-    return {"NCCL_ALGO": "Ring" if algorithm == "Ring" else "Ring;allreduce:Tree", "NCCL_PROTO": protocol}
+    # Only an all-reduce has a tree, and NVLS for every type that is drawn.
+    variables = {"NCCL_ALGO": "Ring" if algorithm == "Ring" else "Ring;allreduce:%s" % algorithm, "NCCL_PROTO": protocol}
+    if algorithm in ("NVLS", "NVLSTree"):
+        # Small chunks, so that a message has many steps. Those that cross the network must fit into a step of NCCL_BUFFSIZE (run/job.py).
+        variables.update({"CCLD_CPU_DEVICE_NVSWITCH": "1", "NCCL_NVLS_NCHANNELS": "2", "NCCL_NVLS_CHUNKSIZE": "16384"})
+    if algorithm == "NVLS":
+        variables["NCCL_HOSTID"] = "node0"  # NVLS alone stays within a node
+    if algorithm == "NVLSTree":
+        variables["NCCL_SOCKET_IFNAME"] = "data"  # both data links of the namespaces: NCCL wants two heads
+    return variables
 
 
 def layout_name(layout):

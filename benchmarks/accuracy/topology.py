@@ -10,20 +10,25 @@ def node_size(ranks):
 
 def links_between_nodes(algorithm, ranks):
     """{sending node: (sender, receiver)} of the connections that leave a node. NCCL orders a ring by rank, and both of its trees
-    join the first ranks of the two nodes."""
+    join the first ranks of the two nodes. Those of NVLSTree join the first two, each by a link of its own; faults are on the first. NVLS leaves
+    no node."""
     half = node_size(ranks)
+    if algorithm == "NVLS":
+        return {}
     if algorithm == "Ring":
         return {0: (half - 1, half), 1: (ranks - 1, 0)}
     return {0: (0, half), 1: (half, 0)}
 
 
 def ranks_with_proxies(algorithm, ranks):
+    if algorithm == "NVLSTree":
+        return [0, 1, node_size(ranks), node_size(ranks) + 1]
     return sorted({rank for link in links_between_nodes(algorithm, ranks).values() for rank in link})
 
 
 def wire_bytes(algorithm, protocol, ranks, message_bytes):
     """What an all-reduce puts on such a connection, in both channels together."""
-    share = 2 * (ranks - 1) / ranks if algorithm == "Ring" else 1
+    share = {"Ring": 2 * (ranks - 1) / ranks, "Tree": 1, "NVLSTree": 1 / 2}[algorithm]
     return message_bytes * share * {"Simple": 1, "LL": 2, "LL128": 16 / 15}[protocol]
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 
 import paths
 import cases
+import nvls_cases
 import pipeline_cases
 import start_cases
 import topology
@@ -59,7 +60,7 @@ class CasesTest(unittest.TestCase):
         for seed in range(20):
             sample = cases.sample(seed)
             self.assertEqual([case.fault_class for case in sample if case.suite == "matrix"], list(cases.CLASSES))
-            self.assertEqual(Counter(case.suite for case in sample), {"matrix": 6, "layout": 1, "start": 1, "pipeline": 1, "benign": 1})
+            self.assertEqual(Counter(case.suite for case in sample), {"matrix": 6, "layout": 1, "start": 1, "pipeline": 1, "nvls": 1, "benign": 1})
             self.assertEqual(sum(case.plan["workload"]["seconds"] for case in sample if case.suite == "benign"), 60)
 
     def test_samples_of_different_seeds_rotate(self):
@@ -98,6 +99,17 @@ class CasesTest(unittest.TestCase):
         self.assertTrue(all(1.5 <= factor <= 20 for factor in factors))
         self.assertLess(min(factors), 2)
         self.assertGreater(max(factors), 18)
+
+    def test_nvls_meets_every_class_that_it_can_have_and_only_a_tree_has_a_link(self):
+        drawn = nvls_cases.cases(1)
+        self.assertEqual({case.fault_class for case in drawn if case.algorithm == "NVLSTree"}, set(cases.CLASSES))
+        self.assertEqual({case.fault_class for case in drawn if case.algorithm == "NVLS"}, {"H1", "H2", "H3", "S1"})
+        for case in drawn:
+            self.assertEqual(case.plan["environment"].get("NCCL_HOSTID"), "node0" if case.algorithm == "NVLS" else None)
+            self.assertEqual(case.plan["network"], "loopback" if case.algorithm == "NVLS" else "namespaces")
+            if "links" in case.plan["expect"]:
+                self.assertEqual(case.algorithm, "NVLSTree")
+        self.assertEqual({case.ranks for seed in range(5) for case in nvls_cases.cases(seed)}, {4, 8})
 
     def test_in_a_pipeline_half_of_the_faults_are_there_from_the_start_and_half_come_later(self):
         when = Counter("before_round" if "before_round" in case.plan["faults"][0] else "after_round" for case in pipeline_cases.cases(1))

@@ -10,6 +10,11 @@ class TopologyTest(unittest.TestCase):
         self.assertEqual(topology.links_between_nodes("Tree", 16), {0: (0, 8), 1: (8, 0)})
         self.assertEqual(topology.ranks_with_proxies("Ring", 8), [0, 3, 4, 7])
 
+    def test_nvls_stays_within_a_node_unless_a_tree_joins_two(self):
+        self.assertEqual(topology.links_between_nodes("NVLS", 8), {})
+        self.assertEqual(topology.links_between_nodes("NVLSTree", 8), {0: (0, 4), 1: (4, 0)})
+        self.assertEqual(topology.ranks_with_proxies("NVLSTree", 8), [0, 1, 4, 5])
+
     def test_low_latency_protocols_put_more_on_the_wire(self):
         simple = topology.wire_bytes("Ring", "Simple", 8, 8000)
         self.assertEqual(simple, 14000)
