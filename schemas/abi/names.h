@@ -139,7 +139,6 @@ constexpr const char* name_of(LogVerbosity value) {
   return "?";
 }
 
-// As in metrics.h: these are the names that people and dashboards see, so they change as little as the ids.
 // For lists of what is not measured; "?": a bit that is not known.
 constexpr const char* name_of(Hidden value) {
   switch (value) {
@@ -162,6 +161,7 @@ constexpr const char* explanation_of(Hidden value) {
   return "something newer than this reader";
 }
 
+// As in metrics.h: these are the names that people and dashboards see, so they change as little as the ids.
 constexpr const char* name_of(MetricId value) {
   switch (value) {
     case MetricId::none: return "none";
