@@ -66,7 +66,7 @@ TEST_CASE("An incident says what is not measured on its communicator, and on how
     up.comm = CommUid{1};
     up.rank = Rank{r};
     up.rank_count = 3;
-    up.hidden = r == 0 ? 0 : abi::hidden_pxn;
+    up.hidden = r == 0 ? 0u : uint32_t{abi::hidden_pxn};
     for (int again = 0; again < 2; ++again) f.comm.up(up, *processes.heard(batch, 1), 1);
   }
   const uint64_t id = f.writer.open(f.comm, hang_of(3, 0, 0), 1, 2);

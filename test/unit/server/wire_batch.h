@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "schemas/abi/frame.h"
 #include "schemas/wire/telemetry_generated.h"
 
 namespace ccld::test {
