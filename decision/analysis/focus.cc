@@ -1,9 +1,10 @@
 #include "decision/analysis/focus.h"
 
 #include <algorithm>
-#include <deque>
 #include <optional>
+#include <queue>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "decision/measure/middle.h"
@@ -14,10 +15,59 @@ namespace {
 // A communicator whose network was looked at is left out of so many choices, so that the others have their turn.
 constexpr uint64_t rests_for = 8;
 
-const RankModel* rank_in(const Watches& watches, const ProcessModel::Membership& m) {
-  const auto it = watches.find(m.comm);
-  return it == watches.end() ? nullptr : it->second->comm.rank(m.rank);
-}
+// Takes ranks in until there are enough.
+class Around {
+ public:
+  Around(const Watches& watches, const std::string& job, size_t gpus_max)
+      : watches_(watches), job_(job), gpus_max_(gpus_max) {}
+
+  void take(const RankModel& r) {
+    if (!r.process || taken_.size() >= gpus_max_) return;
+    taken_.insert({r.process, r.cuda_device});
+    if (!known_.insert(r.process).second) return;
+    for (const auto& m : r.process->memberships) {
+      const auto it = watches_.find(m.comm);
+      if (it == watches_.end() || it->second->comm.job() != job_ || !begun_.insert(m.comm).second) continue;
+      parts_.push({&it->second->comm, begun_.size(), m.rank.value});
+    }
+  }
+  absl::flat_hash_set<whatif::GpuKey> take_neighbours() && {
+    while (!parts_.empty() && taken_.size() < gpus_max_) {
+      Part part = parts_.top();
+      parts_.pop();
+      const RankModel* const r = part.comm->rank(part.next());
+      if (part.seen < part.comm->rank_count()) parts_.push(part);
+      if (r) take(*r);
+    }
+    return std::move(taken_);
+  }
+
+ private:
+  // A communicator that is not whole.
+  struct Part {
+    const Communicator* comm = nullptr;
+    size_t begun = 0;
+    int32_t from = 0;
+    int32_t seen = 0;
+    // The nearest to `from` first, before and behind it: they share hosts and switches.
+    Rank next() {
+      const int32_t n = comm->rank_count(), away = (seen + 1) / 2, rank = from + (seen % 2 == 1 ? away : n - away);
+      ++seen;
+      return Rank{rank % n};
+    }
+    bool operator<(const Part& o) const {  // the smallest is the first, of equal ones the oldest
+      return std::pair(comm->rank_count(), begun) > std::pair(o.comm->rank_count(), o.begun);
+    }
+  };
+
+  const Watches& watches_;
+  const std::string& job_;
+  const size_t gpus_max_;
+  absl::flat_hash_set<whatif::GpuKey> taken_;
+  std::set<const ProcessModel*> known_;
+  std::set<CommUid> begun_;
+  std::priority_queue<Part> parts_;
+};
 
 }  // namespace
 
@@ -33,8 +83,8 @@ void Focus::add(const Communicator& comm, const RoundEntry& e) {
   sums.transfer_ns += static_cast<double>(least_ns);
 }
 
-// The process at the end of the waits: it waits for nobody, or far less than others wait for it.
-Focus::Seed Focus::who_is_waited_for(const Watches& watches) const {
+// The rank at the end of the waits: it waits for nobody, or far less than others wait for it.
+const RankModel* Focus::who_is_waited_for(const Watches& watches) const {
   const Sums* at = nullptr;
   CommUid comm;
   float most_ns = 0;
@@ -42,16 +92,16 @@ Focus::Seed Focus::who_is_waited_for(const Watches& watches) const {
     const float ns = *std::max_element(sums.waited_ns.begin(), sums.waited_ns.end());
     if (watches.contains(uid) && (!at || ns > most_ns)) at = &sums, comm = uid, most_ns = ns;
   }
-  Seed found = nullptr;
+  const RankModel* found = nullptr;
   std::set<CommUid> seen;  // lost reports may make a circle of it
   while (at && seen.insert(comm).second) {
     const auto last = std::min_element(at->waited_ns.begin(), at->waited_ns.end()) - at->waited_ns.begin();
     const RankModel* const rank = watches.at(comm)->comm.rank(Rank{static_cast<int32_t>(last)});
     if (!rank || !rank->process) break;
-    found = rank->process;
+    found = rank;
     at = nullptr;
     float waits_ns = most_ns / 2;  // for less it would not come so late
-    for (const auto& m : found->memberships) {
+    for (const auto& m : found->process->memberships) {
       const auto it = sums_.find(m.comm);
       if (it == sums_.end() || !watches.contains(m.comm) ||
           static_cast<size_t>(m.rank.value) >= it->second.waited_ns.size())
@@ -64,7 +114,7 @@ Focus::Seed Focus::who_is_waited_for(const Watches& watches) const {
   return found;
 }
 
-Focus::Seed Focus::in_the_slowest_network(const Watches& watches) {
+const Communicator* Focus::slowest_network(const Watches& watches) {
   std::map<std::pair<std::string, int>, std::vector<double>> alike;
   const auto kind = [](const Communicator& c) { return std::pair(c.name(), c.rank_count()); };
   for (const auto& [uid, sums] : sums_)
@@ -83,47 +133,20 @@ Focus::Seed Focus::in_the_slowest_network(const Watches& watches) {
   }
   if (!worst) return nullptr;
   chosen_[*worst] = choices_;
-  for (const RankModel& r : watches.at(*worst)->comm.ranks())
-    if (r.process) return r.process;
-  return nullptr;
+  return &watches.at(*worst)->comm;
 }
 
 absl::flat_hash_set<whatif::GpuKey> Focus::choose(const Watches& watches, const std::string& job, size_t gpus_max) {
-  absl::flat_hash_set<whatif::GpuKey> out;
-  ++choices_;
-  const bool network = choices_ % 2 == 0;
-  const Seed seed = network ? in_the_slowest_network(watches) : who_is_waited_for(watches);
+  Around around(watches, job, gpus_max);
+  if (++choices_ % 2 == 0) {
+    if (const Communicator* const comm = slowest_network(watches))
+      for (const RankModel& r : comm->ranks()) around.take(r);
+  } else if (const RankModel* const rank = who_is_waited_for(watches)) {
+    around.take(*rank);
+  }
   std::erase_if(chosen_, [&](const auto& entry) { return entry.second + rests_for <= choices_; });
   sums_.clear();
-  if (!seed) return out;
-  std::deque<const ProcessModel*> next{seed};
-  std::set<const ProcessModel*> known{seed};
-  std::set<CommUid> taken;
-  const auto take = [&](const RankModel& r) {
-    if (!r.process || out.size() >= gpus_max) return;
-    out.insert({r.process, r.cuda_device});
-    if (known.insert(r.process).second) next.push_back(r.process);
-  };
-  while (!next.empty() && out.size() < gpus_max) {
-    const ProcessModel* const process = next.front();
-    next.pop_front();
-    std::vector<std::pair<int, ProcessModel::Membership>> of;
-    for (const auto& m : process->memberships)
-      if (const auto it = watches.find(m.comm); it != watches.end() && it->second->comm.job() == job)
-        of.emplace_back(it->second->comm.rank_count(), m);
-    std::stable_sort(of.begin(), of.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const auto& [size, m] : of) {
-      if (const RankModel* const own = rank_in(watches, m)) take(*own);
-      if (out.size() + static_cast<size_t>(size) > gpus_max || !taken.insert(m.comm).second) continue;
-      for (const RankModel& r : watches.at(m.comm)->comm.ranks()) take(r);
-    }
-    if (!next.empty() || of.empty()) continue;
-    // The rest of one that is too large: from this rank on.
-    const Communicator& comm = watches.at(of.back().second.comm)->comm;
-    for (int i = 0; i < comm.rank_count() && out.size() < gpus_max; ++i)
-      if (const RankModel* const r = comm.rank(Rank{(of.back().second.rank.value + i) % comm.rank_count()})) take(*r);
-  }
-  return out;
+  return std::move(around).take_neighbours();
 }
 
 }  // namespace ccld::decision

@@ -4,7 +4,9 @@
 // Cheap sums of all communicators say where to look; the model says what is wrong there. Every other choice follows
 // waits: from the communicator in which ranks wait longest to the rank that they wait for, and on to where that one
 // waits itself, until one waits nowhere. The others take the communicator whose transfers grew most beyond those of its
-// like. Around it, communicators are taken in as a whole, small ones first: they hold the peers.
+// like, as a whole: its connections are compared with each other. Around it ranks are taken in, always of the smallest
+// communicator that is not whole: the groups around a rank (tensor, pipeline) are whole before the next rank of a large
+// one follows. What a rank waits for outside of what is looked at could not be gained.
 //
 // Contract: plain state of one job, not thread-safe. Cost: linear in the ranks of a round, and for a choice in the
 // ranks of the job.
@@ -34,9 +36,8 @@ class Focus {
     std::vector<float> waited_ns;  // by rank: longer than the rank that all waited for
     double transfer_ns = 0;        // durations of the rank that all waited for
   };
-  using Seed = const ProcessModel*;
-  Seed who_is_waited_for(const Watches&) const;
-  Seed in_the_slowest_network(const Watches&);
+  const RankModel* who_is_waited_for(const Watches&) const;
+  const Communicator* slowest_network(const Watches&);
 
   std::map<CommUid, Sums> sums_;
   std::map<CommUid, uint64_t> chosen_;  // when its network was looked at
