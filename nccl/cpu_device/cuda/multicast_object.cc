@@ -46,7 +46,14 @@ struct MulticastObject::Shared {
   uint64_t bytes;
   std::atomic<uint64_t> devices;  // a bit for each that was added
   std::atomic<uint32_t> version;  // changes with every binding
+  std::atomic<uint64_t> left;     // a bit for each that has taken memory back, and bound none since
   Binding bindings[max_bindings];
+
+  void release(Binding& binding) {
+    left |= uint64_t{1} << binding.device;
+    binding.state = free_slot;
+    ++version;
+  }
 };
 
 std::unique_ptr<MulticastObject> MulticastObject::create(unsigned device_count, size_t bytes) {
@@ -86,10 +93,7 @@ std::unique_ptr<MulticastObject> MulticastObject::open(int file) {
 }
 
 MulticastObject::~MulticastObject() {
-  for (const auto& [slot, owner] : owners_) {
-    shared_->bindings[slot].state = free_slot;
-    ++shared_->version;
-  }
+  for (const auto& [slot, owner] : owners_) shared_->release(shared_->bindings[slot]);
   for (const auto& [slot, mapped] : mapped_) munmap(mapped.begin, mapped.bytes);
   munmap(shared_, sizeof(Shared));
   close(file_);
@@ -130,6 +134,7 @@ MulticastError MulticastObject::bind(int device, size_t offset, int memory, size
     binding.memory_offset = memory_offset;
     binding.bytes = bytes;
     binding.state = bound;
+    shared_->left &= ~(uint64_t{1} << device);
     ++shared_->version;
     owners_[slot] = std::move(owner);
     return MulticastError::none;
@@ -144,8 +149,7 @@ MulticastError MulticastObject::unbind(int device, size_t offset, size_t bytes) 
     if (binding.state != bound || binding.device != device || binding.offset != offset || binding.bytes != bytes) {
       continue;
     }
-    binding.state = free_slot;
-    ++shared_->version;
+    shared_->release(binding);
     owners_.erase(slot);
     return MulticastError::none;
   }
@@ -181,7 +185,7 @@ const char* MulticastObject::resolve(uint64_t begin, uint64_t address, Multicast
     const uint32_t version = shared_->version;
     // Ordered by device: sums of numbers that round have the same result in every process.
     std::map<int, std::pair<char*, uint64_t>> members;  // the memory, and where it begins in the object
-    uint64_t first = 0, last = shared_->bytes;
+    uint64_t first = 0, last = shared_->bytes, missing = shared_->devices;
     bool gone = false;
     for (int slot = 0; slot < max_bindings; ++slot) {
       const Binding& binding = shared_->bindings[slot];
@@ -189,17 +193,21 @@ const char* MulticastObject::resolve(uint64_t begin, uint64_t address, Multicast
       char* memory = map(slot, binding.use, binding);
       gone = gone || memory == nullptr;
       members[binding.device] = {memory, binding.offset};
+      missing &= ~(uint64_t{1} << binding.device);
       first = std::max<uint64_t>(first, binding.offset);
       last = std::min<uint64_t>(last, binding.offset + binding.bytes);
     }
     if (shared_->version != version) continue;
     if (gone) return "a process that bound memory to a multicast object has ended";
-    if (members.size() != shared_->device_count) {
+    // A rank that destroys its communicator may do so before the others have given back their last credits.
+    if (members.empty() || (missing & ~shared_->left) != 0 ||
+        static_cast<unsigned>(__builtin_popcountll(shared_->devices)) != shared_->device_count) {
       return "a multimem instruction where not all GPUs of the multicast object have bound memory";
     }
     *view = MulticastView{};
     view->begin = begin + first;
     view->end = begin + last;
+    view->whole = missing == 0;
     for (const auto& [device, member] : members) {
       view->members[view->member_count++] = member.first + (first - member.second);
     }

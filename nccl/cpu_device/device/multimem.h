@@ -18,6 +18,7 @@
 #include <type_traits>
 
 #include "nccl/cpu_device/device/ptx_parse.h"
+#include "nccl/cpu_device/engine/engine.h"
 #include "nccl/cpu_device/engine/multicast.h"
 
 #define CCLD_DEVICE_INLINE inline __attribute__((always_inline))
@@ -119,6 +120,7 @@ template <Reduction Op, ElementKind Kind, int Width, class Bits>
 CCLD_DEVICE_INLINE void multimem_load_reduce(uint64_t address, Bits (&result)[Width]) {
   using Number = Combined<Kind, Bits>;
   const MulticastView& view = multicast_view(address, sizeof result);
+  if (!view.whole) trap("a multimem load of memory that a GPU has taken back");
   const uint64_t offset = address - view.begin;
   [&]<size_t... K>(std::index_sequence<K...>) __attribute__((always_inline)) {
     Bits values[Width];

@@ -8,7 +8,7 @@
 //   is not aligned.
 //
 // Errors
-//   A view of addresses that not all members have memory for ends the process with one line, as trap() does.
+//   A view of addresses that not all members have, or had, memory for ends the process with one line, as trap() does.
 //
 // Threads
 //   Device-side functions may only be called from a fiber; each block remembers the views that it used last. Host-side
@@ -30,6 +30,7 @@ struct MulticastView {
   uint64_t begin = 1;
   uint64_t end = 0;
   int member_count = 0;
+  bool whole = true;  // false: a member has taken its memory back. What is stored there is lost, nothing can be loaded
   char* members[max_multicast_members];  // each member's memory behind `begin`
   // The view holds as long as this counter has this value; nullptr: always.
   const std::atomic<uint32_t>* version = nullptr;

@@ -236,6 +236,28 @@ SCENARIO_PROCESS(multimem_before_all_are_bound) {
   return 0;
 }
 
+SCENARIO_PROCESS(store_after_one_has_left) {
+  const CUmemGenericAllocationHandle object = new_object(2, 2 * mib);
+  cuMulticastAddDevice(object, 0);
+  cuMulticastAddDevice(object, 1);
+  Member left, stays;
+  if (!join(object, 0, 2 * mib, &left) || !join(object, 1, 2 * mib, &stays)) return 1;
+  if (!multicast_view(stays.everyone, 8).whole) return 2;
+  if (cuMulticastUnbind(object, 0, 0, 2 * mib) != CUDA_SUCCESS) return 3;
+  store_at(stays.everyone + 8, 7);
+  if (stays.words()[1] != 7 || left.words()[1] != 0) return 4;
+  // Nothing can be summed up.
+  if (multicast_view(stays.everyone, 8).whole) return 5;
+  if (cuMulticastBindMem(object, 0, left.memory, 0, 2 * mib, 0) != CUDA_SUCCESS) return 6;
+  return multicast_view(stays.everyone, 8).whole ? 0 : 7;
+}
+
+TEST_CASE("What is stored after a GPU has taken its memory back reaches the others", "[multicast]") {
+  const ScenarioResult result = run_scenario("store_after_one_has_left", with_switches);
+  INFO(result.errors);
+  REQUIRE(result.exit_code == 0);
+}
+
 SCENARIO_PROCESS(plain_load_of_multicast) {
   const CUmemGenericAllocationHandle object = new_object(1, 2 * mib);
   cuMulticastAddDevice(object, 0);
