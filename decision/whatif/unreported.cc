@@ -60,13 +60,18 @@ class Finder {
   std::vector<Unreported> place(int gpu, const std::vector<Lost>& lost, const std::vector<int>& order) const {
     std::vector<Unreported> out;
     const std::vector<Kernel>& kernels = t_.gpus()[static_cast<size_t>(gpu)].kernels;
+    std::vector<uint64_t> running_until_ns;
     size_t next = 0;
     uint64_t free_ns = 0;
     for (const Lost& k : lost) {
       const uint64_t ready_ns = device_ns(gpu, k.ready_ns);
       for (; next < order.size() && kernels[static_cast<size_t>(order[next])].begin_ns < ready_ns; ++next)
-        if (const uint64_t end_ns = kernels[static_cast<size_t>(order[next])].end_ns; end_ns <= ready_ns)
-          free_ns = std::max(free_ns, end_ns);
+        running_until_ns.push_back(kernels[static_cast<size_t>(order[next])].end_ns);
+      std::erase_if(running_until_ns, [&](uint64_t end_ns) {
+        if (end_ns > ready_ns) return false;
+        free_ns = std::max(free_ns, end_ns);
+        return true;
+      });
       if (free_ns == 0) continue;
       // A Send need not have ended when its Recv did.
       const bool sends = k.other_end && !k.other_end->known_sends;
