@@ -35,6 +35,7 @@
 #include "nccl/cpu_device/device/kernel_registration.h"
 #include "nccl/cpu_device/device/min_max.h"
 #include "nccl/cpu_device/device/nccl_shared_memory.h"
+#include "nccl/cpu_device/device/poll_hook.h"
 #include "nccl/cpu_device/device/ptx_execute.h"
 #include "nccl/cpu_device/device/warp_ops.h"
 
