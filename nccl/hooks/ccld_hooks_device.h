@@ -245,14 +245,16 @@ __device__ __forceinline__ bool ccld_lane_is_due(int spins) {
 }
 #else
 // checkAbort() lets the other threads of the block run, and counts polls for its own purpose. So the engine keeps for
-// each thread when its wait is to be shown.
+// each thread when its wait is to be shown. Most waits end within the first polls: these do not look at the clock.
+constexpr int ccld_polls_without_clock = 16;
+
 static inline bool ccld_passed(uint32_t tick, uint32_t due) {
   constexpr int unused_bits = 10;  // of a tick
   return static_cast<int32_t>((tick - due) << unused_bits) >= 0;
 }
 
-static inline bool ccld_polls_on(int) {
-  if (ccld_channel() == nullptr) return true;
+static inline bool ccld_polls_on(int spins) {
+  if (spins < ccld_polls_without_clock || ccld_channel() == nullptr) return true;
   ccld::cpu_device::PollWait& wait = ccld::cpu_device::poll_wait();
   const uint32_t tick = ccld_tick();
   if (!wait.known) {
