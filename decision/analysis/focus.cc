@@ -4,7 +4,6 @@
 #include <optional>
 #include <queue>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "decision/measure/middle.h"
@@ -46,9 +45,8 @@ class Around {
   // A communicator that is not whole.
   struct Part {
     const Communicator* comm = nullptr;
-    size_t begun = 0;
-    int32_t from = 0;
-    int32_t seen = 0;
+    size_t begun = 0;            // its number in the order in which they were met
+    int32_t from = 0, seen = 0;  // the first rank that was taken, and how many were
     // The nearest to `from` first, before and behind it: they share hosts and switches.
     Rank next() {
       const int32_t n = comm->rank_count(), away = (seen + 1) / 2, rank = from + (seen % 2 == 1 ? away : n - away);

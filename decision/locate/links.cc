@@ -91,12 +91,12 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   };
 
   // Who sends through another rank's proxy has none that could be seen: what is missing there was not measured.
-  const bool sent_elsewhere = !tx && s && (s->hidden & abi::hidden_pxn) != 0;
+  const bool sent_by_other_proxy = !tx && s && (s->hidden & abi::hidden_pxn) != 0;
   const auto leave_both_ends = [&](double confidence, std::string reason) {
     blame(edge.sender, edge.receiver, Component::link, confidence,
           absl::StrCat(std::move(reason), "; the proxy of another rank sends for it (PXN), which is not measured"));
     v.single = false;
-    v.elsewhere = true;
+    v.other_proxy = true;
   };
 
   // A proxy that has nothing left to do does not look any more; one that has and does not look has stopped.
@@ -112,7 +112,7 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
     if (gave)
       blame(edge.sender, edge.receiver, Component::gpu, 0.7,
             absl::StrCat("its proxy gave a slot for ", step, ", which its GPU does not see"));
-    else if (sent_elsewhere)
+    else if (sent_by_other_proxy)
       leave_both_ends(0.4, absl::StrCat("no slot for ", step));
     else if (sent || tx_stopped)
       blame(edge.sender, edge.receiver, Component::proxy, tx ? 0.8 : 0.5,
@@ -143,7 +143,7 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   } else if (tx_stopped && !rx_stopped) {
     blame(edge.sender, edge.receiver, Component::proxy, 0.8,
           absl::StrCat("its proxy handed ", step, " to the network and has stopped before it was sent"));
-  } else if (sent_elsewhere) {
+  } else if (sent_by_other_proxy) {
     leave_both_ends(0.5, absl::StrCat(step, " was posted and has not arrived at rank ", edge.receiver.value));
   } else if (rx && not_begun(s, tx)) {
     blame(edge.sender, edge.receiver, Component::proxy, 0.7, absl::StrCat("its proxy has not begun to hand on ", step));

@@ -19,8 +19,8 @@ struct StuckEdge {
 
 struct EdgeVerdict {
   Culprit culprit;
-  bool single = true;      // false: both ends are left, and the culprit is only the first of them
-  bool elsewhere = false;  // the proxy that has the step is another rank's, and not measured
+  bool single = true;        // false: both ends are left, and the culprit is only the first of them
+  bool other_proxy = false;  // that of another rank has the step (PXN), and is not measured
   double confidence = 0;
   // Something was given to the edge and is seen to stay there. Otherwise it may still be set up.
   bool given = true;

@@ -242,11 +242,11 @@ class Verdict {
     std::sort(f.candidates.begin(), f.candidates.end());
     f.candidates.erase(std::unique(f.candidates.begin(), f.candidates.end()), f.candidates.end());
     f.hard = given && age_min >= seconds_to_ns(settings_.frozen_s);
-    const bool elsewhere =
-        std::any_of(merged.begin(), merged.end(), [](const auto& m) { return m.second.first.elsewhere; });
+    const bool other_proxy =
+        std::any_of(merged.begin(), merged.end(), [](const auto& m) { return m.second.first.other_proxy; });
     f.next_step =
         single ? "Check the link between the two ranks: port counters, cable, switch, routing, firewall."
-        : elsewhere
+        : other_proxy
             ? "A proxy of another rank sends here (PXN) and is not measured: look at the ranks of the sender's node "
               "that are next to its network devices, then at the link."
             : "Two GPUs of one node disagree about what was sent: compare the sizes of their operations, "

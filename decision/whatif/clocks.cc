@@ -66,24 +66,29 @@ class Proven {
   // Of groups, by all their GPUs, in the order of their numbers.
   std::map<std::pair<size_t, size_t>, Interval> between_groups(const Joined& joined) const {
     std::map<std::pair<size_t, size_t>, Interval> out;
-    for (const auto& [gpus, i] : of_) {
-      const auto [a, to_a] = joined.find(static_cast<size_t>(gpus.first));
-      const auto [b, to_b] = joined.find(static_cast<size_t>(gpus.second));
-      if (a != b) narrow(out[std::minmax(a, b)], i, to_a - to_b, a < b);
-    }
+    for_groups(joined, [&](size_t a, size_t b, const Interval& i, double shift_ns) {
+      if (a != b) narrow(out[std::minmax(a, b)], i, shift_ns, a < b);
+    });
     return out;
   }
   Interval between(const Joined& joined, size_t group_a, size_t group_b) const {
     Interval out;
-    for (const auto& [gpus, i] : of_) {
-      const auto [a, to_a] = joined.find(static_cast<size_t>(gpus.first));
-      const auto [b, to_b] = joined.find(static_cast<size_t>(gpus.second));
-      if (std::minmax(a, b) == std::minmax(group_a, group_b)) narrow(out, i, to_a - to_b, a == group_a);
-    }
+    for_groups(joined, [&](size_t a, size_t b, const Interval& i, double shift_ns) {
+      if (std::minmax(a, b) == std::minmax(group_a, group_b)) narrow(out, i, shift_ns, a == group_a);
+    });
     return out;
   }
 
  private:
+  // Of each two GPUs: their groups, what is proven, and what to add to it to have it of the groups' clocks.
+  template <class Look>
+  void for_groups(const Joined& joined, Look look) const {
+    for (const auto& [gpus, i] : of_) {
+      const auto [a, to_a] = joined.find(static_cast<size_t>(gpus.first));
+      const auto [b, to_b] = joined.find(static_cast<size_t>(gpus.second));
+      look(a, b, i, to_a - to_b);
+    }
+  }
   static void narrow(Interval& out, const Interval& i, double shift_ns, bool same_order) {
     const double least_ns = i.least_ns + shift_ns, most_ns = i.most_ns + shift_ns;
     out.least_ns = std::max(out.least_ns, same_order ? least_ns : -most_ns);

@@ -16,7 +16,7 @@ struct Lost {
   const OneEnd* other_end = nullptr;
   const Kernel* like = nullptr;  // the same of another rank
   Rank rank;
-  double ready_ns = -INFINITY;  // when all else that its end needs had begun
+  double ready_ns = -INFINITY;  // when all else that its end needs had begun; of a Send: by then it has begun
   double end_ns = 0;
 };
 
@@ -44,7 +44,7 @@ class Finder {
       lost.other_end = &e;
       lost.like = &known;
       lost.rank = kernel(e.other).rank;
-      // A Send is over before its Recv.
+      // A Recv ends after its Send has begun.
       lost.ready_ns = e.known_sends ? begin_ns : end_ns;
       lost.end_ns = end_ns;
       if (const auto it = usual_ns.find({e.known.gpu, e.other.gpu}); e.known_sends && it != usual_ns.end())
@@ -73,7 +73,7 @@ class Finder {
         return true;
       });
       if (free_ns == 0) continue;
-      // A Send need not have ended when its Recv did.
+      // A Send may have begun long before its Recv ended: then what follows it may have, too.
       const bool sends = k.other_end && !k.other_end->known_sends;
       const uint64_t last_ns = kernels[static_cast<size_t>(order.back())].begin_ns;
       if (last_ns < (sends ? free_ns : ready_ns)) continue;
