@@ -73,14 +73,6 @@ ncclResult_t start(void** context, uint64_t, ncclDebugLogger_t) {
   return ncclSuccess;
 }
 
-ncclResult_t listen(void*, int, void* handle, void** listener) {
-  auto made = std::make_unique<Listener>();
-  if (!made->valid()) return ncclSystemError;
-  *static_cast<Address*>(handle) = made->address();
-  *listener = made.release();
-  return ncclSuccess;
-}
-
 // Each member connects to those before it and is connected to by those after it. NCCL calls this on all of them at a
 // time.
 ncclResult_t connect(void* handles[], int members, int me, void* listener, void** group) {
@@ -213,13 +205,6 @@ ncclResult_t close_group(void* group) {
   delete static_cast<Group*>(group);
   return ncclSuccess;
 }
-
-ncclResult_t close_listener(void* listener) {
-  delete static_cast<Listener*>(listener);
-  return ncclSuccess;
-}
-
-ncclResult_t finish(void*) { return ncclSuccess; }
 
 ncclCollNet_v11_t describe() {
   ncclCollNet_v11_t net{};

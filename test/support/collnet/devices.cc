@@ -2,6 +2,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+
+#include "test/support/collnet/streams.h"
 
 namespace ccld::collnet {
 namespace {
@@ -38,11 +41,26 @@ ncclResult_t describe_device(int device, ncclNetProperties_v11_t* properties) {
   return ncclSuccess;
 }
 
+ncclResult_t listen(void*, int, void* handle, void** listener) {
+  auto made = std::make_unique<Listener>();
+  if (!made->valid()) return ncclSystemError;
+  *static_cast<Address*>(handle) = made->address();
+  *listener = made.release();
+  return ncclSuccess;
+}
+
+ncclResult_t close_listener(void* listener) {
+  delete static_cast<Listener*>(listener);
+  return ncclSuccess;
+}
+
 ncclResult_t no_registration(void*, void*, size_t, int, void** handle) {
   *handle = nullptr;
   return ncclSuccess;
 }
 
 ncclResult_t no_deregistration(void*, void*) { return ncclSuccess; }
+
+ncclResult_t finish(void*) { return ncclSuccess; }
 
 }  // namespace ccld::collnet

@@ -44,14 +44,6 @@ ncclResult_t start(void** context, uint64_t, ncclNetCommConfig_v11_t*, ncclDebug
   return ncclSuccess;
 }
 
-ncclResult_t listen(void*, int, void* handle, void** listener) {
-  auto made = std::make_unique<Listener>();
-  if (!made->valid()) return ncclSystemError;
-  *static_cast<Address*>(handle) = made->address();
-  *listener = made.release();
-  return ncclSuccess;
-}
-
 ncclResult_t connect(void*, int, void* handle, void** sender, ncclNetDeviceHandle_v11_t**) {
   const int fd = connect_to(*static_cast<Address*>(handle), false);
   *sender = fd < 0 ? nullptr : new End(fd);
@@ -104,13 +96,6 @@ ncclResult_t close_end(void* end) {
   delete static_cast<End*>(end);
   return ncclSuccess;
 }
-
-ncclResult_t close_listener(void* listener) {
-  delete static_cast<Listener*>(listener);
-  return ncclSuccess;
-}
-
-ncclResult_t finish(void*) { return ncclSuccess; }
 
 ncclNet_v11_t describe() {
   ncclNet_v11_t net{};
