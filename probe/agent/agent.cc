@@ -10,6 +10,31 @@
 #include "probe/frames/words.h"
 
 namespace ccld::probe {
+namespace {
+
+using abi::ServiceState;
+
+// Of the service, in its warning.
+std::string trouble_text(ServiceState state) {
+  const auto seconds = [](uint64_t ns) { return std::to_string(ns / ns_per_s) + " s"; };
+  switch (state) {
+    case ServiceState::unresolved: return "cannot be reached: its name has no address";
+    case ServiceState::refused: return "cannot be reached: nothing listens there, or there is no route";
+    case ServiceState::unanswered: return "cannot be reached: nobody answers at that address";
+    case ServiceState::mute:
+      return "cannot be reached: what listens there does not answer as ZeroMQ does; it is stopped, or not ccld serve";
+    case ServiceState::connected: return "is connected and takes no batches";
+    case ServiceState::deaf:
+      return "is connected and has acknowledged no batch for " + seconds(service_answer_ns) +
+             ": it is stopped, older than this library, or not ccld serve";
+    case ServiceState::stalled:
+      return "is connected and has acknowledged no batch for " + seconds(service_answer_ns) +
+             ": it is stopped or overloaded";
+    default: return "cannot be reached: no connection comes about, or none lasts";
+  }
+}
+
+}  // namespace
 
 struct Agent::Attached {
   Attached(Comm* c, const abi::FrameView& frame, const TrackerOptions& options, Instant now)
@@ -77,6 +102,8 @@ void Agent::set_transport(std::unique_ptr<Transport> transport) { change_transpo
 void Agent::change_transport(std::unique_ptr<Transport> transport) {
   give_up_waiting();
   service_.restart();
+  undelivered_when_there_ = deliveries_.undelivered();
+  unconfirmed_when_there_ = deliveries_.unconfirmed_when_answered();
   transport_ = std::move(transport);
 }
 
@@ -389,6 +416,7 @@ void Agent::watch_siblings(Instant now) {
 
 // Own counters: into the process file, and to the service with those that others count there.
 void Agent::publish_health(std::vector<Message>* out) {
+  count_deliveries();
   MetricsMessage message;
   for (const HealthMetric& metric : health_metrics) {
     if (board_ != nullptr) board_->set_metric(metric.id, health_.*metric.value);
@@ -399,6 +427,7 @@ void Agent::publish_health(std::vector<Message>* out) {
       const auto id = static_cast<abi::MetricId>(i);
       const auto own = [id](const HealthMetric& m) { return m.id == id; };
       if (std::any_of(std::begin(health_metrics), std::end(health_metrics), own)) continue;
+      if (id == abi::MetricId::agent_service_state || id == abi::MetricId::agent_service_monotonic_ns) continue;
       const uint64_t value = board_->metric(id);
       if (value != 0 || id == abi::MetricId::proxy_away_ns)
         message.metrics.push_back({id, "", static_cast<int64_t>(value)});
@@ -406,6 +435,7 @@ void Agent::publish_health(std::vector<Message>* out) {
     ControlInForce shown = in_force_;
     shown.applied_sequence = board_sequence_;
     board_->show_control(shown);
+    publish_service();
   }
   if (sends()) out->emplace_back(std::move(message));
 }
@@ -415,7 +445,8 @@ void Agent::publish_health(std::vector<Message>* out) {
 
 void Agent::poll_control(Instant now) {
   next_control_ns_ = now.monotonic_ns + control_poll_ns;
-  if (transport_ != nullptr) look_for_service(now);
+  hear_service();
+  if (transport_ != nullptr) look_for_service(clock_.now());  // an answer to it may have been sent meanwhile
   ControlWish wish;
   std::unique_ptr<Transport> next_transport;
   if (board_ != nullptr && board_->read_control(board_sequence_, &wish)) {
@@ -425,13 +456,20 @@ void Agent::poll_control(Instant now) {
     answer(result);
     if (next_transport != nullptr || in_force_.endpoint.empty()) change_transport(std::move(next_transport));
   }
-  // A handful at a time: a service that talks without end does not keep the thread.
+}
+
+// A handful at a time: a service that talks without end does not keep the thread.
+void Agent::hear_service() {
   for (int i = 0; i < 4 && transport_ != nullptr && transport_->receive(&received_); ++i) {
-    if (!decode_control_request(received_.data(), received_.size(), &wish)) {
+    ServiceWord word;
+    if (!decode_control_request(received_.data(), received_.size(), &word)) {
       ++health_.control_refused;
       continue;
     }
-    const ControlInForce result = apply(wish, &next_transport);
+    if (word.acknowledgement && deliveries_.answered(*word.acknowledgement)) service_.answered();
+    if (!word.wish) continue;
+    std::unique_ptr<Transport> next_transport;
+    const ControlInForce result = apply(*word.wish, &next_transport);
     answer(result);
     if (next_transport != nullptr || in_force_.endpoint.empty()) change_transport(std::move(next_transport));
   }
@@ -494,46 +532,85 @@ void Agent::send_batch() {
   if (encoder_.empty()) return;
   const Instant now = clock_.now();
   const bool connected = look_for_service(now);
-  const BatchEncoder::Bytes bytes = encoder_.finish(batch_sender_, ++batch_seq_, now.realtime_ns, now.monotonic_ns);
+  const bool asks = service_.wants_answer(now.monotonic_ns);
+  const BatchEncoder::Bytes bytes =
+      encoder_.finish(batch_sender_, ++batch_seq_, now.realtime_ns, now.monotonic_ns, asks);
+  if (asks) service_.offered();
   switch (transport_->send(bytes.data, bytes.size)) {
     case SendResult::sent:
       ++(connected ? health_.sent_batches : health_.waiting_batches);
       (connected ? health_.sent_bytes : waiting_bytes_) += bytes.size;
-      break;
+      if (asks) {
+        deliveries_.asked(batch_seq_);
+        service_.asked(now.monotonic_ns);
+      }
+      return;
     case SendResult::full: ++health_.dropped_batches; break;
     case SendResult::error: ++health_.send_errors; break;
   }
+  deliveries_.refused(1);
 }
 
-// Whether it is there.
-bool Agent::look_for_service(Instant now, uint64_t patience_ns) {
-  const bool connected = transport_->connected();
-  const std::string service = "the service at " + in_force_.endpoint;
-  switch (service_.look(connected, now.monotonic_ns, patience_ns)) {
-    case ServiceWatch::News::none: break;
-    case ServiceWatch::News::out_of_reach:
-      log_line(LogLevel::warning, service + " (NCCL_PROBE_ENDPOINT) cannot be reached; up to " +
-                                      std::to_string(settings_.queue_max) +
-                                      " batches wait for it, then they are dropped and counted");
-      break;
-    case ServiceWatch::News::back:
-      // As loud as what it ends.
-      log_line(LogLevel::warning, service + " is there; " +
-                                      std::to_string(health_.dropped_batches - dropped_when_away_) +
-                                      " batches were dropped meanwhile");
-      break;
-    case ServiceWatch::News::reached: log_line(LogLevel::info, service + " is there"); break;
-  }
+// Whether there is a connection.
+bool Agent::look_for_service(Instant now, bool process_ends) {
+  const Transport::Connection connection = transport_->connection(now.monotonic_ns);
+  const bool connected = connection.link == Link::up;
   if (connected) {
     health_.sent_batches += std::exchange(health_.waiting_batches, 0);
     health_.sent_bytes += std::exchange(waiting_bytes_, 0);
-    dropped_when_away_ = health_.dropped_batches;
+  }
+  const ServiceState before = service_.state();
+  say(service_.look(connection, now.monotonic_ns, process_ends));
+  if (service_.state() != before && board_ != nullptr) publish_service();
+  if (service_.state() == ServiceState::reached) {
+    undelivered_when_there_ = deliveries_.undelivered();
+    unconfirmed_when_there_ = deliveries_.unconfirmed_when_answered();
   }
   return connected;
 }
 
+void Agent::say(ServiceWatch::News news) {
+  const std::string service = "the service at " + in_force_.endpoint;
+  switch (news) {
+    case ServiceWatch::News::none: break;
+    case ServiceWatch::News::trouble:
+      log_line(LogLevel::warning, service + " (NCCL_PROBE_ENDPOINT) " + trouble_text(service_.said()) +
+                                      "; batches wait where there is room for them (NCCL_PROBE_QUEUE_MAX=" +
+                                      std::to_string(settings_.queue_max) + "), then they are dropped and counted");
+      break;
+    case ServiceWatch::News::back: {
+      const uint64_t unconfirmed = deliveries_.unconfirmed_when_answered();
+      const uint64_t meanwhile = unconfirmed - std::min(unconfirmed, unconfirmed_when_there_);
+      // As loud as what it ends.
+      log_line(LogLevel::warning,
+               service + " is there; meanwhile " + std::to_string(deliveries_.undelivered() - undelivered_when_there_) +
+                   " batches were not delivered" +
+                   (meanwhile != 0 ? ", and of " + std::to_string(meanwhile) + " it is not known" : ""));
+      break;
+    }
+    case ServiceWatch::News::reached: log_line(LogLevel::info, service + " is there"); break;
+  }
+}
+
+void Agent::count_deliveries() {
+  health_.acknowledged_batches = deliveries_.acknowledged();
+  health_.undelivered_batches = deliveries_.undelivered();
+  health_.unconfirmed_batches = deliveries_.unconfirmed(batch_seq_, health_.waiting_batches);
+}
+
+// For `ccld frames`.
+void Agent::publish_service() {
+  const ServiceState state = transport_ != nullptr        ? service_.state()
+                             : in_force_.endpoint.empty() ? ServiceState::none
+                                                          : ServiceState::unusable;
+  board_->set_metric(abi::MetricId::agent_service_state, static_cast<uint64_t>(state));
+  board_->set_metric(abi::MetricId::agent_service_monotonic_ns, transport_ != nullptr ? service_.since_ns() : 0);
+}
+
 void Agent::give_up_waiting() {
-  health_.dropped_batches += std::exchange(health_.waiting_batches, 0);
+  const uint64_t given_up = std::exchange(health_.waiting_batches, 0);
+  health_.dropped_batches += given_up;
+  deliveries_.refused(given_up);
   waiting_bytes_ = 0;
 }
 
@@ -553,7 +630,7 @@ void Agent::close() {
   if (sends())
     for (ProcessSource* source : sources_) source->collect(now, &messages);
   send(messages);
-  if (transport_ != nullptr) look_for_service(now, service_patience_at_end_ns);
+  if (transport_ != nullptr) look_for_service(clock_.now(), true);
 }
 
 }  // namespace ccld::probe

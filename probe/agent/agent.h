@@ -5,7 +5,8 @@
 //   tick() does everything that is due and says when it wants to be called again. It never blocks on the service and
 //   never throws away anything silently: a batch that the transport refuses is counted, and its number is missing in
 //   the sequence that the service sees. What waits for a service that is not there counts as sent once it is, and as
-//   dropped when it is given up. detach() reads the frame a last time; after it returns, the agent does not
+//   dropped when it is given up. Now and then a batch asks the service what has come; what becomes of batches, and
+//   whether the service is there at all, is counted and said (delivery.h, service_watch.h). detach() reads the frame a last time; after it returns, the agent does not
 //   touch the communicator any more. What an operator wishes (control.h), through the process file or the service, is
 //   judged field by field, applied, and answered.
 //
@@ -21,6 +22,7 @@
 
 #include "probe/agent/clock.h"
 #include "probe/agent/comm_tracker.h"
+#include "probe/agent/delivery.h"
 #include "probe/agent/pace.h"
 #include "probe/agent/service_watch.h"
 #include "probe/agent/siblings.h"
@@ -93,11 +95,15 @@ class Agent {
   void watch_siblings(Instant now);
   void publish_health(std::vector<Message>* out);
   void poll_control(Instant now);
+  void hear_service();
   ControlInForce apply(const ControlWish&, std::unique_ptr<Transport>* next_transport);
   void answer(const ControlInForce&);
   void send(const std::vector<Message>&);
   void send_batch();
-  bool look_for_service(Instant now, uint64_t patience_ns = service_patience_ns);
+  bool look_for_service(Instant now, bool process_ends = false);
+  void say(ServiceWatch::News);
+  void count_deliveries();
+  void publish_service();
   void give_up_waiting();
   void change_transport(std::unique_ptr<Transport>);
   PaceOptions pace_options() const;
@@ -117,8 +123,10 @@ class Agent {
 
   std::unique_ptr<Transport> transport_;
   ServiceWatch service_;
+  DeliveryLedger deliveries_;
   uint64_t waiting_bytes_ = 0;  // of Health::waiting_batches
-  uint64_t dropped_when_away_ = 0;  // Health::dropped_batches when the service was last there
+  // When the service was last there.
+  uint64_t undelivered_when_there_ = 0, unconfirmed_when_there_ = 0;
   OpenTransport open_transport_;
   ProcessBoard* board_ = nullptr;
   std::vector<ProcessSource*> sources_;

@@ -50,9 +50,12 @@ std::unique_ptr<Transport> open_transport(const std::string& endpoint) {
   options.endpoint = endpoint;
   options.queue_max = static_cast<int>(settings().queue_max);
   options.linger_ms = static_cast<int>(settings().linger_ms);
-  // Once more: handlers run in reverse order, and the thread must stop before libzmq's own static objects go.
-  std::atexit(stop_diagnostic_thread);
-  return open_zmq_transport(options);
+  std::unique_ptr<Transport> transport = open_zmq_transport(options);
+  // Once more: handlers run in reverse order, and the thread must stop before the static objects of libzmq go, which is
+  // loaded by now and stays.
+  static std::once_flag registered;
+  if (transport != nullptr) std::call_once(registered, [] { std::atexit(stop_diagnostic_thread); });
+  return transport;
 }
 
 void sleep_until(uint64_t monotonic_ns) {

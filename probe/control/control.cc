@@ -43,18 +43,23 @@ ControlInForce judge_wish(const ControlInForce& now, const ControlWish& wish) {
   return next;
 }
 
-bool decode_control_request(const uint8_t* data, size_t size, ControlWish* out) {
+bool decode_control_request(const uint8_t* data, size_t size, ServiceWord* out) {
+  *out = ServiceWord();
   if (size < 8) return false;
   flatbuffers::Verifier verifier(data, size);
   if (!wire::VerifyControlRequestBuffer(verifier)) return false;
   const wire::ControlRequest& request = *wire::GetControlRequest(data);
-  out->sequence = request.sequence();
-  out->fields = request.fields();
-  out->running = request.running();
-  out->sample_us = request.sample_us();
-  out->log = request.log();
-  out->budget_ppm = request.budget_ppm();
-  out->endpoint = request.endpoint() != nullptr ? request.endpoint()->str() : "";
+  if (const wire::Acknowledgement* a = request.acknowledgement())
+    out->acknowledgement = Acknowledgement{a->session(), a->batch_seq(), a->batches()};
+  if (request.sequence() == 0) return true;
+  ControlWish& wish = out->wish.emplace();
+  wish.sequence = request.sequence();
+  wish.fields = request.fields();
+  wish.running = request.running();
+  wish.sample_us = request.sample_us();
+  wish.log = request.log();
+  wish.budget_ppm = request.budget_ppm();
+  if (request.endpoint() != nullptr) wish.endpoint = request.endpoint()->str();
   return true;
 }
 

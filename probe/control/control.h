@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "schemas/abi/process.h"
@@ -37,7 +38,19 @@ struct ControlInForce {
 // Applies what is usable of `wish` to a copy of `now` and says so in it. Unknown fields are refused.
 ControlInForce judge_wish(const ControlInForce& now, const ControlWish& wish);
 
-// A ControlRequest of the wire, verified. False: it is none.
-bool decode_control_request(const uint8_t* data, size_t size, ControlWish* out);
+// Which batches have come: wire::Acknowledgement.
+struct Acknowledgement {
+  uint64_t session = 0;
+  uint64_t batch_seq = 0;
+  uint64_t batches = 0;
+};
+
+// What the service says, verified. At most one of the two is there; if none is, it says nothing that is known here.
+struct ServiceWord {
+  std::optional<ControlWish> wish;
+  std::optional<Acknowledgement> acknowledgement;
+};
+// A ControlRequest of the wire. False: it is none.
+bool decode_control_request(const uint8_t* data, size_t size, ServiceWord* out);
 
 }  // namespace ccld::probe

@@ -20,6 +20,9 @@ struct Health {
   uint64_t sent_batches = 0;     // handed to a connection
   uint64_t waiting_batches = 0;  // now, for a connection
   uint64_t sent_bytes = 0;
+  uint64_t acknowledged_batches = 0;  // these three and waiting_batches: all that were numbered (agent/delivery.h)
+  uint64_t undelivered_batches = 0;
+  uint64_t unconfirmed_batches = 0;
   uint64_t cpu_ns = 0;  // of the diagnostic thread
   uint64_t period_us = 0;
   uint64_t budget_slowdowns = 0;
@@ -66,6 +69,9 @@ constexpr HealthMetric health_metrics[] = {
     {abi::MetricId::agent_summed_busy_ns, &Health::summed_busy_ns},
     {abi::MetricId::agent_summed_send_steps, &Health::summed_send_steps},
     {abi::MetricId::agent_summed_recv_steps, &Health::summed_recv_steps},
+    {abi::MetricId::agent_acknowledged_batches, &Health::acknowledged_batches},
+    {abi::MetricId::agent_undelivered_batches, &Health::undelivered_batches},
+    {abi::MetricId::agent_unconfirmed_batches, &Health::unconfirmed_batches},
 };
 
 }  // namespace ccld::probe

@@ -24,6 +24,8 @@
 #include "probe/frames/frame_file.h"
 #include "probe/frames/new_file.h"
 #include "probe/settings.h"
+#include "schemas/abi/process_build.h"
+#include "schemas/build_id/build_id.h"
 
 namespace ccld::probe {
 namespace {
@@ -60,6 +62,9 @@ void fill_identity(const ProcessFileOptions& options, ProcessFile& file) {
   copy_text(identity.host, options.host);
   copy_text(identity.boot_id, process.boot_id);
   copy_text(identity.job, options.job);
+  auto* build = reinterpret_cast<abi::ProcessBuild*>(file.nets + abi::nets_max);
+  copy_text(build->release, release_version());
+  copy_text(build->build_id, build_id());
   identity.end_marker = abi::process_magic;
   store_release(identity.magic, abi::process_magic);
 }
@@ -162,7 +167,7 @@ ProcessFile* process_file_create(const ProcessFileOptions& options, std::string*
     return nullptr;
   }
   const abi::ProcessName& name = process_identity().name;
-  file->bytes = abi::process_file_bytes();
+  file->bytes = abi::process_file_bytes_with_build();
   file->path = options.folder + "/" + abi::process_file_name(name);
   // Under another name until it is complete: who lists the folder never meets half a file.
   const std::string unfinished = options.folder + "/." + abi::file_prefix(name) + ".unfinished";

@@ -219,12 +219,12 @@ void BatchEncoder::add(const Message& message) {
 }
 
 BatchEncoder::Bytes BatchEncoder::finish(const Sender& sender, uint64_t batch_seq, int64_t realtime_ns,
-                                         uint64_t monotonic_ns) {
+                                         uint64_t monotonic_ns, bool acknowledge) {
   begin();
   const auto batch = wire::CreateBatchDirect(builder_, wire_schema_version, sender.job.c_str(), sender.host.c_str(),
                                              sender.boot_id.c_str(), sender.pid, sender.pid_start_ticks, batch_seq,
                                              realtime_ns, monotonic_ns, &messages_, sender.nccl_version,
-                                             sender.pid_namespace);
+                                             sender.pid_namespace, acknowledge);
   wire::FinishBatchBuffer(builder_, batch);
   finished_ = true;
   return {builder_.GetBufferPointer(), builder_.GetSize()};

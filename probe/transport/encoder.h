@@ -24,7 +24,7 @@ class BatchEncoder {
     const uint8_t* data;
     size_t size;
   };
-  Bytes finish(const Sender&, uint64_t batch_seq, int64_t realtime_ns, uint64_t monotonic_ns);
+  Bytes finish(const Sender&, uint64_t batch_seq, int64_t realtime_ns, uint64_t monotonic_ns, bool acknowledge = false);
 
  private:
   void begin();

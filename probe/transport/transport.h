@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "probe/transport/link.h"
+
 namespace ccld::probe {
 
 enum class SendResult : uint8_t { sent, full, error };
@@ -18,8 +20,15 @@ class Transport {
   // `sent`: the transport has taken a copy; it may still be lost on the way, which the service sees as a gap in
   // batch_seq.
   virtual SendResult send(const uint8_t* data, size_t size) = 0;
-  // Whether the other end is there. What is sent before waits for it.
-  virtual bool connected() { return true; }
+  struct Connection {
+    Link link = Link::up;
+    uint64_t handshakes = 0;  // so far; one more is another connection
+  };
+  // How far it has come. What is sent while it is not `up` waits for it.
+  virtual Connection connection(uint64_t now_ns) {
+    (void)now_ns;
+    return {};
+  }
   // A message from the other end, if one has arrived. False: none.
   virtual bool receive(std::vector<uint8_t>* out) {
     (void)out;

@@ -27,8 +27,27 @@ struct ZmqLibrary {
   decltype(&zmq_socket_monitor) socket_monitor = nullptr;
 };
 
-// What the monitor tells: the other end speaks ZeroMQ, or does not any more.
-constexpr int monitored_events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
+// What the monitor tells of each attempt to connect, and of the connection.
+struct MonitoredEvent {
+  uint16_t number;
+  LinkEvent meaning;
+};
+constexpr MonitoredEvent monitored_events[] = {
+    {ZMQ_EVENT_CONNECT_DELAYED, LinkEvent::attempt},
+    {ZMQ_EVENT_CLOSED, LinkEvent::attempt_closed},
+    {ZMQ_EVENT_CONNECT_RETRIED, LinkEvent::retry},
+    {ZMQ_EVENT_CONNECTED, LinkEvent::accepted},
+    {ZMQ_EVENT_HANDSHAKE_SUCCEEDED, LinkEvent::handshake},
+    {ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL, LinkEvent::handshake_failed},
+    {ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL, LinkEvent::handshake_failed},
+    {ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, LinkEvent::handshake_failed},
+    {ZMQ_EVENT_DISCONNECTED, LinkEvent::disconnected},
+};
+constexpr int monitored_mask() {
+  int mask = 0;
+  for (const MonitoredEvent& e : monitored_events) mask |= e.number;
+  return mask;
+}
 constexpr const char* monitor_endpoint = "inproc://ccld-monitor";  // each transport has a context of its own
 
 template <class Function>
@@ -60,7 +79,7 @@ class ZmqTransport final : public Transport {
  public:
   // `monitor` may be null: then the other end is taken to be there.
   ZmqTransport(const ZmqLibrary& zmq, void* context, void* socket, void* monitor)
-      : zmq_(zmq), context_(context), socket_(socket), monitor_(monitor), connected_(monitor == nullptr) {}
+      : zmq_(zmq), context_(context), socket_(socket), monitor_(monitor) {}
   ~ZmqTransport() override {
     if (monitor_ != nullptr) {
       zmq_.socket_monitor(socket_, nullptr, 0);
@@ -75,17 +94,19 @@ class ZmqTransport final : public Transport {
     return zmq_.last_error() == EAGAIN ? SendResult::full : SendResult::error;
   }
 
-  bool connected() override {
+  Connection connection(uint64_t now_ns) override {
+    if (monitor_ == nullptr) return {};
     // An event is two parts: its number (with a value, 6 bytes), and an address.
     uint8_t event[6];
     char address[256];
-    while (monitor_ != nullptr && zmq_.recv(monitor_, event, sizeof event, ZMQ_DONTWAIT) >= 0) {
+    while (zmq_.recv(monitor_, event, sizeof event, ZMQ_DONTWAIT) >= 0) {
       uint16_t number = 0;
       std::memcpy(&number, event, sizeof number);
-      connected_ = number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+      for (const MonitoredEvent& e : monitored_events)
+        if (e.number == number) tracker_.on(e.meaning, now_ns);
       if (zmq_.recv(monitor_, address, sizeof address, ZMQ_DONTWAIT) < 0) break;
     }
-    return connected_;
+    return {tracker_.link(now_ns), tracker_.handshakes()};
   }
 
   bool receive(std::vector<uint8_t>* out) override {
@@ -100,12 +121,12 @@ class ZmqTransport final : public Transport {
   void* const context_;
   void* const socket_;
   void* const monitor_;
-  bool connected_;
+  LinkTracker tracker_;
 };
 
 // Tells of the connections of `socket`; nullptr: libzmq cannot.
 void* open_monitor(const ZmqLibrary& zmq, void* context, void* socket) {
-  if (zmq.socket_monitor(socket, monitor_endpoint, monitored_events) != 0) return nullptr;
+  if (zmq.socket_monitor(socket, monitor_endpoint, monitored_mask()) != 0) return nullptr;
   void* monitor = zmq.socket(context, ZMQ_PAIR);
   if (monitor != nullptr && zmq.connect(monitor, monitor_endpoint) == 0) return monitor;
   if (monitor != nullptr) zmq.close(monitor);

@@ -3,7 +3,7 @@
 //
 // Contract
 //   open() returns nullptr after one warning when libzmq is missing or the endpoint is not usable. A service that is
-//   not there (yet) is no error, and connected() tells it: up to `queue_max` batches wait for it, further ones are refused as `full`. send()
+//   not there (yet) is no error, and connection() tells it: up to `queue_max` batches wait for it, further ones are refused as `full`. send()
 //   never blocks. What the service says is received up to `received_bytes_max` a message; longer ones end the connection.
 //   The destructor waits at most `linger_ms` for what is not sent yet.
 //

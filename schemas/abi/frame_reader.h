@@ -55,8 +55,11 @@ T load(const T& word) {
 // Copies a record of the host word by word, so that no 8-byte word is torn.
 inline void load_words(const void* from, void* to, size_t bytes) {
   const auto* source = static_cast<const uint64_t*>(from);
-  auto* target = static_cast<uint64_t*>(to);
-  for (size_t i = 0; i < bytes / sizeof(uint64_t); ++i) target[i] = __atomic_load_n(source + i, __ATOMIC_RELAXED);
+  auto* target = static_cast<unsigned char*>(to);
+  for (size_t i = 0; i < bytes / sizeof(uint64_t); ++i) {
+    const uint64_t word = __atomic_load_n(source + i, __ATOMIC_RELAXED);
+    std::memcpy(target + i * sizeof word, &word, sizeof word);
+  }
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
@@ -127,8 +130,10 @@ class FrameView {
       return fail("truncated: " + std::to_string(bytes) + " bytes, the header alone has " +
                   std::to_string(sizeof(FrameHeader)));
     const auto* header = static_cast<const FrameHeader*>(memory);
-    const FrameIdentity& id = header->identity;
-    if (reading::load(id.magic) != frame_magic) return fail("not a probing frame (or not initialized yet)");
+    if (reading::load(header->identity.magic) != frame_magic) return fail("not a probing frame (or not initialized yet)");
+    // A copy: whoever owns the file may change it between a check and a use.
+    FrameIdentity id;
+    reading::load_words(&header->identity, &id, sizeof id);
     if (id.abi_major != frame_abi_major)
       return fail("frame version " + std::to_string(id.abi_major) + "." + std::to_string(id.abi_minor) +
                   ", this program reads " + std::to_string(frame_abi_major) + ".x");

@@ -19,7 +19,7 @@ enum class MetricId : uint16_t {
   agent_dropped_rounds = 4,     // finished rounds in excess of what one flush carries
   agent_dropped_batches = 5,    // the queue to the service was full, or the service never came for what was in it
   agent_send_errors = 6,        // refused by the transport for another reason
-  agent_sent_batches = 7,       // handed to a connection with the service
+  agent_sent_batches = 7,       // handed to a connection with the service; whether they came: 31 to 33
   agent_sent_bytes = 8,
   agent_cpu_ns = 9,             // processor time of the diagnostic thread
   agent_period_us = 10,         // gauge: time between two samples in flight, after the budget
@@ -46,6 +46,12 @@ enum class MetricId : uint16_t {
   agent_summed_busy_ns = 28,    // from begin to end
   agent_summed_send_steps = 29,
   agent_summed_recv_steps = 30,
+  // What became of the numbered batches: each is acknowledged, undelivered, waiting or unconfirmed.
+  agent_acknowledged_batches = 31,  // the service has said that they came
+  agent_undelivered_batches = 32,   // dropped, refused, given up, or lost with a connection: they never come
+  agent_unconfirmed_batches = 33,   // gauge: sent, and the service has not said (yet) that they came
+  agent_service_state = 34,         // gauge: ServiceState (process.h); only in the process file
+  agent_service_monotonic_ns = 35,  // when that state began; only in the process file
 
   // ---- the process
   process_threads_running = 130,       // gauges: threads by state of /proc/<pid>/task/*/stat

@@ -122,6 +122,23 @@ constexpr const char* name_of(InitStage value) {
   return "?";
 }
 
+constexpr const char* name_of(ServiceState value) {
+  switch (value) {
+    case ServiceState::none: return "none";
+    case ServiceState::connecting: return "connecting";
+    case ServiceState::connected: return "connected";
+    case ServiceState::reached: return "reached";
+    case ServiceState::unusable: return "unusable";
+    case ServiceState::unresolved: return "unresolved";
+    case ServiceState::refused: return "refused";
+    case ServiceState::unanswered: return "unanswered";
+    case ServiceState::mute: return "mute";
+    case ServiceState::deaf: return "deaf";
+    case ServiceState::stalled: return "stalled";
+  }
+  return "?";
+}
+
 constexpr const char* name_of(NetKind value) {
   switch (value) {
     case NetKind::infiniband: return "infiniband";
@@ -194,6 +211,11 @@ constexpr const char* name_of(MetricId value) {
     case MetricId::agent_summed_busy_ns: return "agent_summed_busy_ns";
     case MetricId::agent_summed_send_steps: return "agent_summed_send_steps";
     case MetricId::agent_summed_recv_steps: return "agent_summed_recv_steps";
+    case MetricId::agent_acknowledged_batches: return "agent_acknowledged_batches";
+    case MetricId::agent_undelivered_batches: return "agent_undelivered_batches";
+    case MetricId::agent_unconfirmed_batches: return "agent_unconfirmed_batches";
+    case MetricId::agent_service_state: return "agent_service_state";
+    case MetricId::agent_service_monotonic_ns: return "agent_service_monotonic_ns";
     case MetricId::process_threads_running: return "process_threads_running";
     case MetricId::process_threads_sleeping: return "process_threads_sleeping";
     case MetricId::process_threads_disk_wait: return "process_threads_disk_wait";

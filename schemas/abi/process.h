@@ -100,6 +100,22 @@ struct alignas(128) ProcessHeader {
   ControlStateLine control_state;
 };
 
+// What the probe knows of the service at its endpoint (metric agent_service_state).
+enum class ServiceState : uint32_t {
+  none = 0,        // nothing is sent, or an older library that does not say
+  connecting = 1,  // not known yet
+  connected = 2,   // speaks ZeroMQ; whether it takes batches is not known yet
+  reached = 3,     // acknowledges batches
+  // Of the following nothing is delivered.
+  unusable = 4,    // the endpoint or libzmq cannot be used: nothing is sent
+  unresolved = 5,  // the name has no address
+  refused = 6,     // nothing listens there, or there is no route
+  unanswered = 7,  // nobody answers at that address
+  mute = 8,        // somebody listens, and does not answer as ZeroMQ does
+  deaf = 9,        // speaks ZeroMQ, and has never acknowledged a batch
+  stalled = 10,    // connected, and does not acknowledge batches any more
+};
+
 // How far the initialization of a communicator came on this rank. A stage is reached when its value is stored.
 enum class InitStage : uint32_t {
   none = 0,

@@ -17,6 +17,7 @@
 #include "schemas/abi/frame_reader.h"
 #include "schemas/abi/mapped_frame.h"
 #include "schemas/abi/process.h"
+#include "schemas/abi/process_build.h"
 
 namespace ccld::abi {
 
@@ -35,8 +36,10 @@ class ProcessView {
       return fail("truncated: " + std::to_string(bytes) + " bytes, the header alone has " +
                   std::to_string(sizeof(ProcessHeader)));
     const auto* header = static_cast<const ProcessHeader*>(memory);
-    const ProcessIdentityPart& id = header->identity;
-    if (reading::load(id.magic) != process_magic) return fail("not a process file (or not initialized yet)");
+    if (reading::load(header->identity.magic) != process_magic) return fail("not a process file (or not initialized yet)");
+    // A copy: whoever owns the file may change it between a check and a use.
+    ProcessIdentityPart id;
+    reading::load_words(&header->identity, &id, sizeof id);
     if (id.abi_major != process_abi_major)
       return fail("process file version " + std::to_string(id.abi_major) + "." + std::to_string(id.abi_minor) +
                   ", this program reads " + std::to_string(process_abi_major) + ".x");
@@ -66,14 +69,19 @@ class ProcessView {
         return fail(std::string("header damaged: ") + part.name + " lie outside the file");
       *part.base = static_cast<const unsigned char*>(memory) + part.offset;
     }
+    if (const size_t offset = process_build_offset(id)) view.build_ = static_cast<const unsigned char*>(memory) + offset;
     return view;
   }
 
+  // As the file has it now: nothing that leads anywhere is to be taken from it.
   const ProcessIdentityPart& identity() const { return header_->identity; }
   template <size_t N>
   static std::string text(const char (&field)[N]) {
     return std::string(field, strnlen(field, N));
   }
+
+  // Which libnccl is in the process.
+  ProcessBuild build() const { return process_build_at(build_); }
 
   // 0 for ids without a word.
   uint64_t metric(MetricId id) const {
@@ -120,6 +128,7 @@ class ProcessView {
   const unsigned char* metrics_ = nullptr;
   const unsigned char* inits_ = nullptr;
   const unsigned char* nets_ = nullptr;
+  const unsigned char* build_ = nullptr;  // of an older library: there is none
   uint32_t inits_stride_ = 0, nets_stride_ = 0;
 
   template <class View>

@@ -1,7 +1,9 @@
 #include "probe/agent/agent.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <map>
 
 #include <catch2/catch.hpp>
@@ -200,7 +202,7 @@ TEST_CASE("a service that is not there is one warning; what waits is not sent, a
   const Listening listening;
   Scene s;
   Communicator c;
-  s.sent.connected = false;
+  s.sent.connect(false);
   s.agent->attach(&c.comm);
   s.run_ms(4000);
   CHECK(warnings_said.empty());
@@ -220,11 +222,11 @@ TEST_CASE("a service that is not there is one warning; what waits is not sent, a
   CHECK(warnings_said.size() == 1);
 
   s.sent.answer = SendResult::sent;
-  s.sent.connected = true;
+  s.sent.connect(true);
   s.run_ms(4000);
   REQUIRE(warnings_said.size() == 2);
   CHECK(warnings_said[1] ==
-        "the service at test://x is there; " + std::to_string(dropped) + " batches were dropped meanwhile");
+        "the service at test://x is there; meanwhile " + std::to_string(dropped) + " batches were not delivered");
   CHECK(infos_said.empty());
   CHECK(health.waiting_batches == 0);
   CHECK(health.sent_batches == s.sent.batches.size());
@@ -234,7 +236,7 @@ TEST_CASE("a service that is not there is one warning; what waits is not sent, a
   s.run_ms(10000);
   CHECK(warnings_said.size() == 2);
 
-  s.sent.connected = false;
+  s.sent.connect(false);
   s.run_ms(2000);
   const uint64_t waiting = health.waiting_batches, dropped_before = health.dropped_batches;
   CHECK(waiting != 0);
@@ -247,49 +249,192 @@ TEST_CASE("a service that is there, or is soon, is no warning") {
   const Listening listening;
   Scene s;
   Communicator c;
-  s.sent.connected = false;
+  s.sent.connect(false);
   s.agent->attach(&c.comm);
   s.run_ms(3000);
-  s.sent.connected = true;
-  s.run_ms(3000);
+  s.sent.connect(true);
+  s.run_ms(5000);  // at rest a heartbeat asks within 2 s
   REQUIRE(infos_said.size() == 1);
   CHECK(infos_said[0] == "the service at test://x is there");
   for (int restart = 0; restart < 3; ++restart) {
-    s.sent.connected = false;
+    s.sent.connect(false);
     s.run_ms(4000);
-    s.sent.connected = true;
+    s.sent.connect(true);
     s.run_ms(1000);
   }
   CHECK(warnings_said.empty());
   CHECK(infos_said.size() == 1);
 }
 
-TEST_CASE("a service that comes and goes is said once an hour") {
-  ServiceWatch watch;
-  using News = ServiceWatch::News;
-  unsigned lost = 0, back = 0;
-  bool there = true;
-  for (uint64_t t = 1; t <= 3 * 3600; ++t) {
-    if (t % 30 == 0) there = !there;
-    const News news = watch.look(there, t * ns_per_s);
-    lost += news == News::out_of_reach;
-    back += news == News::back;
-    CHECK(back <= lost);
+TEST_CASE("every batch is acknowledged, undelivered, waiting or unconfirmed") {
+  Scene s;
+  Communicator c;
+  const Health& health = s.agent->health();
+  // Every heartbeat tells of all batches before its own.
+  const auto all_add_up = [&s] {
+    const abi::MetricId parts[] = {abi::MetricId::agent_acknowledged_batches, abi::MetricId::agent_undelivered_batches,
+                                   abi::MetricId::agent_waiting_batches, abi::MetricId::agent_unconfirmed_batches};
+    bool told = false;
+    for (size_t i = 0; i < s.sent.batches.size(); ++i) {
+      for (const wire::Message* m : *s.sent.batch(i)->messages()) {
+        if (m->payload_as_Metrics() == nullptr) continue;
+        told = true;
+        uint64_t sum = 0;
+        for (const wire::Metric* metric : *m->payload_as_Metrics()->metrics())
+          if (std::count(std::begin(parts), std::end(parts), static_cast<abi::MetricId>(metric->id())) != 0)
+            sum += static_cast<uint64_t>(metric->value());
+        if (sum != s.sent.batch(i)->batch_seq() - 1) return false;
+      }
+    }
+    return told;
+  };
+  s.agent->attach(&c.comm);
+  s.run_ms(30000);
+  CHECK(health.acknowledged_batches >= s.sent.batches.size() - 5);
+  CHECK(health.undelivered_batches == 0);
+  uint64_t asked = 0;
+  for (size_t i = 0; i < s.sent.batches.size(); ++i) asked += s.sent.batch(i)->acknowledge();
+  CHECK(asked >= 4);
+  CHECK(asked <= 7);  // every 5 s
+
+  s.sent.answer = SendResult::full;
+  s.run_ms(10000);
+  const uint64_t refused = static_cast<uint64_t>(s.sent.refused);
+  s.sent.answer = SendResult::sent;
+  s.run_ms(10000);
+  CHECK(health.undelivered_batches == refused);
+  CHECK(all_add_up());
+}
+
+TEST_CASE("a service that takes what is sent and answers nothing is one warning, and one when it answers again") {
+  const Listening listening;
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  SECTION("from the start") {
+    s.sent.answers = false;
+    s.run_ms(8000);
+    CHECK(warnings_said.empty());
+    s.run_ms(60000);
+    REQUIRE(warnings_said.size() == 1);
+    CHECK(warnings_said[0].find("the service at test://x (NCCL_PROBE_ENDPOINT) is connected and has acknowledged no "
+                                "batch for 10 s: it is stopped, older") == 0);
+    CHECK(infos_said.empty());
+    CHECK(s.agent->health().acknowledged_batches == 0);
+    CHECK(s.agent->health().unconfirmed_batches >= s.sent.batches.size() - 1);
   }
-  CHECK(lost == 3);
-  CHECK(back == 3);
+  SECTION("after it did") {
+    s.run_ms(20000);
+    REQUIRE(infos_said.size() == 1);
+    s.sent.answers = false;
+    s.run_ms(20000);
+    REQUIRE(warnings_said.size() == 1);
+    CHECK(warnings_said[0].find("is connected and has acknowledged no batch for 10 s: it is stopped or overloaded") !=
+          std::string::npos);
+  }
+  s.sent.answers = true;
+  s.run_ms(40000);
+  REQUIRE(warnings_said.size() == 2);
+  CHECK(warnings_said[1] == "the service at test://x is there; meanwhile 0 batches were not delivered");
+}
+
+TEST_CASE("batches that a service took and did not acknowledge before it ended are unconfirmed") {
+  const Listening listening;
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(20000);
+  s.sent.answers = false;  // it goes on taking some
+  s.run_ms(4000);
+  s.sent.connect(false);
+  s.run_ms(10000);
+  REQUIRE(warnings_said.size() == 1);
+  const uint64_t waited = s.agent->health().waiting_batches;
+  CHECK(waited >= 4);
+  s.sent.answers = true;
+  s.sent.session = 2;
+  s.sent.batches_in_session = waited;  // those arrive
+  s.sent.connect(true);
+  s.run_ms(10000);
+  REQUIRE(warnings_said.size() == 2);
+  CHECK(warnings_said[1].find("is there; meanwhile 0 batches were not delivered, and of ") != std::string::npos);
+  CHECK(s.agent->health().undelivered_batches == 0);
+}
+
+TEST_CASE("an acknowledgement that nobody asked for changes nothing") {
+  Scene s;
+  Communicator c;
+  s.sent.answers = false;
+  s.agent->attach(&c.comm);
+  s.run_ms(3000);
+  for (const uint64_t batch_seq : {uint64_t{0}, uint64_t{77}, UINT64_MAX}) {
+    flatbuffers::FlatBufferBuilder builder;
+    const auto what = wire::CreateAcknowledgement(builder, 1, batch_seq, 1);
+    wire::ControlRequestBuilder message(builder);
+    message.add_acknowledgement(what);
+    wire::FinishControlRequestBuffer(builder, message.Finish());
+    s.sent.say(builder);
+  }
+  s.run_ms(3000);
+  CHECK(s.agent->health().acknowledged_batches == 0);
+  CHECK(s.agent->health().control_applied == 0);
 }
 
 TEST_CASE("a process that ends early says it too") {
   const Listening listening;
   Scene s;
   Communicator c;
-  s.sent.connected = false;
+  s.sent.connect(false);
   s.agent->attach(&c.comm);
   s.run_ms(2000);
   CHECK(warnings_said.empty());
   s.agent->close();
   CHECK(warnings_said.size() == 1);
+}
+
+TEST_CASE("the connection is looked at with times that do not go back") {
+  Scene s;
+  Communicator c;
+  s.clock.step_ns = ns_per_us;
+  s.agent->attach(&c.comm);
+  s.run_ms(1000);
+  flatbuffers::FlatBufferBuilder builder;
+  wire::FinishControlRequestBuffer(
+      builder, wire::CreateControlRequestDirect(builder, 9, abi::control_budget_ppm, true, 0, 0, 7000, ""));
+  s.sent.say(builder);
+  s.run_ms(1000);
+  REQUIRE(s.sent.all<wire::ControlState>().size() == 1);  // which was sent between two looks
+  CHECK(s.sent.looks_back == 0);
+  s.agent->close();
+  CHECK(s.sent.all<wire::CommDown>().size() == 1);
+  CHECK(s.sent.looks_back == 0);
+}
+
+TEST_CASE("a connection on which nothing was to be said yet is no warning") {
+  const Listening listening;
+  Scene s(Variables{{"NCCL_PROBE_HEARTBEAT_MS", "60000"}});
+  s.sent.connect(false);
+  s.run_ms(1000);
+  s.sent.connect(true);
+  s.run_ms(58000);
+  CHECK(s.sent.batches.size() == 1);
+  CHECK(warnings_said.empty());
+  s.run_ms(5000);
+  CHECK(warnings_said.empty());
+  CHECK(infos_said.size() == 1);
+}
+
+TEST_CASE("a connection that takes no batches is a warning that says so") {
+  const Listening listening;
+  Scene s;
+  s.sent.answer = SendResult::full;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(19000);
+  CHECK(warnings_said.empty());
+  s.run_ms(6000);
+  REQUIRE(warnings_said.size() == 1);
+  CHECK(warnings_said[0].find("the service at test://x (NCCL_PROBE_ENDPOINT) is connected and takes no batches; ") == 0);
 }
 
 TEST_CASE("rounds are batched") {
@@ -517,7 +662,7 @@ TEST_CASE("the service asks over the connection, and is told what was refused") 
   wire::FinishControlRequestBuffer(
       builder, wire::CreateControlRequestDirect(builder, 9, abi::control_sample_us | abi::control_budget_ppm, true, 5, 0,
                                                 7000, ""));
-  s.sent.requests.emplace_back(builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize());
+  s.sent.say(builder);
   s.sent.requests.push_back({1, 2, 3});
   s.run_ms(500);
   REQUIRE(s.sent.all<wire::ControlState>().size() == 1);

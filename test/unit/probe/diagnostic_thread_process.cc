@@ -1,5 +1,6 @@
 // One life of the diagnostic thread per case: it starts and ends with a process, so each case is a process. Exit status
 // 0: as expected.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,6 +31,17 @@
 #include "probe/settings.h"
 #include "schemas/wire/control_generated.h"
 #include "schemas/wire/telemetry_generated.h"
+
+// In the place of the C library's, to count.
+namespace {
+std::atomic<int> handlers_at_exit{0};
+}
+extern "C" int __cxa_atexit(void (*)(void*), void*, void*) noexcept;
+extern "C" int atexit(void (*handler)()) noexcept {
+  ++handlers_at_exit;
+  return __cxa_atexit([](void* of_the_caller) { reinterpret_cast<void (*)()>(of_the_caller)(); },
+                      reinterpret_cast<void*>(handler), nullptr);
+}
 
 namespace ccld::probe {
 namespace {
@@ -187,6 +199,14 @@ class Service {
     EXPECT(zmq_send(socket_, sender.data(), sender.size(), ZMQ_SNDMORE) >= 0);
     EXPECT(zmq_send(socket_, request.GetBufferPointer(), request.GetSize(), 0) >= 0);
   }
+  void acknowledge(const wire::Batch& batch) {
+    flatbuffers::FlatBufferBuilder builder;
+    const auto what = wire::CreateAcknowledgement(builder, 1, batch.batch_seq(), batches);
+    wire::ControlRequestBuilder message(builder);
+    message.add_acknowledgement(what);
+    wire::FinishControlRequestBuffer(builder, message.Finish());
+    ask(builder);
+  }
   // Counts payloads by kind until one of that kind has come.
   void wait_for(wire::Payload kind) {
     while (seen[kind] == 0) {
@@ -201,6 +221,7 @@ class Service {
       const wire::Batch* batch = wire::GetBatch(bytes);
       EXPECT(batch->batch_seq() == ++batches);
       EXPECT(batch->pid() == static_cast<uint32_t>(getpid()));
+      if (batch->acknowledge()) acknowledge(*batch);
       for (const wire::Message* m : *batch->messages()) {
         ++seen[m->payload_type()];
         if (const auto* c = m->payload_as_ControlState()) running = c->running();
@@ -311,6 +332,11 @@ void service_comes_late() {
   EXPECT(warnings().all()[0].find("cannot be reached") != std::string::npos);
   Service service(port);
   service.wait_for(wire::Payload::Rounds);
+  // The question that it answers comes with a heartbeat.
+  for (int i = 0; i < 10 && warnings().all().size() < 2; ++i) {
+    service.seen[wire::Payload::AgentHealth] = 0;
+    service.wait_for(wire::Payload::AgentHealth);
+  }
   EXPECT(eventually([] { return warnings().all().size() == 2; }));
   EXPECT(warnings().all()[1].find("is there") != std::string::npos);
   end_communicator(comm);
@@ -439,6 +465,30 @@ void obeys_the_service() {
   end_communicator(comm);
 }
 
+// The service sends it to another endpoint again and again: what ends with the process is said once.
+void changes_endpoint_often() {
+  Service service;
+  Comm* comm = start_communicator();
+  service.wait_for(wire::Payload::CommUp);
+  const std::string one = getenv("NCCL_PROBE_ENDPOINT");
+  const size_t colon = one.rfind(':');
+  const std::string other = one.substr(0, colon + 1) + "0" + one.substr(colon + 1);  // the same port
+  const int registered = handlers_at_exit;
+  for (uint64_t i = 1; i <= 6; ++i) {
+    flatbuffers::FlatBufferBuilder request;
+    wire::FinishControlRequestBuffer(
+        request, wire::CreateControlRequestDirect(request, i, abi::control_endpoint, false, 0, 0, 0,
+                                                  (i % 2 != 0 ? other : one).c_str()));
+    service.ask(request);
+    for (const wire::Payload kind : {wire::Payload::ControlState, wire::Payload::CommUp}) {  // the latter over the new one
+      service.seen[kind] = 0;
+      service.wait_for(kind);
+    }
+  }
+  EXPECT(handlers_at_exit == registered);
+  end_communicator(comm);
+}
+
 // Prints what the thread costs at rest; only fails if it is far from nothing.
 void idles_cheaply() {
   setenv("NCCL_PROBE_ENDPOINT", "tcp://127.0.0.1:9", 1);
@@ -502,6 +552,7 @@ int main(int argc, char** argv) {
                                                    {"ends_in_static_destructor", ends_in_static_destructor},
                                                    {"is_woken_from_rest", is_woken_from_rest},
                                                    {"obeys_the_service", obeys_the_service},
+                                                   {"changes_endpoint_often", changes_endpoint_often},
                                                    {"idles_cheaply", idles_cheaply},
                                                    {"notices_quickly_and_sleeps", notices_quickly_and_sleeps}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");

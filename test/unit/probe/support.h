@@ -9,13 +9,17 @@
 #include "probe/agent/clock.h"
 #include "probe/settings.h"
 #include "probe/transport/transport.h"
+#include "schemas/wire/control_generated.h"
 #include "schemas/wire/telemetry_generated.h"
 
 namespace ccld::test {
 
 class FakeClock final : public probe::Clock {
  public:
-  probe::Instant now() const override { return at; }
+  probe::Instant now() const override {
+    at.monotonic_ns += step_ns;
+    return at;
+  }
   uint64_t thread_cpu_ns() const override { return 1234; }
   void advance_us(uint64_t us) {
     at.monotonic_ns += us * 1000;
@@ -23,7 +27,8 @@ class FakeClock final : public probe::Clock {
   }
   void advance_ms(uint64_t ms) { advance_us(ms * 1000); }
 
-  probe::Instant at{1000 * probe::ns_per_s, 1700000000000000000};
+  uint64_t step_ns = 0;  // between two looks at it
+  mutable probe::Instant at{1000 * probe::ns_per_s, 1700000000000000000};
 };
 
 // What was sent, verified like the service does it.
@@ -31,8 +36,30 @@ struct Sent {
   std::vector<std::vector<uint8_t>> batches;
   probe::SendResult answer = probe::SendResult::sent;
   int refused = 0;
-  bool connected = true;
+  probe::Link link = probe::Link::up;
+  uint64_t handshakes = 1;
+  uint64_t looked_ns = 0;  // at the connection
+  int looks_back = 0;      // with an older time than before
   std::deque<std::vector<uint8_t>> requests;  // of the service
+  void say(const flatbuffers::FlatBufferBuilder& b) { requests.emplace_back(b.GetBufferPointer(), b.GetBufferPointer() + b.GetSize()); }
+  // The service acknowledges what asks for it, as `session`.
+  bool answers = true;
+  uint64_t session = 1, batches_in_session = 0;
+
+  void connect(bool there) {
+    if (there && link != probe::Link::up) ++handshakes;
+    link = there ? probe::Link::up : probe::Link::refused;
+  }
+  void acknowledge(const wire::Batch& batch) {
+    ++batches_in_session;
+    if (!answers || !batch.acknowledge()) return;
+    flatbuffers::FlatBufferBuilder builder;
+    const auto what = wire::CreateAcknowledgement(builder, session, batch.batch_seq(), batches_in_session);
+    wire::ControlRequestBuilder message(builder);
+    message.add_acknowledgement(what);
+    wire::FinishControlRequestBuffer(builder, message.Finish());
+    say(builder);
+  }
 
   const wire::Batch* batch(size_t i) const { return wire::GetBatch(batches[i].data()); }
   // All payloads of one kind, in order.
@@ -57,9 +84,14 @@ class RecordingTransport final : public probe::Transport {
       return sent_->answer;
     }
     sent_->batches.emplace_back(data, data + size);
+    sent_->acknowledge(*wire::GetBatch(data));
     return probe::SendResult::sent;
   }
-  bool connected() override { return sent_->connected; }
+  Connection connection(uint64_t now_ns) override {
+    sent_->looks_back += now_ns < sent_->looked_ns;
+    sent_->looked_ns = now_ns;
+    return {sent_->link, sent_->handshakes};
+  }
   bool receive(std::vector<uint8_t>* out) override {
     if (sent_->requests.empty()) return false;
     *out = sent_->requests.front();

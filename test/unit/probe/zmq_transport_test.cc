@@ -4,14 +4,15 @@
 #include <string>
 #include <vector>
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include <catch2/catch.hpp>
 
+#include "probe/agent/clock.h"
 #include "probe/counters/log.h"
+#include "test/support/net/listener.h"
 
 namespace ccld::probe {
 namespace {
@@ -65,6 +66,13 @@ ZmqOptions options(const std::string& endpoint) {
   return o;
 }
 
+uint64_t now_ns() { return SystemClock().now().monotonic_ns; }
+
+bool becomes(Transport& transport, Link link) {
+  for (int i = 0; i < 10000 && transport.connection(now_ns()).link != link; ++i) usleep(1000);
+  return transport.connection(now_ns()).link == link;
+}
+
 const uint8_t* bytes(const char* text) { return reinterpret_cast<const uint8_t*>(text); }
 
 TEST_CASE("what is sent arrives, also what was sent right before the end") {
@@ -102,41 +110,40 @@ TEST_CASE("a transport knows whether the other end is there, comes and goes, and
   receiver.reset();
   auto transport = open_zmq_transport(options(endpoint));
   REQUIRE(transport != nullptr);
-  CHECK_FALSE(transport->connected());
+  CHECK(becomes(*transport, Link::refused));
   CHECK(transport->send(bytes("one"), 3) == SendResult::sent);
-  const auto becomes = [&transport](bool connected) {
-    for (int i = 0; i < 10000 && transport->connected() != connected; ++i) usleep(1000);
-    return transport->connected() == connected;
-  };
   receiver = std::make_unique<Receiver>(endpoint);
-  CHECK(becomes(true));
+  CHECK(becomes(*transport, Link::up));
+  CHECK(transport->connection(now_ns()).handshakes == 1);
   CHECK(receiver->receive() == "one");
   receiver.reset();
-  CHECK(becomes(false));
+  CHECK(becomes(*transport, Link::refused));
   CHECK(transport->send(bytes("two"), 3) == SendResult::sent);
   receiver = std::make_unique<Receiver>(endpoint);
-  CHECK(becomes(true));
+  CHECK(becomes(*transport, Link::up));
+  CHECK(transport->connection(now_ns()).handshakes == 2);
   CHECK(receiver->receive() == "two");
 }
 
+TEST_CASE("a name without an address, and a socket file that is not there, are told apart from a silent service") {
+  auto nowhere = open_zmq_transport(options("tcp://no-such-host.invalid:5566"));
+  REQUIRE(nowhere != nullptr);
+  CHECK(becomes(*nowhere, Link::unresolved));
+  auto no_file = open_zmq_transport(options("ipc:///tmp/ccld-no-such-socket"));
+  REQUIRE(no_file != nullptr);
+  CHECK(becomes(*no_file, Link::refused));
+}
+
 TEST_CASE("who accepts connections and does not speak ZeroMQ is not there") {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(listen(listener, 1) == 0);
-  REQUIRE(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  auto transport = open_zmq_transport(options("tcp://127.0.0.1:" + std::to_string(ntohs(address.sin_port))));
+  const test::Listener listener;
+  auto transport = open_zmq_transport(options(listener.endpoint()));
   REQUIRE(transport != nullptr);
-  const int accepted = accept(listener, nullptr, nullptr);
+  const int accepted = listener.take();
   REQUIRE(accepted >= 0);
   char greeting[10];
   REQUIRE(recv(accepted, greeting, sizeof greeting, MSG_WAITALL) == sizeof greeting);  // so it is connected
-  CHECK_FALSE(transport->connected());
+  CHECK(becomes(*transport, Link::mute));
   close(accepted);
-  close(listener);
 }
 
 TEST_CASE("with nobody listening the queue fills and then refuses, without ever blocking") {

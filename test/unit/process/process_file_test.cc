@@ -19,6 +19,8 @@
 #include "probe/counters/log.h"
 #include "probe/frames/frame_file.h"
 #include "probe/probe.h"
+#include "schemas/abi/process_build.h"
+#include "schemas/build_id/build_id.h"
 #include "test/unit/frames/temporary_folder.h"
 
 namespace {
@@ -63,7 +65,7 @@ TEST_CASE("A process file says whose it is and where its parts are") {
   const std::string name = abi::process_file_name(process_identity().name);
   CHECK(folder.file_names() == std::vector<std::string>{name});
   const std::string bytes = bytes_of(file->path);
-  REQUIRE(bytes.size() == abi::process_file_bytes());
+  REQUIRE(bytes.size() == abi::process_file_bytes_with_build());
   abi::ProcessIdentityPart identity;
   memcpy(&identity, bytes.data(), sizeof(identity));
   CHECK(identity.magic == abi::process_magic);
@@ -75,10 +77,13 @@ TEST_CASE("A process file says whose it is and where its parts are") {
   CHECK(identity.pid_start_ticks == process_start_ticks(identity.pid));
   CHECK(identity.metrics_offset == sizeof(abi::ProcessHeader));
   CHECK(identity.inits_offset == identity.metrics_offset + abi::metrics_max * sizeof(uint64_t));
-  CHECK(identity.nets_offset + abi::nets_max * identity.nets_stride == bytes.size());
+  CHECK(identity.nets_offset + abi::nets_max * identity.nets_stride == abi::process_file_bytes());
+  const abi::ProcessBuild build = abi::process_build(bytes.data(), identity);
+  CHECK(std::string(build.release) == release_version());
+  CHECK(std::string(build.build_id) == build_id());
   CHECK(std::string(identity.host) == "node-3");
   CHECK(std::string(identity.job) == "job 7");
-  for (size_t i = sizeof(identity); i < bytes.size(); ++i) {
+  for (size_t i = sizeof(identity); i < abi::process_file_bytes(); ++i) {
     if (bytes[i] != 0) FAIL("byte " << i << " is not zero");
   }
   struct stat status {};
@@ -151,7 +156,7 @@ TEST_CASE("The file of the process appears with the first initialization, and go
     unsetenv("NCCL_PROBE_ENABLE");
     if (init_entered(77, 1, 4, 0) != 1) return false;
     const std::string bytes = bytes_of(path + "/" + abi::process_file_name(process_identity().name));
-    return bytes.size() == abi::process_file_bytes();
+    return bytes.size() == abi::process_file_bytes_with_build();
   }));
   CHECK(folder.file_names().empty());
 }

@@ -1,5 +1,7 @@
 #include "schemas/abi/process_reader.h"
 
+#include "schemas/abi/process_build.h"
+
 #include <cstdlib>
 #include <memory>
 
@@ -66,6 +68,48 @@ TEST_CASE("a process file shows metrics, communicators being made and network qu
   file.part<NetRecord>(file.header.identity.nets_offset)[0].queue = 9;
   CHECK(view.read_net(0, &net));
   CHECK_FALSE(view.read_net(nets_max, &net));
+}
+
+TEST_CASE("a process file says which library is loaded, an older one does not") {
+  alignas(128) static char memory[process_file_bytes_with_build()];
+  ProcessIdentityPart identity{};
+  identity.nets_offset = process_file_bytes() - nets_max * sizeof(NetRecord);
+  identity.nets_stride = sizeof(NetRecord);
+  auto* written = reinterpret_cast<ProcessBuild*>(memory + process_file_bytes());
+  std::strcpy(written->release, "0.1.0");
+  std::memset(written->build_id, 'x', sizeof written->build_id);  // without an end
+
+  identity.file_bytes = process_file_bytes();
+  CHECK(std::string(process_build(memory, identity).build_id).empty());
+  identity.file_bytes = sizeof memory - 1;
+  CHECK(std::string(process_build(memory, identity).build_id).empty());
+  identity.file_bytes = sizeof memory;
+  const ProcessBuild read = process_build(memory, identity);
+  CHECK(std::string(read.release) == "0.1.0");
+  CHECK(std::string(read.build_id) == std::string(63, 'x'));
+}
+
+TEST_CASE("a process file that is changed after it was checked leads nowhere") {
+  alignas(128) static char memory[process_file_bytes_with_build()];
+  const SyntheticProcess like;
+  std::memcpy(memory, like.memory.get(), process_file_bytes());
+  ProcessIdentityPart& id = reinterpret_cast<ProcessHeader*>(memory)->identity;
+  std::strcpy(reinterpret_cast<ProcessBuild*>(memory + process_file_bytes())->release, "0.1.0");
+  SECTION("with a build") {
+    id.file_bytes = sizeof memory;
+    const auto view = ProcessView::open(memory, sizeof memory, nullptr);
+    REQUIRE(view.has_value());
+    CHECK(std::string(view->build().release) == "0.1.0");
+    id.nets_offset = 0x40000000u;
+    id.file_bytes = UINT32_MAX;
+    CHECK(std::string(view->build().release) == "0.1.0");
+  }
+  SECTION("without one") {
+    const auto view = ProcessView::open(memory, process_file_bytes(), nullptr);
+    REQUIRE(view.has_value());
+    id.file_bytes = UINT32_MAX;
+    CHECK(std::string(view->build().release).empty());
+  }
 }
 
 TEST_CASE("a control line that is being written is not read") {

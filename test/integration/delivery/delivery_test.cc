@@ -1,0 +1,183 @@
+// The probe and the service with all that can be between them, over real sockets: what the job's log says, once, what
+// `ccld frames` shows, and that what was not delivered is counted. Times are those of the product
+// (probe/agent/service_watch.h).
+#include "test/integration/serve/service.h"
+#include "test/support/net/listener.h"
+
+namespace ccld::test {
+namespace {
+
+// The longest that something is noticed late (an answer is asked for every 5 s and waited for 10 s), and some for a
+// busy machine.
+constexpr Milliseconds noticed(90000);
+
+class Probe {
+ public:
+  explicit Probe(const std::string& endpoint, const std::vector<std::string>& more = {})
+      : process_({DELIVERY_PROBE}, environment(endpoint, more)) {}
+
+  std::string says(const std::string& part) { return process_.wait_for_output(part, noticed); }
+  // Ends like a process that ends by itself.
+  bool ends() {
+    process_.signal(SIGTERM);
+    return process_.wait() == 0;
+  }
+  size_t warnings() const {
+    size_t count = 0;
+    std::istringstream lines(process_.output());
+    for (std::string line; std::getline(lines, line);) count += line.rfind("WARN ", 0) == 0;
+    return count;
+  }
+  // Nothing while the process has no file, or the command did not end in time.
+  Json service() const {
+    const Finished frames = run({ccld, "frames", "--dir", folder_.path.string(), "--json"});
+    if (frames.status != 0) return Json();
+    const Json processes = Json::parse(frames.output)["processes"];
+    return processes.empty() ? Json() : processes[0]["service"];
+  }
+  // Looks until it is so.
+  Json service_when(const std::function<bool(const Json&)>& wished) const {
+    const auto deadline = Clock::now() + noticed;
+    Json service;
+    do {
+      service = this->service();
+      if (!service.is_null() && wished(service)) return service;
+      usleep(100'000);
+    } while (Clock::now() < deadline);
+    FAIL("it did not become as wished: " << service.dump());
+    return service;
+  }
+  Json service_is(const std::string& state) const {
+    return service_when([&state](const Json& s) { return s["state"] == state; });
+  }
+
+ private:
+  std::vector<std::string> environment(const std::string& endpoint, const std::vector<std::string>& more) const {
+    std::vector<std::string> all = {"NCCL_PROBE_ENDPOINT=" + endpoint,
+                                    "NCCL_PROBE_FRAMES_DIR=" + folder_.path.string()};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Folder folder_;
+  ChildProcess process_;
+};
+
+uint64_t count(const Json& service, const char* name) { return service[name].get<uint64_t>(); }
+
+std::string loopback(int port) { return "tcp://127.0.0.1:" + std::to_string(port); }
+
+std::unique_ptr<Service> service_at(int port) {
+  return std::make_unique<Service>(std::vector<std::string>{"--listen", loopback(port), "--http", "127.0.0.1:0"},
+                                   false);
+}
+
+// The number in "... is there; meanwhile N batches were not delivered".
+uint64_t undelivered_in(const std::string& line) {
+  const std::string before = "meanwhile ";
+  const size_t at = line.find(before);
+  REQUIRE(at != std::string::npos);
+  return std::stoull(line.substr(at + before.size()));
+}
+
+}  // namespace
+
+TEST_CASE("Nothing listens, then the service comes: a line each, and what found no room is counted", "[late]") {
+  const int port = free_port();
+  Probe probe(loopback(port), {"NCCL_PROBE_QUEUE_MAX=2"});
+  const std::string line = probe.says("WARN the service at");
+  CHECK(contains(line, loopback(port) + " (NCCL_PROBE_ENDPOINT) cannot be reached: nothing listens there"));
+  const Json alone = probe.service_when([](const Json& s) { return count(s, "undelivered_batches") >= 2; });
+  CHECK(alone["state"] == "refused");
+  CHECK(count(alone, "acknowledged_batches") == 0);
+  CHECK(count(alone, "waiting_batches") == 2);
+
+  const auto service = service_at(port);
+  const uint64_t undelivered = undelivered_in(probe.says("is there"));
+  CHECK(undelivered >= count(alone, "undelivered_batches"));
+  const Json there = probe.service_when([](const Json& s) { return count(s, "acknowledged_batches") >= 3; });
+  CHECK(there["state"] == "reached");
+  CHECK(count(there, "undelivered_batches") >= undelivered);
+  CHECK(count(there, "waiting_batches") == 0);
+  service->status_when([&](const Json& s) { return s["undelivered_batches"] >= undelivered; });
+  CHECK(probe.ends());
+  CHECK(probe.warnings() == 2);
+}
+
+TEST_CASE("A name without an address is told apart from a service that is not there", "[unresolved]") {
+  Probe probe("tcp://no-such-host.invalid:5566");
+  // Which of the ways not to be there it is may be known later: name servers that do not answer take their time.
+  CHECK(contains(probe.says("WARN the service at"), "cannot be reached: "));
+  CHECK(count(probe.service_is("unresolved"), "acknowledged_batches") == 0);
+  CHECK(probe.ends());
+  CHECK(probe.warnings() == 1);
+}
+
+TEST_CASE("Who listens and does not speak ZeroMQ is said to be something else", "[mute]") {
+  const Listener listener;
+  Probe probe(listener.endpoint());
+  CHECK(contains(probe.says("WARN the service at"), "does not answer as ZeroMQ does"));
+  CHECK(count(probe.service_is("mute"), "acknowledged_batches") == 0);
+  CHECK(probe.ends());
+  CHECK(probe.warnings() == 1);
+}
+
+TEST_CASE("Who speaks ZeroMQ and acknowledges nothing is said to be deaf, and what is sent there is unconfirmed",
+          "[deaf]") {
+  zmq::context_t context;
+  zmq::socket_t router(context, zmq::socket_type::router);
+  router.set(zmq::sockopt::linger, 0);
+  router.bind("tcp://127.0.0.1:*");
+  Probe probe(router.get(zmq::sockopt::last_endpoint));
+  CHECK(contains(probe.says("WARN the service at"), "is connected and has acknowledged no batch for 10 s"));
+  const Json deaf = probe.service_is("deaf");
+  CHECK(count(deaf, "acknowledged_batches") == 0);
+  CHECK(count(deaf, "unconfirmed_batches") >= 2);
+  CHECK(probe.ends());
+  CHECK(probe.warnings() == 1);
+}
+
+TEST_CASE("A stopped service is said once, and again when it goes on; nothing is lost by that", "[stopped]") {
+  Service service;
+  Probe probe(service.telemetry);
+  probe.service_is("reached");
+  service.child.signal(SIGSTOP);
+  CHECK(contains(probe.says("WARN the service at"),
+                 "is connected and has acknowledged no batch for 10 s: it is stopped"));
+  const Json stalled = probe.service_is("stalled");
+  service.child.signal(SIGCONT);
+  CHECK(undelivered_in(probe.says("is there; ")) == 0);
+  const Json there = probe.service_when([&stalled](const Json& s) {
+    return count(s, "acknowledged_batches") >=
+           count(stalled, "acknowledged_batches") + count(stalled, "unconfirmed_batches");
+  });
+  CHECK(count(there, "undelivered_batches") == 0);
+  CHECK(probe.ends());
+  CHECK(probe.warnings() == 2);
+}
+
+TEST_CASE("A service that is killed and restarted at once is no news, later it is", "[killed]") {
+  const int port = free_port();
+  auto service = service_at(port);
+  Probe probe(loopback(port));
+  probe.says("is there");
+  service->child.signal(SIGKILL);
+  service.reset();
+  service = service_at(port);
+  const auto any = [](const Json&) { return true; };
+  const uint64_t before = count(probe.service_when(any), "acknowledged_batches");
+  probe.service_when([before](const Json& s) { return count(s, "acknowledged_batches") > before + 1; });
+  CHECK(probe.warnings() == 0);
+
+  service->child.signal(SIGKILL);
+  service.reset();
+  CHECK(contains(probe.says("WARN the service at"), "cannot be reached"));
+  const Json gone = probe.service_is("refused");
+  CHECK(count(gone, "waiting_batches") >= 1);
+  service = service_at(port);
+  CHECK(undelivered_in(probe.says("is there; ")) == 0);  // they waited
+  CHECK(count(probe.service_is("reached"), "undelivered_batches") == 0);
+  CHECK(probe.ends());
+  CHECK(probe.warnings() == 2);
+}
+
+}  // namespace ccld::test
