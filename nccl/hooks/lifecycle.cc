@@ -6,6 +6,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm.h"
@@ -13,6 +14,7 @@
 #include "nccl/hooks/ccld_hooks.h"
 #include "nccl/hooks/gpu_frames.h"
 #include "nccl/hooks/hooked_comm.h"
+#include "nccl/hooks/net_connections.h"
 #include "nccl/hooks/own_log.h"
 #include "nccl/hooks/replays.h"
 #include "nccl/hooks/watched_comms.h"
@@ -121,8 +123,21 @@ abi::CommState end_state_of(const ncclComm* comm) {
   return state == abi::CommState::ready ? abi::CommState::destroyed : state;
 }
 
+// Its own connections through the network, and those of the communicators with which it shares resources.
+void hear_of_connections(const ncclComm* comm, probe::Comm* told) {
+  NetConnections::Listener listener;
+  listener.hides = [told](uint32_t hidden) { probe::comm_hides(told, hidden); };
+  listener.connected = [told](const NetConnection& connection, int peer) {
+    const char* const name = connection.net_name.empty() ? nullptr : connection.net_name.c_str();
+    probe::net_connection(told, connection.direction, connection.channel, peer, connection.net_device, name);
+  };
+  net_connections().joins(comm->sharedRes, comm, {comm->topParentRanks, comm->topParentRanks + comm->nRanks},
+                          std::move(listener));
+}
+
 // Takes the frame away. No kernel of the communicator runs any more, or ever ran.
 void end(ncclComm* comm, abi::CommState end_state) {
+  net_connections().leaves(comm->sharedRes, comm);
   ccld_comm* hooked = comm->ccld;
   if (hooked == nullptr) return;
   comm->ccld = nullptr;
@@ -159,6 +174,7 @@ void ccld_config_inherited(struct ncclComm* child, struct ncclComm* parent) {
 
 void ccld_init_entered(struct ncclComm* comm, int rank, int rank_count, int cuda_device) {
   hooks::connect_log();
+  hooks::say_build(rank);
   comm->ccld_making = probe::init_entered(comm->commHash, rank, rank_count, cuda_device);
 }
 
@@ -208,6 +224,7 @@ void ccld_comm_created(struct ncclComm* comm, struct ncclKernelCommAndChannels* 
         frame.device_address + probe::device_channels_offset(frame.comm) + c * sizeof(abi::DeviceChannel);
   }
   comm->ccld = hooked;
+  hooks::hear_of_connections(comm, hooked->probe);
   probe::init_reached(comm->ccld_making, abi::InitStage::connected, ncclSuccess, hooked->number);
 }
 

@@ -12,5 +12,8 @@ namespace ccld::hooks {
 void connect_log();
 void warn(const std::string& line);
 void inform(const std::string& line);
+// Once per process, which build this is, where and when NCCL says its own version: with NCCL_DEBUG=VERSION or WARN on
+// rank 0 only, with INFO on every rank. After connect_log().
+void say_build(int rank);
 
 }  // namespace ccld::hooks

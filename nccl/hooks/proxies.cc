@@ -6,6 +6,7 @@
 #include "comm.h"
 #include "nccl/hooks/ccld_hooks.h"
 #include "nccl/hooks/hooked_comm.h"
+#include "nccl/hooks/net_connections.h"
 #include "nccl/hooks/watched_comms.h"
 #include "net.h"
 #include "probe/probe.h"
@@ -93,14 +94,17 @@ void ccld_proxy_visited(struct ncclProxyState* proxy_state, struct ncclProxyArgs
 
 void ccld_net_connected(struct ncclComm* comm, int sends, int channel, int peer, int net_device, int connection_index,
                         int proxy_rank) {
-  if (comm->ccld == nullptr) return;
-  if (proxy_rank != comm->rank) probe::comm_hides(comm->ccld->probe, abi::hidden_pxn);
-  if (comm->ncclNet != &ncclNetIb && comm->ncclNet != &ncclNetSocket)
-    probe::comm_hides(comm->ccld->probe, abi::hidden_network);
+  // Without NCCL's runtime connections (NCCL_RUNTIME_CONNECT=0) the communicator has no frame yet.
+  if (!probe::enabled()) return;
   // Connections with index 1 serve point-to-point operations, of every peer with every other.
-  if (connection_index != 0) return;
+  const bool for_collectives = connection_index == 0;
+  hooks::NetConnection connection{sends ? abi::Direction::send : abi::Direction::recv, channel,
+                                  comm->topParentRanks[peer], net_device, {}};
   ncclNetProperties_t properties{};
-  const char* name = comm->ncclNet->getProperties(net_device, &properties) == ncclSuccess ? properties.name : nullptr;
-  probe::net_connection(comm->ccld->probe, sends ? abi::Direction::send : abi::Direction::recv, channel, peer,
-                        net_device, name);
+  if (for_collectives && comm->ncclNet->getProperties(net_device, &properties) == ncclSuccess &&
+      properties.name != nullptr)
+    connection.net_name = properties.name;
+  const bool plugin = comm->ncclNet != &ncclNetIb && comm->ncclNet != &ncclNetSocket;
+  const uint32_t hidden = (proxy_rank != comm->rank ? abi::hidden_pxn : 0u) | (plugin ? abi::hidden_network : 0u);
+  hooks::net_connections().makes(comm->sharedRes, comm, connection, for_collectives, hidden);
 }

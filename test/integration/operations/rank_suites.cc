@@ -51,10 +51,13 @@ void choose_device(const RankIdentity& identity) {
 
 // A communicator of all ranks with a stream and two buffers.
 struct Rank {
-  explicit Rank(const RankIdentity& who) : identity(who) {
+  // `shares`: communicators that are split off use its connections.
+  explicit Rank(const RankIdentity& who, bool shares = false) : identity(who) {
     choose_device(identity);
     const ncclUniqueId id = job_id(identity);
-    REQUIRE_OK(ncclCommInitRank(&comm, identity.ranks, id, identity.rank));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.splitShare = shares ? 1 : 0;
+    REQUIRE_OK(ncclCommInitRankConfig(&comm, identity.ranks, id, identity.rank, &config));
     REQUIRE_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     REQUIRE_OK(cudaMalloc(reinterpret_cast<void**>(&source), buffer_bytes));
     REQUIRE_OK(cudaMalloc(reinterpret_cast<void**>(&target), buffer_bytes));
@@ -277,6 +280,32 @@ int communicators(const RankIdentity& identity) {
   return rank.destroy();
 }
 
+// Communicators with the same connections, one AllReduce each on: one of all ranks, which makes them; the parent, which
+// finds them made, as does another one of all ranks; one of the ranks of a node.
+int shared_connections(const RankIdentity& identity) {
+  Rank rank(identity, true);
+  ncclConfig_t sharing = NCCL_CONFIG_INITIALIZER;
+  sharing.splitShare = 1;
+  const auto split = [&](int color) {
+    ncclComm_t comm = nullptr;
+    REQUIRE_OK(ncclCommSplit(rank.comm, color, identity.rank, &comm, &sharing));
+    return comm;
+  };
+  const auto use = [&](ncclComm_t comm) {
+    REQUIRE_OK(ncclAllReduce(rank.source, rank.target, small_count, ncclFloat32, ncclSum, comm, rank.stream));
+    rank.wait();
+  };
+  const ncclComm_t first = split(0);
+  use(first);
+  use(rank.comm);
+  const ncclComm_t second = split(0);
+  use(second);
+  const ncclComm_t node = split(identity.rank / (identity.ranks / 2));
+  use(node);
+  for (ncclComm_t comm : {first, second, node}) REQUIRE_OK(ncclCommDestroy(comm));
+  return rank.destroy();
+}
+
 // op_seq 1; then kernels of the program get a communicator of their own, by which they may use the network if `gin`.
 int device_communicator(const RankIdentity& identity, bool gin) {
   Rank rank(identity);
@@ -441,6 +470,7 @@ int run_rank(const std::string& suite, const ranks::RankIdentity& identity) {
       {"gin", gin},
       {"streams", streams},
       {"communicators", communicators},
+      {"shared_connections", shared_connections},
       {"abort", abort_suite},
       {"revoke", revoke_suite},
       {"init_incomplete", init_incomplete},

@@ -83,6 +83,7 @@ void TelemetrySink::take(const void* data, size_t bytes) {
       comm.number = up->comm_number();
       comm.rank_count = up->rank_count();
       comm.hidden |= up->hidden();
+      if (up->connections() != nullptr) comm.net_connections = up->connections()->size();
     } else if (const auto* down = message->payload_as_CommDown()) {
       SeenComm& comm = comms[{down->comm_uid(), down->rank()}];
       comm.down = true;

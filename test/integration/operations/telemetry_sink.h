@@ -48,6 +48,7 @@ struct SeenComm {
   uint32_t number = 0;
   int rank_count = 0;
   uint32_t hidden = 0;  // abi::Hidden
+  size_t net_connections = 0;  // whose network device is known
   std::vector<SeenRound> rounds;
   std::vector<SeenP2p> p2ps;
   uint64_t completed_op_seq = 0;

@@ -519,7 +519,7 @@ bool gin_test() {
 }
 
 // With PXN the proxy of the rank beside the network device sends for the other one. No proxy of the latter is seen.
-bool pxn_test() {
+Environment pxn_environment() {
   Environment environment = ring("Simple");
   for (const auto& [name, value] : Environment{{two_nodes_variable, "1"},
                                                {"CCLD_CPU_DEVICE_NVSWITCH", "1"},
@@ -529,31 +529,65 @@ bool pxn_test() {
                                                {"CCLD_CPU_DEVICE_GPU_DIRECT", "1"}}) {
     environment.emplace_back(name, value);
   }
-  Job job("PXN", "all_reduces", job_ranks, environment);
+  return environment;
+}
+
+uint32_t hidden_by_pxn(int rank) { return abi::hidden_network | (rank % 2 == 0 ? 0u : abi::hidden_pxn); }
+
+bool pxn_test() {
+  Job job("PXN", "all_reduces", job_ranks, pxn_environment());
   for (int rank = 0; rank < job_ranks; ++rank) {
     const SeenComm& comm = job.only(rank, job_ranks);
     for (const uint64_t op_seq : {1, 2, 3, 4}) job.measured(comm, rank, op_seq);
-    expect_hidden(job, rank, abi::hidden_network | (rank % 2 == 0 ? 0u : abi::hidden_pxn));
+    expect_hidden(job, rank, hidden_by_pxn(rank));
   }
   return job.good();
 }
 
-// An external network plugin: proxies are seen as ever, the queues of its device are not.
-bool network_plugin_test() {
-  Environment environment = ring("Simple");
-  for (const auto& [name, value] : Environment{{two_nodes_variable, "1"}, {"NCCL_NET_PLUGIN", CCLD_STANDIN_NET}})
-    environment.emplace_back(name, value);
-  Job job("network plugin", "all_reduces", job_ranks, environment);
-  for (int rank = 0; rank < job_ranks; ++rank) {
-    const SeenComm& comm = job.only(rank, job_ranks);
-    for (const uint64_t op_seq : {1, 2, 3, 4}) {
-      const SeenRound r = job.measured(comm, rank, op_seq);
-      job.check((r.signals & abi::signal_proxy) != 0, job.label(rank, op_seq) + ": no proxy");
-    }
-    expect_hidden(job, rank, abi::hidden_network);
+// Each communicator says what its connections hide, whichever of those that share them has made them; but nothing of
+// connections to ranks that it does not have.
+bool shared_connections_test() {
+  Job job("shared connections", "shared_connections", job_ranks, pxn_environment());
+  int of_all_ranks = 0, of_nodes = 0;
+  for (const auto& [key, comm] : job.sink.comms) {
+    const int rank = std::get<1>(key);
+    const bool all_ranks = comm.rank_count == job_ranks;
+    ++(all_ranks ? of_all_ranks : of_nodes);
+    job.measured(comm, rank, 1);
+    job.equal(comm.hidden, all_ranks ? hidden_by_pxn(rank) : 0u,
+              "rank " + std::to_string(rank) + " of " + std::to_string(comm.rank_count) + ": what is not measured");
+    if (all_ranks) job.check(comm.net_connections != 0, "no network device is known of rank " + std::to_string(rank));
   }
-  job.check(job.sink.net_queues == 0, "queues were reported that nobody can have counted");
+  job.equal(of_all_ranks, 3 * job_ranks, "communicators of all ranks");
+  job.equal(of_nodes, job_ranks, "communicators of nodes");
   return job.good();
+}
+
+// An external network plugin: proxies are seen as ever, the queues of its device are not. Without runtime connections
+// NCCL connects before the communicator has a frame.
+bool network_plugin_test() {
+  bool good = true;
+  for (const char* const connects_at_runtime : {"1", "0"}) {
+    Environment environment = ring("Simple");
+    for (const auto& [name, value] : Environment{{two_nodes_variable, "1"},
+                                                 {"NCCL_NET_PLUGIN", CCLD_STANDIN_NET},
+                                                 {"NCCL_RUNTIME_CONNECT", connects_at_runtime}})
+      environment.emplace_back(name, value);
+    Job job(std::string("network plugin, connects at run time: ") + connects_at_runtime, "all_reduces", job_ranks,
+            environment);
+    for (int rank = 0; rank < job_ranks; ++rank) {
+      const SeenComm& comm = job.only(rank, job_ranks);
+      for (const uint64_t op_seq : {1, 2, 3, 4}) {
+        const SeenRound r = job.measured(comm, rank, op_seq);
+        job.check((r.signals & abi::signal_proxy) != 0, job.label(rank, op_seq) + ": no proxy");
+      }
+      expect_hidden(job, rank, abi::hidden_network);
+      job.check(comm.net_connections != 0, "no network device is known of rank " + std::to_string(rank));
+    }
+    job.check(job.sink.net_queues == 0, "queues were reported that nobody can have counted");
+    good = job.good() && good;
+  }
+  return good;
 }
 
 bool streams_test() {
@@ -672,6 +706,7 @@ int run_test(const std::string& name) {
       {"network_plugin", network_plugin_test},
       {"streams", streams_test},
       {"communicators", communicators_test},
+      {"shared_connections", shared_connections_test},
       {"abort", abort_test},
       {"revoke", revoke_test},
       {"init_incomplete", init_incomplete_test},
