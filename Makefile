@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: gpu-verify help bootstrap configure build nccl install nccl-small check-abi demo test unit integration sim check asan tsan accuracy ablate bench-overhead bench-scale check-ptxas check-sass image image-test format tidy clean
+.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo test unit integration sim check asan tsan accuracy ablate bench-overhead bench-scale check-ptxas check-sass image image-test format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -40,8 +40,21 @@ nccl-small: bootstrap
 	  scripts/configure cuda-small && cmake --build --preset cuda-small --parallel $(JOBS) --target nccl && \
 	  scripts/check-abi build/cuda-small/nccl/lib/libnccl.so.2; fi
 
-install: nccl ## Install it for programs to build against, as NVIDIA's package has it (PREFIX=/usr/local)
+install-nccl: nccl ## Install it for programs to build against, as NVIDIA's package has it (PREFIX=/usr/local)
 	@cmake --install build/$(CUDA_PRESET) --component nccl --prefix $(or $(PREFIX),/usr/local)
+
+# What is handed out: `ccld` of the preset release, and the library for GPUs or, with DEVICE=cpu, that of the same tree.
+LIBRARY_BUILD := build/$(if $(filter cpu,$(DEVICE)),release,$(CUDA_PRESET))
+release-parts: bootstrap $(if $(filter cpu,$(DEVICE)),,nccl)
+	@scripts/configure release
+	@cmake --build --preset release --parallel $(JOBS) --target ccld ccld_pages $(if $(filter cpu,$(DEVICE)),nccl)
+
+install: release-parts ## Install service and library, the library in PREFIX/lib/ccld (PREFIX=/usr/local DESTDIR=; DEVICE=cpu)
+	@cmake --install build/release --component ccld --prefix $(or $(PREFIX),/usr/local) --strip
+	@cmake --install $(LIBRARY_BUILD) --component library --prefix $(or $(PREFIX),/usr/local) --strip
+
+release: release-parts ## Debian packages, archive and SHA256SUMS in build/dist (DEVICE=cpu)
+	@scripts/release --library $(LIBRARY_BUILD)
 
 check-abi: $(if $(LIBRARY),bootstrap,nccl) ## Can it stand in for the toolkit's own libnccl.so.2? (LIBRARY=path: another than that of make nccl)
 	@scripts/check-abi $(or $(LIBRARY),build/$(CUDA_PRESET)/nccl/lib/libnccl.so.2)

@@ -1,5 +1,5 @@
 # What programs are built against: include/, lib/, pkg-config and CMake files as NVIDIA's package has them, in the build
-# folder (NCCL_HOME=build/cuda/nccl) and where `make install` puts them. Included by nccl/CMakeLists.txt.
+# folder (NCCL_HOME=build/cuda/nccl) and where `make install-nccl` puts them. Included by nccl/CMakeLists.txt.
 #
 # Left out: libnccl_static.a and the program ncclras, which are not built.
 
@@ -40,7 +40,27 @@ function(ccld_package_files tree lib version)
                                    VERSION "${version}" COMPATIBILITY SameMajorVersion)
 endfunction()
 
-# Rules for `cmake --install --component nccl`, which is `make install`.
+# Symbolic links of a component. Each of the others: "name target".
+function(ccld_install_links component folder)
+  foreach(link IN LISTS ARGN)
+    string(REPLACE " " ";" link "${link}")
+    list(GET link 0 name)
+    list(GET link 1 target)
+    install(CODE "execute_process(COMMAND \"${CMAKE_COMMAND}\" -E create_symlink ${target}
+      \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}/${name}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT ${component})
+  endforeach()
+endfunction()
+
+# Sets ${out} to the links by which the CPU device stands in for CUDA's libraries.
+function(ccld_cuda_links out)
+  set(links "")
+  foreach(alias libcuda.so.1 libnvidia-ml.so.1 libcudart.so.${CCLD_CUDA_MAJOR})
+    list(APPEND links "${alias} $<TARGET_FILE_NAME:ccld_cpu_device>")
+  endforeach()
+  set(${out} "${links}" PARENT_SCOPE)
+endfunction()
+
+# Rules for `cmake --install --component nccl`, which is `make install-nccl`.
 function(ccld_install_package tree include lib version)
   install(FILES "${include}/nccl.h" "${include}/nccl_device.h" DESTINATION include COMPONENT nccl)
   install(DIRECTORY "${include}/nccl_device" DESTINATION include COMPONENT nccl)
@@ -50,15 +70,31 @@ function(ccld_install_package tree include lib version)
   set(links "libnccl.so.2 libnccl.so.${version}" "libnccl.so libnccl.so.2")
   if(TARGET ccld_cpu_device)  # the library needs its CUDA beside it
     install(PROGRAMS "$<TARGET_FILE:ccld_cpu_device>" DESTINATION lib COMPONENT nccl)
-    foreach(alias libcuda.so.1 libnvidia-ml.so.1 libcudart.so.${CCLD_CUDA_MAJOR})
-      list(APPEND links "${alias} $<TARGET_FILE_NAME:ccld_cpu_device>")
-    endforeach()
+    ccld_cuda_links(cuda_links)
+    list(APPEND links ${cuda_links})
   endif()
-  foreach(link IN LISTS links)
-    string(REPLACE " " ";" link "${link}")
-    list(GET link 0 name)
-    list(GET link 1 target)
-    install(CODE "execute_process(COMMAND \"${CMAKE_COMMAND}\" -E create_symlink ${target}
-      \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/${name}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT nccl)
-  endforeach()
+  ccld_install_links(nccl lib ${links})
+endfunction()
+
+# Rules for `cmake --install --component library`: what a job loads, alone in a folder of its own (scripts/install/README.md). Says in
+# CCLD_LIBRARY_FACTS what it is.
+function(ccld_install_library tree version)
+  set(folder lib/ccld)
+  install(TARGETS nccl LIBRARY DESTINATION ${folder} COMPONENT library NAMELINK_SKIP)
+  install(FILES "${tree}/LICENSE.txt" DESTINATION share/doc/libnccl2-ccld RENAME copyright.nccl COMPONENT library)
+  install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION share/doc/libnccl2-ccld RENAME copyright COMPONENT library)
+  set(set cpu)
+  if(TARGET ccld_cpu_device)
+    install(TARGETS ccld_cpu_device LIBRARY DESTINATION ${folder} COMPONENT library NAMELINK_SKIP)
+    ccld_cuda_links(links)
+    ccld_install_links(library ${folder} ${links})
+  else()
+    # "cuda13.0-sm_90-sm_100": what tells archives of one version apart.
+    set(set "cuda${CCLD_CUDA_MAJOR}.${CCLD_CUDA_MINOR}")
+    string(REGEX MATCHALL "code=[^ ;]*" codes "${gencode}")
+    string(REGEX REPLACE "code=|[][\"]" "" codes "${codes}")
+    string(REGEX REPLACE "[;,]+" "-" codes "${codes}")
+    string(APPEND set "-${codes}")
+  endif()
+  set_property(GLOBAL PROPERTY CCLD_LIBRARY_FACTS "nccl_version=${version}\ndevice=${CCLD_NCCL_DEVICE}\nset=${set}\n")
 endfunction()
