@@ -7,12 +7,14 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/time.h"
 #include "decision/report/text_format.h"
 
 namespace ccld::decision::recording {
@@ -29,16 +31,8 @@ std::string file_name(const report::Json& incident) {
   return absl::StrCat(prefix, time, "-", report::number_of(incident, "incident"), "-", report::text_of(incident, "class"), suffix);
 }
 
-void remove_oldest(const std::string& folder, uint64_t files_max) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename();
-    if (absl::StartsWith(name, prefix) && absl::EndsWith(name, suffix)) names.push_back(name);
-  }
-  std::sort(names.begin(), names.end());
-  for (size_t i = 0; i + files_max < names.size(); ++i) fs::remove(fs::path(folder) / names[i], error);
-}
+// The time in the name of a file, written as the names are.
+std::string time_text(int64_t ms) { return absl::FormatTime("%Y%m%dT%H%M%E3SZ", absl::FromUnixMillis(ms), absl::UTCTimeZone()); }
 
 }  // namespace
 
@@ -52,7 +46,27 @@ absl::Status check_incident_folder(const std::string& folder) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> write_incident_file(const std::string& folder, uint64_t files_max, const Metadata& metadata,
+void remove_old_incident_files(const std::string& folder, const IncidentFileLimits& limits, int64_t now_ms) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (absl::StartsWith(name, prefix) && absl::EndsWith(name, suffix)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end(), std::greater<>());  // newest first
+  const std::string too_old = absl::StrCat(prefix, time_text(now_ms - limits.age_max_ms));
+  uint64_t files = 0, bytes = 0;
+  for (const std::string& name : names) {
+    const fs::path path = fs::path(folder) / name;
+    const uint64_t size = fs::file_size(path, error);
+    const bool newest = files == 0;
+    ++files;
+    bytes += error ? 0 : size;
+    if (files > limits.files_max || (bytes > limits.bytes_max && !newest) || name < too_old) fs::remove(path, error);
+  }
+}
+
+absl::StatusOr<std::string> write_incident_file(const std::string& folder, const IncidentFileLimits& limits, int64_t now_ms, const Metadata& metadata,
                                                 const IncidentHistory& history, LastWords words, Packer& packer) {
   const std::string path = fs::path(folder) / file_name(metadata.incident);
   const std::string temporary = absl::StrCat(path, ".tmp");
@@ -69,7 +83,7 @@ absl::StatusOr<std::string> write_incident_file(const std::string& folder, uint6
     unlink(temporary.c_str());
     return status;
   }
-  remove_oldest(folder, files_max);
+  remove_old_incident_files(folder, limits, now_ms);
   return path;
 }
 

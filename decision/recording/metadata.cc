@@ -95,6 +95,8 @@ Json to_json(const Metadata& m) {
           {"started_clock_ns", m.started_ns},
           {"started_realtime_ns", m.started_realtime_ns},
           {"settings", std::move(settings)},
+          {"run", m.numbering.run},
+          {"last_incident", m.numbering.last_id},
           {"incident", m.incident}};
 }
 
@@ -113,6 +115,12 @@ absl::StatusOr<Metadata> parse_metadata(absl::string_view json) {
   for (const auto& [name, value] : settings.items()) {
     if (!value.is_string()) return refuse(absl::StrCat("setting \"", name, "\" is not a text"));
     m.settings.emplace_back(name, value.get<std::string>());
+  }
+  // Older recordings have no numbering: theirs begins at 1.
+  if (document->contains("run")) {
+    s.Update(take(*document, "run", m.numbering.run));
+    s.Update(take(*document, "last_incident", m.numbering.last_id));
+    if (!s.ok()) return s;
   }
   m.incident = report::member(*document, "incident");
   return m;

@@ -23,6 +23,7 @@ struct Metadata {
   int64_t started_realtime_ns = 0;
   // Those that differ from their defaults, rules included, in the order of `ccld settings`.
   std::vector<std::pair<std::string, std::string>> settings;
+  Numbering numbering;             // of incidents, so that a replay gives them the numbers that the service gave
   report::Json incident;           // of an incident recording: the verdict, as far as it fits; else null
 };
 

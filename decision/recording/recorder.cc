@@ -15,6 +15,7 @@
 #include "decision/recording/incident_history.h"
 #include "decision/recording/last_words.h"
 #include "decision/recording/recording_file.h"
+#include "decision/report/text_format.h"
 #include "spdlog/spdlog.h"
 
 namespace ccld::decision::recording {
@@ -26,12 +27,15 @@ constexpr Nanoseconds aftermath_ns = 5 * ns_per_s;
 constexpr uint64_t head_share = 4;
 constexpr uint64_t ending_bytes_max = 1024;
 constexpr size_t spares_max = 4;
+// Their limit is in days.
+constexpr Nanoseconds old_files_every_ns = 3600 * ns_per_s;
 
 struct Job {
   std::string content;  // of a block of entries; empty: an incident
   Nanoseconds first_ns = 0, last_ns = 0;
   Ending counts;        // of the block
   Metadata incident;
+  int64_t now_ms = 0;  // since 1970
   LastWords words;
 };
 
@@ -43,11 +47,13 @@ struct Recorder::State {
   Metadata metadata;
   BlockBuilder builder;
   Nanoseconds last_ns = 0;
+  int64_t last_realtime_ns = 0;
   Ending block;      // counts of the builder's block
   uint64_t entries = 0, bytes = 0, missing = 0;
   std::optional<LastWordsBook> words;
   struct PendingIncident {
     Nanoseconds due_ns;
+    int64_t realtime_ms;  // of the confirmation
     Metadata metadata;
   };
   std::deque<PendingIncident> pending;
@@ -69,12 +75,13 @@ struct Recorder::State {
   std::unique_ptr<RecordingFile> file;
   Ending in_file;    // counts of what is in the file
   std::optional<IncidentHistory> history;
+  std::optional<Nanoseconds> cleaned_ns;  // when old files were last looked for
   std::thread thread;
 
   void add(const Entry&);
   void hand_over();
   std::string spare();
-  void request_incident(const Metadata&);
+  void request_incident(const Metadata&, int64_t now_ms);
 
   void run();
   void carry_out(Job&);
@@ -88,6 +95,7 @@ void Recorder::State::add(const Entry& e) {
   if (finished || nothing_to_do) return;
   builder.add(e);
   last_ns = e.clock_ns;
+  last_realtime_ns = e.realtime_ns;
   ++entries;
   bytes += e.message.size();
   if (e.kind == EntryKind::message) ++block.messages;
@@ -101,6 +109,7 @@ void Recorder::State::hand_over() {
   Job job;
   job.first_ns = builder.first_ns();
   job.last_ns = last_ns;
+  job.now_ms = last_realtime_ns / ns_per_ms;
   job.counts = std::exchange(block, {});
   job.content = builder.take(spare());
   const Ending counts = job.counts;
@@ -135,10 +144,11 @@ std::string Recorder::State::spare() {
   return result;
 }
 
-void Recorder::State::request_incident(const Metadata& incident) {
+void Recorder::State::request_incident(const Metadata& incident, int64_t now_ms) {
   hand_over();
   Job job;
   job.incident = incident;
+  job.now_ms = now_ms;
   job.words = words->collect();
   {
     const std::lock_guard lock(mutex);
@@ -176,7 +186,11 @@ void Recorder::State::carry_out(Job& job) {
   if (job.content.empty()) return write_incident(job);
   std::string packed = packer.pack(job.content);
   if (file != nullptr) write_block(packed, job.counts);
-  if (history.has_value()) history->add(std::move(packed), job.first_ns, job.last_ns);
+  if (!history.has_value()) return;
+  history->add(std::move(packed), job.first_ns, job.last_ns);
+  if (cleaned_ns.has_value() && job.last_ns - *cleaned_ns < old_files_every_ns) return;
+  cleaned_ns = job.last_ns;
+  remove_old_incident_files(options.incident_folder, options.incident_limits, job.now_ms);
 }
 
 void Recorder::State::write_block(const std::string& packed, const Ending& counts) {
@@ -209,8 +223,9 @@ void Recorder::State::file_failed(const absl::Status& status) {
 }
 
 void Recorder::State::write_incident(Job& job) {
-  const auto path = write_incident_file(options.incident_folder, options.incident_files_max, job.incident, *history, std::move(job.words), packer);
+  const auto path = write_incident_file(options.incident_folder, options.incident_limits, job.now_ms, job.incident, *history, std::move(job.words), packer);
   if (path.ok()) {
+    if (options.on_incident_file) options.on_incident_file(report::number_of(job.incident.incident, "incident"), *path);
     spdlog::info("incident recorded in '{}'{}", *path, history->whole() ? "" : "; the telemetry between its beginning and its end is not in it");
   } else {
     spdlog::warn("--record-incidents: {}", std::string(path.status().message()));
@@ -257,7 +272,7 @@ void Recorder::tick(Nanoseconds now_ns, int64_t realtime_ns) {
   State& s = *state_;
   s.add({.kind = EntryKind::tick, .clock_ns = now_ns, .realtime_ns = realtime_ns});
   while (!s.pending.empty() && now_ns >= s.pending.front().due_ns) {
-    s.request_incident(s.pending.front().metadata);
+    s.request_incident(s.pending.front().metadata, realtime_ns / ns_per_ms);
     s.pending.pop_front();
   }
 }
@@ -274,7 +289,7 @@ void Recorder::incident(const Incident& incident, Nanoseconds now_ns, int64_t re
   Metadata metadata = s.metadata;
   metadata.source = "incident";
   metadata.incident = fitting(report::verdict_json(incident, now_ns, {realtime_ns - now_ns}));
-  s.pending.push_back({now_ns + aftermath_ns, std::move(metadata)});
+  s.pending.push_back({now_ns + aftermath_ns, realtime_ns / ns_per_ms, std::move(metadata)});
 }
 
 void Recorder::flush_if_due(Nanoseconds now_ns) {
@@ -294,7 +309,7 @@ void Recorder::finish() {
   State& s = *state_;
   if (s.finished) return;
   s.hand_over();
-  for (const auto& pending : s.pending) s.request_incident(pending.metadata);
+  for (const auto& pending : s.pending) s.request_incident(pending.metadata, pending.realtime_ms);
   s.pending.clear();
   s.finished = true;
   {

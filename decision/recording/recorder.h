@@ -11,12 +11,13 @@
 //   dropped, counted, and the recording says where (gap). A file that cannot be written, and one that has reached its limit,
 //   ends with one warning in the log; everything else goes on. The limit stops the file and does not rotate it: only a
 //   recording that has the beginning (communicators, baselines) replays to the same verdicts.
-//   One file per confirmed incident, written some seconds later so that what follows is in it; of more than
-//   `incident_files_max` in the folder, the oldest are removed.
+//   One file per confirmed incident, written some seconds later so that what follows is in it; the oldest in
+//   the folder are removed (`incident_limits`).
 // Units: bytes, nanoseconds of the caller's clock. Errors: start(): the path and the reason.
 // Threads: one caller; counters() is for it too.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@
 #include "absl/types/span.h"
 #include "decision/model/verdict.h"
 #include "decision/recording/format.h"
+#include "decision/recording/incident_files.h"
 #include "decision/recording/metadata.h"
 #include "decision/report/recorder_counters.h"
 
@@ -36,7 +38,9 @@ struct RecorderOptions {
   uint64_t file_bytes_max = uint64_t{4} << 30;
 
   std::string incident_folder;               // empty: no recordings of incidents
-  uint64_t incident_files_max = 20;
+  IncidentFileLimits incident_limits;
+  // Of each recording of an incident, in the recorder's thread.
+  std::function<void(uint64_t incident, const std::string& path)> on_incident_file;
   uint64_t history_bytes_max = uint64_t{64} << 20;  // as compressed; a quarter of it is the beginning
   uint64_t last_words_bytes_max = uint64_t{64} << 20;
   Nanoseconds forget_ns = 600 * ns_per_s;    // nobody asks what a process said before that

@@ -5,6 +5,8 @@
 namespace ccld::test {
 namespace {
 
+constexpr int64_t now_ms = 1'769'860'900'000;  // 2026-01-31T12:01:40Z
+
 Metadata incident(int id, const std::string& time) {
   Metadata m;
   m.source = "incident";
@@ -26,7 +28,7 @@ TEST_CASE("A recording of an incident is named after it, and the oldest give way
   std::ofstream(folder.file("mine.ccldrec")) << "not of this kind";
   std::string newest;
   for (int id = 1; id <= 5; ++id) {
-    const auto path = write_incident_file(folder.path, 3, incident(id, "2026-01-31T12:00:0" + std::to_string(id) + ".000Z"), history, {}, packer);
+    const auto path = write_incident_file(folder.path, {.files_max = 3}, now_ms, incident(id, "2026-01-31T12:00:0" + std::to_string(id) + ".000Z"), history, {}, packer);
     REQUIRE(path.ok());
     newest = *path;
   }
@@ -38,11 +40,26 @@ TEST_CASE("A recording of an incident is named after it, and the oldest give way
   CHECK(r.metadata.incident["incident"] == 5);
 }
 
+TEST_CASE("Recordings of incidents go when they are too old or too large together; the newest stays") {
+  const Folder folder;
+  const auto exists = [&](const std::string& name) { return std::filesystem::exists(folder.file(name)); };
+  const std::string old = "incident-20260129T120000.000Z-1-H3.ccldrec", second = "incident-20260131T120000.000Z-2-H3.ccldrec",
+                    newest = "incident-20260131T120100.000Z-3-H3.ccldrec";
+  for (const std::string& name : {old, second, newest}) std::ofstream(folder.file(name)) << std::string(1000, 'x');
+  remove_old_incident_files(folder.path, {.bytes_max = 1 << 20, .age_max_ms = 24 * 3600 * 1000}, now_ms);
+  CHECK_FALSE(exists(old));
+  CHECK(exists(second));
+  remove_old_incident_files(folder.path, {.bytes_max = 1500, .age_max_ms = 24 * 3600 * 1000}, now_ms);
+  CHECK_FALSE(exists(second));
+  remove_old_incident_files(folder.path, {.bytes_max = 10, .age_max_ms = 24 * 3600 * 1000}, now_ms);
+  CHECK(exists(newest));
+}
+
 TEST_CASE("A folder that cannot be written is named, and nothing half written stays") {
   CHECK(contains(check_incident_folder("/proc/nowhere").message(), "'/proc/nowhere'"));
   Packer packer;
   const IncidentHistory history(1000, 1000);
-  CHECK_FALSE(write_incident_file("/proc", 3, incident(1, "t"), history, {}, packer).ok());
+  CHECK_FALSE(write_incident_file("/proc", {.files_max = 3}, now_ms, incident(1, "t"), history, {}, packer).ok());
   const Folder folder;
   CHECK(check_incident_folder(folder.file("made/on/demand")).ok());
 }

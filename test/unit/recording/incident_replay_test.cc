@@ -41,16 +41,18 @@ std::string record_again(const std::string& path, const Folder& folder, uint64_t
   REQUIRE(recorder.ok());
   auto writer = server::VerdictWriter::open(folder.file("verdicts"));
   REQUIRE(writer.ok());
-  server::AnalysisLoop loop(settings, *std::move(writer), std::make_shared<server::SnapshotStore>(), *std::move(recorder), 0, 0);
+  const auto reporter = std::make_shared<server::Reporter>(*std::move(writer), nullptr, server::Reporter::Bounds());
+  server::AnalysisLoop loop(settings, reporter, std::make_shared<server::SnapshotStore>(), *std::move(recorder), Numbering{}, 0, 0);
+  const auto send = [](const std::string&, absl::Span<const uint8_t>) { return false; };  // nobody is there
   Entry e;
   for (;;) {
     const auto found = reader->next(e);
     REQUIRE(found.ok());
     if (!*found) break;
-    if (e.kind == EntryKind::message) loop.on_message(e.message, "", e.clock_ns, e.realtime_ns);
+    if (e.kind == EntryKind::message) loop.on_message(e.message, "", e.clock_ns, e.realtime_ns, send);
     if (e.kind == EntryKind::tick) loop.tick(e.clock_ns, e.realtime_ns, [&] { return e.clock_ns; });
   }
-  loop.finish_recording();
+  CHECK(loop.finish(absl::InfiniteDuration()));
   for (const auto& entry : std::filesystem::directory_iterator(folder.file("incidents"))) return entry.path();
   FAIL("no recording of an incident");
   return "";

@@ -94,9 +94,9 @@ TEST_CASE("A confirmed incident is recorded once, with what led to it and some s
   for (int i = 0; i < 20; ++i) second("before " + std::to_string(i));
   Incident suspected = confirmed(7);
   suspected.state = VerdictState::suspected;
-  recorder->incident(suspected, now_ns, now_ns);
-  recorder->incident(confirmed(7), now_ns, now_ns);
-  recorder->incident(confirmed(7), now_ns, now_ns);
+  recorder->incident(suspected, now_ns, now_ns + calendar_ns);
+  recorder->incident(confirmed(7), now_ns, now_ns + calendar_ns);
+  recorder->incident(confirmed(7), now_ns, now_ns + calendar_ns);
   for (int i = 0; i < 20; ++i) second("after " + std::to_string(i));
   recorder->finish();
   CHECK(recorder->counters().incident_files == 1);

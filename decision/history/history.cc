@@ -1,0 +1,102 @@
+#include "decision/history/history.h"
+
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
+
+namespace ccld::decision::history {
+
+absl::StatusOr<std::unique_ptr<History>> History::open(const HistoryOptions& options, int64_t now_ms) {
+  auto folder = StateFolder::open(options.folder);
+  if (!folder.ok()) return folder.status();
+  auto history = std::unique_ptr<History>(new History(options, *std::move(folder)));
+  absl::Status status = history->open_store(now_ms);
+  if (absl::IsResourceExhausted(status) && history->folder_.release_reserve()) status = history->open_store(now_ms);
+  if (!status.ok()) return status;
+  history->last_id_before_ = history->store_->last_id();
+  const auto lines = history->store_->left_open();
+  if (!lines.ok()) return lines.status();
+  for (const std::string& line : *lines) {
+    report::Json verdict = report::Json::parse(line, nullptr, false);
+    if (verdict.is_object()) history->left_open_.push_back(std::move(verdict));
+  }
+  auto acknowledgements = history->store_->acknowledgements();
+  if (!acknowledgements.ok()) return acknowledgements.status();
+  history->acknowledgements_ = *std::move(acknowledgements);
+  const absl::Status silences = history->store_->change([&](Database& db) {
+    auto stored = take_silences(db, now_ms);
+    if (stored.ok()) history->silences_ = *std::move(stored);
+    return stored.status();
+  });
+  if (!silences.ok()) return silences;
+  history->folder_.keep_reserve();
+  return history;
+}
+
+absl::Status History::open_store(int64_t now_ms) {
+  const std::string path = database_path(folder_.path());
+  store_.reset();
+  auto store = Store::open(path, options_.run);
+  if (absl::IsDataLoss(store.status())) {
+    const std::string why(store.status().message());
+    const auto aside = folder_.set_aside(now_ms);
+    if (!aside.ok()) return aside.status();
+    spdlog::warn("history: {}; it is now '{}', and a new history begins", why, *aside);
+    store = Store::open(path, options_.run);
+  }
+  if (!store.ok()) return store.status();
+  // Verdicts name hosts and jobs: for the owner and the group.
+  constexpr mode_t owner_and_group = 0640;
+  chmod(path.c_str(), owner_and_group);
+  store_ = *std::move(store);
+  return absl::OkStatus();
+}
+
+absl::Status History::closed_if_damaged(absl::Status status) {
+  if (absl::IsDataLoss(status)) store_.reset();
+  return status;
+}
+
+absl::Status History::append(absl::Span<const Revision> revisions, int64_t now_ms) {
+  if (store_ == nullptr) {
+    if (absl::Status s = open_store(now_ms); !s.ok()) return s;
+  }
+  absl::Status status = store_->append(revisions);
+  if (absl::IsResourceExhausted(status) && folder_.release_reserve()) {
+    spdlog::warn("history: {}; the reserve of {} MiB is used up from here on", std::string(status.message()), reserve_bytes >> 20);
+    status = store_->append(revisions);
+  }
+  if (!absl::IsDataLoss(status)) return status;
+  if (status = open_store(now_ms); !status.ok()) return status;
+  return store_->append(revisions);
+}
+
+absl::Status History::change(const std::function<absl::Status(Database&)>& change) {
+  if (store_ == nullptr) return absl::UnavailableError(absl::StrCat("'", path(), "' is damaged and could not be replaced yet"));
+  absl::Status status = store_->change(change);
+  if (absl::IsResourceExhausted(status) && folder_.release_reserve()) status = store_->change(change);
+  return closed_if_damaged(std::move(status));
+}
+
+absl::Status History::set_recording(uint64_t incident, const std::string& path) {
+  return store_ != nullptr ? closed_if_damaged(store_->set_recording(incident, path)) : absl::OkStatus();
+}
+
+absl::Status History::maintain(int64_t now_ms) {
+  if (store_ == nullptr) return open_store(now_ms);
+  const auto removed = store_->trim(options_.limits, now_ms);
+  if (!removed.ok()) return closed_if_damaged(removed.status());
+  incidents_removed_ += *removed;
+  const auto bytes = store_->bytes();
+  if (!bytes.ok()) return closed_if_damaged(bytes.status());
+  bytes_ = *bytes;
+  folder_.keep_reserve();
+  return absl::OkStatus();
+}
+
+absl::Status History::end_run(int64_t now_ms) { return store_ != nullptr ? store_->end_run(now_ms) : absl::OkStatus(); }
+
+}  // namespace ccld::decision::history

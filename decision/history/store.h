@@ -1,0 +1,65 @@
+// The writing side of the history: revisions of incidents, all or nothing.
+//
+// Contract
+//   What append() has accepted survives a kill of the process and a loss of power (write-ahead log, synchronous=FULL). A
+//   revision that is stored already is not stored again. The highest number is remembered also when its incident is removed.
+// Units: milliseconds since 1970, bytes. Errors: as sqlite.h; FailedPrecondition: a newer version, or not ours.
+// Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "decision/history/revision.h"
+#include "decision/history/sqlite.h"
+#include "decision/report/acknowledgement.h"
+
+namespace ccld::decision::history {
+
+struct Run {
+  std::string id, version, host;
+  int64_t pid = 0, started_ms = 0;
+};
+
+struct Limits {
+  uint64_t bytes_max = 0;  // of the database, without its log of at most 4 MiB
+  int64_t age_max_ms = 0;  // since the newest revision of a closed incident
+};
+
+class Store {
+ public:
+  static absl::StatusOr<std::unique_ptr<Store>> open(const std::string& path, const Run&);
+
+  uint64_t last_id() const { return last_id_; }  // 0: none yet
+  // The newest lines of incidents that earlier runs left open.
+  absl::StatusOr<std::vector<std::string>> left_open();
+
+  absl::Status append(absl::Span<const Revision>);
+  // Also where the incident is not known (any more): then nothing happens.
+  absl::Status set_recording(uint64_t incident, const std::string& path);
+  // One transaction: what fails changes nothing.
+  absl::Status change(const std::function<absl::Status(Database&)>&);
+  absl::StatusOr<report::Acknowledgements> acknowledgements();  // of open incidents
+  // This run has ended by itself.
+  absl::Status end_run(int64_t now_ms);
+
+  // Removes closed incidents that are too old, then the oldest closed ones while the database is too large, then, if that is
+  // not enough, the oldest revisions of open ones, but the newest. Returns how many incidents.
+  absl::StatusOr<uint64_t> trim(const Limits&, int64_t now_ms);
+  absl::StatusOr<uint64_t> bytes();  // in use
+
+ private:
+  Store(std::unique_ptr<Database> database, std::string run) : database_(std::move(database)), run_(std::move(run)) {}
+  absl::Status begin_run(const Run&);
+
+  std::unique_ptr<Database> database_;
+  std::string run_;
+  uint64_t last_id_ = 0;
+};
+
+}  // namespace ccld::decision::history

@@ -1,0 +1,61 @@
+#include "decision/history/revision.h"
+
+#include <catch2/catch.hpp>
+
+#include "test/unit/history/verdicts.h"
+
+namespace ccld::test {
+
+TEST_CASE("What incidents are looked up by is taken from the verdict line") {
+  const Json v = verdict(7, 3, {.state = "confirmed", .job = "j"});
+  const Revision r = revision_of(v).value();
+  CHECK(r.incident == 7);
+  CHECK(r.number == 3);
+  CHECK(r.time_ms == start_ms);
+  CHECK(r.run == "first");
+  CHECK(r.job == "j");
+  CHECK(r.fault_class == "H1");
+  CHECK(r.open);
+  CHECK(r.line == report::to_line(v));
+  CHECK_FALSE(revision(7, 3, {.state = "resolved"}).open);
+  CHECK_FALSE(revision(7, 3, {.state = "ended"}).open);
+}
+
+TEST_CASE("What is no verdict is no revision") {
+  CHECK_FALSE(revision_of(Json()).has_value());
+  CHECK_FALSE(revision_of(Json::array()).has_value());
+  for (const char* key : {"incident", "revision", "time"}) {
+    Json v = verdict(1, 1);
+    v.erase(key);
+    CHECK_FALSE(revision_of(v).has_value());
+    v[key] = "nonsense";
+    CHECK_FALSE(revision_of(v).has_value());
+  }
+}
+
+TEST_CASE("The last revision of an incident whose service is gone says so, and when") {
+  const Json last = ended_verdict(verdict(7, 3, {.state = "confirmed"}), start_ms + 1000);
+  CHECK(last["state"] == "ended");
+  CHECK(last["revision"] == 4);
+  CHECK(last["incident"] == 7);
+  CHECK(last["run"] == "first");
+  CHECK(last["time"] == time_at(start_ms + 1000));
+  CHECK(last["next_step"] == ended_reason);
+}
+
+TEST_CASE("An incident left open keeps its onset on the clock of the next run") {
+  const report::WallClock clock{start_ms * ns_per_ms};  // the next run's clock is at 0 where the first suspected
+  const LeftOpen left = left_open_of(verdict(7, 3, {.fault_class = "S2"}), clock).value();
+  CHECK(left.id == 7);
+  CHECK(left.revision == 3);
+  CHECK(left.run == "first");
+  CHECK(left.fault == FaultClass::s2_communication_slow);
+  CHECK(left.comm.value == 0xabc);
+  CHECK(left.op.value == 17);
+  CHECK(left.onset_ns == -5 * ns_per_s);
+  CHECK(left.suspected_ns == 0);
+  Json unknown = verdict(7, 3, {.fault_class = "X9"});
+  CHECK_FALSE(left_open_of(unknown, clock).has_value());
+}
+
+}  // namespace ccld::test
