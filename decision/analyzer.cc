@@ -10,6 +10,7 @@
 #include "decision/analysis/incident_writer.h"
 #include "decision/analysis/inits.h"
 #include "decision/analysis/iterations.h"
+#include "decision/analysis/job_ranks.h"
 #include "decision/analysis/mismatches.h"
 #include "decision/analysis/stages.h"
 #include "decision/analysis/status_view.h"
@@ -25,7 +26,7 @@ constexpr Nanoseconds forget_every_ns = 10 * ns_per_s;
 }  // namespace
 
 struct Analyzer::State {
-  explicit State(const Settings& s) : settings(s) {
+  State(const Settings& s, Numbering numbering) : settings(s), writer(settings, std::move(numbering)) {
     if (s.rules == RuleSet::paper) paper.emplace(settings, watches, processes, writer);
   }
 
@@ -34,7 +35,8 @@ struct Analyzer::State {
   RankBudget budget{settings.memberships_max};
   Watches watches;
   absl::flat_hash_map<CommUid, Watch*> watch_of;  // every message asks
-  IncidentWriter writer{settings};
+  IncidentWriter writer;
+  JobRanks job_ranks;
   InitBook inits{settings};
   HangAnalysis hangs{settings, watches, processes, inits, writer};
   IterationAnalysis iterations{settings, watches, writer};
@@ -83,11 +85,14 @@ struct Analyzer::State {
 
   Watches::iterator remove(Watches::iterator it, Nanoseconds now_ns) {
     Watch& w = *it->second;
-    for (uint64_t id : {w.hang.incident, w.mismatch.incident}) writer.book().resolve(id, now_ns);
+    for (uint64_t id : {w.hang.incident, w.mismatch.incident}) writer.book().end(id, now_ns);
     iterations.drop(w, now_ns);
     if (paper) paper->drop(w, now_ns);
-    for (const RankModel& r : w.comm.ranks())
-      if (r.process) std::erase_if(r.process->memberships, [&](const auto& m) { return m.comm == w.comm.uid(); });
+    for (const RankModel& r : w.comm.ranks()) {
+      if (!r.process) continue;
+      std::erase_if(r.process->memberships, [&](const auto& m) { return m.comm == w.comm.uid(); });
+      if (r.up && !r.down) --r.process->comms_up;
+    }
     watch_of.erase(it->first);
     return watches.erase(it);
   }
@@ -136,8 +141,11 @@ struct Analyzer::State {
   }
 };
 
-Analyzer::Analyzer(const Settings& settings) : state_(std::make_unique<State>(settings)) {}
+Analyzer::Analyzer(const Settings& settings, Numbering numbering)
+    : state_(std::make_unique<State>(settings, std::move(numbering))) {}
 Analyzer::~Analyzer() = default;
+
+void Analyzer::take_up(std::vector<LeftOpen> left) { state_->writer.book().take_up(std::move(left)); }
 
 void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
   state_->prefetch(batch);
@@ -200,8 +208,9 @@ std::vector<Incident> Analyzer::advance(Nanoseconds now_ns) {
     s.look(now_ns);
   }
   s.forget(now_ns);
+  s.job_ranks.name(s.writer.book(), s.watches, now_ns);
   describe_stages(s.writer.book(), s.watches, s.iterations, s.settings);
-  return s.writer.book().take_changed();
+  return s.writer.book().take_changed(now_ns);
 }
 
 StatusView Analyzer::status(Nanoseconds now_ns) const {
@@ -210,7 +219,10 @@ StatusView Analyzer::status(Nanoseconds now_ns) const {
   view.ranks_refused = state_->budget.refused();
   view.contradictions = state_->contradictions;
   view.incidents_open = state_->writer.book().open_count();
-  for (const auto& [uid, w] : state_->watches) view.communicators.push_back(comm_status(w->comm, now_ns));
+  view.communicators.reserve(state_->watches.size());
+  view.processes.reserve(state_->processes.all().size());
+  for (const auto& [uid, w] : state_->watches)
+    view.communicators.push_back(comm_status(w->comm, state_->processes, now_ns));
   for (const auto& [id, p] : state_->processes.all()) view.processes.push_back(process_status(*p, now_ns));
   for (const auto& [key, initialization] : state_->inits.all())
     view.inits.push_back(init_status(key, initialization, now_ns));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "decision/model/left_open.h"
 #include "decision/model/status.h"
 #include "decision/model/verdict.h"
 #include "decision/settings.h"
@@ -17,8 +18,11 @@ namespace ccld::decision {
 
 class Analyzer {
  public:
-  explicit Analyzer(const Settings&);
+  explicit Analyzer(const Settings&, Numbering = {});
   ~Analyzer();
+
+  // Incidents that earlier runs left open, in place of those given before: one that is found again goes on under its number.
+  void take_up(std::vector<LeftOpen>);
 
   void apply(const Batch&, Nanoseconds now_ns);
   std::vector<Incident> advance(Nanoseconds now_ns);

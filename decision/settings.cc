@@ -163,7 +163,7 @@ const Entry entries[] = {
      "clocks of GPUs that only Send and Recv connect are not compared exactly; chosen, not measured"},
     {CCLD_FIELD(whatif_lone_times_min), 1, 1000,
      "likewise, if the connection has fewer such peers than whatif_peers_min; the other direction of a wire counts as "
-     "one",
+     "one. What becomes slower within so many times may be slow by one wire, and not by its proxies",
      "one late rank makes transfers of healthy connections differ by up to twice (recorded faults)"},
     {CCLD_FIELD(network_rate_min_mbit_s), 0, 1e7,
      "where the network is used between two hosts only, so that there is nothing to compare with, a transfer of Send and "
@@ -192,6 +192,9 @@ const Entry entries[] = {
     {CCLD_FIELD(clock_drift_max_ppm), 0, 1e6, "a clock of a host or a GPU drifts by no more, in millionths",
      "quartz is within 50, and disciplined clocks are far better; with half of it three of 1,600 simulated jobs, whose "
      "clocks are worse than that, had a false alarm"},
+    {CCLD_FIELD(batches_differ_max_ms), 0, 1e6,
+     "the quickest batches of telemetry of two hosts take the service times that differ by no more",
+     "hosts of one data center are within 1; a service that gets no processor is as late for all"},
     {CCLD_FIELD(whatif_peers_min), 1, 1000, "a rank is compared with at least so many peers",
      "of two that differ, nobody knows which one is slow"},
     {CCLD_FIELD(whatif_kernels_min), 4, 1e6,
@@ -220,6 +223,14 @@ const Entry entries[] = {
      "processes of an expert group, a consecutive part of a data parallel group; 0: none", "likewise"},
     {CCLD_FIELD(layout_order), 0, 0,
      "the order in which processes are numbered, neighbours first: tp, dp and pp once each", "that of Megatron"},
+
+    {CCLD_FIELD(revision_share_min), 0, 1,
+     "an incident has a new revision where the share of a culprit moved by this much, though nothing else changed",
+     "a reader acts on which cause is the bigger one, not on its last digit"},
+    {CCLD_FIELD(revision_pause_s), 0, 1e9, "such a revision comes this long after the newest one, at the earliest",
+     "shares are estimates of one window of ten seconds, and wander"},
+    {CCLD_FIELD(revision_pause_factor), 1, 1000, "each further one comes this many times as long after the one before",
+     "an incident of ten minutes has two: after 1 and 5 minutes"},
 
     {CCLD_FIELD(incidents_max), 1, 1e6, "incidents remembered; the oldest resolved ones are forgotten first",
      "days of history in a few megabytes"},

@@ -78,6 +78,7 @@ struct Settings {
   uint64_t whatif_starting_windows = 2;
   double whatif_clocks_times_min = 2;
   double clock_drift_max_ppm = 50;
+  double batches_differ_max_ms = 5;
   uint64_t whatif_peers_min = 3;
   uint64_t whatif_kernels_min = 24;
   uint64_t whatif_prolonged_max = 12;
@@ -91,6 +92,11 @@ struct Settings {
   uint64_t layout_dp = 0;
   uint64_t layout_ep = 0;
   std::string layout_order = "tp-dp-pp";
+
+  // When a reader is told of an incident again (analysis/told.h).
+  double revision_share_min = 0.1;
+  double revision_pause_s = 60;
+  double revision_pause_factor = 4;
 
   // Bounds of memory.
   uint64_t incidents_max = 1000;

@@ -33,10 +33,11 @@ void CauseFindings::add_last_seen(Finding& f, const Communicator& comm, Nanoseco
       where = &it->second->comm;
     }
     if (!there || there->moved_ns == 0) continue;
-    add_evidence(f, c.rank.value,
-                 absl::StrCat("was last seen moving on communicator ", name_of(where->uid(), where->name()),
-                              ", operation ", there->entered.value, ", before"),
-                 static_cast<double>(now_ns - there->moved_ns) / 1e6, "ms");
+    add_evidence(f, {.kind = EvidenceKind::last_moved_elsewhere,
+                     .rank = c.rank.value,
+                     .op = there->entered,
+                     .subject = name_of(where->uid(), where->name()),
+                     .value = static_cast<double>(now_ns - there->moved_ns) / 1e6});
   }
 }
 
@@ -86,7 +87,11 @@ void CauseFindings::describe_absent(Finding& f, const Cause& cause, const Stall&
       f.candidates = cause.ranks;
     }
     std::erase_if(f.evidence, [&](const Evidence& e) { return e.rank >= 0 && wanted[e.rank] && !blamed[e.rank]; });
-    add_evidence(f, -1, "further absent ranks, which wait elsewhere", static_cast<double>(elsewhere), "ranks");
+    add_evidence(f, {.kind = EvidenceKind::ranks_absent_elsewhere, .value = static_cast<double>(elsewhere)});
+    if (!f.culprits.empty())
+      for (Wait& w : f.waits)
+        if (wanted[w.waits_for.value] && !blamed[w.waits_for.value]) w.waits_for = f.culprits[0].rank;
+    std::erase_if(f.waits, [&](const Wait& w) { return blamed[w.rank.value]; });
   }
   add_last_seen(f, *home.comm, now_ns);
 }
@@ -118,19 +123,20 @@ Finding CauseFindings::describe(const Cause& cause, const std::vector<Stall>& st
       f.candidates = cause.ranks;
       f.victims.clear();
       f.evidence.clear();
+      f.waits.clear();
       f.confidence = 0.7;
       f.hard = false;
       f.cycle = cause.cycle;
       const bool one = std::all_of(f.cycle.begin(), f.cycle.end(),
                                    [&](const CycleStep& s) { return s.comm == home.comm->uid() && s.op.value == 0; });
       for (const CycleStep& s : f.cycle)
-        add_evidence(f, -1,
-                     absl::StrCat("rank ", s.rank.value, " (", s.host, " pid ", s.pid, ") is in ",
-                                  s.comm.value == 0 ? "the initialization"
-                                  : s.op.value == 0 ? "Send or Recv"
-                                                    : absl::StrCat("operation ", s.op.value),
-                                  " of communicator ", name_of(s.comm, s.comm_name), " and waits for its rank"),
-                     s.waits_for.value, "rank");
+        add_evidence(f, {.kind = EvidenceKind::circle,
+                         .subject = absl::StrCat("rank ", s.rank.value, " (", s.host, " pid ", s.pid, ") in ",
+                                                 s.comm.value == 0 ? "the initialization"
+                                                 : s.op.value == 0 ? "Send or Recv"
+                                                                   : absl::StrCat("operation ", s.op.value),
+                                                 " of communicator ", name_of(s.comm, s.comm_name)),
+                         .value = static_cast<double>(s.waits_for.value)});
       f.next_step =
           one ? "Every candidate waits for a call that its peer makes later: compare the order of their Send and Recv "
                 "calls, and group those that must run together."
@@ -145,10 +151,10 @@ Finding CauseFindings::describe(const Cause& cause, const std::vector<Stall>& st
     f.victims_elsewhere += static_cast<uint32_t>(m.waiting.size());
     f.victim_comms.push_back({CommUid{}, m.name, m.rank_count, OpSeq{}});
     if (rows++ < victim_rows_max)
-      add_evidence(f, -1,
-                   absl::StrCat("ranks of a communicator ", m.name,
-                                initializations_[i].all_known ? ", wait for it" : ", may wait for it"),
-                   static_cast<double>(m.waiting.size()), "ranks");
+      add_evidence(f, {.kind = initializations_[i].all_known ? EvidenceKind::ranks_of_comm_wait
+                                                             : EvidenceKind::ranks_of_comm_may_wait,
+                       .subject = m.name,
+                       .value = static_cast<double>(m.waiting.size())});
   }
   for (size_t i : cause.stalls) {
     if (i == cause.home) continue;
@@ -157,9 +163,9 @@ Finding CauseFindings::describe(const Cause& cause, const std::vector<Stall>& st
     f.victims_elsewhere += static_cast<uint32_t>(count);
     f.victim_comms.push_back({s.comm->uid(), s.comm->name(), count, s.view.op});
     if (rows++ < victim_rows_max)
-      add_evidence(f, -1,
-                   absl::StrCat("ranks of communicator ", name_of(s.comm->uid(), s.comm->name()), " wait for it"),
-                   count, "ranks");
+      add_evidence(f, {.kind = EvidenceKind::ranks_of_comm_wait,
+                       .subject = name_of(s.comm->uid(), s.comm->name()),
+                       .value = static_cast<double>(count)});
   }
   return f;
 }

@@ -17,7 +17,6 @@ constexpr size_t calls_kept_max = 64;
 constexpr Nanoseconds init_waits_ns = ns_per_s;
 // So long after a rank's last mismatch a hang at that rank, on any communicator, is its consequence.
 constexpr Nanoseconds mismatch_follows_ns = 120 * ns_per_s;
-constexpr const char* hang_follows = "the communicator hangs since operation";
 
 // Ranks that come late because of what the application does, and whose processes are well: so does a checkpoint look.
 bool may_be_pause(const Finding& f) {
@@ -57,7 +56,11 @@ bool HangAnalysis::goes_on(const Watch& w) const {
 }
 
 void HangAnalysis::end_hang(Watch& w, Nanoseconds now_ns) {
-  writer_.book().resolve(w.hang.incident, now_ns);
+  // Ranks that leave a communicator that hangs have not been helped.
+  if (w.comm.ranks_down() > 0 && !inside(w.comm))
+    writer_.book().end(w.hang.incident, now_ns);
+  else
+    writer_.book().resolve(w.hang.incident, now_ns);
   w.hang.incident = 0;
   w.hang.stuck = false;
   w.hang.alarm.reset();
@@ -65,7 +68,7 @@ void HangAnalysis::end_hang(Watch& w, Nanoseconds now_ns) {
   w.hang.calls.clear();
 }
 
-std::vector<Stall> HangAnalysis::find_stalls(std::vector<Watch*>& watches, Nanoseconds now_ns) {
+std::vector<Stall> HangAnalysis::find_stalls(std::vector<Watch*>& watches, Unheard& unheard, Nanoseconds now_ns) {
   const Nanoseconds least_ns = seconds_to_ns(std::min({1.0, settings_.hard_evidence_s, settings_.hang_suspect_s}));
   std::vector<Stall> out;
   for (const auto& [uid, w] : watches_) {
@@ -76,7 +79,11 @@ std::vector<Stall> HangAnalysis::find_stalls(std::vector<Watch*>& watches, Nanos
       view = std::move(seen->second);
     else
       view = view_hang(comm, processes_, settings_);
-    if (!view || (!w->hang.stuck && view->stall_ns < least_ns)) continue;
+    if (!view) continue;
+    if (!w->hang.stuck && view->stall_ns < least_ns) {
+      unheard.emplace(uid, &comm);
+      continue;
+    }
     Stall& s = out.emplace_back();
     watches.push_back(w.get());
     s.comm = &comm;
@@ -152,7 +159,7 @@ bool HangAnalysis::follows_mismatch(const Cause& cause, const Finding& f, const 
   Incident* m = nullptr;
   const auto consider = [&](Watch& w) {
     Incident* i = writer_.book().find(w.mismatch.incident);
-    if (!i || i->state == VerdictState::resolved || (m && m->id <= i->id)) return;
+    if (!i || !is_open(i->state) || (m && m->id <= i->id)) return;
     m = i;
     origin = &w;
   };
@@ -180,12 +187,11 @@ bool HangAnalysis::follows_mismatch(const Cause& cause, const Finding& f, const 
     }
   if (!m) return false;
   Watch& w = *origin;
-  const bool first =
-      w.mismatch.seen_ns != now_ns &&
-      std::none_of(m->evidence.begin(), m->evidence.end(), [](const Evidence& e) { return e.what == hang_follows; });
+  const bool first = w.mismatch.seen_ns != now_ns && m->hangs_since.value == 0;
   w.mismatch.seen_ns = now_ns;
   if (first) {
-    m->evidence.push_back({-1, hang_follows, static_cast<double>(f.op.value), "operation"});
+    m->hangs_since = f.op;
+    m->evidence.push_back({.kind = EvidenceKind::hangs_since, .value = static_cast<double>(f.op.value)});
     writer_.book().changed(m->id);
   }
   return true;
@@ -264,7 +270,8 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
   alarmed_ = false;
   settled_ns_ = now_ns;
   std::vector<Watch*> watches;
-  const std::vector<Stall> stalls = find_stalls(watches, now_ns);
+  Unheard unheard;
+  const std::vector<Stall> stalls = find_stalls(watches, unheard, now_ns);
   const MovedAnywhere moved_anywhere = [this](const ProcessModel& process, int device) {
     Nanoseconds moved_ns = 0;
     for (const ProcessModel::Membership& m : process.memberships) {
@@ -278,7 +285,7 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
   initializations_ = waiting_inits(inits_, processes_, watches_, init_waits_ns, now_ns);
   std::vector<InitWait> waits;
   for (const KnownInit& m : initializations_) waits.push_back(m.wait);
-  const WaitGraph graph(stalls, waits, processes_, moved_anywhere);
+  const WaitGraph graph(stalls, unheard, waits, processes_, moved_anywhere);
   std::vector<Cause> causes = find_causes(graph, stalls);
   add_unexplained(stalls, watches, causes);
   take_out_inits(causes, stalls);

@@ -41,7 +41,7 @@ class HangAnalysis {
   void end_hang(Watch&, Nanoseconds now_ns);
 
   // Those that stand still; `watches` in parallel.
-  std::vector<Stall> find_stalls(std::vector<Watch*>& watches, Nanoseconds now_ns);
+  std::vector<Stall> find_stalls(std::vector<Watch*>& watches, Unheard&, Nanoseconds now_ns);
   // Alarmed, but all their waits lead to what is not known: they are reported for themselves.
   void add_unexplained(const std::vector<Stall>&, const std::vector<Watch*>&, std::vector<Cause>&) const;
   bool suspicious(const Cause&, const Finding&, const std::vector<Stall>&, const std::vector<Watch*>&) const;

@@ -4,18 +4,40 @@
 
 namespace ccld::decision {
 
-Incident& IncidentBook::open(Incident incident) {
-  if (incidents_.size() >= settings_.incidents_max) {
-    auto it = std::find_if(incidents_.begin(), incidents_.end(),
-                           [](const Incident& i) { return i.state == VerdictState::resolved; });
-    if (it == incidents_.end()) it = incidents_.begin();
-    changed_.erase(it->id);
-    incidents_.erase(it);
+void IncidentBook::make_room(Nanoseconds now_ns) {
+  if (incidents_.size() < settings_.incidents_max) return;
+  auto it = std::find_if(incidents_.begin(), incidents_.end(),
+                         [&](const Incident& i) { return !is_open(i.state) && !changed_.contains(i.id); });
+  if (it == incidents_.end())
+    it = std::find_if(incidents_.begin(), incidents_.end(), [](const Incident& i) { return !is_open(i.state); });
+  if (it == incidents_.end()) it = incidents_.begin();
+  if (is_open(it->state)) close(it->id, VerdictState::ended, now_ns);
+  fresh_.erase(it->id);
+  told_.erase(it->id);
+  if (changed_.erase(it->id) > 0) {
+    ++it->revision;
+    leaving_.push_back(std::move(*it));
   }
-  incident.id = ++last_id_;
-  changed_.insert(incident.id);
-  incidents_.push_back(std::move(incident));
-  return incidents_.back();
+  incidents_.erase(it);
+}
+
+Incident& IncidentBook::open(Incident incident) {
+  make_room(incident.suspected_ns);  // which is now
+  const auto left = std::find_if(left_open_.begin(), left_open_.end(), [&](const LeftOpen& l) { return is_same_incident(l, incident); });
+  if (left == left_open_.end()) {
+    incident.id = ++last_id_;
+    incident.run = run_;
+  } else {
+    incident.id = left->id;
+    incident.run = left->run;
+    incident.revision = left->revision;
+    if (left->onset_ns != 0) incident.onset_ns = left->onset_ns;
+    if (left->suspected_ns != 0) incident.suspected_ns = left->suspected_ns;
+    left_open_.erase(left);
+  }
+  changed(incident.id);
+  const auto place = std::upper_bound(incidents_.begin(), incidents_.end(), incident.id, [](uint64_t v, const Incident& i) { return v < i.id; });
+  return *incidents_.insert(place, std::move(incident));
 }
 
 Incident* IncidentBook::find(uint64_t id) {
@@ -32,39 +54,45 @@ void IncidentBook::confirm(uint64_t id, Nanoseconds now_ns) {
   changed(id);
 }
 
-void IncidentBook::resolve(uint64_t id, Nanoseconds now_ns) {
+void IncidentBook::close(uint64_t id, VerdictState state, Nanoseconds now_ns) {
   Incident* i = find(id);
-  if (!i || i->state == VerdictState::resolved) return;
-  i->state = VerdictState::resolved;
+  if (!i || !is_open(i->state)) return;
+  i->state = state;
   i->resolved_ns = now_ns;
+  if (state == VerdictState::ended) i->next_step = "The job or the communicator ended while this was open: look at how it ended.";
   changed(id);
 }
 
-std::vector<Incident> IncidentBook::take_changed() {
-  std::vector<Incident> out;
-  for (uint64_t id : changed_)
-    if (const Incident* i = find(id)) out.push_back(*i);
-  changed_.clear();
+std::vector<Incident> IncidentBook::take_changed(Nanoseconds now_ns) {
+  std::vector<Incident> out = std::exchange(leaving_, {});
+  std::erase_if(changed_, [&](uint64_t id) {
+    Incident* i = find(id);
+    if (!i) return true;
+    Told& told = told_[id];
+    if (!told.is_due(*i, now_ns, settings_)) return told.says_all(*i, settings_);
+    ++i->revision;
+    told.remember(*i, now_ns, settings_);
+    out.push_back(*i);
+    return true;
+  });
+  fresh_.clear();
   return out;
 }
 
 bool IncidentBook::any_open(const std::string& job, const std::vector<uint64_t>& but) const {
-  return std::any_of(incidents_.begin(), incidents_.end(),
-                     [&](const Incident& i) {
-    return i.job == job && i.state != VerdictState::resolved && std::find(but.begin(), but.end(), i.id) == but.end();
+  return std::any_of(incidents_.begin(), incidents_.end(), [&](const Incident& i) {
+    return i.job == job && is_open(i.state) && std::find(but.begin(), but.end(), i.id) == but.end();
   });
 }
 
 bool IncidentBook::any_slow_open(const std::string& job, uint64_t but) const {
   return std::any_of(incidents_.begin(), incidents_.end(), [&](const Incident& i) {
-    return i.job == job && i.state != VerdictState::resolved && i.id != but &&
-           i.fault >= FaultClass::s1_computation_slow;
+    return i.job == job && is_open(i.state) && i.id != but && i.fault >= FaultClass::s1_computation_slow;
   });
 }
 
 uint64_t IncidentBook::open_count() const {
-  return std::count_if(incidents_.begin(), incidents_.end(),
-                       [](const Incident& i) { return i.state != VerdictState::resolved; });
+  return std::count_if(incidents_.begin(), incidents_.end(), [](const Incident& i) { return is_open(i.state); });
 }
 
 }  // namespace ccld::decision

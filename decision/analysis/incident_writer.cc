@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "decision/iteration/stage.h"
 #include "schemas/abi/names.h"
 
@@ -26,7 +25,11 @@ void quote(Incident& i, const Communicator& comm, const Culprit& c, Nanoseconds 
   size_t quoted = 0;
   for (AlsoSeen& row : seen) {
     if (quoted++ == also_seen_max) break;
-    i.evidence.push_back({c.rank.value, absl::StrCat("also seen there: ", row.what), row.value, std::move(row.unit)});
+    i.evidence.push_back({.kind = EvidenceKind::also_seen,
+                          .rank = c.rank.value,
+                          .subject = std::move(row.what),
+                          .value = row.value,
+                          .unit = std::move(row.unit)});
   }
 }
 
@@ -53,12 +56,15 @@ void IncidentWriter::fill(Incident& i, const Communicator& comm, const Finding& 
   i.title = f.title;
   i.signature = f.signature;
   i.culprits = f.culprits;
+  for (Culprit& c : i.culprits)
+    if (const RankModel* peer = c.peer ? comm.rank(*c.peer) : nullptr) c.peer_host = peer->host;
   i.candidates = f.candidates;
   i.victim_count = static_cast<uint32_t>(f.victims.size()) + f.victims_elsewhere;
   i.victim_sample.assign(f.victims.begin(), f.victims.begin() + std::min<size_t>(f.victims.size(), victims_sampled));
   i.victim_comm_count = static_cast<uint32_t>(f.victim_comms.size());
   i.victim_comms.assign(f.victim_comms.begin(),
                         f.victim_comms.begin() + std::min(f.victim_comms.size(), victim_comms_max));
+  i.waits = f.waits;
   i.cycle = f.cycle;
   i.confidence = f.confidence;
   i.evidence = f.evidence;
@@ -68,8 +74,9 @@ void IncidentWriter::fill(Incident& i, const Communicator& comm, const Finding& 
   }
   for (size_t h = 0; h < comm.hidden_ranks().size(); ++h) {
     if (comm.hidden_ranks()[h] == 0) continue;
-    i.evidence.push_back({-1, absl::StrCat("not measured: ", abi::explanation_of(abi::hidden_all[h])),
-                          static_cast<double>(comm.hidden_ranks()[h]), "ranks"});
+    i.evidence.push_back({.kind = EvidenceKind::not_measured,
+                          .subject = abi::explanation_of(abi::hidden_all[h]),
+                          .value = static_cast<double>(comm.hidden_ranks()[h])});
   }
   i.next_step = f.next_step;
   i.gain = f.gain;
@@ -88,10 +95,8 @@ uint64_t IncidentWriter::open(const Communicator& comm, const Finding& f, Nanose
 void IncidentWriter::update(uint64_t id, const Communicator& comm, const Finding& f, Nanoseconds now_ns) {
   Incident* i = book_.find(id);
   if (!i) return;
-  const bool news = i->fault != f.fault || i->comm != comm.uid() || i->cycle != f.cycle ||
-                    !same_culprits(i->culprits, f.culprits) || i->candidates != f.candidates;
   fill(*i, comm, f, now_ns);
-  if (news) book_.changed(id);
+  book_.changed(id);
 }
 
 }  // namespace ccld::decision

@@ -2,6 +2,7 @@
 // Threads: those of the analyzer.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "decision/analysis/incident_book.h"
@@ -15,16 +16,17 @@ bool same_culprits(const std::vector<Culprit>&, const std::vector<Culprit>&);
 
 class IncidentWriter {
  public:
-  explicit IncidentWriter(const Settings& settings) : settings_(settings), book_(settings) {}
+  explicit IncidentWriter(const Settings& settings, Numbering numbering = {})
+      : settings_(settings), book_(settings, std::move(numbering)) {}
 
   IncidentBook& book() { return book_; }
   const IncidentBook& book() const { return book_; }
 
   // Returns the id. `onset_ns`: the last evidence that all was well.
   uint64_t open(const Communicator&, const Finding&, Nanoseconds onset_ns, Nanoseconds now_ns);
-  // The incident says what the newest finding says; it is handed out again only if fault, culprits or candidates differ.
+  // The incident says what the newest finding says; whether it is handed out again the book decides.
   void update(uint64_t id, const Communicator&, const Finding&, Nanoseconds now_ns);
-  // Without handing it out. With what else was seen at the processes of the culprits.
+  // With what else was seen at the processes of the culprits.
   void fill(Incident&, const Communicator&, const Finding&, Nanoseconds now_ns) const;
 
  private:

@@ -17,7 +17,7 @@ constexpr Nanoseconds look_every_ns = ns_per_s;
 
 bool is_open(IncidentWriter& writer, uint64_t id) {
   const Incident* i = writer.book().find(id);
-  return i && i->state != VerdictState::resolved;
+  return i && is_open(i->state);
 }
 
 void add_waiting(Finding& f, const std::vector<VictimComm>& waiting) {
@@ -27,7 +27,9 @@ void add_waiting(Finding& f, const std::vector<VictimComm>& waiting) {
     const std::string name =
         waiting[i].name.empty() ? absl::StrCat(absl::Hex(waiting[i].comm.value, absl::kZeroPad16)) : waiting[i].name;
     if (i < waiting_rows_max)
-      add_evidence(f, -1, absl::StrCat("ranks of communicator ", name, " wait for it"), waiting[i].rank_count, "ranks");
+      add_evidence(f, {.kind = EvidenceKind::ranks_of_comm_wait,
+                       .subject = name,
+                       .value = static_cast<double>(waiting[i].rank_count)});
   }
 }
 
@@ -63,22 +65,25 @@ void look_at_inits(InitBook& inits, const InitLinks& links, const Watches& watch
     if (!known) known = waiting_inits(inits, processes, watches, 0, now_ns);
     for (const KnownInit& k : *known)
       if (k.key == key) name_missing(*f, k);
-    Incident* i = writer.book().find(initialization.incident);
-    const bool news = !i || !same_culprits(i->culprits, f->culprits) || i->candidates != f->candidates;
-    if (!i) {
+    const auto describe = [&](Incident& i) {
+      const Communicator nameless(CommUid{}, settings);
+      writer.fill(i, nameless, *f, now_ns);
+      i.job = key.job;
+      i.rank_count = key.rank_count;
+      i.comm_name = init_name(key);
+    };
+    if (Incident* i = writer.book().find(initialization.incident)) {
+      const bool news = !same_culprits(i->culprits, f->culprits) || i->candidates != f->candidates;
+      describe(*i);
+      if (news) writer.book().changed(i->id);
+    } else {
       Incident fresh;
       fresh.onset_ns = initialization.entered_ns;
       fresh.suspected_ns = now_ns;
-      i = &writer.book().open(std::move(fresh));
-      initialization.incident = i->id;
+      describe(fresh);
+      initialization.incident = writer.book().open(std::move(fresh)).id;
     }
-    const Communicator nameless(CommUid{}, settings);
-    writer.fill(*i, nameless, *f, now_ns);
-    i->job = key.job;
-    i->rank_count = key.rank_count;
-    i->comm_name = init_name(key);
-    if (news) writer.book().changed(i->id);
-    writer.book().confirm(i->id, now_ns);
+    writer.book().confirm(initialization.incident, now_ns);
   }
 }
 

@@ -47,7 +47,7 @@ void IterationAnalysis::drop(Watch& w, Nanoseconds now_ns) {
   std::erase(job.witnesses, &w);
   if (const auto shape = job.shapes.find(w.comm.rank_count()); shape != job.shapes.end() && --shape->second == 0) job.shapes.erase(shape);
   if (!job.witnesses.empty()) return;
-  writer_.book().resolve(job.incident, now_ns);
+  writer_.book().end(job.incident, now_ns);
   jobs_.erase(it);
 }
 
@@ -57,7 +57,7 @@ uint64_t IterationAnalysis::explain(const Watch& w) {
   it->second.explained = true;
   const Incident* i = writer_.book().find(it->second.incident);
   // One that already names somebody may be about something else.
-  if (!i || i->state == VerdictState::resolved || !i->culprits.empty()) return 0;
+  if (!i || !is_open(i->state) || !i->culprits.empty()) return 0;
   return std::exchange(it->second.incident, 0);
 }
 
@@ -116,18 +116,19 @@ Finding IterationAnalysis::describe(const Job& job, const Watch& leading, const 
   }
   const double part = std::clamp(most_ns / rise_ns, 0.0, 1.0);
   if (grown)
-    add_evidence(f, -1, absl::StrCat("of the rise in operations of communicator ", grown->comm.name().empty() ? absl::StrCat(absl::Hex(grown->comm.uid().value)) : grown->comm.name()),
-                 part * 100, "%");
-  add_evidence(f, -1, "of the rise between operations", (1 - part) * 100, "%");
+    add_evidence(f, {.kind = EvidenceKind::rise_in_operations,
+                     .subject = grown->comm.name().empty() ? absl::StrCat(absl::Hex(grown->comm.uid().value)) : grown->comm.name(),
+                     .value = part * 100});
+  add_evidence(f, {.kind = EvidenceKind::rise_between, .value = (1 - part) * 100});
   f.fault = part < part_of_both       ? FaultClass::s1_computation_slow
             : part > 1 - part_of_both ? FaultClass::s2_communication_slow
                                       : FaultClass::s3_mixed_slow;
   if (c.rank && part < 1 - part_of_both) {
-    Culprit who = make_culprit(leading.comm, *c.rank, Component::process, "its gaps between operations grew, its peers' did not");
+    Culprit who = make_culprit(leading.comm, *c.rank, Component::process, Condition::gaps_longer, "its gaps between operations grew, its peers' did not");
     who.basis = Basis::gaps;
     who.lost_time_share = std::min(c.rank_part, 1 - part);
     f.culprits.push_back(std::move(who));
-    add_evidence(f, c.rank->value, "of the rise in its gaps", c.rank_part * 100, "%");
+    add_evidence(f, {.kind = EvidenceKind::rise_in_gaps_of_rank, .rank = c.rank->value, .value = c.rank_part * 100});
   }
   f.confidence = confidence_of(f.culprits);
   f.next_step = f.culprits.empty()
@@ -166,7 +167,9 @@ void IterationAnalysis::look(const std::string& name, Job& job, Nanoseconds now_
   }
   if (explained_elsewhere(name)) job.explained = true;
   if (job.explained && job.incident == 0) return;
-  const Finding f = describe(job, *leading, *change);
+  Finding f = describe(job, *leading, *change);
+  // It keeps what it was called: the times in it are estimates that wander.
+  if (const Incident* known = writer_.book().find(job.incident); known && known->op == f.op) f.title = known->title;
   if (job.incident == 0)
     job.incident = writer_.open(leading->comm, f, change->since_ns, now_ns);
   else

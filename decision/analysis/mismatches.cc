@@ -40,7 +40,7 @@ void look_at_bytes(Watch& w, IncidentWriter& writer, Nanoseconds now_ns) {
   if (!f) return;
   w.mismatch.seen_ns = now_ns;
   Incident* known = writer.book().find(w.mismatch.incident);
-  if (known && known->state != VerdictState::resolved) {
+  if (known && is_open(known->state)) {
     // Operations that differ leave calls at different places too.
     if (!w.mismatch.by_bytes && is_follow_up(*known, *f)) return;
     if (w.mismatch.by_bytes) {
@@ -58,7 +58,7 @@ void look_for_mismatch(Watch& w, IncidentWriter& writer, const Settings& setting
   while (const std::optional<Finding> f = next_mismatch(w.comm, settings, now_ns)) {
     w.mismatch.seen_ns = now_ns;
     Incident* known = writer.book().find(w.mismatch.incident);
-    if (known && known->state != VerdictState::resolved && is_follow_up(*known, *f)) continue;
+    if (known && is_open(known->state) && is_follow_up(*known, *f)) continue;
     report(w, writer, *f, now_ns);
     w.mismatch.by_bytes = false;
   }

@@ -58,7 +58,7 @@ void describe_stages(IncidentBook& book, const Watches& watches, const Iteration
   std::map<std::string, JobFacts> jobs;  // of this call
   book.visit_changed([&](Incident& i) {
     // What it was when it ended is not what it was about.
-    if (i.state == VerdictState::resolved) return;
+    if (!is_open(i.state)) return;
     const auto it = watches.find(i.comm);
     if (it == watches.end()) return;
     auto [job, fresh] = jobs.try_emplace(i.job);

@@ -1,11 +1,15 @@
 #include "decision/analysis/status_view.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
+
+#include "decision/detect/oldest_operation.h"
 
 namespace ccld::decision {
 
-CommStatus comm_status(const Communicator& c, Nanoseconds now_ns) {
+CommStatus comm_status(const Communicator& c, const ProcessTable& processes, Nanoseconds now_ns) {
   CommStatus s;
   s.comm = c.uid();
   s.job = c.job();
@@ -17,6 +21,12 @@ CommStatus comm_status(const Communicator& c, Nanoseconds now_ns) {
   s.replays = c.replays().rounds();
   s.parent = c.parent();
   s.in_flight = c.ranks_in_flight() > 0;
+  size_t known = 0;  // rank_count is what somebody claimed
+  for (const RankModel& r : c.ranks()) known += r.process ? 1 : 0;
+  s.ranks.reserve(known);
+  // The same operation that an incident names. Where nobody talks any more, the last words are all there is.
+  const std::optional<OpSeq> oldest_told = s.in_flight ? oldest_operation(c, processes) : std::nullopt;
+  if (oldest_told) s.oldest_op = *oldest_told;
   Nanoseconds oldest_ns = 0;
   for (const RankModel& r : c.ranks()) {
     if (!r.process) continue;
@@ -33,6 +43,7 @@ CommStatus comm_status(const Communicator& c, Nanoseconds now_ns) {
     rank.telemetry_age_ns = now_ns - r.process->heard_ns;
     rank.moved_age_ns = now_ns - r.moved_ns;
     rank.up = r.up && !r.down;
+    if (rank.up) s.telemetry_age_ns = std::max(s.telemetry_age_ns, rank.telemetry_age_ns);
     rank.process_state = r.process->state;
     rank.watched = !r.not_watched && !r.process->probe_stopped;
     rank.p2p_in_flight = std::max<uint32_t>(r.last.p2p_total, static_cast<uint32_t>(r.last.p2p.size()));
@@ -48,11 +59,11 @@ CommStatus comm_status(const Communicator& c, Nanoseconds now_ns) {
     s.hidden |= r.hidden;
     s.ranks.push_back(std::move(rank));
     if (!r.in_flight()) continue;
-    const OpSeq oldest = r.oldest_in_flight();
-    if (s.oldest_op == OpSeq{} || oldest < s.oldest_op) s.oldest_op = oldest, oldest_ns = 0;
-    if (oldest != s.oldest_op) continue;
+    if (const OpSeq oldest = r.oldest_in_flight();
+        !oldest_told && (s.oldest_op == OpSeq{} || oldest < s.oldest_op))
+      s.oldest_op = oldest, oldest_ns = 0;
     for (const InFlightOp& o : r.last.operations)
-      if (o.op == oldest)
+      if (o.op == s.oldest_op)
         oldest_ns =
             std::max(oldest_ns, static_cast<Nanoseconds>(o.enter_age_ms) * ns_per_ms + (now_ns - r.sampled_ns));
   }
@@ -68,11 +79,18 @@ ProcessStatus process_status(const ProcessModel& p, Nanoseconds now_ns) {
   s.process = p.id;
   s.job = p.job;
   s.telemetry_age_ns = now_ns - p.heard_ns;
+  s.has_finished = p.has_finished();
   s.batches = p.batches;
   s.lost_batches = p.lost_batches();
+  s.undelivered_batches = p.undelivered_batches;
   s.health = p.health;
   s.metrics = p.metrics;
   s.net_queues = p.net_queues;
+  for (const NetQueue& q : std::vector<NetQueue>(p.net_queues)) {
+    if (q.in_flight + q.recv_in_flight > 0) ++s.net.queues_in_flight;
+    if (stuck_for_ns(q) > 0) ++s.net.queues_stuck;
+    s.net.requests_in_flight += q.in_flight;
+  }
   s.control = p.control;
   s.probe_stopped = p.probe_stopped;
   return s;

@@ -7,7 +7,7 @@
 
 namespace ccld::decision {
 
-CommStatus comm_status(const Communicator&, Nanoseconds now_ns);
+CommStatus comm_status(const Communicator&, const ProcessTable&, Nanoseconds now_ns);
 ProcessStatus process_status(const ProcessModel&, Nanoseconds now_ns);
 
 }  // namespace ccld::decision

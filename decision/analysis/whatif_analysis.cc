@@ -55,7 +55,7 @@ void WhatIfAnalysis::forget(Nanoseconds now_ns) {
     Job& job = it->second;
     const bool over = now_ns - job.heard_ns >= forget_after_ns;
     if (over)
-      for (const Open& o : job.open) writer_.book().resolve(o.incident, now_ns);
+      for (const Open& o : job.open) writer_.book().end(o.incident, now_ns);
     it = over ? jobs_.erase(it) : std::next(it);
   }
 }
@@ -79,6 +79,7 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds since_ns, N
   if (t.left_out() > 0) return false;
   std::map<std::string, int> hosts;
   std::map<const ProcessModel*, int> processes;
+  std::map<int, double> batches_after_ns;  // by machine
   for (size_t g = 0; g < t.gpus().size(); ++g) {
     const whatif::Gpu& gpu = t.gpus()[g];
     if (gpu.kernels.empty()) continue;
@@ -93,11 +94,17 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds since_ns, N
     facts[g].proxy_away_part = proxy_away_part(*r->process, {since_ns, now_ns});
     if (const auto wait_ns = r->process->turns.longest_wait_ns(now_ns))
       facts[g].turn_wait_ns = static_cast<double>(*wait_ns);
-    if (gpu.launch_least_ns == INT64_MAX) continue;
     const Nanoseconds host_to_service =
         r->process->clock.to_local(static_cast<uint64_t>(now_ns), std::numeric_limits<Nanoseconds>::max()) - now_ns;
+    if (const auto ahead_ns = r->process->host->realtime_less_monotonic_ns) {
+      const double after_ns = static_cast<double>(host_to_service - *ahead_ns);
+      const auto [known, first] = batches_after_ns.emplace(facts[g].machine, after_ns);
+      if (!first) known->second = std::min(known->second, after_ns);
+    }
+    if (gpu.launch_least_ns == INT64_MAX) continue;
     clocks[g] = {true, static_cast<double>(host_to_service - gpu.launch_least_ns)};
   }
+  machines.batches_arrive(std::move(batches_after_ns));
   return true;
 }
 
@@ -325,7 +332,7 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     const auto view = iterations_.view(comm->job());
     weigh(look.explanation, view ? view->now_ns : 0, gains_ns, f);
     if (since_ns <= job.first_ns)
-      add_evidence(f, -1, "it was so from the start on, for", static_cast<double>(now_ns - since_ns) / 1e9, "s");
+      add_evidence(f, {.kind = EvidenceKind::since_start, .value = static_cast<double>(now_ns - since_ns) / 1e9});
 
     const auto known = std::find_if(job.open.begin(), job.open.end(), [&](const Open& o) {
       return std::any_of(told.causes.begin(), told.causes.end(), [&](const auto& keys) {

@@ -52,13 +52,23 @@ void add_connections(const Cause& c, const WhatIfLook& look, const Communicator&
     f.signature.function = abi::Function::send;
     if (c.kind == Cause::Kind::proxy) {
       const bool sends = look.graph.nodes[static_cast<size_t>(t.send)].gpu == c.gpu;
-      f.culprits.push_back(make_culprit(comm, sends ? send.rank : recv.rank, Component::proxy, reason));
+      f.culprits.push_back(
+          make_culprit(comm, sends ? send.rank : recv.rank, Component::proxy, Condition::proxy_slow, reason));
       return;
     }
-    Culprit culprit = make_culprit(comm, send.rank, Component::link, reason);
+    Culprit culprit = make_culprit(comm, send.rank, Component::link, Condition::link_slow, reason);
     culprit.peer = recv.rank;
     culprit.net_name = net_name_of(comm, send.rank, abi::Direction::send, recv.rank, -1);
     if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(culprit));
+  }
+}
+
+Condition condition_of(const whatif::SlowLink& l) {
+  switch (l.component) {
+    case Component::link: return Condition::link_slow;
+    case Component::nic: return Condition::nic_slow;
+    case Component::gpu: return Condition::gpu_takes_slowly;
+    default: return l.steps == 0 ? Condition::proxy_polls_seldom : Condition::proxy_slow;
   }
 }
 
@@ -68,7 +78,7 @@ void add_links(const whatif::SlowCollectives& s, const Communicator& comm, Findi
     const bool network = l.component == Component::link || l.component == Component::nic;
     const Rank peer = l.at == l.sender ? l.receiver : l.sender;
     Culprit c = make_culprit(
-        comm, l.at, l.component,
+        comm, l.at, l.component, condition_of(l),
         l.steps == 0 ? absl::StrFormat("its proxy did not poll its connections for %.0f %% of the transfers",
                                        100 * std::min(1.0, l.away_part))
         : l.sender == l.receiver ? absl::StrFormat("%.1f steps wait for its proxy on average", l.steps)
@@ -85,10 +95,12 @@ void add_links(const whatif::SlowCollectives& s, const Communicator& comm, Findi
     f.culprits.push_back(std::move(c));
     for (size_t part = 0; part < passage_parts; ++part)
       if (l.waiting[part] >= evidence_steps_min)
-        add_evidence(f, l.sender.value,
-                     absl::StrCat("to rank ", l.receiver.value, ": more steps than ",
-                                  l.by_past ? "before " : "on other connections ", part_texts[part]),
-                     l.waiting[part], "steps");
+        add_evidence(f,
+                     {.kind = l.by_past ? EvidenceKind::steps_more_than_before : EvidenceKind::steps_more_than_others,
+                      .rank = l.sender.value,
+                      .peer = l.receiver.value,
+                      .subject = part_texts[part],
+                      .value = l.waiting[part]});
   }
 }
 
@@ -139,11 +151,11 @@ bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& co
       const Kernel& k = kernel(look, i);
       if (k.comm != comm.uid()) continue;
       const bool host = host_part > 0.5;
-      Culprit culprit =
-          make_culprit(comm, k.rank, host ? Component::process : Component::gpu,
-                       absl::StrCat(absl::StrFormat("%s %.1f ms before each operation; ",
-                                                    host ? "its host needs" : "its GPU needs", c.measured_ns / 1e6),
-                                    reference_text(c, "need")));
+      Culprit culprit = make_culprit(
+          comm, k.rank, host ? Component::process : Component::gpu, host ? Condition::host_late : Condition::gpu_late,
+          absl::StrCat(absl::StrFormat("%s %.1f ms before each operation; ", host ? "its host needs" : "its GPU needs",
+                                       c.measured_ns / 1e6),
+                       reference_text(c, "need")));
       culprit.queued_part = 1 - host_part;
       f.culprits.push_back(std::move(culprit));
       if (f.op.value == 0) f.op = k.op, f.signature = k.signature;
@@ -154,8 +166,8 @@ bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& co
     if (s.comm != &comm) return false;
     add_links(s, comm, f);
     if (f.op.value == 0) f.op = s.op, f.signature = s.signature;
-    add_evidence(f, -1, "transfer of an operation", c.measured_ns / 1e6, "ms");
-    add_evidence(f, -1, "if all connections passed steps on like the others", c.reference_ns / 1e6, "ms");
+    add_evidence(f, {.kind = EvidenceKind::transfer, .value = c.measured_ns / 1e6});
+    add_evidence(f, {.kind = EvidenceKind::transfer_reference, .value = c.reference_ns / 1e6});
   } else {
     add_connections(c, look, comm, f);
   }

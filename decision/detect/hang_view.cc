@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "decision/detect/oldest_operation.h"
 #include "decision/model/steps.h"
 
 namespace ccld::decision {
@@ -52,6 +53,20 @@ std::string life_text(Life life) {
     case Life::not_watched: return "its probe is stopped";
   }
   return "";
+}
+
+Condition condition_of(Life life) {
+  switch (life) {
+    case Life::stopped: return Condition::stopped;
+    case Life::gone: return Condition::gone;
+    case Life::silent: return Condition::silent;
+    case Life::host_silent: return Condition::host_silent;
+    case Life::aborted: return Condition::aborted;
+    case Life::unknown: return Condition::never_heard;
+    case Life::not_watched:
+    case Life::well: break;
+  }
+  return Condition::unknown;
 }
 
 const InFlightOp* find_op(const RankModel& r, RoundKey key) {
@@ -117,10 +132,6 @@ std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& v
   for (const RankModel& r : comm.ranks())
     if (all || whole_nodes.contains(r.node)) seen[r.rank.value] = true;
   return seen;
-}
-
-bool outdated(const RankModel& r, const ProcessTable& processes) {
-  return processes.newest_ns() - sampled_at(r) > processes.silent_limit_ns();
 }
 
 constexpr RankProgress never_heard_of{Progress::unknown, Life::unknown};
@@ -201,7 +212,7 @@ std::optional<HangView> view_operation(const Communicator& comm, const ProcessTa
     if (!p.reports() || r.left()) return;
     if (r.in_flight() && outdated(r, processes)) return;
     known_up_to = std::min(known_up_to, r.in_flight() ? sampled_at(r) : std::max(sampled_at(r), r.process->heard_ns));
-    if (!r.in_flight()) return;
+    if (!operation_counts(r, p.life, processes)) return;
     const OpSeq op = r.oldest_in_flight();
     if (!any || op < view.op) view.op = op;
     any = true;

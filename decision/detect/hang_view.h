@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "decision/model/communicator.h"
+#include "decision/model/verdict.h"
 
 namespace ccld::decision {
 
@@ -64,8 +65,10 @@ bool cannot_return(Life);
 bool lost(Life);
 // For how long that has been so, up to when the others were heard.
 Nanoseconds lost_for_ns(const RankModel&, Nanoseconds known_up_to_ns);
-// ": its process is gone"; empty if it is well.
+// "its process is gone"; empty if it is well.
 std::string life_text(Life);
+// Unknown if it is well.
+Condition condition_of(Life);
 
 // Instant of the newest snapshot, by what is known of the sender's clock now: what comes out of a backlog may have
 // looked newer than it was.

@@ -44,14 +44,13 @@ bool decode(Decoder& d, const wire::Message& in, Batch& out, DecodeNotes& notes)
   return true;
 }
 
-bool decode(Decoder& d, const wire::Batch& in, Batch& out, DecodeNotes& notes) {
+bool decode_header(Decoder& d, const wire::Batch& in, Batch& out) {
   if (!d.text("Batch.job", in.job(), out.job) || !d.text("Batch.host", in.host(), out.process.host) ||
       !d.text("Batch.boot_id", in.boot_id(), out.process.boot_id) ||
       !d.within<uint32_t>("Batch.pid", in.pid(), 1, INT32_MAX) ||
       !d.within<uint64_t>("Batch.batch_seq", in.batch_seq(), 1, sequence_max) ||
       !d.signed_time("Batch.sent_realtime_ns", in.sent_realtime_ns()) ||
-      !d.time("Batch.sent_monotonic_ns", in.sent_monotonic_ns()) ||
-      !d.vector("Batch.messages", in.messages(), messages_per_batch_max)) {
+      !d.time("Batch.sent_monotonic_ns", in.sent_monotonic_ns())) {
     return false;
   }
   out.process.pid = in.pid();
@@ -61,6 +60,12 @@ bool decode(Decoder& d, const wire::Batch& in, Batch& out, DecodeNotes& notes) {
   out.sent_realtime_ns = in.sent_realtime_ns();
   out.sent_monotonic_ns = in.sent_monotonic_ns();
   out.nccl_version = in.nccl_version();
+  out.acknowledge = in.acknowledge();
+  return true;
+}
+
+bool decode_payloads(Decoder& d, const wire::Batch& in, Batch& out, DecodeNotes& notes) {
+  if (!d.vector("Batch.messages", in.messages(), messages_per_batch_max)) return false;
   out.payloads.reserve(length(in.messages()));
   for (size_t i = 0; i < length(in.messages()); ++i) {
     if (!decode(d, *in.messages()->Get(i), out, notes)) return false;
@@ -68,9 +73,8 @@ bool decode(Decoder& d, const wire::Batch& in, Batch& out, DecodeNotes& notes) {
   return true;
 }
 
-}  // namespace
-
-absl::StatusOr<Batch> decode_batch(absl::Span<const uint8_t> message, DecodeNotes* notes) {
+// `notes`: nullptr for the header alone.
+absl::StatusOr<Batch> decode(absl::Span<const uint8_t> message, DecodeNotes* notes) {
   // Smallest possible: root offset and identifier.
   if (message.size() < 2 * sizeof(flatbuffers::uoffset_t)) {
     return rejection(RejectReason::size, "size",
@@ -101,11 +105,20 @@ absl::StatusOr<Batch> decode_batch(absl::Span<const uint8_t> message, DecodeNote
                      absl::StrCat("Batch.schema_version is ", wire_batch.schema_version(), ", this service reads ",
                                   schema_version_supported));
   }
-  DecodeNotes ignored;
   Decoder decoder(message.size());
   Batch batch;
-  if (!decode(decoder, wire_batch, batch, notes != nullptr ? *notes : ignored)) return decoder.status();
+  if (!decode_header(decoder, wire_batch, batch)) return decoder.status();
+  if (notes != nullptr && !decode_payloads(decoder, wire_batch, batch, *notes)) return decoder.status();
   return batch;
 }
+
+}  // namespace
+
+absl::StatusOr<Batch> decode_batch(absl::Span<const uint8_t> message, DecodeNotes* notes) {
+  DecodeNotes ignored;
+  return decode(message, notes != nullptr ? notes : &ignored);
+}
+
+absl::StatusOr<Batch> decode_batch_header(absl::Span<const uint8_t> message) { return decode(message, nullptr); }
 
 }  // namespace ccld::decision::ingest

@@ -39,6 +39,9 @@ struct DecodeNotes {
 
 absl::StatusOr<Batch> decode_batch(absl::Span<const uint8_t> message, DecodeNotes* notes = nullptr);
 
+// Without the payloads, which are neither decoded nor range-checked.
+absl::StatusOr<Batch> decode_batch_header(absl::Span<const uint8_t> message);
+
 absl::Status rejection(RejectReason, const std::string& key, const std::string& text);
 RejectReason reject_reason(const absl::Status&);
 // Equal for all rejections with the same cause, whatever the values were: "Rounds.rank".

@@ -28,7 +28,7 @@ std::optional<Batch> Ingest::accept(absl::Span<const uint8_t> message, Nanosecon
     reject(batch.status(), now_ns);
     return std::nullopt;
   }
-  const SequenceTracker::Result arrival = sequences_.record(batch->process, batch->batch_seq);
+  const SequenceTracker::Result arrival = sequences_.record(batch->process, batch->batch_seq, batch->sent_monotonic_ns);
   counters_.lost_batches += arrival.lost;
   if (arrival.arrival == SequenceTracker::Arrival::late) ++counters_.late_batches;
   if (arrival.arrival == SequenceTracker::Arrival::repeated) {

@@ -27,7 +27,7 @@ void SequenceTracker::link_as_newest(uint32_t place) {
   newest_ = place;
 }
 
-SequenceTracker::Result SequenceTracker::record(const ProcessId& process, uint64_t batch_seq) {
+SequenceTracker::Result SequenceTracker::record(const ProcessId& process, uint64_t batch_seq, uint64_t sent_ns) {
   const uint64_t identity = absl::HashOf(process.host, process.boot_id, process.pid, process.pid_start_ticks, process.pid_namespace);
   const auto found = places_.find(identity);
   if (found == places_.end()) {
@@ -40,7 +40,7 @@ SequenceTracker::Result SequenceTracker::record(const ProcessId& process, uint64
       entries_.emplace_back();
     }
     entries_[place].identity = identity;
-    entries_[place].last_seq = batch_seq;
+    entries_[place].newest = {batch_seq, sent_ns};
     entries_[place].missing = 0;
     places_.emplace(identity, place);
     link_as_newest(place);
@@ -51,20 +51,25 @@ SequenceTracker::Result SequenceTracker::record(const ProcessId& process, uint64
     unlink(found->second);
     link_as_newest(found->second);
   }
-  if (batch_seq <= entry.last_seq) {
-    const uint64_t behind = entry.last_seq - batch_seq;
+  const uint64_t last_seq = entry.newest.seq;
+  switch (entry.newest.take(batch_seq, sent_ns)) {
+    case Image::next: entry.missing = 0; return {};
+    case Image::before: return {Arrival::late, 0};
+    case Image::same: break;
+  }
+  if (batch_seq <= last_seq) {
+    const uint64_t behind = last_seq - batch_seq;
     if (behind >= window) return {Arrival::late, 0};
     const uint64_t bit = uint64_t{1} << behind;
     if ((entry.missing & bit) == 0) return {Arrival::repeated, 0};
     entry.missing &= ~bit;
     return {Arrival::late, 0};
   }
-  const uint64_t lost = batch_seq - entry.last_seq - 1;
+  const uint64_t lost = batch_seq - last_seq - 1;
   const uint64_t shift = lost + 1;
   entry.missing = shift >= window ? 0 : entry.missing << shift;
   const uint64_t new_gap = std::min(lost, window - 1);  // bits 1..new_gap
   if (new_gap > 0) entry.missing |= (~uint64_t{0} >> (window - new_gap)) << 1;
-  entry.last_seq = batch_seq;
   return {lost == 0 ? Arrival::in_order : Arrival::after_gap, lost};
 }
 

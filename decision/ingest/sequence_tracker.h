@@ -1,9 +1,10 @@
 // Counts what did not arrive: every process numbers its batches from 1 without gaps.
 // The first number seen of a process starts the count, so a service that starts late has lost nothing by that.
 // After a reconnect ZeroMQ may deliver the rest of the old connection between messages of the new one: such batches are
-// late, not lost and not repeated.
+// late, not lost and not repeated. Another image of the process (model/newest_batch.h) starts the count once more; what the
+// image before it had sent is late, too.
 // Bounded: when too many processes are known, the one that was silent longest is forgotten. A process is known by a
-// 64-bit hash of its identity, in some 50 bytes: at the bound of 262,144 processes two of them are taken for one with a
+// 64-bit hash of its identity, in some 60 bytes: at the bound of 262,144 processes two of them are taken for one with a
 // probability of 2e-9. Not thread-safe.
 #pragma once
 
@@ -12,6 +13,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "decision/model/events.h"
+#include "decision/model/newest_batch.h"
 
 namespace ccld::decision::ingest {
 
@@ -24,7 +26,8 @@ class SequenceTracker {
     Arrival arrival = Arrival::in_order;
     uint64_t lost = 0;  // batches missing just before this one
   };
-  Result record(const ProcessId&, uint64_t batch_seq);
+  // `sent_ns`: by the sender's monotonic clock.
+  Result record(const ProcessId&, uint64_t batch_seq, uint64_t sent_ns);
 
   size_t processes() const { return entries_.size(); }
 
@@ -32,8 +35,8 @@ class SequenceTracker {
   static constexpr uint32_t nobody = UINT32_MAX;
   struct Entry {
     uint64_t identity;
-    uint64_t last_seq;
-    uint64_t missing;       // bit i: last_seq - i has not arrived
+    NewestBatch newest;
+    uint64_t missing;       // bit i: newest.seq - i has not arrived
     uint32_t newer, older;  // in the order in which they last spoke
   };
   void unlink(uint32_t);

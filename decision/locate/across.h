@@ -33,8 +33,8 @@ struct Cause {
   bool complete = true;      // all processes that are waited for have spoken for themselves just now
   // absent: all of them are lost, and the others stood still from then on: they do not speak, but that tells enough.
   bool fell_silent = false;
-  // absent: some of them are blamed for what they said before the time of silence was over; soon they speak, or are
-  // known to be silent.
+  // absent: some of them are blamed for what they said before the time of silence was over, or wait in a communicator
+  // for somebody of whom that is true; soon they speak, or are known to be silent.
   bool outdated = false;
   // absent: all of them are missed in a barrier too, and there first: they may do what the barrier waits for.
   bool barrier = false;

@@ -48,11 +48,14 @@ struct Use {
   }
 };
 
+Use use_of(const ProcessModel& process, Worker which, const RunDelay& delay, const TimeWindow& w) {
+  const Nanoseconds waited_ns = delay.*wait_of(which);
+  return {waited_ns, process.run_delays.tells_runs() ? waited_ns + ran(delay, which) : w.to_ns - w.from_ns};
+}
+
 std::optional<Use> use_of(const ProcessModel& process, Worker which, const TimeWindow& w) {
   const auto delay = told_of(process, w, wait_of(which));
-  if (!delay) return std::nullopt;
-  const Nanoseconds waited_ns = (*delay).*wait_of(which);
-  return Use{waited_ns, process.run_delays.tells_runs() ? waited_ns + ran(*delay, which) : w.to_ns - w.from_ns};
+  return delay ? std::optional(use_of(process, which, *delay, w)) : std::nullopt;
 }
 
 template <class Value>
@@ -120,19 +123,21 @@ std::optional<Nanoseconds> waited_for_processor(const ProcessModel& process, Wor
 
 std::optional<Nanoseconds> usually_waits_for_processor(const ProcessModel& process, Worker which, const TimeWindow& w) {
   const Nanoseconds oldest_ns = process.run_delays.oldest_ns(), past_ns = w.from_ns - oldest_ns;
-  if (process.run_delays.empty() || past_ns < past_min_ns) return std::nullopt;
+  const auto now = use_of(process, which, w);
+  if (!now || past_ns < past_min_ns) return std::nullopt;
   // The best part of it: what is slow for minutes becomes part of the past.
   const Nanoseconds parts = std::clamp<Nanoseconds>(past_ns / past_min_ns, 1, past_parts_max),
                     part_ns = past_ns / parts;
-  std::optional<Nanoseconds> least;
+  std::optional<double> least;
   for (Nanoseconds i = 0; i < parts; ++i) {
-    const auto delay = process.run_delays.between(oldest_ns + i * part_ns, oldest_ns + (i + 1) * part_ns);
+    const TimeWindow part{oldest_ns + i * part_ns, oldest_ns + (i + 1) * part_ns};
+    const auto delay = process.run_delays.between(part.from_ns, part.to_ns);
     if (!delay) continue;
-    const double times = static_cast<double>(w.to_ns - w.from_ns) / static_cast<double>(part_ns);
-    const auto ns = static_cast<Nanoseconds>(times * static_cast<double>((*delay).*wait_of(which)));
-    least = std::min(least.value_or(ns), ns);
+    const double waited_part = use_of(process, which, *delay, part).waited_part();
+    least = std::min(least.value_or(waited_part), waited_part);
   }
-  return least;
+  if (!least) return std::nullopt;
+  return static_cast<Nanoseconds>(*least * static_cast<double>(now->wanted_ns));
 }
 
 std::optional<Nanoseconds> host_waited_for_processor(const HostModel& host, Worker which, const TimeWindow& w,
@@ -246,10 +251,11 @@ double percent(Nanoseconds ns, const TimeWindow& w) {
 void add_waits(Finding& f, int32_t rank, const char* whose, Worker which, std::optional<Nanoseconds> waited_ns,
                const TimeWindow& w) {
   if (waited_ns)
-    add_evidence(f, rank,
-                 absl::StrCat(which == Worker::main ? "main thread" : "progress threads",
-                              " ready to run without a processor, ", whose),
-                 percent(*waited_ns, w), "%");
+    add_evidence(f,
+                 {.kind = which == Worker::main ? EvidenceKind::main_thread_waited : EvidenceKind::proxy_threads_waited,
+                  .rank = rank,
+                  .subject = whose,
+                  .value = percent(*waited_ns, w)});
 }
 
 // Some task of the host waited, by its own account (PSI).
@@ -270,7 +276,7 @@ void name_host(const Communicator& comm, const HostModel& host, double share, Wo
   if (ranks.empty()) return;
   const int cause = next_cause(f);
   for (const Rank r : ranks) {
-    Culprit c = make_culprit(comm, r, Component::host, "its host is short of processors");
+    Culprit c = make_culprit(comm, r, Component::host, Condition::processors_short, "its host is short of processors");
     c.basis = Basis::processors, c.cause = cause;
     c.lost_time_share = share / static_cast<double>(ranks.size());
     if (f.culprits.size() < culprits_max) f.culprits.push_back(std::move(c));
@@ -285,7 +291,7 @@ void name_host(const Communicator& comm, const HostModel& host, double share, Wo
     break;
   }
   if (const auto psi_ns = pressure(host, w))
-    add_evidence(f, ranks[0].value, "some task of the host waited for a processor (PSI)", percent(*psi_ns, w), "%");
+    add_evidence(f, {.kind = EvidenceKind::host_pressure, .rank = ranks[0].value, .value = percent(*psi_ns, w)});
 }
 
 // Nobody stands out, and everybody waits longer for processors than before.

@@ -28,7 +28,8 @@ enum class Worker { main, proxies, starved };
 // How long the thread waited for a processor in the window; telemetry comes up to two seconds later than what it
 // speaks of, and the doubt counts for the wait. nullopt: not known.
 std::optional<Nanoseconds> waited_for_processor(const ProcessModel&, Worker, const TimeWindow&);
-// As long a window of its past, before this one. nullopt: not known.
+// As large a part of the time for which it wants a processor in the window as it waited for one before: behind a slow
+// wire threads poll for longer, so they wait for longer, too, where processors are shared. nullopt: not known.
 std::optional<Nanoseconds> usually_waits_for_processor(const ProcessModel&, Worker, const TimeWindow&);
 // The median of the processes of a host, `but` left out; nullopt: there is no other, or nothing is known.
 std::optional<Nanoseconds> host_waited_for_processor(const HostModel&, Worker, const TimeWindow&,

@@ -17,10 +17,10 @@ std::optional<Finding> find_endless_init(const InitKey& key, const Initializatio
   if (failed(m) || now_ns - moved_ns < seconds_to_ns(settings.init_hang_s)) return std::nullopt;
   Finding f;
   f.fault = FaultClass::h1_not_entered;
-  f.title = "communicator init does not end";
+  f.title = "communicator initialization does not end";
   std::map<InitStage, size_t> stages;
   for (const auto& [rank, r] : m.ranks) ++stages[r.stage];
-  const auto culprit = [&](int32_t rank, const InitRank* r, std::string reason) {
+  const auto culprit = [&](int32_t rank, const InitRank* r, Condition condition, std::string reason) {
     if (f.culprits.size() >= culprits_max) {
       f.candidates.push_back(Rank{rank});
       return;
@@ -28,6 +28,7 @@ std::optional<Finding> find_endless_init(const InitKey& key, const Initializatio
     Culprit c;
     c.rank = Rank{rank};
     c.component = Component::process;
+    c.condition = condition;
     c.reason = std::move(reason);
     if (r && r->process) {
       c.host = r->process->id.host;
@@ -39,18 +40,18 @@ std::optional<Finding> find_endless_init(const InitKey& key, const Initializatio
   // Who cannot come any more, then who never came, then who is behind the others.
   for (const auto& [rank, r] : m.ranks) {
     if (!r.process || !under_way(r)) continue;
-    const std::string stage = absl::StrCat(" while it made the communicator (", abi::name_of(r.stage), ")");
+    const std::string stage = absl::StrCat(" during the initialization of the communicator (", abi::name_of(r.stage), ")");
     if (r.process->gone())
-      culprit(rank, &r, absl::StrCat("its process went away", stage));
+      culprit(rank, &r, Condition::gone, absl::StrCat("its process went away", stage));
     else if (r.process->stopped())
-      culprit(rank, &r, absl::StrCat("its process is stopped", stage));
+      culprit(rank, &r, Condition::stopped, absl::StrCat("its process is stopped", stage));
     else if (!r.process->probe_stopped && processes.silent(*r.process))
-      culprit(rank, &r, absl::StrCat("its process is silent", stage));
+      culprit(rank, &r, Condition::silent, absl::StrCat("its process is silent", stage));
   }
   const size_t missing = static_cast<size_t>(key.rank_count) - std::min<size_t>(m.ranks.size(), key.rank_count);
   if (f.culprits.empty()) {
     for (Rank r : never_heard(key, m, culprits_max))
-      culprit(r.value, nullptr,
+      culprit(r.value, nullptr, Condition::never_heard,
               "never heard of: it did not come to the initialization of the communicator, or is not watched");
     f.next_step =
         "Find the processes of the missing ranks: were they started, did they fail before, can they reach the others "
@@ -66,7 +67,7 @@ std::optional<Finding> find_endless_init(const InitKey& key, const Initializatio
     if (stages[least] < m.ranks.size()) {
       for (const auto& [rank, r] : m.ranks)
         if (r.stage == least)
-          culprit(rank, &r,
+          culprit(rank, &r, Condition::initialization_behind,
                   absl::StrCat("is still ", least == InitStage::entered ? "looking for the others" : "connecting"));
     } else {
       for (const auto& [rank, r] : m.ranks) f.candidates.push_back(Rank{rank});
@@ -76,9 +77,12 @@ std::optional<Finding> find_endless_init(const InitKey& key, const Initializatio
         "(NCCL_DEBUG=INFO).";
   }
   for (const auto& [stage, count] : stages)
-    add_evidence(f, -1, absl::StrCat("ranks that are ", abi::name_of(stage)), static_cast<double>(count), "ranks");
-  add_evidence(f, -1, "ranks that were never heard of", static_cast<double>(missing), "ranks");
-  add_evidence(f, -1, "since the first rank began to make the communicator", (now_ns - m.entered_ns) / 1e6, "ms");
+    add_evidence(f, {.kind = EvidenceKind::ranks_in_stage,
+                     .subject = abi::name_of(stage),
+                     .value = static_cast<double>(count)});
+  add_evidence(f, {.kind = EvidenceKind::ranks_never_heard, .value = static_cast<double>(missing)});
+  add_evidence(f, {.kind = EvidenceKind::initialization_age,
+                   .value = static_cast<double>(now_ns - m.entered_ns) / 1e6});
   for (const auto& [rank, r] : m.ranks)
     if (under_way(r) &&
         std::none_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank.value == rank; }))

@@ -5,8 +5,10 @@
 
 namespace ccld::decision {
 
-Culprit make_culprit(const Communicator& comm, Rank rank, Component component, std::string reason) {
+Culprit make_culprit(const Communicator& comm, Rank rank, Component component, Condition condition,
+                     std::string reason) {
   Culprit c;
+  c.condition = condition;
   c.rank = rank;
   c.component = component;
   c.reason = std::move(reason);

@@ -31,6 +31,7 @@ struct Finding {
   // lies here.
   std::vector<Rank> wanted;
   std::vector<VictimComm> victim_comms;
+  std::vector<Wait> waits;
   std::vector<CycleStep> cycle;
 };
 
@@ -38,12 +39,16 @@ struct Finding {
 constexpr size_t evidence_max = 24;
 constexpr size_t culprits_max = 64;
 
-inline void add_evidence(Finding& f, int32_t rank, std::string what, double value, std::string unit) {
-  if (f.evidence.size() < evidence_max) f.evidence.push_back({rank, std::move(what), value, std::move(unit)});
+inline void add_evidence(Finding& f, Evidence e) {
+  if (f.evidence.size() < evidence_max) f.evidence.push_back(std::move(e));
+}
+
+inline Evidence paper_value(std::string what, double value, std::string unit, int32_t rank = -1) {
+  return {.kind = EvidenceKind::paper, .rank = rank, .subject = std::move(what), .value = value, .unit = std::move(unit)};
 }
 
 // With host, pid and GPU of the rank filled in.
-Culprit make_culprit(const Communicator&, Rank, Component, std::string reason);
+Culprit make_culprit(const Communicator&, Rank, Component, Condition, std::string reason);
 // All ranks of the communicator but the culprits.
 void collect_victims(const Communicator&, Finding&);
 

@@ -9,6 +9,8 @@
 namespace ccld::decision {
 namespace {
 
+constexpr size_t rows_of_waiters_max = 3;
+
 std::string absent_reason(const RankProgress& p, RoundKey key) {
   const OpSeq op = key.op;
   std::string what;
@@ -27,6 +29,17 @@ std::string absent_reason(const RankProgress& p, RoundKey key) {
   if (key.replay != 0) what = absl::StrCat("its GPU did not begin replay ", key.replay, " of operation ", op.value);
   const std::string life = life_text(p.life);
   return life.empty() ? what : absl::StrCat(what, ": ", life);
+}
+
+Condition absent_condition(const RankProgress& p, RoundKey key) {
+  if (const Condition c = condition_of(p.life); c != Condition::unknown) return c;
+  if (key.replay != 0) return Condition::replay_not_begun;
+  switch (p.progress) {
+    case Progress::called: return Condition::not_launched;
+    case Progress::launched: return Condition::kernel_not_started;
+    case Progress::left: return Condition::left;
+    default: return Condition::not_called;
+  }
 }
 
 Component absent_component(const RankProgress& p) {
@@ -71,7 +84,7 @@ std::string absent_next_step(const RankProgress& p, RoundKey key) {
 
 Culprit absent_culprit(const Communicator& comm, const HangView& view, Rank r) {
   const RankProgress& p = view.ranks[r.value];
-  return make_culprit(comm, r, absent_component(p), absent_reason(p, view.key()));
+  return make_culprit(comm, r, absent_component(p), absent_condition(p, view.key()), absent_reason(p, view.key()));
 }
 
 namespace {
@@ -136,28 +149,36 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
       f.candidates.push_back(r);
     const RankModel::InFrame in_frame = m && m->in_frame ? *m->in_frame : RankModel::InFrame{};
     const uint64_t called = m ? std::max(m->entered, in_frame.entered).value : 0;
-    add_evidence(f, r.value, "operations called", static_cast<double>(called), "operations");
+    add_evidence(f, {.kind = EvidenceKind::calls_made, .rank = r.value, .value = static_cast<double>(called)});
     if (in_frame.entered.value > 0)
-      add_evidence(f, r.value, "operations that its GPU had begun, as its frame says",
-                   static_cast<double>(in_frame.begun.value), "operations");
+      add_evidence(
+          f,
+          {.kind = EvidenceKind::kernels_begun, .rank = r.value, .value = static_cast<double>(in_frame.begun.value)});
     if (m && m->process)
-      add_evidence(f, r.value, "since the last telemetry of its process", (now_ns - m->process->heard_ns) / 1e6, "ms");
+      add_evidence(f, {.kind = EvidenceKind::telemetry_age,
+                       .rank = r.value,
+                       .value = static_cast<double>(now_ns - m->process->heard_ns) / 1e6});
   }
   size_t waiting = 0;
   for (size_t r = 0; r < comm.ranks().size(); ++r) {
     const RankProgress& p = view.ranks[r];
     if (p.progress != Progress::begun && p.progress != Progress::launched && p.progress != Progress::called) continue;
     if (is_named[r]) continue;
-    if (waiting++ < 3 && view.replay == 0) {  // the ages of replays are those of the capture
-      const RankModel* m = comm.rank(Rank{static_cast<int32_t>(r)});
-      if (const InFlightOp* o = m ? find_op(*m, view.key()) : nullptr) {
-        const double since_ms = static_cast<double>(o->enter_age_ms) + (now_ns - m->sampled_ns) / 1e6;
-        add_evidence(f, m->rank.value, absl::StrCat("has been in operation ", view.op.value, " for"), since_ms, "ms");
-      }
-    }
+    const Rank rank{static_cast<int32_t>(r)};
+    const RankModel* m = comm.rank(rank);
+    const InFlightOp* o = m ? find_op(*m, view.key()) : nullptr;
+    // The ages of replays are those of the capture.
+    const Nanoseconds age_ns =
+        o && view.replay == 0 ? static_cast<Nanoseconds>(o->enter_age_ms) * ns_per_ms + now_ns - m->sampled_ns : 0;
+    if (waiting++ < rows_of_waiters_max && age_ns > 0)
+      add_evidence(f, {.kind = EvidenceKind::operation_age,
+                       .rank = rank.value,
+                       .op = view.op,
+                       .value = static_cast<double>(age_ns) / 1e6});
+    if (!named.empty() && f.waits.size() < waits_max)
+      f.waits.push_back({.rank = rank, .waits_for = named[0], .what = WaitFor::entry, .age_ns = age_ns});
   }
-  add_evidence(f, -1, absl::StrCat("ranks that wait in operation ", view.op.value), static_cast<double>(waiting),
-               "ranks");
+  add_evidence(f, {.kind = EvidenceKind::ranks_waiting, .op = view.op, .value = static_cast<double>(waiting)});
   f.confidence = view.replay != 0 ? 0.7 : own_words ? 0.95 : f.hard ? 0.85 : 0.7;
   if (!named.empty()) f.next_step = absent_next_step(view.ranks[named[0].value], view.key());
   return f;

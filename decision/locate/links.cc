@@ -42,8 +42,9 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   const std::string step = absl::StrCat("step ", edge.want, " on channel ", edge.channel);
   const auto fresh_ms = static_cast<uint32_t>(fresh / ns_per_ms);
 
-  const auto blame = [&](Rank rank, Rank peer, Component component, double confidence, std::string reason) {
-    v.culprit = make_culprit(comm, rank, component, std::move(reason));
+  const auto blame = [&](Rank rank, Rank peer, Component component, Condition condition, double confidence,
+                         std::string reason) {
+    v.culprit = make_culprit(comm, rank, component, condition, std::move(reason));
     v.culprit.channel = edge.channel;
     v.culprit.peer = peer;
     if (component == Component::nic || component == Component::link) {
@@ -52,48 +53,46 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
     }
     v.confidence = confidence;
   };
-  const auto fact = [&](Rank rank, std::string what, double value, std::string unit) {
-    v.evidence.push_back({rank.value, std::move(what), value, std::move(unit)});
+  const auto fact = [&](EvidenceKind kind, Rank rank, Rank peer, double value) {
+    v.evidence.push_back(
+        {.kind = kind, .rank = rank.value, .peer = peer.value, .channel = edge.channel, .value = value});
   };
-  fact(edge.sender, absl::StrCat("posted to rank ", edge.receiver.value, " on channel ", edge.channel), edge.posted,
-       "steps");
+  fact(EvidenceKind::steps_posted, edge.sender, edge.receiver, edge.posted);
 
   const ProxyState* tx = find_proxy(s, abi::Direction::send, edge.receiver, edge);
   const ProxyState* rx = find_proxy(r, abi::Direction::recv, edge.sender, edge);
 
   if (same_node(comm, edge.sender, edge.receiver) && !tx && !rx) {
     // Nothing lies between the two GPUs. Both poll; one does not see what the other wrote.
-    blame(edge.sender, edge.receiver, Component::link, 0.4,
+    blame(edge.sender, edge.receiver, Component::link, Condition::nothing_arrives, 0.4,
           absl::StrCat("posted ", step, ", which rank ", edge.receiver.value, " does not see"));
     v.single = false;
     return v;
   }
   if (tx) {
-    fact(edge.sender, absl::StrCat("proxy handed to the network towards rank ", edge.receiver.value),
-         static_cast<uint32_t>(tx->transmitted), "steps");
-    fact(edge.sender, absl::StrCat("network said sent towards rank ", edge.receiver.value),
-         static_cast<uint32_t>(tx->done), "steps");
-    fact(edge.sender, "since its proxy last looked at this connection", tx->tick_age_ms, "ms");
+    fact(EvidenceKind::steps_to_network, edge.sender, edge.receiver, static_cast<uint32_t>(tx->transmitted));
+    fact(EvidenceKind::steps_sent, edge.sender, edge.receiver, static_cast<uint32_t>(tx->done));
+    fact(EvidenceKind::proxy_poll_age, edge.sender, edge.receiver, tx->tick_age_ms);
   }
   if (rx) {
-    fact(edge.receiver, absl::StrCat("proxy received from rank ", edge.sender.value),
-         static_cast<uint32_t>(rx->received), "steps");
-    fact(edge.receiver, absl::StrCat("proxy handed to its GPU from rank ", edge.sender.value),
-         static_cast<uint32_t>(rx->transmitted), "steps");
-    fact(edge.receiver, "since its proxy last looked at this connection", rx->tick_age_ms, "ms");
+    fact(EvidenceKind::steps_received, edge.receiver, edge.sender, static_cast<uint32_t>(rx->received));
+    fact(EvidenceKind::steps_to_gpu, edge.receiver, edge.sender, static_cast<uint32_t>(rx->transmitted));
+    fact(EvidenceKind::proxy_poll_age, edge.receiver, edge.sender, rx->tick_age_ms);
   }
   const auto well = [&](Rank rank) {
     return rank.value >= 0 && static_cast<size_t>(rank.value) < view.ranks.size() && view.ranks[rank.value].reports();
   };
-  // The rank reports its endpoints and no proxy for this connection, so that proxy has not moved a step yet.
+  // The rank reports its endpoints and no proxy for this connection, so that proxy has not moved a step yet; or it has
+  // handed on all of them, if the rank's kernel has ended.
   const auto not_begun = [&](const RankModel* rank, const ProxyState* proxy) {
-    return !proxy && rank && well(rank->rank) && !rank->last.lanes.empty();
+    return !proxy && rank && well(rank->rank) && !rank->last.lanes.empty() &&
+           view.ranks[static_cast<size_t>(rank->rank.value)].progress != Progress::done;
   };
 
   // Who sends through another rank's proxy has none that could be seen: what is missing there was not measured.
   const bool sent_by_other_proxy = !tx && s && (s->hidden & abi::hidden_pxn) != 0;
   const auto leave_both_ends = [&](double confidence, std::string reason) {
-    blame(edge.sender, edge.receiver, Component::link, confidence,
+    blame(edge.sender, edge.receiver, Component::link, Condition::nothing_arrives, confidence,
           absl::StrCat(std::move(reason), "; the proxy of another rank sends for it (PXN), which is not measured"));
     v.single = false;
     v.other_proxy = true;
@@ -110,49 +109,54 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
     const bool gave = tx && reached(tx->posted, edge.want);
     const bool sent = !tx || reached(tx->done, edge.want - static_cast<uint32_t>(steps_in_flight_max));
     if (gave)
-      blame(edge.sender, edge.receiver, Component::gpu, 0.7,
+      blame(edge.sender, edge.receiver, Component::gpu, Condition::data_not_seen, 0.7,
             absl::StrCat("its proxy gave a slot for ", step, ", which its GPU does not see"));
     else if (sent_by_other_proxy)
       leave_both_ends(0.4, absl::StrCat("no slot for ", step));
     else if (sent || tx_stopped)
-      blame(edge.sender, edge.receiver, Component::proxy, tx ? 0.8 : 0.5,
+      blame(edge.sender, edge.receiver, Component::proxy, Condition::proxy_stuck, tx ? 0.8 : 0.5,
             absl::StrCat("its proxy does not give a slot for ", step));
     else
-      blame(edge.sender, edge.receiver, Component::nic, 0.7,
+      blame(edge.sender, edge.receiver, Component::nic, Condition::nic_stuck, 0.7,
             absl::StrCat("its network device does not say sent for what was in the slot of ", step));
     return v;
   }
 
   // From the receiver back to the sender: the first stage that has input and does not pass it on.
   if (rx && reached(rx->transmitted, edge.want)) {
-    blame(edge.receiver, edge.sender, Component::gpu, 0.8,
+    blame(edge.receiver, edge.sender, Component::gpu, Condition::data_not_seen, 0.8,
           absl::StrCat("its proxy delivered ", step, ", which its GPU does not see"));
   } else if (rx && reached(rx->received, edge.want)) {
-    blame(edge.receiver, edge.sender, Component::proxy, 0.85,
+    blame(edge.receiver, edge.sender, Component::proxy, Condition::proxy_stuck, 0.85,
           absl::StrCat("its proxy received ", step, " and does not hand it to the GPU"));
   } else if (rx_stopped && !tx_stopped) {
-    blame(edge.receiver, edge.sender, Component::proxy, 0.8, absl::StrCat("its proxy has stopped looking for ", step));
+    blame(edge.receiver, edge.sender, Component::proxy, Condition::proxy_stuck, 0.8,
+          absl::StrCat("its proxy has stopped looking for ", step));
   } else if (tx && !reached(tx->transmitted, edge.want)) {
     if (tx->tick_age_ms > fresh_ms)
-      blame(edge.sender, edge.receiver, Component::proxy, 0.85, absl::StrCat("its proxy has stopped before ", step));
+      blame(edge.sender, edge.receiver, Component::proxy, Condition::proxy_stuck, 0.85,
+            absl::StrCat("its proxy has stopped before ", step));
     else if (rx && !reached(rx->posted, edge.want))
-      blame(edge.receiver, edge.sender, Component::proxy, 0.7,
+      blame(edge.receiver, edge.sender, Component::proxy, Condition::proxy_stuck, 0.7,
             absl::StrCat("its proxy has not posted a receive for ", step));
     else
-      blame(edge.sender, edge.receiver, Component::nic, 0.7, absl::StrCat("its network device does not take ", step));
+      blame(edge.sender, edge.receiver, Component::nic, Condition::nic_stuck, 0.7,
+            absl::StrCat("its network device does not take ", step));
   } else if (tx_stopped && !rx_stopped) {
-    blame(edge.sender, edge.receiver, Component::proxy, 0.8,
+    blame(edge.sender, edge.receiver, Component::proxy, Condition::proxy_stuck, 0.8,
           absl::StrCat("its proxy handed ", step, " to the network and has stopped before it was sent"));
   } else if (sent_by_other_proxy) {
     leave_both_ends(0.5, absl::StrCat(step, " was posted and has not arrived at rank ", edge.receiver.value));
   } else if (rx && not_begun(s, tx)) {
-    blame(edge.sender, edge.receiver, Component::proxy, 0.7, absl::StrCat("its proxy has not begun to hand on ", step));
+    blame(edge.sender, edge.receiver, Component::proxy, Condition::proxy_not_begun, 0.7,
+          absl::StrCat("its proxy has not begun to hand on ", step));
     v.given = false;
   } else if (tx && not_begun(r, rx)) {
-    blame(edge.receiver, edge.sender, Component::proxy, 0.7, absl::StrCat("its proxy has not begun to receive ", step));
+    blame(edge.receiver, edge.sender, Component::proxy, Condition::proxy_not_begun, 0.7,
+          absl::StrCat("its proxy has not begun to receive ", step));
     v.given = false;
   } else {
-    blame(edge.sender, edge.receiver, Component::link, tx && rx ? 0.95 : 0.75,
+    blame(edge.sender, edge.receiver, Component::link, Condition::nothing_arrives, tx && rx ? 0.95 : 0.75,
           absl::StrCat(step, " was sent and has not arrived at rank ", edge.receiver.value));
     v.given = !(not_begun(s, tx) && not_begun(r, rx));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "decision/model/digits.h"
 #include "decision/model/names.h"
 
 namespace ccld::decision {
@@ -13,9 +14,7 @@ enum class Shift { none, skipped, extra };
 bool same(const Signature* a, const Signature* b) { return a && b && difference(*a, *b) == SignatureField::none; }
 bool contradict(const Signature* a, const Signature* b) { return a && b && difference(*a, *b) != SignatureField::none; }
 
-const Signature* of_others(const RoundHistory& h, uint64_t op) {
-  return h.signature_at(OpSeq{op});
-}
+const Signature* of_others(const RoundHistory& h, uint64_t op) { return h.signature_at(OpSeq{op}); }
 
 // Whether the rank's sequence is that of the others, moved by one operation.
 Shift shift_of(const RoundHistory& h, Rank rank, uint64_t op) {
@@ -27,8 +26,9 @@ Shift shift_of(const RoundHistory& h, Rank rank, uint64_t op) {
   return Shift::none;
 }
 
+// "AllReduce of 65,536 float32"
 std::string call_text(const Signature& s) {
-  return absl::StrCat(name(s.function), " of ", s.count, " ", name(s.datatype));
+  return absl::StrCat(name(s.function), " of ", grouped(s.count), " ", name(s.datatype));
 }
 
 Component component_of(SignatureField f) {
@@ -59,9 +59,11 @@ Finding judge(const Communicator& comm, const RoundEntry& e) {
     if (g.ranks == 0) continue;
     const std::vector<Rank> ranks = ranks_of(g);
     const bool is_minority = majority && &g != majority;
-    add_evidence(f, ranks.empty() ? -1 : ranks[0].value,
-                 absl::StrCat("ranks that called ", call_text(g.signature), " as operation ", e.op.value),
-                 static_cast<double>(g.ranks), "ranks");
+    add_evidence(f, {.kind = EvidenceKind::ranks_calling,
+                     .rank = ranks.empty() ? -1 : ranks[0].value,
+                     .op = e.op,
+                     .subject = call_text(g.signature),
+                     .value = static_cast<double>(g.ranks)});
     if (!majority) {
       f.candidates.insert(f.candidates.end(), ranks.begin(), ranks.end());
       continue;
@@ -71,11 +73,14 @@ Finding judge(const Communicator& comm, const RoundEntry& e) {
     if (first_field == SignatureField::none) first_field = field;
     for (Rank r : ranks) {
       std::string reason;
+      Condition condition = Condition::call_differs;
       switch (shift_of(comm.history(), r, e.op.value)) {
         case Shift::skipped:
+          condition = Condition::call_skipped;
           reason = absl::StrCat("skipped operation ", e.op.value, " (", call_text(majority->signature), ")");
           break;
         case Shift::extra:
+          condition = Condition::call_added;
           reason = absl::StrCat("called an additional operation ", e.op.value, " (", call_text(g.signature), ")");
           break;
         case Shift::none:
@@ -84,11 +89,12 @@ Finding judge(const Communicator& comm, const RoundEntry& e) {
           break;
       }
       if (f.culprits.size() < culprits_max)
-        f.culprits.push_back(make_culprit(comm, r, component_of(field), std::move(reason)));
+        f.culprits.push_back(make_culprit(comm, r, component_of(field), condition, std::move(reason)));
       else
         f.candidates.push_back(r);
       if (field == SignatureField::count)
-        add_evidence(f, r.value, "count", static_cast<double>(g.signature.count), "elements");
+        add_evidence(
+            f, {.kind = EvidenceKind::elements, .rank = r.value, .value = static_cast<double>(g.signature.count)});
     }
   }
   if (majority) {

@@ -1,5 +1,7 @@
 #include "decision/locate/p2p.h"
 
+#include <algorithm>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
@@ -55,21 +57,25 @@ Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& wa
     const char* way = theirs == abi::Direction::send ? " to" : " from";
     std::string reason;
     Component component = Component::application;
+    Condition condition = Condition::not_called;
     switch (w.side) {
       case PeerSide::called:
         reason = absl::StrCat("called ", verb(theirs), " ", w.pair_seq, " with rank ", w.waiter.value,
                               " but did not launch it");
         component = Component::process;
+        condition = Condition::not_launched;
         f.next_step = "Dump the stacks of the named process: it is inside the call or an open group.";
         break;
       case PeerSide::launched:
         reason = absl::StrCat("launched ", verb(theirs), " ", w.pair_seq, way, " rank ", w.waiter.value,
                               " but its kernel never started: GPU busy with or stuck in earlier work");
         component = Component::gpu;
+        condition = Condition::kernel_not_started;
         f.next_step = "Check the GPU: XID errors, other kernels that run on it, a stuck stream.";
         break;
       default:
         if (w.replay != 0) {
+          condition = Condition::replay_not_begun;
           reason = absl::StrCat("its GPU did not begin replay ", w.replay, " of ", verb(theirs), " ", w.pair_seq, way,
                                 " rank ", w.waiter.value);
           f.next_step =
@@ -85,6 +91,7 @@ Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& wa
     }
     if (lost(life)) {
       absl::StrAppend(&reason, ": ", life_text(life));
+      condition = condition_of(life);
       component = life == Life::aborted       ? Component::application
                   : life == Life::host_silent ? Component::host
                                               : Component::process;
@@ -92,16 +99,16 @@ Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& wa
                         ? "Check whether the process and its host live and can reach the service."
                         : "Look for the exit status and the log of the process, and for who stopped it.";
       // A job that ends passes through such states for an instant.
-      f.hard |= cannot_return(life) &&
-                lost_for_ns(r, processes.newest_ns()) >= seconds_to_ns(settings.hard_evidence_s);
+      f.hard |= cannot_return(life) && lost_for_ns(r, processes.newest_ns()) >= seconds_to_ns(settings.hard_evidence_s);
     }
     if (f.culprits.size() < culprits_max)
-      f.culprits.push_back(make_culprit(comm, root, component, std::move(reason)));
+      f.culprits.push_back(make_culprit(comm, root, component, condition, std::move(reason)));
     else
       f.candidates.push_back(root);
     if (r.process)
-      add_evidence(f, root.value, "since the last telemetry of its process",
-                   static_cast<double>(now_ns - r.process->heard_ns) / 1e6, "ms");
+      add_evidence(f, {.kind = EvidenceKind::telemetry_age,
+                       .rank = root.value,
+                       .value = static_cast<double>(now_ns - r.process->heard_ns) / 1e6});
   }
   for (Rank root : roots)
     if (const auto it = first.find(root.value); it != first.end() && it->second->replay != 0) {
@@ -111,13 +118,18 @@ Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& wa
   if (f.hard) f.confidence = 0.9;
   size_t shown = 0;
   for (const P2pWait& w : waits) {
-    if (shown++ == waits_shown_max) break;
-    add_evidence(f, w.waiter.value,
-                 absl::StrCat("waits in ", verb(w.direction), " ", w.pair_seq, " with rank ", w.peer.value, " for"),
-                 static_cast<double>(now_ns - w.since_ns) / 1e6, "ms");
+    if (shown++ < waits_shown_max)
+      add_evidence(f, {.kind = EvidenceKind::call_age,
+                       .rank = w.waiter.value,
+                       .peer = w.peer.value,
+                       .subject = absl::StrCat(verb(w.direction), " ", w.pair_seq),
+                       .value = static_cast<double>(now_ns - w.since_ns) / 1e6});
+    if (f.waits.size() < waits_max)
+      f.waits.push_back({.rank = w.waiter, .waits_for = w.peer, .what = WaitFor::call, .age_ns = now_ns - w.since_ns});
   }
-  add_evidence(f, -1, "nothing has moved on the communicator for", static_cast<double>(now_ns - comm.moved_ns()) / 1e6,
-               "ms");
+  // The nearest to the culprits first.
+  std::stable_partition(f.waits.begin(), f.waits.end(), [&](const Wait& w) { return is_root[w.waits_for.value]; });
+  add_evidence(f, {.kind = EvidenceKind::still_for, .value = static_cast<double>(now_ns - comm.moved_ns()) / 1e6});
   for (size_t r = 0; r < is_victim.size(); ++r)
     if (is_victim[r] && !is_root[r]) f.victims.push_back(Rank{static_cast<int32_t>(r)});
   return f;

@@ -106,10 +106,16 @@ std::optional<Finding> PairBytes::next(const Communicator& comm, Nanoseconds now
     peers[pair.second].insert(pair.first);
     if (f.evidence.size() < 2 * pairs_shown_max) {
       const std::string replay = d.replay != 0 ? absl::StrCat(", replay ", d.replay) : "";
-      add_evidence(f, pair.first, absl::StrCat("Send ", d.pair_seq, " to rank ", pair.second, replay),
-                   static_cast<double>(d.sent), "bytes");
-      add_evidence(f, pair.second, absl::StrCat("Recv ", d.pair_seq, " from rank ", pair.first, replay),
-                   static_cast<double>(d.received), "bytes");
+      add_evidence(f, {.kind = EvidenceKind::bytes_sent,
+                       .rank = pair.first,
+                       .peer = pair.second,
+                       .subject = absl::StrCat("Send ", d.pair_seq, replay),
+                       .value = static_cast<double>(d.sent)});
+      add_evidence(f, {.kind = EvidenceKind::bytes_received,
+                       .rank = pair.second,
+                       .peer = pair.first,
+                       .subject = absl::StrCat("Recv ", d.pair_seq, replay),
+                       .value = static_cast<double>(d.received)});
     }
   }
   const Difference& first = differences_.begin()->second;
@@ -124,7 +130,7 @@ std::optional<Finding> PairBytes::next(const Communicator& comm, Nanoseconds now
     const bool alone = with.contains(rank);  // it sends to itself
     if (!in_all || (with.size() < 2 && !alone)) continue;
     f.culprits.push_back(make_culprit(
-        comm, Rank{rank}, Component::application,
+        comm, Rank{rank}, Component::application, Condition::bytes_differ,
         alone ? "its Send and Recv to itself differ in bytes"
               : absl::StrCat("bytes of its Send and Recv calls differ from those of ", with.size(), " peers")));
   }
@@ -135,7 +141,7 @@ std::optional<Finding> PairBytes::next(const Communicator& comm, Nanoseconds now
   } else {
     f.confidence = 0.8;
   }
-  add_evidence(f, -1, "pairs of ranks whose byte counts differ", static_cast<double>(differences_.size()), "pairs");
+  add_evidence(f, {.kind = EvidenceKind::pairs_differing, .value = static_cast<double>(differences_.size())});
   f.next_step =
       "NCCL wants equal counts on both sides and does not check them: compare how both programs compute the size of "
       "this call. What the receiver asks for and is not sent makes it wait or take the next call's data; what it does "

@@ -35,10 +35,20 @@ std::string slow_next_step(const Finding& f) {
                        [&](const Culprit& c) { return c.component == component; });
   };
   const bool network = names(Component::link) || names(Component::nic), proxy = names(Component::proxy);
+  const auto late = [&](Condition condition) {
+    return std::any_of(f.culprits.begin(), f.culprits.end(),
+                       [&](const Culprit& c) { return c.condition == condition; });
+  };
+  const bool gpu = late(Condition::gpu_late), process = late(Condition::host_late);
   if (f.fault == FaultClass::s1_computation_slow)
-    return "Compare GPU clocks, temperature and power, CPU load and data loading of the named rank with its peers'.";
+    return gpu && !process   ? "Compare GPU clocks, temperature and power of the named rank with its peers'."
+           : process && !gpu ? "Compare data loading, CPU load and the Python stack of the named rank with its peers'."
+                             : "Compare GPU clocks, temperature and power, CPU load and data loading of the named "
+                               "ranks with their peers'.";
   if (f.fault == FaultClass::s3_mixed_slow)
-    return absl::StrCat("Two causes: look at the late rank (GPU clocks, data loading, host) and at the named ",
+    return absl::StrCat("Two causes: look at the late rank (",
+                        gpu ? "GPU clocks, temperature and power" : "data loading, CPU load, Python stack",
+                        ") and at the named ",
                         network ? "link."
                         : proxy ? "proxy (what else runs on its processors)."
                                 : "GPU.");

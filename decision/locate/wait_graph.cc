@@ -6,9 +6,11 @@ namespace ccld::decision {
 
 using Kind = WaitNode::Kind;
 
-WaitGraph::WaitGraph(const std::vector<Stall>& stalls, const std::vector<InitWait>& initializations,
-                     const ProcessTable& processes, const MovedAnywhere& moved_anywhere)
+WaitGraph::WaitGraph(const std::vector<Stall>& stalls, const Unheard& unheard,
+                     const std::vector<InitWait>& initializations, const ProcessTable& processes,
+                     const MovedAnywhere& moved_anywhere)
     : stalls_(stalls),
+      unheard_(unheard),
       initializations_(initializations),
       processes_(processes),
       moved_anywhere_(moved_anywhere),
@@ -117,6 +119,12 @@ bool WaitGraph::waits_in_operation(int stall, Rank rank) const {
   return (p == Progress::called && s.view.warmup) || p == Progress::launched || p == Progress::begun;
 }
 
+bool WaitGraph::waits_unheard(const ProcessModel::Membership& m, const ProcessModel& process, int device) const {
+  const auto it = unheard_.find(m.comm);
+  const RankModel* const r = it == unheard_.end() ? nullptr : it->second->rank(m.rank);
+  return r && r->process == &process && r->cuda_device == device && r->waiting();
+}
+
 void WaitGraph::expand(int index) {
   // Nodes may move while others are added.
   const Kind kind = nodes_[index].kind;
@@ -147,7 +155,10 @@ void WaitGraph::expand(int index) {
     bool complete = nodes_[index].complete, outdated = false;
     for (const ProcessModel::Membership& m : process.memberships) {
       const auto it = by_comm_.find(m.comm);
-      if (it == by_comm_.end()) continue;
+      if (it == by_comm_.end()) {
+        outdated |= waits_unheard(m, process, device);
+        continue;
+      }
       const RankModel* r = stalls_[it->second].comm->rank(m.rank);
       if (!r || r->process != &process || r->cuda_device != device) continue;
       if (lost(life_of(*r, processes_))) life = life_of(*r, processes_);

@@ -52,11 +52,16 @@ struct WaitNode {
   int device = -1;                        // of an actor
   Life life = Life::well;                 // of an actor
   bool complete = true;                   // of an actor: its own words are recent and whole
-  bool outdated = false;                  // of an actor that is not lost, or not yet known to be: they are not recent
+  // Of an actor that is not lost, or not yet known to be: they are not recent, or it waits in an unheard communicator.
+  bool outdated = false;
   Nanoseconds moved_ns = 0;               // of an actor: anywhere
   std::vector<int> out;
   int group = -1;
 };
+
+// Communicators in which nothing has moved since somebody was last heard: whether they stand still will be known once he
+// speaks, or is known to be silent.
+using Unheard = absl::flat_hash_map<CommUid, const Communicator*>;
 
 // When a GPU of a process last moved on any communicator: instant of the service's clock.
 using MovedAnywhere = std::function<Nanoseconds(const ProcessModel&, int device)>;
@@ -64,7 +69,8 @@ using MovedAnywhere = std::function<Nanoseconds(const ProcessModel&, int device)
 class WaitGraph {
  public:
   // All must outlive it.
-  WaitGraph(const std::vector<Stall>&, const std::vector<InitWait>&, const ProcessTable&, const MovedAnywhere&);
+  WaitGraph(const std::vector<Stall>&, const Unheard&, const std::vector<InitWait>&, const ProcessTable&,
+            const MovedAnywhere&);
 
   const std::vector<WaitNode>& nodes() const { return nodes_; }
   int groups() const { return groups_; }
@@ -86,9 +92,11 @@ class WaitGraph {
   void expand(int);
   void find_groups();
   bool waits_in_operation(int stall, Rank) const;
+  bool waits_unheard(const ProcessModel::Membership&, const ProcessModel&, int device) const;
   std::pair<size_t, size_t> calls_of(int stall, Rank) const;
 
   const std::vector<Stall>& stalls_;
+  const Unheard& unheard_;
   const std::vector<InitWait>& initializations_;
   const ProcessTable& processes_;
   const MovedAnywhere& moved_anywhere_;

@@ -11,7 +11,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "decision/locate/links.h"
 #include "decision/locate/walk_verdict.h"
@@ -131,6 +130,8 @@ class Walk {
 
   void follow(const RankModel& r, const LaneState& l) {
     const int32_t peer = l.peer;
+    if (valid(peer) && result_.edges.size() < WalkResult::edges_max)
+      result_.edges.push_back({r.rank.value, peer, l.channel});
     if (is_nvlink_switch(comm_, peer)) return follow_to_node(r, l);
     if (is_collective_network(comm_, peer)) return follow_to_all(r, l);
     if (!valid(peer)) return;
@@ -169,7 +170,6 @@ class Walk {
           {StuckEdge{Rank{peer}, r.rank, l.channel, l.want_step, l.want_step}, stuck_for(r, l, peer, nullptr)});
       return;
     }
-    if (data) note_wait(r.rank.value, l, other);
     arrive(r.rank.value, {peer, l.channel, other ? other->group : view_.p2p ? any_group : 0});
   }
 
@@ -194,6 +194,7 @@ class Walk {
 
   void follow_unless_through(int32_t from, int32_t to, int channel) {
     if (to == from || !valid(to)) return;
+    if (result_.edges.size() < WalkResult::edges_max) result_.edges.push_back({from, to, channel});
     const RankModel* r = comm_.rank(Rank{to});
     const ChannelState* c = r ? channel_of(*r, channel) : nullptr;
     const bool through = progress(to).progress == Progress::done || (c && c->ended);
@@ -305,14 +306,6 @@ class Walk {
     }
     if (quiet < fresh_) return std::nullopt;
     return WalkEnd{EndKind::gpu, quiet + since_sample(r)};
-  }
-
-  void note_wait(int32_t rank, const LaneState& l, const LaneState* other) {
-    if (result_.facts.size() >= evidence_max / 2) return;
-    result_.facts.push_back({rank,
-                             absl::StrCat("channel ", l.channel, " group ", l.group, " waits for step ", l.want_step,
-                                          " of rank ", l.peer, ", which posted"),
-                             other ? static_cast<double>(other->current_step) : -1, "steps"});
   }
 
   // Nobody waits for them, because all others were through before.

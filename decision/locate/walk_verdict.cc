@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "decision/locate/busy_host.h"
+#include "decision/locate/wait_chain.h"
 #include "decision/model/signature.h"
 
 namespace ccld::decision {
@@ -36,8 +37,8 @@ class Verdict {
       name_edges(f);
     else
       name_ends(f, best);
-    for (const Evidence& e : result_.facts) add_evidence(f, e.rank, e.what, e.value, e.unit);
-    add_evidence(f, -1, "waits followed", static_cast<double>(result_.waits), "lanes");
+    add_evidence(f, {.kind = EvidenceKind::waits_followed, .value = static_cast<double>(result_.waits)});
+    f.waits = waits_towards(comm_, f, result_, now_ns_);
     return f;
   }
 
@@ -94,6 +95,7 @@ class Verdict {
         case EndKind::process: {
           const Life life = progress(rank).life;
           c = make_culprit(comm_, r, life == Life::host_silent ? Component::host : Component::process,
+                           condition_of(life),
                            life == Life::stopped       ? "its process is stopped inside the operation"
                            : life == Life::gone        ? "its process is gone"
                            : life == Life::host_silent ? "its host is silent"
@@ -106,25 +108,31 @@ class Verdict {
           break;
         }
         case EndKind::gpu:
-          c = make_culprit(comm_, r, Component::gpu, absl::StrCat("its kernel neither moves nor waits", where));
+          c = make_culprit(comm_, r, Component::gpu, Condition::kernel_stuck,
+                           absl::StrCat("its kernel neither moves nor waits", where));
           c.channel = channel;
           break;
         case EndKind::not_begun:
-          c = make_culprit(comm_, r, Component::gpu, absl::StrCat("its kernel has not begun", where));
+          c = make_culprit(comm_, r, Component::gpu, Condition::kernel_not_begun,
+                           absl::StrCat("its kernel has not begun", where));
           c.channel = channel;
           if (channel < 0 && !view_.p2p) f.wanted.push_back(r);
           break;
         case EndKind::unknown_rank:
-          c = make_culprit(comm_, r, Component::process, "it was never heard of, and others wait for it");
+          c = make_culprit(comm_, r, Component::process, Condition::never_heard,
+                           "it was never heard of, and others wait for it");
           f.wanted.push_back(r);
           break;
         case EndKind::not_watched:
         case EndKind::ended: f.candidates.push_back(r); break;
       }
-      add_evidence(f, rank, absl::StrCat("ends the walk", where, "; direct waiters"), static_cast<double>(waiters),
-                   "lanes");
+      add_evidence(
+          f, {.kind = EvidenceKind::waiters, .rank = rank, .channel = channel, .value = static_cast<double>(waiters)});
       if (kind != EndKind::ended && kind != EndKind::unknown_rank && kind != EndKind::not_watched)
-        add_evidence(f, rank, absl::StrCat("has not moved", where, " for"), quiet / 1e6, "ms");
+        add_evidence(f, {.kind = EvidenceKind::not_moved,
+                         .rank = rank,
+                         .channel = channel,
+                         .value = static_cast<double>(quiet) / 1e6});
       if (kind == EndKind::not_watched) continue;
       if (kind == EndKind::ended) {
         for (const auto& [node, end] : nodes)
@@ -194,6 +202,7 @@ class Verdict {
     if (!early && !(inside.size() == 1 && done.size() > 1)) return;
     const Rank odd = early ? done[0] : inside[0];
     f.culprits = {make_culprit(comm_, odd, Component::application,
+                               early ? Condition::ended_early : Condition::ended_late,
                                absl::StrCat(early ? "ended operation " : "is alone in operation ", view_.op.value,
                                             early ? ", of which all others expect more steps"
                                                   : " and expects more steps than all others had"))};
@@ -231,7 +240,7 @@ class Verdict {
       if (channels.size() > 1 || !several) verdict.culprit.channel = -1;
       f.confidence = std::min(f.confidence, verdict.confidence);
       given &= verdict.given;
-      for (const Evidence& e : verdict.evidence) add_evidence(f, e.rank, e.what, e.value, e.unit);
+      for (const Evidence& e : verdict.evidence) add_evidence(f, e);
       if (verdict.single) {
         if (f.culprits.size() < culprits_max) f.culprits.push_back(verdict.culprit);
       } else {
@@ -259,8 +268,8 @@ class Verdict {
   void excuse_starved(Finding& f, Rank r, Nanoseconds quiet_ns) const {
     if (!f.hard || !starved(comm_, r, quiet_ns, now_ns_, settings_)) return;
     f.hard = false;
-    add_evidence(f, r.value, "threads that move steps were ready to run without a processor, for most of",
-                 quiet_ns / 1e6, "ms");
+    add_evidence(
+        f, {.kind = EvidenceKind::processor_missing, .rank = r.value, .value = static_cast<double>(quiet_ns) / 1e6});
     f.next_step =
         "Its host lacks processors: look at what else runs there. It is confirmed as soon as these threads run and "
         "nothing moves.";
@@ -275,7 +284,8 @@ class Verdict {
       if (progress(r.rank.value).progress == Progress::begun && r.moved_ns <= oldest + ns_per_ms)
         f.candidates.push_back(r.rank);
     f.confidence = 0.2;
-    add_evidence(f, -1, "waits followed without coming to an end", static_cast<double>(result_.waits), "lanes");
+    add_evidence(f, {.kind = EvidenceKind::waits_without_end, .value = static_cast<double>(result_.waits)});
+    f.waits = waits_towards(comm_, f, result_, now_ns_);
     f.next_step =
         "The waits form a cycle or are not visible: take device stacks of the candidates, which stopped first.";
     return f;

@@ -37,8 +37,14 @@ struct WalkResult {
   std::map<WalkNode, WalkEnd> ends;
   // Edges that have what is wanted of them, and for how long.
   std::vector<std::pair<StuckEdge, Nanoseconds>> stops;
-  std::vector<Evidence> facts;
-  size_t waits = 0;  // lanes followed
+  // Who waits for whom, one for a pair and channel that was followed; at most edges_max.
+  struct Edge {
+    int32_t rank, waits_for;
+    int channel;
+  };
+  static constexpr size_t edges_max = size_t{1} << 20;  // 12 MiB
+  std::vector<Edge> edges;
+  size_t waits = 0;  // connection endpoints followed
 };
 
 Finding conclude(const Communicator&, const HangView&, const Settings&, Nanoseconds now_ns, const WalkResult&);

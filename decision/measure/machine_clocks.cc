@@ -66,6 +66,13 @@ int MachineClocks::number_of(std::string_view boot_id) {
   return it != numbers_.end() ? it->second : numbers_.emplace(boot_id, static_cast<int>(numbers_.size())).first->second;
 }
 
+MachineClocks::Range MachineClocks::told_by_batches(Ends ends) const {
+  const auto sender = batches_after_ns_.find(ends.first), receiver = batches_after_ns_.find(ends.second);
+  if (sender == batches_after_ns_.end() || receiver == batches_after_ns_.end()) return {};
+  const double ahead_ns = sender->second - receiver->second;
+  return {ahead_ns - batches_differ_max_ns_, ahead_ns + batches_differ_max_ns_};
+}
+
 MachineClocks::Range MachineClocks::ahead(Ends ends, const Range& seen, double sent_realtime_ns) {
   if (differences_.size() >= pairs_max && !differences_.contains(ends)) return seen;
   const auto [at, first] = differences_.try_emplace(ends);
@@ -94,8 +101,9 @@ void MachineClocks::compare(const std::vector<Links*>& operations) {
       const Ends ends{i.sender_machine, i.receiver_machine};
       auto it = known.find(ends);
       if (it == known.end()) {
-        const Range seen{-crossings.quickest_ns(ends.second, ends.first),
-                         crossings.quickest_ns(ends.first, ends.second)};
+        Range seen{-crossings.quickest_ns(ends.second, ends.first), crossings.quickest_ns(ends.first, ends.second)};
+        // Steps are proof; batches that say otherwise took other ways.
+        if (const Range both = seen.within(told_by_batches(ends)); !both.empty()) seen = both;
         it = known.emplace(ends, ahead(ends, seen, crossings.sent_realtime_ns(ends.first, ends.second))).first;
       }
       const Range& ahead_ns = it->second;

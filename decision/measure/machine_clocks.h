@@ -4,7 +4,11 @@
 // further machines where there is no direct one, bound the difference of their clocks from both sides: an interval. As
 // clocks drift steadily, the intervals of two windows bound the drift, too. Windows may be long: the time between two of
 // them is that between their steps. What healthy steps told is so still known, a little wider, when a wire has become
-// slow, and with it on which of its directions steps wait. From the start on only both directions together are known.
+// slow, and with it on which of its directions steps wait.
+//
+// From the start on steps tell no more than both directions together, and nothing where they cross one way only. But the
+// quickest batches of telemetry of two machines take about as long to the service, so they tell how their clocks differ,
+// within some milliseconds.
 //
 // Contract: plain state, not thread-safe; nanoseconds. Bounded by pairs_max pairs of machines. Where intervals
 // contradict each other a clock was set: all begins anew.
@@ -25,9 +29,13 @@ namespace ccld::decision {
 
 class MachineClocks {
  public:
-  // Two clocks drift apart by no more, until windows tell their drift.
-  explicit MachineClocks(double drift_part_max) : drift_part_max_(drift_part_max) {}
+  // Two clocks drift apart by no more, until windows tell their drift; and the quickest batches of two machines take the
+  // service times that differ by no more.
+  explicit MachineClocks(double drift_part_max, double batches_differ_max_ns = INFINITY)
+      : drift_part_max_(drift_part_max), batches_differ_max_ns_(batches_differ_max_ns) {}
   int number_of(std::string_view boot_id);
+  // By machine: when its quickest batch arrived, by the service's clock, less when it was sent, by the machine's own.
+  void batches_arrive(std::map<int, double> after_ns) { batches_after_ns_ = std::move(after_ns); }
   // Operations of a window: takes the differences of clocks out of their intervals. What is not known exactly is at
   // most so much (`ns`), or at least (`wire_at_least_ns`).
   void compare(const std::vector<Links*>& operations);
@@ -45,9 +53,11 @@ class MachineClocks {
     Range first, last;                 // what was known then
     Range drift;
   };
+  Range told_by_batches(Ends) const;
   Range ahead(Ends, const Range& seen, double sent_realtime_ns);
 
-  const double drift_part_max_;
+  const double drift_part_max_, batches_differ_max_ns_;
+  std::map<int, double> batches_after_ns_;
   std::map<std::string, int, std::less<>> numbers_;
   std::map<Ends, Difference> differences_;
 };

@@ -1,6 +1,7 @@
 #include "decision/model/communicator.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "decision/model/names.h"
 #include "decision/model/signature.h"
@@ -140,6 +141,7 @@ void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns
   if (!r->up) {
     if (r->moved_ns == 0) moved(*r, now_ns);  // later it is no movement: an earlier announcement was lost
     r->up_ns = now_ns;
+    if (!r->down) ++process.comms_up;
   }
   r->up = true;
 }
@@ -160,6 +162,8 @@ void Communicator::down(const CommDown& m, ProcessModel& process, Nanoseconds no
   r->state = std::max(r->state, m.state);
   r->entered = std::max(r->entered, m.last_entered);
   if (!r->down) {
+    if (r->up) --process.comms_up;
+    ++process.comms_ended;
     r->down = true;
     ++ranks_down_;
     moved(*r, now_ns);
@@ -327,14 +331,13 @@ void Communicator::in_flight(const InFlight& m, ProcessModel& process, Nanosecon
 }
 
 OpSeq Communicator::completed_min() const {
-  OpSeq least;
-  bool any = false;
+  std::optional<OpSeq> there, left;
   for (const RankModel& r : ranks_) {
-    if (!r.process || r.left()) continue;
-    if (!any || r.completed < least) least = r.completed;
-    any = true;
+    if (!r.process) continue;
+    std::optional<OpSeq>& least = r.left() ? left : there;
+    least = std::min(least.value_or(r.completed), r.completed);
   }
-  return least;
+  return there.value_or(left.value_or(OpSeq{}));
 }
 
 bool Communicator::is_barrier(const Signature& s) const { return decision::is_barrier(s, settings_.barrier_bytes_max); }

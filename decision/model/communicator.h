@@ -186,7 +186,7 @@ class Communicator {
   OpSeq begun_by_all() const { return begun_by_all_; }
   Nanoseconds moved_ns() const { return moved_ns_; }
   Nanoseconds heard_ns() const { return heard_ns_; }
-  OpSeq completed_min() const;
+  OpSeq completed_min() const;  // of the ranks that are there; once all have left, of all
 
   bool is_barrier(const Signature&) const;
   // Best known signature of an operation, from the rounds or from any rank's snapshot.

@@ -312,6 +312,7 @@ struct Batch {
   int64_t sent_realtime_ns = 0;
   uint64_t sent_monotonic_ns = 0;
   uint32_t nccl_version = 0;
+  bool acknowledge = false;  // the sender wants to know what has come
   std::vector<Payload> payloads;
 };
 

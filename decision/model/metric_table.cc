@@ -44,6 +44,9 @@ constexpr Growing growing[] = {
 MetricType type_of(abi::MetricId id) {
   switch (id) {
     case abi::MetricId::agent_period_us:
+    case abi::MetricId::agent_waiting_batches:
+    case abi::MetricId::agent_unconfirmed_batches:
+    case abi::MetricId::agent_service_state:
     case abi::MetricId::health_sources:
     case abi::MetricId::process_threads_running:
     case abi::MetricId::process_threads_sleeping:

@@ -31,6 +31,7 @@ const char* name(VerdictState s) {
     case VerdictState::suspected: return "suspected";
     case VerdictState::confirmed: return "confirmed";
     case VerdictState::resolved: return "resolved";
+    case VerdictState::ended: return "ended";
   }
   return "?";
 }
@@ -196,6 +197,59 @@ unsigned datatype_bytes(abi::Datatype d) {
     case abi::Datatype::unknown: return 0;
   }
   return 0;
+}
+
+const char* name(Condition c) {
+  switch (c) {
+    case Condition::unknown: return "unknown";
+    case Condition::not_called: return "not_called";
+    case Condition::not_launched: return "not_launched";
+    case Condition::kernel_not_started: return "kernel_not_started";
+    case Condition::left: return "left";
+    case Condition::replay_not_begun: return "replay_not_begun";
+    case Condition::never_heard: return "never_heard";
+    case Condition::initialization_behind: return "initialization_behind";
+    case Condition::stopped: return "stopped";
+    case Condition::gone: return "gone";
+    case Condition::silent: return "silent";
+    case Condition::host_silent: return "host_silent";
+    case Condition::aborted: return "aborted";
+    case Condition::kernel_stuck: return "kernel_stuck";
+    case Condition::kernel_not_begun: return "kernel_not_begun";
+    case Condition::data_not_seen: return "data_not_seen";
+    case Condition::proxy_stuck: return "proxy_stuck";
+    case Condition::proxy_not_begun: return "proxy_not_begun";
+    case Condition::nic_stuck: return "nic_stuck";
+    case Condition::nothing_arrives: return "nothing_arrives";
+    case Condition::call_differs: return "call_differs";
+    case Condition::call_skipped: return "call_skipped";
+    case Condition::call_added: return "call_added";
+    case Condition::bytes_differ: return "bytes_differ";
+    case Condition::ended_early: return "ended_early";
+    case Condition::ended_late: return "ended_late";
+    case Condition::gpu_late: return "gpu_late";
+    case Condition::host_late: return "host_late";
+    case Condition::link_slow: return "link_slow";
+    case Condition::nic_slow: return "nic_slow";
+    case Condition::proxy_slow: return "proxy_slow";
+    case Condition::proxy_polls_seldom: return "proxy_polls_seldom";
+    case Condition::gpu_takes_slowly: return "gpu_takes_slowly";
+    case Condition::processors_short: return "processors_short";
+    case Condition::gaps_longer: return "gaps_longer";
+  }
+  return "?";
+}
+
+const char* name(WaitFor w) {
+  switch (w) {
+    case WaitFor::entry: return "entry";
+    case WaitFor::step: return "step";
+    case WaitFor::slot: return "slot";
+    case WaitFor::call: return "call";
+    case WaitFor::all_of_node: return "all_of_node";
+    case WaitFor::all_nodes: return "all_nodes";
+  }
+  return "?";
 }
 
 }  // namespace ccld::decision

@@ -169,16 +169,21 @@ ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
   p.host->heard_ns = std::max(p.host->heard_ns, now_ns);
   newest_ns_ = std::max(newest_ns_, now_ns);
   p.clock.observe(batch.sent_monotonic_ns, now_ns);
+  if (batch.sent_realtime_ns > 0)
+    p.host->realtime_less_monotonic_ns = batch.sent_realtime_ns - static_cast<int64_t>(batch.sent_monotonic_ns);
   p.sent_monotonic_ns = batch.sent_monotonic_ns;
   p.state = '?';
   p.may_have_left = false;
   ++p.batches;
-  if (batch.batch_seq > p.batch_seq_max) {
-    const uint64_t ahead = batch.batch_seq - p.batch_seq_max;
+  const uint64_t seq_before = p.newest.seq;
+  const Image image = p.newest.take(batch.batch_seq, batch.sent_monotonic_ns);
+  if (image == Image::before) return &p;
+  if (image == Image::next) p.distinct_batches = p.recent_batches = 0;
+  if (image == Image::next || batch.batch_seq > seq_before) {
+    const uint64_t ahead = batch.batch_seq - (image == Image::next ? 0 : seq_before);
     p.recent_batches = ahead >= 64 ? 1 : (p.recent_batches << ahead) | 1;
-    p.batch_seq_max = batch.batch_seq;
     ++p.distinct_batches;
-  } else if (const uint64_t behind = p.batch_seq_max - batch.batch_seq;
+  } else if (const uint64_t behind = seq_before - batch.batch_seq;
              behind < 64 && !(p.recent_batches >> behind & 1)) {
     p.recent_batches |= uint64_t{1} << behind;
     ++p.distinct_batches;
@@ -247,6 +252,9 @@ void note_run_delays(ProcessModel& p, const Metrics& m, Nanoseconds now_ns) {
 
 void ProcessTable::metrics(ProcessModel& reporter, const Metrics& m, Nanoseconds now_ns) {
   reporter.metrics = std::make_shared<const MetricTable>(merged(reporter.metrics.get(), m, now_ns));
+  for (const Metric& v : m.metrics)
+    if (v.id == abi::MetricId::agent_undelivered_batches)
+      reporter.undelivered_batches = v.value > 0 ? static_cast<uint64_t>(v.value) : 0;
   const bool stopped = std::any_of(m.metrics.begin(), m.metrics.end(), [](const Metric& v) {
     return v.id == abi::MetricId::process_threads_stopped && v.value > 0;
   });

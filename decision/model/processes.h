@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "decision/model/events.h"
 #include "decision/model/metric_table.h"
+#include "decision/model/newest_batch.h"
 #include "decision/model/run_delays.h"
 #include "decision/settings.h"
 
@@ -83,6 +84,7 @@ class NetQueueList {
 // A machine, whatever its containers call it.
 struct HostModel {
   Nanoseconds heard_ns = 0;  // last batch of any of its processes
+  std::optional<int64_t> realtime_less_monotonic_ns;  // of its clocks, when that was sent
   size_t processes = 0;
   std::vector<const struct ProcessModel*> members;  // these
 };
@@ -107,24 +109,29 @@ struct ProcessModel {
 
   ProcessId id;
   std::string job;
-  uint64_t batches = 0, batch_seq_max = 0, distinct_batches = 0;
-  uint64_t recent_batches = 0;  // bit i: batch_seq_max - i was received
+  NewestBatch newest;
+  uint64_t batches = 0, distinct_batches = 0;  // of all images; of the newest one
+  uint64_t recent_batches = 0;                 // bit i: newest.seq - i was received
   AgentHealth health;           // without siblings
   KernelLog kernels;
   std::vector<Membership> memberships;
+  uint32_t comms_up = 0, comms_ended = 0;  // announced and not ended; ended, whether announced or not
 
   std::shared_ptr<const MetricTable> metrics;  // nullptr: none yet; replaced, never changed
   RunDelayHistory run_delays;                  // how long its threads waited for a processor
   ProcessorTurns turns;                        // and for each time that they got one
   ProxyAwayHistory proxies_away;               // empty: it does not tell
+  uint64_t undelivered_batches = 0;            // as its probe says
   Nanoseconds threads_stopped_ns = 0;          // the last report that some of its threads were stopped; 0: none
   NetQueueList net_queues;                     // of the newest report
   Nanoseconds net_queues_ns = 0;
   std::optional<ControlState> control;  // newest answer to a request
 
-  uint64_t lost_batches() const { return batch_seq_max > distinct_batches ? batch_seq_max - distinct_batches : 0; }
+  uint64_t lost_batches() const { return newest.seq > distinct_batches ? newest.seq - distinct_batches : 0; }
   bool stopped() const { return state == 'T' || state == 't'; }
   bool gone() const { return state == 'X' || state == 'Z'; }
+  // It has ended all its communicators: that it says no more is what it should do.
+  bool has_finished() const { return comms_ended > 0 && comms_up == 0; }
 };
 
 // What processes of one machine have in common: its boot id, or, where that is not known, the name of the host.

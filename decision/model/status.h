@@ -8,6 +8,7 @@
 
 #include "decision/model/events.h"
 #include "decision/model/metric_table.h"
+#include "decision/model/processes.h"
 
 namespace ccld::decision {
 
@@ -44,6 +45,7 @@ struct CommStatus {
   Nanoseconds p2p_age_ns = 0;  // of the oldest call in flight
   int ranks_not_watched = 0;
   uint32_t hidden = 0;  // abi::Hidden, of any rank
+  Nanoseconds telemetry_age_ns = 0;  // of the rank that is up and was not heard of for longest
   bool in_flight = false;
   OpSeq oldest_op;  // oldest operation not completed everywhere
   Signature oldest_signature;
@@ -71,16 +73,33 @@ struct InitStatus {
   std::vector<Rank> never_heard;  // the first of them
 };
 
+struct NetQueueTotals {
+  uint32_t queues_in_flight = 0;  // with requests in flight
+  uint32_t queues_stuck = 0;      // of them, those without a completion for long (queue_stuck_ns)
+  uint64_t requests_in_flight = 0;
+};
+
+// Whether a process still sends telemetry, and whether it should. Ended: it has ended all its communicators before.
+enum class Presence : uint8_t { heard, silent, ended };
+
 struct ProcessStatus {
   ProcessId process;
   std::string job;
   Nanoseconds telemetry_age_ns = 0;
+  bool has_finished = false;  // it has ended all its communicators
   uint64_t batches = 0, lost_batches = 0;
+  uint64_t undelivered_batches = 0;  // as its probe says
   AgentHealth health;
   std::shared_ptr<const MetricTable> metrics;  // nullptr: none
-  std::vector<NetQueue> net_queues;
+  NetQueueList net_queues;  // small: there are as many processes as GPUs
+  NetQueueTotals net;       // of them
   std::optional<ControlState> control;
   bool probe_stopped = false;
+
+  Presence presence(Nanoseconds silent_ns) const {
+    if (telemetry_age_ns < silent_ns) return Presence::heard;
+    return has_finished ? Presence::ended : Presence::silent;
+  }
 };
 
 struct StatusView {

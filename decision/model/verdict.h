@@ -9,11 +9,14 @@
 #include <vector>
 
 #include "decision/model/events.h"
+#include "decision/model/evidence.h"
 
 namespace ccld::decision {
 
 enum class FaultClass { h1_not_entered, h2_inconsistent, h3_hardware, s1_computation_slow, s2_communication_slow, s3_mixed_slow };
-enum class VerdictState { suspected, confirmed, resolved };
+// Resolved: it went away while the job ran on. Ended: the job, the communicator or the service ended before it did.
+enum class VerdictState { suspected, confirmed, resolved, ended };
+constexpr bool is_open(VerdictState s) { return s == VerdictState::suspected || s == VerdictState::confirmed; }
 enum class Component { unknown, process, host, gpu, proxy, nic, link, application };
 enum class RuleSet { measured, paper };
 // What a communicator is for in the training job.
@@ -22,6 +25,20 @@ enum class CommRole { unknown, tensor, pipeline, data, expert, world };
 enum class IterationPhase { unknown, forward, backward, gradient_reduction, pipeline_transfer, evaluation_checkpoint };
 // Whether lost time makes the iteration longer, or a bubble absorbs it.
 enum class StageEffect { unknown, critical, absorbed };
+// What is wrong with a culprit. Words for it: report/headline.h.
+enum class Condition {
+  unknown,
+  // It is not in the operation that others wait in.
+  not_called, not_launched, kernel_not_started, left, replay_not_begun, never_heard, initialization_behind,
+  // Its process or host.
+  stopped, gone, silent, host_silent, aborted,
+  // It is in the operation, and something of it stands.
+  kernel_stuck, kernel_not_begun, data_not_seen, proxy_stuck, proxy_not_begun, nic_stuck, nothing_arrives,
+  // Its call is not that of the others.
+  call_differs, call_skipped, call_added, bytes_differ, ended_early, ended_late,
+  // Slow.
+  gpu_late, host_late, link_slow, nic_slow, proxy_slow, proxy_polls_seldom, gpu_takes_slowly, processors_short, gaps_longer
+};
 // What told a cause of slowness: what was compared with what.
 enum class Basis {
   unknown,
@@ -45,30 +62,26 @@ const char* name(CommRole);        // "tensor" ..
 const char* name(IterationPhase);  // "gradient reduction" ..
 const char* name(StageEffect);
 const char* name(Basis);
+const char* name(Condition);       // "kernel_stuck" ..
 
 struct Culprit {
-  Rank rank;
+  Rank rank;                     // of the incident's communicator
+  std::optional<Rank> job_rank;  // of the communicator that has all GPUs of the job, if there is one
   std::string host;
   uint32_t pid = 0;
   int cuda_device = -1;
   std::string gpu_bus_id;
   Component component = Component::unknown;
+  Condition condition = Condition::unknown;
   int channel = -1;              // -1: all, or not known
   std::optional<Rank> peer;      // of a link: the other end
+  std::string peer_host;
   std::string net_name;          // of a NIC or link, when known
   double lost_time_share = 0;    // slow classes: its share of the lost time, 0..1
   double queued_part = 0;        // slow classes, of a rank that comes late: for how much of it its kernels lay launched
   Basis basis = Basis::unknown;  // slow classes: what told it
   int cause = 0;                 // slow classes: culprits of one cause have equal numbers
   std::string reason;            // short, e.g. "did not call operation 17", "count differs: 1024 against 2048"
-};
-
-// A number that decided, for `ccld explain` and the JSON line: rank (or -1), what, value, unit, comparison.
-struct Evidence {
-  int32_t rank = -1;
-  std::string what;              // e.g. "channel 0 recv lane of group 1 wants step 133 from rank 4, which posted"
-  double value = 0;
-  std::string unit;              // "steps", "ms", "elements", ...
 };
 
 // A communicator that stands still because of a cause that lies elsewhere.
@@ -92,6 +105,20 @@ struct CycleStep {
   friend bool operator==(const CycleStep&, const CycleStep&) = default;
 };
 
+// An edge of the chain of waits: `rank` waits for `waits_for`.
+enum class WaitFor { entry, step, slot, call, all_of_node, all_nodes };
+constexpr size_t waits_max = 64;
+struct Wait {
+  CommUid comm;                    // empty: that of the incident
+  Rank rank, waits_for;            // of that communicator
+  WaitFor what = WaitFor::entry;   // its entry into the operation, a step, a free slot, a Send or Recv, a switch or network
+  int channel = -1;                // -1: none
+  std::optional<uint32_t> wanted;  // the step, and what the other side has posted; of a slot: has taken
+  std::optional<uint32_t> posted;
+  Nanoseconds age_ns = 0;          // how long it has waited
+};
+const char* name(WaitFor);
+
 // What a job would gain without the cause of a slow incident.
 struct Gain {
   Nanoseconds now_ns = 0, without_ns = 0;  // 0: not known
@@ -113,8 +140,16 @@ struct TrainingStage {
   Nanoseconds iteration_usual_ns = 0, iteration_now_ns = 0;  // 0: not known
 };
 
+// From where the incidents of one run of the service are numbered.
+struct Numbering {
+  std::string run;       // of the service; empty: a replay or a test
+  uint64_t last_id = 0;  // the highest that an earlier run gave
+};
+
 struct Incident {
   uint64_t id = 0;
+  std::string run;               // of the service that gave the id
+  uint32_t revision = 0;         // one more each time that it is handed out, from 1
   FaultClass fault = FaultClass::h1_not_entered;
   VerdictState state = VerdictState::suspected;
   RuleSet rules = RuleSet::measured;
@@ -132,6 +167,8 @@ struct Incident {
   std::vector<Rank> victim_sample;
   std::vector<VictimComm> victim_comms;  // further communicators that wait for the same cause; at most victim_comms_max
   uint32_t victim_comm_count = 0;
+  OpSeq hangs_since;             // H2: the operation in which the communicator hangs because of it; 0: it goes on
+  std::vector<Wait> waits;       // that lead to the culprits, the nearest to them first; at most waits_max
   std::vector<CycleStep> cycle;  // not empty: who waits for whom, in a circle
   double confidence = 0;         // 0..1
   std::vector<Evidence> evidence;
@@ -140,7 +177,7 @@ struct Incident {
   TrainingStage stage;
   // Instants of the injected clock; 0: not yet.
   Nanoseconds onset_ns = 0;      // last evidence that all was well
-  Nanoseconds suspected_ns = 0, confirmed_ns = 0, located_ns = 0, resolved_ns = 0;
+  Nanoseconds suspected_ns = 0, confirmed_ns = 0, located_ns = 0, resolved_ns = 0;  // resolved or ended
 };
 
 }  // namespace ccld::decision

@@ -66,6 +66,9 @@ std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vect
     round.transfer_ns = std::max(0.0, ended_ns - started_ns);
     if (const auto* const rows = first.replay == 0 ? t.links(first.comm, first.op) : nullptr) {
       round.links = match_links(*rows, longest_ns, machine);
+      for (const auto& [rank, row] : *rows)
+        if (row.direction == abi::Direction::send && row.peer >= comm.rank_count())
+          round.out_of_sight.insert(rank.value);
       std::erase_if(round.links, [&](const auto& link) {
         return std::max(link.first.sender, link.first.receiver) >= comm.rank_count();
       });

@@ -3,7 +3,9 @@
 // Contract: pure. Nanoseconds of common time (clocks.h).
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "decision/measure/machine_clocks.h"
@@ -22,6 +24,8 @@ struct CollectiveRound {
   std::vector<double> begins_ns;  // by rank; NaN: not known
   std::vector<double> posted_ns;  // by rank: when its receives were posted, with its launch; NaN: not known
   Links links;                    // empty: no stages were reported
+  // Ranks that also send to a switch of NVLinks or a collective network: nobody sees how long these keep a step.
+  std::set<int32_t> out_of_sight;
 };
 
 // `groups`: those of the communicator.

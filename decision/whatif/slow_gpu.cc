@@ -6,7 +6,8 @@
 
 namespace ccld::decision::whatif {
 
-SlowGpu find_slow_gpu(const Connections& connections, const StepReference& reference) {
+SlowGpu find_slow_gpu(const Connections& connections, const StepReference& reference,
+                      const std::set<int32_t>& out_of_sight) {
   SlowGpu out;
   struct Gpu {
     double in = INFINITY, out = 0;
@@ -30,6 +31,7 @@ SlowGpu find_slow_gpu(const Connections& connections, const StepReference& refer
     to.link.by_past = untaken.by_past;
     to.link.lost_part = c.lost_part(untaken.longer_ns);
   }
+  for (int32_t rank : out_of_sight) gpus.erase(rank);
   const auto most = std::max_element(gpus.begin(), gpus.end(),
                                      [](const auto& a, const auto& b) { return a.second.down() < b.second.down(); });
   // Where the queues of several step down alike nobody knows which one is the cause.

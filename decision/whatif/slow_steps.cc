@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "decision/whatif/connection_steps.h"
@@ -42,7 +43,9 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::v
   SlowNetwork network = find_slow_network(comm, connections, reference, late, since_ns, settings);
   OfKind of;
   of.links = std::move(network.links);
-  const SlowGpu gpu = find_slow_gpu(connections, reference);
+  std::set<int32_t> out_of_sight;
+  for (const CollectiveRound* r : kind.rounds) out_of_sight.insert(r->out_of_sight.begin(), r->out_of_sight.end());
+  const SlowGpu gpu = find_slow_gpu(connections, reference, out_of_sight);
   if (gpu.link && of.links.empty() && late.empty() && all_ranks_known(kind)) of.links.push_back(*gpu.link);
   of.slow = network.slow || gpu.slow || !of.links.empty();
   const auto before_ns = past.transfer_ns(comm.uid(), kind.kind);

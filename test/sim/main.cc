@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
     jobs = 1;
     options.on_report = [](const ccld::decision::Incident& i, const Layout& layout) {
       absl::PrintF("  %s; confidence %.2f; %s\n", describe(i, layout), i.confidence, i.title);
-      for (const auto& e : i.evidence) absl::PrintF("      rank %d: %s %.10g %s\n", e.rank, e.what, e.value, e.unit);
+      for (const auto& e : i.evidence) absl::PrintF("      rank %d: %s %.10g %s\n", e.rank, words(e), e.value, unit_of(e));
     };
   }
 

@@ -205,7 +205,7 @@ Judgement judge(const Truth& t, const Said& said) {
   if (std::any_of(said.reported.begin(), said.reported.end(), early)) return verdict(Mistake::false_alarm);
   std::vector<const Incident*> open;
   for (const Incident& i : said.last)
-    if (i.state != VerdictState::resolved) open.push_back(&i);
+    if (is_open(i.state)) open.push_back(&i);
   if (open.empty() && t.untold) return verdict(Mistake::none);
   if (open.empty()) return verdict(ids.empty() ? Mistake::missed : Mistake::late);
   // The content first: what several incidents say matters less than whether one of them is right.

@@ -37,7 +37,7 @@ void Channel::send(decision::Batch batch, Instant now) {
 void Channel::deliver(Instant now, const std::function<void(const decision::Batch&, Instant)>& apply) {
   while (!pending_.empty() && pending_.begin()->first <= now) {
     const auto& [at, batch] = *pending_.begin();
-    if (sequences_.record(batch.process, batch.batch_seq).arrival !=
+    if (sequences_.record(batch.process, batch.batch_seq, batch.sent_monotonic_ns).arrival !=
         decision::ingest::SequenceTracker::Arrival::repeated)
       apply(batch, at);
     pending_.erase(pending_.begin());

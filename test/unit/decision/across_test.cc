@@ -171,7 +171,7 @@ TEST_CASE("A process that is busy on another communicator is told from one that 
   CHECK(open[0].comm == all.uid());
   CHECK(ranks_of(open[0].culprits) == std::set<int>{3});
   CHECK(std::any_of(open[0].evidence.begin(), open[0].evidence.end(), [](const Evidence& e) {
-    return e.what.find("was last seen moving on communicator") != std::string::npos && e.rank == 3;
+    return e.kind == EvidenceKind::last_moved_elsewhere && e.rank == 3;
   }));
 }
 
@@ -310,6 +310,30 @@ TEST_CASE("While a host falls silent process by process, nobody is accused for w
     CHECK(c.component == Component::host);
     CHECK(c.host == "node1");
   }
+  for (const Incident& i : cluster.reported())
+    for (const Culprit& c : i.culprits) CHECK(c.component != Component::gpu);
+}
+
+TEST_CASE("Who waits for a process that may be silent is not accused where others wait for him") {
+  Cluster cluster;
+  Comm& tensor = cluster.add_comm({0, 1, 2, 3});
+  Comm& data = cluster.add_comm({1, 5});
+  for (Comm* comm : {&tensor, &data}) comm->rounds(20);
+  cluster.run_s(1);
+  HangPlan absent, behind;
+  absent.not_called = {3};
+  behind.launched_only = {0};  // its GPU is in the tensor group's operation
+  tensor.hang(absent);
+  data.hang(behind);
+  cluster.run_s(0.9);  // it has spoken since
+  cluster.silence_process(3);
+  cluster.run_s(15);
+  INFO(text(cluster.incidents()));
+  REQUIRE(cluster.incidents().size() == 1);
+  const auto open = cluster.open_incidents();
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].comm == tensor.uid());
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{3});
   for (const Incident& i : cluster.reported())
     for (const Culprit& c : i.culprits) CHECK(c.component != Component::gpu);
 }

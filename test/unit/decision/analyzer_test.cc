@@ -154,4 +154,54 @@ TEST_CASE("Many communicators that come and go do not accumulate") {
   CHECK(cluster.reported().empty());
 }
 
+TEST_CASE("Status and verdict name the same operation, whatever a stopped rank said last") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(30);
+  comm.hang({});
+  cluster.run_s(0.5);       // all say that they are in it
+  cluster.stop_process(3);  // and one of them never says that it ended
+  comm.recover();
+  HangPlan plan;
+  plan.not_called = {3};
+  comm.hang(plan);
+  cluster.run_s(20);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].op.value == comm.op());
+  const StatusView status = cluster.analyzer().status(cluster.now_ns());
+  REQUIRE(status.communicators.size() == 1);
+  CHECK(status.communicators[0].in_flight);
+  CHECK(status.communicators[0].oldest_op == open[0].op);
+  CHECK(status.communicators[0].oldest_age_ns > 10 * ns_per_s);
+}
+
+TEST_CASE("A process that ends all its communicators has finished, one that falls silent before has not") {
+  Cluster cluster;
+  Comm& all = cluster.add_comm_of_all();
+  Comm& some = cluster.add_comm({0, 1});
+  all.rounds(20);
+  some.rounds(20);
+  const auto finished = [&] {
+    std::set<uint32_t> pids;
+    for (const ProcessStatus& p : cluster.analyzer().status(cluster.now_ns()).processes)
+      if (p.has_finished) pids.insert(p.process.pid);
+    return pids.size();
+  };
+  for (int r = 0; r < 7; ++r) all.leave(r);
+  cluster.run_s(2);
+  CHECK(finished() == 5);  // 0 and 1 have another communicator, 7 this one
+  some.leave(0), some.leave(1);
+  cluster.run_s(2);
+  CHECK(finished() == 7);
+  all.leave(7);
+  cluster.run_s(2);
+  CHECK(finished() == 8);
+  cluster.silence_all();
+  cluster.run_s(30);  // the communicators are forgotten meanwhile
+  CHECK(cluster.analyzer().status(cluster.now_ns()).communicators.empty());
+  CHECK(finished() == 8);
+}
+
 }  // namespace ccld::decision

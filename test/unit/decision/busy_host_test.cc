@@ -134,7 +134,7 @@ TEST_CASE("Where proxies of one host wait for processors, the host is named once
   CHECK(i.confidence == row_of(i.culprits[0]).right);
   CHECK(i.gain.known());
   CHECK(std::any_of(i.evidence.begin(), i.evidence.end(),
-                    [](const Evidence& e) { return e.what.find("PSI") != std::string::npos && e.value > 70; }));
+                    [](const Evidence& e) { return e.kind == EvidenceKind::host_pressure && e.value > 70; }));
 }
 
 TEST_CASE("Where all hosts suffer alike nobody is named, whenever it began") {
@@ -267,6 +267,18 @@ TEST_CASE("A slow wire is named unless the proxies at its ends began to wait for
     both.stage_ns[{Edge{7, 0, 0}, Stage::wire}] = both.stage_ns.at({Edge{3, 4, 0}, Stage::wire});
     job.rounds(400, both);
     CHECK(job.cluster.reported().empty());
+  }
+  SECTION("all wait for longer since both are slow, but for no larger part of the time for which they poll") {
+    for (const double polls : {0.2, 1.0}) {
+      for (int p = 0; p < 8; ++p) job.waits(p, 0.3, 0.8 * polls), job.proxies_run(p, 0.2 * polls);
+      RoundShape both = slow_wire();
+      both.stage_ns[{Edge{7, 0, 0}, Stage::wire}] = both.stage_ns.at({Edge{3, 4, 0}, Stage::wire});
+      job.rounds(400, polls < 1 ? RoundShape{} : both);
+    }
+    const Incident i = only(job.cluster);
+    REQUIRE(i.culprits.size() == 2);
+    CHECK(i.culprits[0].component == Component::link);
+    CHECK(i.culprits[1].component == Component::link);
   }
   SECTION("all wait since it is slow, but the other wire is as ever: ranks that wait for a slow wire spin") {
     job.rounds(300);

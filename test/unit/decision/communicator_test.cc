@@ -201,6 +201,7 @@ TEST_CASE("A rank that left in good order is not in flight, and does not come ba
   CHECK(f.comm.ranks_in_flight() == 0);
   f.up(0, 2);  // repeated announcement, overtaken
   CHECK(f.comm.rank(Rank{0})->left());
+  CHECK(f.comm.completed_min() == OpSeq{5});
 }
 
 TEST_CASE("A barrier is a small AllReduce") {

@@ -36,9 +36,9 @@ TEST_CASE("Victims are those of the communicator and those elsewhere, of which o
 TEST_CASE("More victims elsewhere are counted, and are no reason to hand the incident out again") {
   Fixture f;
   const uint64_t id = f.writer.open(f.comm, hang_of(3, 0, 0), 1, 2);
-  f.writer.book().take_changed();
+  f.writer.book().take_changed(9);
   f.writer.update(id, f.comm, hang_of(3, 16, 2), 3);
-  CHECK(f.writer.book().take_changed().empty());
+  CHECK(f.writer.book().take_changed(9).empty());
   CHECK(f.writer.book().find(id)->victim_count == 3 + 16);
   f.writer.update(id, f.comm, hang_of(3, 8, 1), 4);
   CHECK(f.writer.book().find(id)->victim_count == 3 + 8);
@@ -48,11 +48,11 @@ TEST_CASE("More victims elsewhere are counted, and are no reason to hand the inc
 TEST_CASE("Another culprit is handed out") {
   Fixture f;
   const uint64_t id = f.writer.open(f.comm, hang_of(3, 0, 0), 1, 2);
-  f.writer.book().take_changed();
+  f.writer.book().take_changed(9);
   Finding named = hang_of(3, 0, 0);
-  named.culprits.push_back(make_culprit(f.comm, Rank{2}, Component::gpu, "it stands still"));
+  named.culprits.push_back(make_culprit(f.comm, Rank{2}, Component::gpu, Condition::kernel_stuck, "it stands still"));
   f.writer.update(id, f.comm, named, 3);
-  REQUIRE(f.writer.book().take_changed().size() == 1);
+  REQUIRE(f.writer.book().take_changed(9).size() == 1);
   CHECK(f.writer.book().find(id)->located_ns == 3);
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("An incident says what is not measured on its communicator, and on how
   const uint64_t id = f.writer.open(f.comm, hang_of(3, 0, 0), 1, 2);
   const std::vector<Evidence>& evidence = f.writer.book().find(id)->evidence;
   REQUIRE(evidence.size() == 1);
-  CHECK(evidence[0].what == "not measured: proxies of other ranks that send for a rank (PXN)");
+  CHECK(words(evidence[0]) == "not measured: proxies of other ranks that send for a rank (PXN)");
   CHECK(evidence[0].value == 2);
 }
 

@@ -64,7 +64,7 @@ struct Start {
   std::vector<Incident> open() {
     std::vector<Incident> out;
     for (Incident& i : analyzer.incidents())
-      if (i.state != VerdictState::resolved) out.push_back(i);
+      if (is_open(i.state)) out.push_back(i);
     return out;
   }
 
@@ -119,7 +119,7 @@ TEST_CASE("An initialization that does not end becomes an incident that names th
   auto open = start.open();
   REQUIRE(open.size() == 1);
   INFO(text(open));
-  CHECK(open[0].title == "communicator init does not end");
+  CHECK(open[0].title == "communicator initialization does not end");
   CHECK(open[0].fault == FaultClass::h1_not_entered);
   CHECK(ranks_of(open[0].culprits) == std::set<int>{3});
   CHECK(open[0].culprits[0].component == Component::process);

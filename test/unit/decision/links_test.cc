@@ -187,6 +187,15 @@ TEST_CASE("A proxy that has moved no step of what its GPU has in flight has not 
   CHECK(e.blamed() == "0 proxy");
 }
 
+TEST_CASE("A sender whose kernel has ended and whose proxy has nothing in hand has sent all its steps") {
+  Edge e;
+  e.in_flight = true;
+  e.snapshot(0, {});
+  e.receiver(8, -1, -1);
+  e.view.ranks[0].progress = Progress::done;
+  CHECK(e.blamed() == "0 link");
+}
+
 TEST_CASE("Between GPUs of one node nothing tells which of the two is at fault") {
   Edge e(true);
   e.snapshot(0, {});

@@ -79,6 +79,25 @@ TEST_CASE("From the start on a wire has no more than both directions together") 
   }
 }
 
+TEST_CASE("Batches of telemetry tell which direction of a wire is slow from the start on, within their own doubt") {
+  const auto with_batches = [](double says_ahead_ns, const std::vector<Crossing>& crossings) {
+    Windows clocks(100e-6, 5 * ms);
+    clocks.batches_arrive({{0, 7 * apart}, {1, 7 * apart - says_ahead_ns}});
+    return after(clocks, crossings);
+  };
+  for (const double error_ns : {-4 * ms, 0.0, 4 * ms}) {
+    const auto both = with_batches(apart + error_ns, {{0, 1, 30 * ms, apart}, {1, 0, 0.1 * ms, -apart}});
+    CHECK(at_least_ms(both[0]) > 20);
+    CHECK(at_most_ms(both[1]) < 10);
+    const auto one_way = with_batches(apart + error_ns, {{0, 1, 30 * ms, apart}});
+    CHECK(at_least_ms(one_way[0]) > 20);
+    CHECK(at_most_ms(one_way[0]) < 40);
+  }
+  // What steps prove counts more.
+  for (const EdgeIntervals& i : with_batches(apart + 100 * ms, {{0, 1, 30 * ms, apart}, {1, 0, 0.1 * ms, -apart}}))
+    CHECK(at_least_ms(i) == 0);
+}
+
 TEST_CASE("Around a circle of machines clocks cancel, too") {
   Windows clocks(100e-6);
   const auto now = after(clocks, {{0, 1, 30 * ms, apart}, {1, 2, 0.1 * ms, 2 * apart}, {2, 0, 0.1 * ms, -3 * apart}});

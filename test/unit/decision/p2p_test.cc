@@ -206,9 +206,9 @@ TEST_CASE("What else was seen at the culprit's process is quoted in the evidence
   REQUIRE(open.size() == 1);
   std::vector<std::string> quoted;
   for (const Evidence& e : open[0].evidence) {
-    if (e.what.find("also seen there: ") != 0) continue;
+    if (e.kind != EvidenceKind::also_seen) continue;
     CHECK(e.rank == 0);
-    quoted.push_back(e.what);
+    quoted.push_back(words(e));
   }
   REQUIRE(quoted.size() == 2);
   CHECK(quoted[0] == "also seen there: threads of the process that are stopped");

@@ -21,7 +21,7 @@ void transfers(Pipeline& p, uint64_t from, uint64_t to) {
 
 double bytes_of(const Incident& i, int rank, const std::string& what) {
   for (const Evidence& e : i.evidence)
-    if (e.rank == rank && e.what.find(what) == 0) return e.value;
+    if (e.rank == rank && words(e).find(what) == 0) return e.value;
   return -1;
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("Replays of recorded calls are compared as calls are") {
   const auto open = p.open();
   REQUIRE(open.size() == 1);
   CHECK(open[0].replay == 1);
-  CHECK(bytes_of(open[0], 1, "Recv 1 from rank 0, replay 1") == 512);
+  CHECK(bytes_of(open[0], 1, "Recv 1, replay 1 from rank 0") == 512);
 }
 
 TEST_CASE("A rank that sends to itself another number of bytes than it receives is the culprit") {

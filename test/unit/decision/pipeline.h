@@ -140,7 +140,7 @@ struct Pipeline {
   std::vector<Incident> open() const {
     std::vector<Incident> out;
     for (Incident& i : analyzer.incidents())
-      if (i.state != VerdictState::resolved) out.push_back(i);
+      if (is_open(i.state)) out.push_back(i);
     return out;
   }
 

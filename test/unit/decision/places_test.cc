@@ -94,7 +94,8 @@ struct Stages {
     }
     const MovedAnywhere moved = [](const ProcessModel&, int) { return Nanoseconds{0}; };
     const std::vector<InitWait> initializations;
-    const WaitGraph graph(stall, initializations, processes, moved);
+    const Unheard unheard;
+    const WaitGraph graph(stall, unheard, initializations, processes, moved);
     return find_causes(graph, stall);
   }
   Settings settings;

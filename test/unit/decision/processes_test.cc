@@ -100,6 +100,19 @@ TEST_CASE("Lost, repeated and reordered batches are told apart") {
   CHECK(table.all().begin()->second->lost_batches() == 2);  // 5 and 6
 }
 
+TEST_CASE("After exec a process numbers its batches anew: none is lost by that") {
+  Settings s;
+  ProcessTable table(s);
+  for (uint64_t seq : {1, 2, 5}) table.heard(from(1, seq, "a", 100 * seq), ns_per_s);
+  const ProcessModel& process = *table.all().begin()->second;
+  CHECK(process.lost_batches() == 2);
+  for (uint64_t seq : {1, 2, 3}) table.heard(from(1, seq, "a", 1000 + 100 * seq), ns_per_s);
+  CHECK(process.lost_batches() == 0);
+  table.heard(from(1, 6, "a", 600), ns_per_s);  // of the image before, and late
+  table.heard(from(1, 5, "a", 1500), ns_per_s);
+  CHECK(process.lost_batches() == 1);
+}
+
 TEST_CASE("A sender's clock is mapped by the batch with the least delay") {
   ClockMap clock;
   clock.observe(1'000, 5'500);

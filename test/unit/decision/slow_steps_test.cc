@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@ class Job {
       r.begins_ns.assign(8, 0);
       for (Rank rank : unknown) r.begins_ns[static_cast<size_t>(rank.value)] = NAN;
       r.posted_ns.assign(8, 0);
+      r.out_of_sight = out_of_sight;
       for (const Ends& ends : connections_)
         if (ends != rare || i % 10 == 0)
           r.links.emplace_back(Edge{ends.first, ends.second, 0}, intervals(ends, kinds[r.kind].longer_ms));
@@ -49,6 +51,7 @@ class Job {
   double doubt_ms = 0;
   std::vector<Rank> unknown;  // of which nothing is reported
   std::optional<Ends> rare;   // of ten operations only one reports this connection
+  std::set<int32_t> out_of_sight;
 
  private:
   static EdgeIntervals intervals(const Ends& ends, const Longer& longer_ms) {
@@ -252,6 +255,21 @@ TEST_CASE("A GPU is not named if nobody reports what it sends") {
   Job job(some);
   for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, healthy_ms));
   CHECK(!job.window(in_front_of({1, 2}, 9)));
+}
+
+TEST_CASE("A GPU is not named if it also sends to a collective network, which may keep its steps") {
+  const std::vector<Ends> chain{{3, 2}, {2, 1}, {1, 0}, {0, 1}, {1, 2}, {2, 3}};  // rank 0 stands for the node
+  for (const bool is_head : {false, true}) {
+    Job job(chain);
+    if (is_head) job.out_of_sight = {0};
+    for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, healthy_ms));
+    const auto slow = job.window(in_front_of({1, 0}, 10));
+    if (is_head)
+      CHECK(!slow);
+    else
+      check_only(slow, {1, 0}, Component::gpu);
+    check_only(job.window(in_front_of({2, 3}, 10)), {2, 3}, Component::gpu);  // the end of the chain
+  }
 }
 
 TEST_CASE("In a tree the GPU that is slow has all its inputs; one that waits for a child has not") {

@@ -42,6 +42,24 @@ Incident only(const Cluster& cluster) {
 
 }  // namespace
 
+TEST_CASE("What to look at next is what the cause calls for") {
+  const auto next = [](FaultClass fault, std::vector<std::pair<Component, Condition>> of) {
+    Finding f;
+    f.fault = fault;
+    for (const auto& [component, condition] : of) {
+      f.culprits.emplace_back();
+      f.culprits.back().component = component, f.culprits.back().condition = condition;
+    }
+    return slow_next_step(f);
+  };
+  const std::pair host{Component::process, Condition::host_late}, gpu{Component::gpu, Condition::gpu_late},
+      link{Component::link, Condition::link_slow};
+  CHECK(next(FaultClass::s1_computation_slow, {host}).find("clocks") == std::string::npos);
+  CHECK(next(FaultClass::s1_computation_slow, {gpu}).find("data loading") == std::string::npos);
+  CHECK(next(FaultClass::s3_mixed_slow, {host, link}).find("clocks") == std::string::npos);
+  CHECK(next(FaultClass::s3_mixed_slow, {gpu, link}).find("clocks") != std::string::npos);
+}
+
 TEST_CASE("A rank that comes late in every round is computation-slow, suspected and then confirmed") {
   Cluster cluster(quick());
   Comm& comm = cluster.add_comm_of_all();

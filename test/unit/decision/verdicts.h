@@ -33,7 +33,7 @@ inline std::ostream& operator<<(std::ostream& out, const Incident& i) {
   out << "\n  candidates";
   for (Rank r : i.candidates) out << ' ' << r.value;
   for (const Evidence& e : i.evidence)
-    out << "\n  evidence rank " << e.rank << ' ' << e.what << " = " << e.value << ' ' << e.unit;
+    out << "\n  evidence rank " << e.rank << ' ' << words(e) << " = " << e.value << ' ' << unit_of(e);
   return out << '\n';
 }
 

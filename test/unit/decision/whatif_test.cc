@@ -607,6 +607,29 @@ TEST_CASE("A proxy that was seen not to poll is the cause, whatever else seems t
   CHECK(e.causes[0].gpu == 6);
 }
 
+TEST_CASE("A slow proxy is no wire of which other connections are a little slow") {
+  Job job(8);
+  const auto window = [&](double up_ms, double slow_ms, const Waits* waits) {
+    job.collective(50, all_8, 1, [](int) { return 0.5; });
+    for (int i = 0; i < 40; ++i) {
+      for (int p = 0; p < 4; ++p) {
+        const auto comm = 30 + static_cast<uint64_t>(p);
+        // The proxy of GPU 6 serves both directions.
+        job.transfer(comm, p, p + 4, true, 5, p == 2 ? slow_ms : up_ms, 0.1, p == 2 ? waits : nullptr, 45'000);
+        job.transfer(comm, p + 4, p, false, 5, p == 2 ? slow_ms : 2, 0.1, p == 2 ? waits : nullptr);
+      }
+      job.collective(50, all_8, 1, [](int) { return 0.5; });
+    }
+    return job.end_window();
+  };
+  for (int i = 0; i < 4; ++i) CHECK(window(2, 2, nullptr).causes.empty());
+  const Waits waits{1, 1, 20, 1};
+  const Explanation e = window(5, 50, &waits);  // the others send up slower than before
+  REQUIRE_FALSE(e.causes.empty());
+  CHECK(e.causes[0].kind == Cause::Kind::proxy);
+  CHECK(e.causes[0].gpu == 6);
+}
+
 TEST_CASE("Where processes count for how long their proxies do not look, that alone tells proxies") {
   const auto cause_with = [](double sender, double receiver, const Waits& waits) {
     Job job(8);

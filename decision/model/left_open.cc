@@ -1,0 +1,29 @@
+#include "decision/model/left_open.h"
+
+namespace ccld::decision {
+namespace {
+
+enum class Kind { hang, mismatch, slow };
+
+Kind kind_of(FaultClass fault) {
+  switch (fault) {
+    case FaultClass::h1_not_entered:
+    case FaultClass::h3_hardware: return Kind::hang;
+    case FaultClass::h2_inconsistent: return Kind::mismatch;
+    case FaultClass::s1_computation_slow:
+    case FaultClass::s2_communication_slow:
+    case FaultClass::s3_mixed_slow: return Kind::slow;
+  }
+  return Kind::hang;
+}
+
+}  // namespace
+
+bool is_same_incident(const LeftOpen& left, const Incident& incident) {
+  const Kind kind = kind_of(left.fault);
+  return kind == kind_of(incident.fault) && left.job == incident.job && left.comm == incident.comm &&
+         (left.comm != CommUid{} || left.comm_name == incident.comm_name) &&
+         (kind == Kind::slow || left.op == incident.op);
+}
+
+}  // namespace ccld::decision
