@@ -5,10 +5,37 @@ find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 ccld_find_zmq()
 pkg_check_modules(CCLD_HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
+# The model and the text form of metrics. By its .pc file: its CMake file also wants an HTTP server and libcurl.
+pkg_check_modules(CCLD_PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
 pkg_check_modules(CCLD_ZSTD REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(CCLD_SQLITE REQUIRED IMPORTED_TARGET sqlite3)  # incidents with their revisions: history/README.md
+pkg_check_modules(CCLD_CRYPTO REQUIRED IMPORTED_TARGET libcrypto)  # signatures of the webhook
+pkg_check_modules(CCLD_NCURSES REQUIRED IMPORTED_TARGET ncursesw)  # ccld top
 find_path(CCLD_CPPZMQ_INCLUDE zmq.hpp REQUIRED)
+find_path(CCLD_PROTOZERO_INCLUDE protozero/pbf_writer.hpp REQUIRED)
+
+set(ccld_page_parts page/index.html page/style.css page/app.js)
+list(TRANSFORM ccld_page_parts PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+add_custom_command(
+  OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/page_files.cc
+  COMMAND ${CMAKE_COMMAND} -DOUT=${CMAKE_CURRENT_BINARY_DIR}/page_files.cc -DFOLDER=${CMAKE_CURRENT_SOURCE_DIR}/page
+          -P ${CMAKE_CURRENT_SOURCE_DIR}/page/embed.cmake
+  DEPENDS ${ccld_page_parts} ${CMAKE_CURRENT_SOURCE_DIR}/page/embed.cmake
+  COMMENT "Putting the page into the program"
+  VERBATIM)
 
 add_library(ccld_server STATIC
+  history/acknowledgements.cc
+  history/deliveries.cc
+  history/filter.cc
+  history/history.cc
+  history/reader.cc
+  history/revision.cc
+  history/schema.cc
+  history/silences.cc
+  history/sqlite.cc
+  history/state_folder.cc
+  history/store.cc
   ingest/batch_decoder.cc
   ingest/decode_communicators.cc
   ingest/decode_health.cc
@@ -27,51 +54,133 @@ add_library(ccld_server STATIC
   recording/reader.cc
   recording/recorder.cc
   recording/recording_file.cc
+  report/acknowledgement.cc
+  report/departed_metrics.cc
+  report/headline.cc
+  report/incident_metrics.cc
+  report/metric_families.cc
+  report/page_query.cc
+  report/probe_metrics.cc
+  report/process_metrics.cc
   report/prometheus.cc
+  report/remedies.cc
+  report/revisions_text.cc
+  report/silence.cc
+  report/status_index.cc
   report/status_json.cc
+  report/status_pages.cc
   report/status_text.cc
   report/text_format.cc
   report/verdict_json.cc
   report/verdict_text.cc
   report/wall_clock.cc
+  server/acknowledge.cc
   server/analysis.cc
   server/analysis_loop.cc
+  server/change_request.cc
   server/config_file.cc
   server/host_port.cc
   server/http_api.cc
+  server/incidents_api.cc
+  server/http_server.cc
   server/layout_file.cc
+  server/operator_book.cc
+  server/page_routes.cc
   server/record.cc
   server/replay.cc
+  server/reporter.cc
+  server/request_checks.cc
+  server/run_id.cc
   server/serve.cc
+  server/silences.cc
   server/surroundings.cc
   server/tune.cc
-  server/verdict_writer.cc)
+  server/verdict_writer.cc
+  server/webhook.cc
+  webhook/delivery.cc
+  webhook/http_receiver.cc
+  webhook/queue.cc
+  webhook/sender.cc
+  webhook/signature.cc
+  webhook/url.cc
+  ${CMAKE_CURRENT_BINARY_DIR}/page_files.cc)
 target_compile_features(ccld_server PUBLIC cxx_std_20)
 target_compile_definitions(ccld_server PUBLIC CCLD_VERSION="${PROJECT_VERSION}")
 target_include_directories(ccld_server SYSTEM PUBLIC ${CCLD_CPPZMQ_INCLUDE})
 target_link_libraries(ccld_server
   PUBLIC ccld_decision ccld_wire PkgConfig::CCLD_ZMQ nlohmann_json::nlohmann_json absl::synchronization absl::time absl::span
          absl::hash absl::str_format absl::cord absl::cleanup Threads::Threads
-  PRIVATE ccld_options PkgConfig::CCLD_HTTPLIB PkgConfig::CCLD_ZSTD spdlog::spdlog CLI11::CLI11)
+  PRIVATE ccld_options PkgConfig::CCLD_CRYPTO PkgConfig::CCLD_HTTPLIB PkgConfig::CCLD_PROMETHEUS PkgConfig::CCLD_SQLITE PkgConfig::CCLD_ZSTD spdlog::spdlog CLI11::CLI11)
+
+# Traces for viewers; protozero writes protobuf by field number, without a schema of its own.
+add_library(ccld_trace STATIC
+  trace/calls.cc
+  trace/directory.cc
+  trace/gpu_clocks.cc
+  trace/json_writer.cc
+  trace/perfetto_writer.cc
+  trace/rows.cc
+  trace/selection.cc)
+target_compile_features(ccld_trace PUBLIC cxx_std_20)
+target_include_directories(ccld_trace SYSTEM PRIVATE ${CCLD_PROTOZERO_INCLUDE})
+target_link_libraries(ccld_trace PUBLIC ccld_decision absl::span PRIVATE ccld_options nlohmann_json::nlohmann_json absl::str_format)
+
+# Dumps of other tools, judged.
+add_library(ccld_import STATIC
+  import/differences.cc
+  import/fields.cc
+  import/files.cc
+  import/flight_recorder.cc
+  import/import_report.cc
+  import/inspector.cc
+  import/judge.cc
+  import/load.cc
+  import/parse_json.cc
+  import/ras.cc
+  import/rows.cc
+  import/shapes.cc
+  import/stalls.cc
+  import/unpickle.cc
+  import/value.cc)
+target_compile_features(ccld_import PUBLIC cxx_std_20)
+target_link_libraries(ccld_import PUBLIC ccld_server PRIVATE ccld_options)
 
 add_executable(ccld
+  cli/ack_command.cc
   cli/command.cc
+  cli/completion.cc
+  cli/doctor_checks.cc
+  cli/doctor_command.cc
   cli/explain_command.cc
   cli/frames_command.cc
   cli/frames_json.cc
   cli/frames_report.cc
   cli/frames_text.cc
+  cli/import_command.cc
+  cli/incident_source.cc
+  cli/incidents_command.cc
   cli/kernel_runs.cc
   cli/local_processes.cc
+  cli/login_name.cc
   cli/main.cc
+  cli/man_page.cc
+  cli/option_table.cc
+  cli/pages_command.cc
   cli/record_command.cc
   cli/replay_command.cc
   cli/replay_report.cc
   cli/serve_command.cc
   cli/service_client.cc
   cli/settings_command.cc
+  cli/silence_command.cc
+  cli/status_check.cc
   cli/status_command.cc
+  cli/terminal.cc
+  cli/top_command.cc
+  cli/top_screen.cc
+  cli/trace_command.cc
   cli/tune_command.cc
-  cli/tune_local.cc)
-target_link_libraries(ccld PRIVATE ccld_server ccld_options PkgConfig::CCLD_HTTPLIB CLI11::CLI11)
+  cli/tune_local.cc
+  cli/verdict_file.cc)
+target_link_libraries(ccld PRIVATE ccld_server ccld_trace ccld_import ccld_build_id ccld_options PkgConfig::CCLD_HTTPLIB PkgConfig::CCLD_NCURSES CLI11::CLI11)
 set_target_properties(ccld PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)

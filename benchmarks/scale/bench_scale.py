@@ -26,6 +26,10 @@ BYTES_BAR = 4096
 # the service knows is more than a processor's cache holds: 12 MiB of 1,024 ranks are, 48 of 4,096 are not.
 GROWTH_BAR = 1.5
 UNCACHED_RANKS = 4096
+# Questions about the largest job: the first answer about a snapshot, the largest answer, and the service's memory meanwhile.
+FIRST_ANSWER_MS_BAR = 100
+ANSWER_BYTES_BAR = 1 << 20
+ANSWER_MEMORY_BAR = 1.2
 
 
 class BenchError(Exception):
@@ -54,6 +58,14 @@ def missed(rows):
             line("%d of %d hangs located right", row["located_right"], row["trials"])
         if not row["quiet"]:
             line("an incident on a healthy job")
+        status = row["status"]
+        if status["first_answer_ms"] > FIRST_ANSWER_MS_BAR:
+            line("%.0f ms to the first answer of /v1/status, the bar is at most %d", status["first_answer_ms"], FIRST_ANSWER_MS_BAR)
+        for name in ("first_answer_bytes", "ranks_answer_bytes", "page_bytes_max"):
+            if status[name] > ANSWER_BYTES_BAR:
+                line("%s is %d, the bar is at most %d", name, status[name], ANSWER_BYTES_BAR)
+        if status["memory_ratio"] > ANSWER_MEMORY_BAR:
+            line("%.2f times the memory while answering, the bar is at most %.1f", status["memory_ratio"], ANSWER_MEMORY_BAR)
     uncached = [row for row in rows if row["ranks"] >= UNCACHED_RANKS]
     return (lines + grown("time for each record", uncached, lambda row: row["ns_per_record"]["all"]) +
             grown("memory for each rank", rows, lambda row: row["bytes_per_rank_communicator"]))
@@ -98,14 +110,16 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
-HEADINGS = ("ranks", "communicators", "M records/s", "ns: decode", "apply", "advance", "bytes/rank", "locate ms p50", "p99", "tick ms")
+HEADINGS = ("ranks", "communicators", "M records/s", "ns: decode", "apply", "advance", "bytes/rank", "locate ms p50", "p99", "tick ms",
+            "status ms", "memory")
 
 
 def table_row(row):
     ns = row["ns_per_record"]
-    return "%7d %13d %12.2f %11.0f %7.0f %8.0f %11.0f %14.1f %7.1f %8.1f" % (
+    return "%7d %13d %12.2f %11.0f %7.0f %8.0f %11.0f %14.1f %7.1f %8.1f %9.1f %6.2fx" % (
         row["ranks"], row["communicators"], row["records_per_s_per_core"] / 1e6, ns["decode"], ns["apply"], ns["advance"],
-        row["bytes_per_rank_communicator"], row["locate_ms_p50"], row["locate_ms_p99"], row["tick_ms"])
+        row["bytes_per_rank_communicator"], row["locate_ms_p50"], row["locate_ms_p99"], row["tick_ms"],
+        row["status"]["first_answer_ms"], row["status"]["memory_ratio"])
 
 
 def main():
@@ -121,7 +135,7 @@ def main():
     sizes = QUICK_SIZES if arguments.quick else SIZES
     if arguments.ranks:
         sizes = {ranks: SIZES.get(ranks, (20, 6)) for ranks in sorted(set(arguments.ranks))}
-    print("%7s %13s %12s %11s %7s %8s %11s %14s %7s %8s" % HEADINGS, flush=True)
+    print("%7s %13s %12s %11s %7s %8s %11s %14s %7s %8s %9s %7s" % HEADINGS, flush=True)
     rows = []
     for ranks, (ticks, trials) in sizes.items():
         rows.append(measure(program, ranks, ticks, trials))
@@ -129,7 +143,8 @@ def main():
     report = {
         "rows": rows,
         "bars": {"records_per_s_per_core": RECORDS_PER_S_BAR, "bytes_per_rank_communicator": BYTES_BAR,
-                 "locate_ms": {"4096": locate_bar_ms(4096), "131072": locate_bar_ms(131072)}, "growth": GROWTH_BAR},
+                 "locate_ms": {"4096": locate_bar_ms(4096), "131072": locate_bar_ms(131072)}, "growth": GROWTH_BAR,
+                 "first_answer_ms": FIRST_ANSWER_MS_BAR, "answer_bytes": ANSWER_BYTES_BAR, "answer_memory": ANSWER_MEMORY_BAR},
         "missed": missed(rows),
         "settings": {"baseline_rounds_max": 10, "hang_gap_factor": 1, "rounds_per_s_and_rank": {"world": 10, "tensor": 500, "data": 50},
                      "channels": {"world": 32, "tensor": 32, "data": 8}, "flush_ms": 100, "heartbeat_ms": 1000},

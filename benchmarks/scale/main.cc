@@ -19,6 +19,7 @@
 
 #include "CLI/CLI.hpp"
 #include "benchmarks/scale/job.h"
+#include "benchmarks/scale/status_bench.h"
 #include "decision/analyzer.h"
 #include "decision/ingest/ingest.h"
 #include "nlohmann/json.hpp"
@@ -129,6 +130,7 @@ class Bench {
     const double resident_each = static_cast<double>(resident_bytes() - resident) / memberships;
     const double heap_each = static_cast<double>(heap_bytes() - heap) / memberships;
     bool quiet = incidents_ == 0;
+    const json status = measure_status(*analyzer_, now_ns);
     now_ns += ns_per_s;
     std::vector<Trial> done;
     for (int t = 0; t < trials; ++t) done.push_back(trial(t, now_ns));
@@ -157,6 +159,7 @@ class Bench {
     row["tick_ms"] = steady.advance_s * 1e3 / static_cast<double>(std::max<size_t>(steady.advances, 1));
     row["tick_ms_max"] = steady.advance_max_s * 1e3;
     row["quiet"] = quiet;
+    row["status"] = status;
     add_trials(row, done);
     return row;
   }

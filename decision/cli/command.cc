@@ -2,10 +2,16 @@
 
 #include <cstdio>
 
+#include "decision/report/text_format.h"
+
 namespace ccld::decision {
 
+void say(const std::string& line) {
+  if (!line.empty()) std::fprintf(stderr, "ccld: %s\n", report::printable(line).c_str());
+}
+
 void fail(int exit_code, const std::string& line) {
-  std::fprintf(stderr, "ccld: %s\n", line.c_str());
+  say(line);
   throw CLI::RuntimeError(exit_code);
 }
 

@@ -10,7 +10,9 @@
 
 namespace ccld::decision {
 
-// One line on standard error, then the end of the command.
+// One line on standard error, printable whatever names are in it; nothing if it is empty.
+void say(const std::string& line);
+// The same, then the end of the command.
 [[noreturn]] void fail(int exit_code, const std::string& line);
 // InvalidArgument ends with exit_usage, any other error with exit_failed.
 void end_unless_ok(const absl::Status&);
@@ -22,9 +24,18 @@ std::vector<std::string> serve_flag_names();
 void add_serve_command(CLI::App&);
 void add_status_command(CLI::App&);
 void add_explain_command(CLI::App&);
+void add_incidents_command(CLI::App&);
+void add_ack_command(CLI::App&);
+void add_silence_command(CLI::App&);
 void add_settings_command(CLI::App&);
 void add_tune_command(CLI::App&);
 void add_record_command(CLI::App&);
 void add_replay_command(CLI::App&);
+void add_trace_command(CLI::App&);
+void add_import_command(CLI::App&);
+void add_doctor_command(CLI::App&);
+void add_top_command(CLI::App&);
+// `completion` and `man`, which tell of all commands: the last to be added.
+void add_pages_commands(CLI::App&);
 
 }  // namespace ccld::decision

@@ -1,13 +1,13 @@
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "decision/cli/command.h"
-#include "decision/cli/service_client.h"
+#include "decision/cli/incident_source.h"
+#include "decision/report/revisions_text.h"
 #include "decision/report/text_format.h"
 #include "decision/report/verdict_text.h"
 
@@ -16,63 +16,51 @@ namespace {
 
 using report::Json;
 
-// The newest line of every incident of a verdict file, in order of first appearance.
-absl::StatusOr<Json> read_verdicts(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return absl::UnavailableError(absl::StrCat("--file: cannot read '", path, "': ", std::strerror(errno)));
-  Json newest = Json::array();
-  std::string line;
-  for (size_t number = 1; std::getline(file, line); ++number) {
-    if (line.empty()) continue;
-    Json verdict = Json::parse(line, nullptr, false);
-    if (!verdict.is_object() || !report::member(verdict, "incident").is_number_unsigned()) {
-      return absl::UnavailableError(absl::StrCat("--file: line ", number, " of '", path, "' is not a verdict"));
-    }
-    bool known = false;
-    for (Json& other : newest) {
-      if (other["incident"] != verdict["incident"]) continue;
-      other = verdict;
-      known = true;
-    }
-    if (!known) newest.push_back(std::move(verdict));
-  }
-  return newest;
-}
-
 struct Values {
-  std::string url = default_service_url;
-  std::string file;
+  SourceFlags source;
+  std::string run;
   std::optional<uint64_t> id;
-  bool json = false;
+  bool json = false, evidence = false, revisions = false;
 };
 
-absl::StatusOr<Json> fetch_all(const Values& values) {
-  if (!values.file.empty()) return read_verdicts(values.file);
-  auto answer = ask_service(values.url, "/v1/incidents");
-  if (!answer.ok()) return answer.status();
-  if (!report::member(*answer, "incidents").is_array()) return absl::UnavailableError("the service's answer has no incidents");
-  return Json(report::member(*answer, "incidents"));
+// Of several runs that gave the number, the one asked for, or the newest, and then a line that says so.
+Found choose(std::vector<Found> found, const Values& values) {
+  if (!values.run.empty()) {
+    for (Found& one : found) {
+      if (one.run == values.run || report::text_of(one.revisions.back(), "run") == values.run) return std::move(one);
+    }
+    fail(exit_failed, absl::StrCat("there is no incident ", *values.id, " of run '", values.run, "'"));
+  }
+  if (found.size() > 1) {
+    const std::string others = absl::StrJoin(found.begin(), found.end() - 1, "', '", [](std::string* out, const Found& f) { absl::StrAppend(out, f.run); });
+    say(absl::StrCat("this is incident ", *values.id, " of run '", found.back().run, "'; there is one of '", others, "' too (--run)"));
+  }
+  return std::move(found.back());
 }
 
-absl::StatusOr<Json> fetch_one(const Values& values) {
-  if (values.file.empty()) return ask_service(values.url, absl::StrCat("/v1/incidents/", *values.id));
-  auto all = read_verdicts(values.file);
-  if (!all.ok()) return all.status();
-  for (const Json& verdict : *all) {
-    if (verdict["incident"] == *values.id) return Json(verdict);
+std::string answer(IncidentSource& source, const Values& values) {
+  if (!values.id.has_value()) {
+    const auto page = source.list({});
+    end_unless_ok(page.status());
+    if (page->matching > page->incidents.size()) {
+      say(absl::StrCat("the newest ", page->incidents.size(), " of ", page->matching, " incidents; `ccld incidents` shows others"));
+    }
+    return values.json ? Json(page->incidents).dump(2) + "\n" : list_text(*page);
   }
-  return absl::NotFoundError(absl::StrCat("there is no incident ", *values.id, " in '", values.file, "'"));
+  auto found = source.find(*values.id, values.revisions);
+  end_unless_ok(found.status());
+  const Found incident = choose(*std::move(found), values);
+  if (values.revisions) return values.json ? Json(incident.revisions).dump(2) + "\n" : report::revisions_text(incident.revisions);
+  return values.json ? incident.revisions.back().dump(2) + "\n" : report::verdict_text(incident.revisions.back(), values.evidence);
 }
 
 void explain(const Values& values) {
-  const auto document = values.id.has_value() ? fetch_one(values) : fetch_all(values);
-  end_unless_ok(document.status());
+  if (values.revisions && !values.id.has_value()) fail(exit_usage, "--revisions needs the number of an incident");
+  const auto source = open_source(values.source);
+  end_unless_ok(source.status());
+  say((*source)->note());
   try {
-    std::string text;
-    if (values.json) text = document->dump(2) + "\n";
-    else if (values.id.has_value()) text = report::verdict_text(*document);
-    else text = report::incident_list_text(*document);
-    std::fputs(text.c_str(), stdout);
+    std::fputs(answer(**source, values).c_str(), stdout);
   } catch (const nlohmann::json::exception& e) {
     fail(exit_failed, absl::StrCat("the verdict is not understood: ", e.what()));
   }
@@ -83,11 +71,16 @@ void explain(const Values& values) {
 void add_explain_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("explain", "Say what an incident is, who causes it, why the service thinks so, what to look at next");
   auto values = std::make_shared<Values>();
-  command->add_option("incident", values->id, "number of the incident; without it, incidents are listed")->type_name("INCIDENT");
-  command->add_option("--http", values->url, "the service's query API")->type_name("URL")->envname(service_url_variable)->capture_default_str();
-  command->add_option("--file", values->file, "read a file of verdicts instead of asking a service")->type_name("FILE");
+  command->add_option("incident", values->id, "number of the incident; without it, the newest incidents are listed")->type_name("INCIDENT");
+  CLI::Option* http = add_source_flags(*command, values->source);
+  command->add_option("--run", values->run, "of several runs in a file of verdicts that gave this number: which one")->type_name("RUN");
+  command->add_flag("--evidence", values->evidence, "all numbers, the chain of waits, and who else waits");
+  command->add_flag("--revisions", values->revisions, "how the incident developed: a line for each revision");
   command->add_flag("--json", values->json, "the document as it is");
-  command->callback([values] { explain(*values); });
+  command->callback([values, http] {
+    values->source.url_given = !http->empty();
+    explain(*values);
+  });
 }
 
 }  // namespace ccld::decision

@@ -128,6 +128,18 @@ ChannelReport report_channel(const abi::FrameView& frame, uint32_t c, const Run*
   return report;
 }
 
+ServiceReport report_service(ProcessState process_state, const abi::ProcessView& process) {
+  ServiceReport report;
+  const uint64_t state = process.metric(abi::MetricId::agent_service_state);
+  report.state = static_cast<abi::ServiceState>(std::min<uint64_t>(state, UINT32_MAX));
+  report.age_s = age_s(process_state, process.metric(abi::MetricId::agent_service_monotonic_ns));
+  report.acknowledged = process.metric(abi::MetricId::agent_acknowledged_batches);
+  report.undelivered = process.metric(abi::MetricId::agent_undelivered_batches);
+  report.waiting = process.metric(abi::MetricId::agent_waiting_batches);
+  report.unconfirmed = process.metric(abi::MetricId::agent_unconfirmed_batches);
+  return report;
+}
+
 }  // namespace
 
 Look look_at(const abi::FrameView& frame) {
@@ -231,6 +243,7 @@ ProcessReport report_process(const LocalProcesses& processes, const std::string&
   ProcessReport report;
   report.path = path;
   report.identity = process.identity();
+  report.build = process.build();
   const abi::ProcessIdentityPart& id = report.identity;
   report.process = processes.state(abi::ProcessView::text(id.boot_id), {id.pid, id.pid_namespace}, id.pid_start_ticks,
                                    first.samples != second.samples);
@@ -241,8 +254,10 @@ ProcessReport report_process(const LocalProcesses& processes, const std::string&
     const auto metric = static_cast<abi::MetricId>(i);
     const uint64_t value = process.metric(metric);
     const std::string name = abi::name_of(metric);
+    if (metric == abi::MetricId::agent_service_state || metric == abi::MetricId::agent_service_monotonic_ns) continue;
     if (value != 0) report.counters.emplace_back(name == "?" ? "metric_" + std::to_string(i) : name, value);
   }
+  report.service = report_service(report.process, process);
   for (unsigned slot = 0; slot < abi::inits_max; ++slot) {
     InitReport init;
     if (!process.read_init(slot, &init.record)) continue;
@@ -296,6 +311,23 @@ std::vector<std::string> hidden_names(uint32_t hidden) {
   for (const abi::Hidden each : abi::hidden_all)
     if ((hidden & each) != 0) names.emplace_back(abi::name_of(each));
   return names;
+}
+
+const char* service_text(abi::ServiceState state) {
+  switch (state) {
+    case abi::ServiceState::none: return "not told";
+    case abi::ServiceState::connecting: return "no connection yet";
+    case abi::ServiceState::connected: return "connected, no answer yet";
+    case abi::ServiceState::reached: return "takes what is sent";
+    case abi::ServiceState::unusable: return "the endpoint or libzmq cannot be used, nothing is sent";
+    case abi::ServiceState::unresolved: return "its name has no address";
+    case abi::ServiceState::refused: return "nothing listens there, or there is no route";
+    case abi::ServiceState::unanswered: return "nobody answers at that address";
+    case abi::ServiceState::mute: return "what listens there does not answer as ZeroMQ does";
+    case abi::ServiceState::deaf: return "connected, and has never acknowledged a batch";
+    case abi::ServiceState::stalled: return "connected, and acknowledges no batches any more";
+  }
+  return "something newer than this reader";
 }
 
 bool measures_anything(uint8_t signals) {

@@ -12,6 +12,7 @@
 
 #include "decision/cli/local_processes.h"
 #include "schemas/abi/frame_reader.h"
+#include "schemas/abi/process_build.h"
 #include "schemas/abi/process_reader.h"
 
 namespace ccld::decision::frames {
@@ -84,15 +85,24 @@ struct QueueReport {
   std::optional<double> post_age_s, complete_age_s;
 };
 
+// What the probe knows of the service, and what became of its batches. The four counts are all batches there were.
+struct ServiceReport {
+  abi::ServiceState state = abi::ServiceState::none;
+  std::optional<double> age_s;  // of the state
+  uint64_t acknowledged = 0, undelivered = 0, waiting = 0, unconfirmed = 0;
+};
+
 struct ProcessReport {
   std::string path;
   abi::ProcessIdentityPart identity{};
   ProcessState process = ProcessState::gone;
   abi::ControlStateLine control{};
+  abi::ProcessBuild build{};                               // empty: an older library
   bool control_pending = false;                            // a request that the probe has not taken up
   std::vector<std::pair<std::string, uint64_t>> counters;  // of the probe about itself, those that are not 0
-  std::vector<InitReport> inits;                           // all that are remembered, oldest first
-  std::vector<QueueReport> queues;                         // with something in flight or errors, or (all) all
+  ServiceReport service;
+  std::vector<InitReport> inits;    // all that are remembered, oldest first
+  std::vector<QueueReport> queues;  // with something in flight or errors, or (all) all
 };
 
 // One look at a frame; two of them tell what moves.
@@ -126,6 +136,8 @@ std::string channel_state(const ChannelReport&);
 std::vector<std::string> signal_names(uint8_t signals);
 // Of an operation that was launched.
 bool measures_anything(uint8_t signals);
+// "nothing listens there"
+const char* service_text(abi::ServiceState);
 std::vector<std::string> hidden_names(uint32_t hidden);
 
 }  // namespace ccld::decision::frames

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "decision/cli/frames_report.h"
+#include "decision/report/text_format.h"
 #include "schemas/abi/cuda_versions.h"
 #include "schemas/abi/names.h"
 
@@ -14,7 +15,7 @@ std::string ago(const std::optional<double>& s) { return s ? seconds(*s) + " ago
 
 template <size_t N>
 std::string text(const char (&field)[N]) {
-  return abi::FrameView::text(field);
+  return report::printable(abi::FrameView::text(field));
 }
 
 std::string joined(const std::vector<std::string>& parts) {
@@ -201,6 +202,15 @@ std::string driver_text(const abi::ProcessIdentityPart& id) {
   return out + "\n";
 }
 
+// Empty: nothing is sent, or an older library.
+std::string service_line(const ServiceReport& s) {
+  if (s.state == abi::ServiceState::none) return "";
+  return format("  service: %s%s; batches: %llu acknowledged, %llu not delivered, %llu waiting, %llu unconfirmed\n",
+                service_text(s.state), s.age_s ? (", for " + seconds(*s.age_s)).c_str() : "",
+                static_cast<ull>(s.acknowledged), static_cast<ull>(s.undelivered), static_cast<ull>(s.waiting),
+                static_cast<ull>(s.unconfirmed));
+}
+
 }  // namespace
 
 std::string to_text(const std::vector<ProcessReport>& reports) {
@@ -214,6 +224,8 @@ std::string to_text(const std::vector<ProcessReport>& reports) {
                c.running != 0 ? "running" : "stopped", c.sample_us, c.period_us, c.budget_ppm,
                abi::name_of(static_cast<abi::LogVerbosity>(c.log)),
                endpoint.empty() ? "nothing" : ("to " + endpoint).c_str(), r.control_pending ? ", a request waits" : "");
+    if (r.build.build_id[0] != 0) out += format("  libnccl of ccld %s, build %s\n", r.build.release, r.build.build_id);
+    out += service_line(r.service);
     out += driver_text(r.identity);
     std::string counters;
     for (const auto& [name, value] : r.counters)

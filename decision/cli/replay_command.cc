@@ -27,7 +27,6 @@ struct Values {
   bool explain = false, json = false, info = false, compare_rules = false;
 };
 
-void say(const std::string& line) { std::fprintf(stderr, "ccld: %s\n", line.c_str()); }
 void show(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
 template <class T>
@@ -88,7 +87,7 @@ Replayed replay_once(const Values& v, std::optional<RuleSet> rules, std::optiona
   if (rules.has_value()) settings.rules = *rules;
   server::ReplayOptions options;
   if (v.until_s.has_value()) options.until_ns = seconds_to_ns(*v.until_s);
-  server::Analysis analysis(settings, std::move(writer));
+  server::Analysis analysis(settings, std::move(writer), reader.metadata().numbering);
   Replayed result;
   result.status = server::replay(reader, options, analysis, result.summary, [&](const Incident& i, Nanoseconds now_ns, int64_t realtime_ns) {
     result.verdicts.see(report::verdict_json(i, now_ns, {realtime_ns - now_ns}));

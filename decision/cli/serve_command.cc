@@ -25,10 +25,21 @@ constexpr Flag flags[] = {
     {"log-level", &ServeOptions::log_level, "LEVEL", "trace, debug, info, warning, error, critical or off; the log goes to standard error"},
     {"ready-file", &ServeOptions::ready_file, "FILE", "written once everything listens: {\"pid\", \"telemetry\", \"http\"}; removed at the end"},
     {"layout", &ServeOptions::layout, "FILE", "sizes of the job's groups as JSON: {\"tp\": 8, \"pp\": 4, \"dp\": 16, \"ep\": 8, \"order\": \"tp-dp-pp\"}"},
+    {"health-look-max-s", &ServeOptions::health_look_max_s, "SECONDS", "/healthz says 503 when the analysis has not looked at its jobs for so long"},
     {"record", &ServeOptions::record, "FILE", "everything that arrives, for `ccld replay`; an existing file is refused"},
     {"record-max-bytes", &ServeOptions::record_max_bytes, "BYTES", "the recording ends, with a warning, when it has so many; K, M, G"},
-    {"record-incidents", &ServeOptions::record_incidents, "FOLDER", "a recording of each confirmed incident"},
+    {"state", &ServeOptions::state, "FOLDER", "incidents with their revisions and recordings; default: $XDG_STATE_HOME/ccld or ~/.local/state/ccld, /var/lib/ccld for root"},
+    {"record-incidents", &ServeOptions::record_incidents, "FOLDER", "a recording of each confirmed incident; default: recordings/ within --state"},
+    {"history-bytes", &ServeOptions::history_bytes, "BYTES", "size of the database; the oldest closed incidents go first; K, M, G"},
+    {"history-days", &ServeOptions::history_days, "DAYS", "closed incidents go after so many days"},
+    {"take-up-s", &ServeOptions::take_up_s, "SECONDS", "an incident that an earlier run left open ends if it is not found again for so long"},
+    {"record-incidents-bytes", &ServeOptions::record_incidents_bytes, "BYTES", "size of all of them together; the newest stays; K, M, G"},
+    {"record-incidents-days", &ServeOptions::record_incidents_days, "DAYS", "keep them for so many days"},
     {"record-incidents-max", &ServeOptions::record_incidents_max, "N", "keep so many of them, the newest"},
+    {"webhook", &ServeOptions::webhook, "URL", "gets a POST for each revision of an incident"},
+    {"webhook-secret-file", &ServeOptions::webhook_secret_file, "FILE", "its text signs what the webhook gets (X-Ccld-Signature)"},
+    {"webhook-ca-file", &ServeOptions::webhook_ca_file, "FILE", "certificates that are trusted for an https:// webhook; default: the system's"},
+    {"webhook-min-state", &ServeOptions::webhook_min_state, "STATE", "suspected: the webhook gets every incident; confirmed: from when it is confirmed on"},
     {"record-history-bytes", &ServeOptions::record_history_bytes, "BYTES", "telemetry kept in memory for them, as compressed; K, M, G"},
 };
 
@@ -67,8 +78,13 @@ void add_serve_command(CLI::App& app) {
   for (const Flag& flag : flags) {
     command->add_option(std::string("--") + flag.name, values->options.*flag.value, flag.help)->type_name(flag.type)->capture_default_str();
   }
+  command->add_flag("--no-history", values->options.no_history, "keep nothing in the state folder: no incidents of earlier runs, no recordings of incidents unless --record-incidents");
   command->add_flag("--record-overwrite", values->options.record_overwrite, "replace an existing file of --record");
   command->add_flag("--allow-remote-tune", values->options.allow_remote_tune, "accept requests to tune probes from other hosts too");
+  command->add_flag("--allow-remote-ack", values->options.allow_remote_ack, "accept acknowledgements and silences from other hosts too");
+  command->add_option("--http-name", values->options.http_names, "a name under which others reach the query API, for requests that change something; may be repeated")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
   command->add_option("--set", values->settings, "a setting, may be repeated; `ccld settings` lists them")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);

@@ -1,6 +1,8 @@
 #include "decision/cli/service_client.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "decision/server/host_port.h"
 #include "httplib.h"
 
@@ -29,6 +31,7 @@ absl::StatusOr<report::Json> exchange(const std::string& url, const std::string&
       case 400: return absl::InvalidArgumentError(words);
       case 403: return absl::PermissionDeniedError(words);
       case 404: return absl::NotFoundError(words);
+      case 409: return absl::FailedPreconditionError(words);
       case 503: return absl::UnavailableError(words);
       default: break;
     }
@@ -47,6 +50,17 @@ absl::StatusOr<report::Json> ask_service(const std::string& url, const std::stri
 
 absl::StatusOr<report::Json> tell_service(const std::string& url, const std::string& path, const report::Json& request) {
   return exchange(url, path, [&](httplib::Client& client) { return client.Post(path, report::to_line(request), "application/json"); });
+}
+
+std::string percent_encoded(const std::string& value) {
+  std::string out;
+  for (const char c : value) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_' || c == '~')
+      out += c;
+    else
+      absl::StrAppendFormat(&out, "%%%02X", static_cast<unsigned char>(c));
+  }
+  return out;
 }
 
 }  // namespace ccld::decision

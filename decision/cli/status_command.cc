@@ -1,31 +1,119 @@
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "decision/cli/command.h"
 #include "decision/cli/service_client.h"
+#include "decision/cli/status_check.h"
+#include "decision/cli/terminal.h"
+#include "decision/report/page_query.h"
 #include "decision/report/status_text.h"
 
 namespace ccld::decision {
+namespace {
 
-void add_status_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("status", "Show communicators, ranks, what is in flight and for how long, silent processes");
-  struct Values {
-    std::string url = default_service_url;
-    bool json = false, ranks = false;
+using report::Json;
+
+// Communicators on a screen: troubled ones come first, so what matters is among them.
+constexpr size_t text_rows_default = 20;
+
+struct Values {
+  std::string url = default_service_url;
+  std::string job, state, after;
+  size_t limit = 0;  // 0: not given
+  double watch_s = 0;
+  bool json = false, ranks = false, wide = false, check = false;
+};
+
+std::string path_of(const Values& v) {
+  std::vector<std::string> parameters;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) parameters.push_back(absl::StrCat(name, "=", percent_encoded(value)));
   };
-  auto values = std::make_shared<Values>();
-  command->add_option("--http", values->url, "the service's query API")->type_name("URL")->envname(service_url_variable)->capture_default_str();
-  command->add_flag("--json", values->json, "the document as it is");
-  command->add_flag("--ranks", values->ranks, "every rank of every communicator");
-  command->callback([values] {
-    const auto status = ask_service(values->url, values->ranks ? "/v1/status?ranks=1" : "/v1/status");
-    end_unless_ok(status.status());
+  if (v.limit > 0 || !v.json) add("limit", absl::StrCat(v.limit > 0 ? v.limit : text_rows_default));
+  add("after", v.after);
+  add("state", v.state);
+  if (v.ranks) add("ranks", "1");
+  return absl::StrCat(v.job.empty() ? "/v1/status" : absl::StrCat("/v1/jobs/", percent_encoded(v.job)),
+                      parameters.empty() ? "" : "?", absl::StrJoin(parameters, "&"));
+}
+
+std::string text_of(const Values& v, const Json& document) {
+  if (v.json) return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  report::StatusTextOptions options;
+  options.columns = v.wide ? report::columns_unlimited : output_columns();
+  options.ranks = v.ranks;
+  return v.job.empty() ? report::status_text(document, options) : report::job_text(document, options);
+}
+
+CheckResult check(const Values& v) {
+  // A service that answers from what it knew long ago is none.
+  if (const auto health = ask_service(v.url, "/healthz"); !health.ok()) return check_unknown(std::string(health.status().message()));
+  const auto document =
+      ask_service(v.url, v.job.empty() ? "/v1/status?limit=1" : absl::StrCat("/v1/jobs/", percent_encoded(v.job), "?limit=1"));
+  if (!document.ok()) return check_unknown(std::string(document.status().message()));
+  try {
+    return check_of(*document);
+  } catch (const nlohmann::json::exception& e) {
+    return check_unknown(absl::StrCat("the service's answer is not understood: ", e.what()));
+  }
+}
+
+void show(const Values& v) {
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  for (;;) {
+    const auto document = ask_service(v.url, path_of(v));
+    end_unless_ok(document.status());
+    std::string text;
     try {
-      std::fputs(values->json ? (status->dump(2) + "\n").c_str() : report::status_text(*status, values->ranks).c_str(), stdout);
+      text = text_of(v, *document);
     } catch (const nlohmann::json::exception& e) {
       fail(exit_failed, absl::StrCat("the service's answer is not understood: ", e.what()));
     }
+    if (v.watch_s > 0 && terminal && !v.json) std::fputs("\x1b[H\x1b[2J", stdout);
+    std::fputs(text.c_str(), stdout);
+    if (v.watch_s <= 0) return;
+    if (std::fflush(stdout) != 0) return;  // main says so
+    std::this_thread::sleep_for(std::chrono::duration<double>(v.watch_s));
+    if (!terminal && !v.json) std::fputs("\n", stdout);
+  }
+}
+
+}  // namespace
+
+void add_status_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("status", "Show jobs and communicators, the troubled first, what is in flight and for how long, silent processes");
+  auto values = std::make_shared<Values>();
+  command->add_option("--http", values->url, "the service's query API")->type_name("URL")->envname(service_url_variable)->capture_default_str();
+  command->add_option("--job", values->job, "this job only")->type_name("JOB");
+  command->add_option("--state", values->state, "communicators in this state only: troubled, confirmed, suspected, victim, silent, busy, idle, ended")->type_name("STATE");
+  command->add_option("--limit", values->limit, "communicators shown, 20 unless said otherwise (--json: 100)")
+      ->type_name("N")
+      ->check(CLI::Range(size_t{1}, report::page_rows_max));
+  command->add_option("--after", values->after, "the page after this one: what the page before ended with")->type_name("CURSOR");
+  command->add_flag("--ranks", values->ranks, "every rank of these communicators");
+  command->add_flag("--wide", values->wide, "lines as long as they are; else they fit the terminal, or 80 columns");
+  auto* json = command->add_flag("--json", values->json, "the document as it is");
+  auto* watch = command->add_option("--watch", values->watch_s, "again and again, with so many seconds between, until interrupted")
+                    ->type_name("SECONDS")
+                    ->expected(0, 1)
+                    ->default_str("2")
+                    ->check(CLI::Range(0.1, 86400.0));
+  command->add_flag("--check", values->check, "one line for a monitoring system, exit status 0 OK, 1 suspected, 2 confirmed, 3 unknown")
+      ->excludes(json)
+      ->excludes(watch);
+  command->callback([values] {
+    if (!values->check) return show(*values);
+    const CheckResult result = check(*values);
+    std::printf("%s\n", result.line.c_str());
+    if (result.exit_code != exit_check_ok) throw CLI::RuntimeError(result.exit_code);
   });
 }
 

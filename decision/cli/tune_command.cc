@@ -89,7 +89,7 @@ void tune_job(const Values& values, const ControlWishes& wishes) {
       std::vector<std::string> fields;
       for (const Json& field : report::member(r, "fields")) fields.push_back(field.get<std::string>());
       std::printf("pid %s on %s refused %s\n", report::text_of(r, "pid").c_str(), report::text_of(r, "host").c_str(),
-                  absl::StrJoin(fields, ", ").c_str());
+                  report::printable(absl::StrJoin(fields, ", ")).c_str());
     }
     std::fflush(stdout);
     if (answered < matched || !refused.empty()) throw CLI::RuntimeError(exit_failed);

@@ -16,14 +16,15 @@ Finding locate_hang_paper(const Communicator& comm, const HangView& view) {
   f.confidence = 0.5;
   f.next_step = "Rules of the paper: run with rules=default for the evidence of channels and links.";
 
-  const auto name_ranks = [&](const std::vector<Rank>& ranks, Component component, const std::string& reason) {
+  const auto name_ranks = [&](const std::vector<Rank>& ranks, Component component, Condition condition,
+                              const std::string& reason) {
     for (Rank r : ranks)
-      if (f.culprits.size() < culprits_max) f.culprits.push_back(make_culprit(comm, r, component, reason));
+      if (f.culprits.size() < culprits_max) f.culprits.push_back(make_culprit(comm, r, component, condition, reason));
   };
 
   std::vector<Rank> absent, at_ease, hung;
   for (const RankModel& r : comm.ranks()) {
-    add_evidence(f, r.rank.value, "operation counter", static_cast<double>(r.entered.value), "operations");
+    add_evidence(f, {.kind = EvidenceKind::calls_made, .rank = r.rank.value, .value = static_cast<double>(r.entered.value)});
     if (r.entered < view.op)
       absent.push_back(r.rank);
     else if (r.completed >= view.op)
@@ -33,10 +34,10 @@ Finding locate_hang_paper(const Communicator& comm, const HangView& view) {
   }
   if (!absent.empty()) {
     f.fault = FaultClass::h1_not_entered;
-    name_ranks(absent, Component::application, absl::StrCat("its operation counter did not reach ", view.op.value));
+    name_ranks(absent, Component::application, Condition::not_called, absl::StrCat("its operation counter did not reach ", view.op.value));
   } else if (!at_ease.empty()) {
     f.fault = FaultClass::h2_inconsistent;
-    name_ranks(at_ease, Component::application, "it does not hang while others do");
+    name_ranks(at_ease, Component::application, Condition::unknown, "it does not hang while others do");
   } else {
     f.fault = FaultClass::h3_hardware;
     struct Counts {
@@ -48,8 +49,8 @@ Finding locate_hang_paper(const Communicator& comm, const HangView& view) {
       for (const InFlightOp& o : comm.rank(rank)->last.operations)
         if (o.op == view.op)
           for (const ChannelState& c : o.channels) n.sends += c.send_steps, n.receives += c.recv_steps;
-      add_evidence(f, rank.value, "SendCount", static_cast<double>(n.sends), "steps");
-      add_evidence(f, rank.value, "RecvCount", static_cast<double>(n.receives), "steps");
+      add_evidence(f, paper_value("SendCount", static_cast<double>(n.sends), "steps", rank.value));
+      add_evidence(f, paper_value("RecvCount", static_cast<double>(n.receives), "steps", rank.value));
     }
     // Where layers differ, a rank is compared with its own layer: the one that is furthest behind it.
     uint64_t behind_max = 0;
@@ -68,7 +69,7 @@ Finding locate_hang_paper(const Communicator& comm, const HangView& view) {
         if (counts[r].sends + counts[r].receives == least) fewest.push_back(r);
     }
     if (fewest.size() == 1)
-      name_ranks(fewest, Component::gpu, "fewest SendCount and RecvCount");
+      name_ranks(fewest, Component::gpu, Condition::kernel_stuck, "fewest SendCount and RecvCount");
     else
       f.candidates = fewest;
   }

@@ -1,17 +1,22 @@
 #include "decision/report/status_json.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "decision/model/control_wishes.h"
 #include "decision/model/names.h"
+#include "decision/report/status_index.h"
 #include "schemas/abi/names.h"
 
 namespace ccld::decision::report {
 namespace {
 
-// Silent processes named in the short form; their number is always exact.
-constexpr size_t silent_processes_shown_max = 100;
+// Of a communicator initialization: the number of ranks is always exact.
+constexpr size_t init_ranks_shown_max = 64;
+constexpr size_t inits_shown_max = 20;
 
 double milliseconds(Nanoseconds ns) { return std::round(static_cast<double>(ns) / 1e3) / 1e3; }
 
@@ -22,65 +27,33 @@ Json hidden_names(uint32_t hidden) {
   return names;
 }
 
-Json rank_json(const RankStatus& r, Nanoseconds silent_ns) {
-  return {
-      {"rank", r.rank.value},
-      {"host", r.host},
-      {"pid", r.pid},
-      {"gpu", r.cuda_device < 0 ? Json(nullptr) : Json(r.cuda_device)},
-      {"bus_id", r.gpu_bus_id.empty() ? Json(nullptr) : Json(r.gpu_bus_id)},
-      {"up", r.up},
-      {"entered", r.entered.value},
-      {"launched", r.launched.value},
-      {"completed", r.completed.value},
-      {"moved_age_ms", milliseconds(r.moved_age_ns)},
-      {"telemetry_age_ms", milliseconds(r.telemetry_age_ns)},
-      {"silent", r.up && r.telemetry_age_ns >= silent_ns},
-      {"process_state", r.process_state == '?' ? Json(nullptr) : Json(std::string(1, r.process_state))},
-      {"watched", r.watched},
-      {"p2p", {{"in_flight", r.p2p_in_flight}, {"age_ms", milliseconds(r.p2p_age_ns)}, {"completed", r.p2p_rounds}}},
-      {"replay",
-       r.replay == RoundKey{} ? Json(nullptr) : Json({{"op_seq", r.replay.op.value}, {"replay", r.replay.replay}})}};
-}
-
-Json comm_json(const CommStatus& c, Nanoseconds silent_ns, bool all_ranks) {
-  Json result = {
-      {"communicator", comm_text(c.comm)},
-      {"comm_name", c.name.empty() ? Json(nullptr) : Json(c.name)},
-      {"job", c.job},
-      {"rank_count", c.rank_count},
-      {"ranks_seen", c.ranks_seen},
-      {"entered_max", c.entered_max.value},
-      {"completed_min", c.completed_min.value},
-      {"rounds", c.rounds},
-      {"in_flight", nullptr},
-      {"replays", c.replays},
-      {"parent", c.parent.value == 0 ? Json(nullptr) : Json(comm_text(c.parent))},
-      {"p2p", {{"in_flight", c.p2p_in_flight}, {"age_ms", milliseconds(c.p2p_age_ns)}, {"completed", c.p2p_rounds}}},
-      {"ranks_not_watched", c.ranks_not_watched},
-      {"not_measured", hidden_names(c.hidden)}};
-  if (c.in_flight) {
-    result["in_flight"] = {{"op_seq", c.oldest_op.value},
-                           {"age_ms", milliseconds(c.oldest_age_ns)},
-                           {"operation", operation_json(c.oldest_signature)}};
-  }
-  if (all_ranks) {
-    Json ranks = Json::array();
-    for (const RankStatus& rank : c.ranks) ranks.push_back(rank_json(rank, silent_ns));
-    result["ranks"] = std::move(ranks);
-  }
-  return result;
-}
-
 Json init_json(const InitStatus& s) {
   Json ranks = Json::array();
   for (const InitRankStatus& r : s.ranks) {
+    if (ranks.size() == init_ranks_shown_max) break;
     ranks.push_back({{"rank", r.rank.value},
                      {"host", r.host},
                      {"pid", r.pid},
                      {"stage", abi::name_of(r.stage)},
                      {"stage_age_ms", milliseconds(r.stage_age_ns)},
                      {"result", r.stage == abi::InitStage::failed ? Json(r.result) : Json(nullptr)}});
+  }
+  struct Stage {
+    uint64_t count = 0;
+    Json ranks = Json::array();
+  };
+  std::map<std::pair<abi::InitStage, int32_t>, Stage> by_stage;
+  for (const InitRankStatus& r : s.ranks) {
+    Stage& stage = by_stage[{r.stage, r.stage == abi::InitStage::failed ? r.result : 0}];
+    if (stage.count++ < init_ranks_shown_max) stage.ranks.push_back(r.rank.value);
+  }
+  Json stages = Json::array();
+  for (auto& [key, stage] : by_stage) {
+    if (stages.size() == init_ranks_shown_max) break;
+    stages.push_back({{"stage", abi::name_of(key.first)},
+                      {"result", key.first == abi::InitStage::failed ? Json(key.second) : Json(nullptr)},
+                      {"count", stage.count},
+                      {"ranks", std::move(stage.ranks)}});
   }
   Json missing = Json::array();
   for (const Rank rank : s.never_heard) missing.push_back(rank.value);
@@ -89,9 +62,11 @@ Json init_json(const InitStatus& s) {
           {"rank_count", s.rank_count},
           {"age_ms", milliseconds(s.age_ns)},
           {"failed", s.failed},
+          {"heard_count", s.ranks.size()},
           {"ranks", std::move(ranks)},
           {"never_heard_count", s.never_heard_count},
-          {"never_heard", std::move(missing)}};
+          {"never_heard", std::move(missing)},
+          {"stages", std::move(stages)}};
 }
 
 Json queue_json(const NetQueue& q) {
@@ -132,30 +107,6 @@ Json metrics_json(const MetricTable& metrics) {
   return result;
 }
 
-Json process_json(const ProcessStatus& p, Nanoseconds silent_ns) {
-  Json queues = Json::array();
-  for (const NetQueue& q : p.net_queues) queues.push_back(queue_json(q));
-  return {{"host", p.process.host},
-          {"pid", p.process.pid},
-          {"job", p.job},
-          {"telemetry_age_ms", milliseconds(p.telemetry_age_ns)},
-          {"silent", p.telemetry_age_ns >= silent_ns},
-          {"batches", p.batches},
-          {"lost_batches", p.lost_batches},
-          {"agent",
-           {{"samples", p.health.samples},
-            {"late_samples", p.health.late_samples},
-            {"lapped_rounds", p.health.lapped_rounds},
-            {"dropped_batches", p.health.dropped_batches},
-            {"dropped_rounds", p.health.dropped_rounds},
-            {"send_errors", p.health.send_errors},
-            {"cpu_ms", milliseconds(static_cast<Nanoseconds>(p.health.cpu_ns))}}},
-          {"probe", p.probe_stopped ? "stopped" : "running"},
-          {"control", p.control.has_value() ? control_json(*p.control) : Json(nullptr)},
-          {"metrics", p.metrics ? metrics_json(*p.metrics) : Json::object()},
-          {"net_queues", std::move(queues)}};
-}
-
 Json ingest_json(const Snapshot& s) {
   Json rejected = Json::object();
   for (int r = 0; r < ingest::reject_reason_count; ++r) {
@@ -194,39 +145,152 @@ Json recording_json(const std::optional<RecorderCounters>& r) {
           {"cpu_ms", std::round(r->cpu_s * 1e6) / 1e3}};
 }
 
+Json history_json(const HistoryCounters& h) {
+  return {{"enabled", h.enabled},
+          {"database", h.enabled ? Json(h.database) : Json(nullptr)},
+          {"queue_length", h.queue_length},
+          {"revisions_stored", h.revisions_stored},
+          {"revisions_waiting", h.revisions_waiting},
+          {"revisions_dropped", h.revisions_dropped},
+          {"write_errors", h.write_errors},
+          {"incidents_removed", h.incidents_removed},
+          {"database_bytes", h.database_bytes}};
+}
+
+Json webhook_json(const std::optional<WebhookCounters>& w) {
+  if (!w.has_value()) return nullptr;
+  return {{"queue_length", w->queue_length}, {"delivered", w->delivered}, {"refused", w->refused}, {"given_up", w->given_up},
+          {"replaced", w->replaced},         {"dropped", w->dropped},     {"silenced", w->silenced}, {"failed_attempts", w->failed_attempts}};
+}
+
 }  // namespace
 
-Json status_json(const Snapshot& s, bool all_ranks) {
-  Json communicators = Json::array();
-  for (const CommStatus& comm : s.status.communicators)
-    communicators.push_back(comm_json(comm, s.silent_ns, all_ranks));
-  Json processes = Json::array();
-  uint64_t silent = 0, probes_stopped = 0, queues = 0, queues_stuck = 0, requests = 0;
-  for (const ProcessStatus& process : s.status.processes) {
-    if (process.probe_stopped) ++probes_stopped;
-    for (const NetQueue& q : process.net_queues) {
-      if (q.in_flight + q.recv_in_flight > 0) ++queues;
-      if (stuck_for_ns(q) > 0) ++queues_stuck;
-      requests += q.in_flight;
-    }
-    const bool is_silent = process.telemetry_age_ns >= s.silent_ns;
-    if (is_silent) ++silent;
-    if (all_ranks || ((is_silent || process.probe_stopped) && processes.size() < silent_processes_shown_max)) {
-      processes.push_back(process_json(process, s.silent_ns));
-    }
+bool is_silenced(const Incident& i, const Snapshot& s) {
+  if (s.silences.empty() || !is_open(i.state)) return false;
+  return silence_of(silence_facts(i), s.silences, (s.now_ns + s.clock.realtime_minus_clock_ns) / ns_per_ms) != nullptr;
+}
+
+Json rank_json(const RankStatus& r, Nanoseconds silent_ns) {
+  return {
+      {"rank", r.rank.value},
+      {"host", r.host},
+      {"pid", r.pid},
+      {"gpu", r.cuda_device < 0 ? Json(nullptr) : Json(r.cuda_device)},
+      {"bus_id", r.gpu_bus_id.empty() ? Json(nullptr) : Json(r.gpu_bus_id)},
+      {"up", r.up},
+      {"entered", r.entered.value},
+      {"launched", r.launched.value},
+      {"completed", r.completed.value},
+      {"moved_age_ms", milliseconds(r.moved_age_ns)},
+      {"telemetry_age_ms", milliseconds(r.telemetry_age_ns)},
+      {"silent", r.up && r.telemetry_age_ns >= silent_ns},
+      {"process_state", r.process_state == '?' ? Json(nullptr) : Json(std::string(1, r.process_state))},
+      {"watched", r.watched},
+      {"p2p", {{"in_flight", r.p2p_in_flight}, {"age_ms", milliseconds(r.p2p_age_ns)}, {"completed", r.p2p_rounds}}},
+      {"replay",
+       r.replay == RoundKey{} ? Json(nullptr) : Json({{"op_seq", r.replay.op.value}, {"replay", r.replay.replay}})}};
+}
+
+Json comm_json(const CommStatus& c, Trouble state) {
+  Json result = {
+      {"communicator", comm_text(c.comm)},
+      {"comm_name", c.name.empty() ? Json(nullptr) : Json(c.name)},
+      {"job", c.job},
+      {"rank_count", c.rank_count},
+      {"ranks_seen", c.ranks_seen},
+      {"entered_max", c.entered_max.value},
+      {"completed_min", c.completed_min.value},
+      {"rounds", c.rounds},
+      {"in_flight", nullptr},
+      {"replays", c.replays},
+      {"parent", c.parent.value == 0 ? Json(nullptr) : Json(comm_text(c.parent))},
+      {"p2p", {{"in_flight", c.p2p_in_flight}, {"age_ms", milliseconds(c.p2p_age_ns)}, {"completed", c.p2p_rounds}}},
+      {"ranks_not_watched", c.ranks_not_watched},
+      {"not_measured", hidden_names(c.hidden)},
+      {"state", name(state)}};
+  if (c.in_flight) {
+    result["in_flight"] = {{"op_seq", c.oldest_op.value},
+                           {"age_ms", milliseconds(c.oldest_age_ns)},
+                           {"operation", operation_json(c.oldest_signature)}};
   }
+  return result;
+}
+
+Json process_json(const ProcessStatus& p, Nanoseconds silent_ns) {
+  Json queues = Json::array();
+  for (const NetQueue& q : std::vector<NetQueue>(p.net_queues)) queues.push_back(queue_json(q));
+  return {{"host", p.process.host},
+          {"pid", p.process.pid},
+          {"job", p.job},
+          {"telemetry_age_ms", milliseconds(p.telemetry_age_ns)},
+          {"silent", p.presence(silent_ns) == Presence::silent},
+          {"ended", p.presence(silent_ns) == Presence::ended},
+          {"batches", p.batches},
+          {"lost_batches", p.lost_batches},
+          {"agent",
+           {{"samples", p.health.samples},
+            {"late_samples", p.health.late_samples},
+            {"lapped_rounds", p.health.lapped_rounds},
+            {"dropped_batches", p.health.dropped_batches},
+            {"dropped_rounds", p.health.dropped_rounds},
+            {"send_errors", p.health.send_errors},
+            {"undelivered_batches", p.undelivered_batches},
+            {"cpu_ms", milliseconds(static_cast<Nanoseconds>(p.health.cpu_ns))}}},
+          {"probe", p.probe_stopped ? "stopped" : "running"},
+          {"control", p.control.has_value() ? control_json(*p.control) : Json(nullptr)},
+          {"metrics", p.metrics ? metrics_json(*p.metrics) : Json::object()},
+          {"net_queues", std::move(queues)}};
+}
+
+Json job_json(const JobRow& j) {
+  return {{"job", j.job},
+          {"state", name(j.state)},
+          {"incidents_open", j.incidents_open},
+          {"incidents_confirmed", j.incidents_confirmed},
+          {"process_count", j.processes},
+          {"silent_process_count", j.silent},
+          {"ended_process_count", j.ended},
+          {"stopped_probe_count", j.probes_stopped},
+          {"communicator_count", j.communicators.size()},
+          {"communicators_in_flight", j.in_flight},
+          {"oldest_in_flight_ms", j.in_flight == 0 ? Json(nullptr) : Json(milliseconds(j.oldest_age_ns))}};
+}
+
+Json summary_json(const Snapshot& s, const StatusIndex& index) {
   Json inits = Json::array();
-  for (const InitStatus& init : s.status.inits) inits.push_back(init_json(init));
+  for (const InitStatus& init : s.status.inits) {
+    if (inits.size() == inits_shown_max) break;
+    inits.push_back(init_json(init));
+  }
+  const auto confirmed = std::count_if(s.incidents.begin(), s.incidents.end(),
+                                       [](const Incident& i) { return i.state == VerdictState::confirmed; });
+  const auto acknowledged = std::count_if(s.incidents.begin(), s.incidents.end(), [&s](const Incident& i) {
+    return is_open(i.state) && s.acknowledgements.contains(i.id);
+  });
+  uint64_t silenced = 0, silenced_confirmed = 0;
+  for (const Incident& i : s.incidents) {
+    if (!is_silenced(i, s)) continue;
+    ++silenced;
+    silenced_confirmed += i.state == VerdictState::confirmed ? 1 : 0;
+  }
+  Json by_state = Json::object();
+  for (size_t t = 0; t < trouble_count; ++t) by_state[name(static_cast<Trouble>(t))] = index.communicators_by_state()[t];
   return {{"time", s.clock.text(s.now_ns)},
           {"version", CCLD_VERSION},
           {"rules", name(s.rules)},
           {"uptime_ms", milliseconds(s.now_ns - s.started_ns)},
           {"incidents_open", s.status.incidents_open},
+          {"incidents_confirmed", confirmed},
+          {"incidents_acknowledged", acknowledged},
+          {"incidents_silenced", silenced},
+          {"incidents_silenced_confirmed", silenced_confirmed},
           {"incidents_total", s.incidents.size()},
           {"process_count", s.status.processes.size()},
-          {"silent_process_count", silent},
-          {"processes", std::move(processes)},
-          {"communicators", std::move(communicators)},
+          {"silent_process_count", index.silent},
+          {"ended_process_count", index.ended},
+          {"job_count", index.jobs().size()},
+          {"communicator_count", s.status.communicators.size()},
+          {"communicators_by_state", std::move(by_state)},
           {"ingest", ingest_json(s)},
           {"service",
            {{"ticks", s.ticks},
@@ -234,10 +298,17 @@ Json status_json(const Snapshot& s, bool all_ranks) {
             {"tick_ms", milliseconds(s.tick_duration_ns)},
             {"verdict_lines", s.verdict_lines},
             {"verdict_write_errors", s.verdict_write_errors}}},
+          {"initialization_count", s.status.inits.size()},
           {"initializations", std::move(inits)},
-          {"stopped_probe_count", probes_stopped},
-          {"network", {{"queues_in_flight", queues}, {"queues_stuck", queues_stuck}, {"requests_in_flight", requests}}},
-          {"recording", recording_json(s.recording)}};
+          {"stopped_probe_count", index.probes_stopped},
+          {"undelivered_batches", index.undelivered},
+          {"network",
+           {{"queues_in_flight", index.queues_in_flight},
+            {"queues_stuck", index.queues_stuck},
+            {"requests_in_flight", index.requests_in_flight}}},
+          {"recording", recording_json(s.recording)},
+          {"history", history_json(s.history)},
+          {"webhook", webhook_json(s.webhook)}};
 }
 
 Json tune_json(const Snapshot& s, uint64_t sequence) {
@@ -252,19 +323,6 @@ Json tune_json(const Snapshot& s, uint64_t sequence) {
         {{"host", p.process.host}, {"pid", p.process.pid}, {"fields", control_field_names(p.control->refused_fields)}});
   }
   return {{"sequence", sequence}, {"answered", answered}, {"refused", std::move(refused)}};
-}
-
-Json incidents_json(const Snapshot& s) {
-  Json incidents = Json::array();
-  for (const Incident& incident : s.incidents) incidents.push_back(verdict_json(incident, s.now_ns, s.clock));
-  return {{"time", s.clock.text(s.now_ns)}, {"incidents", std::move(incidents)}};
-}
-
-std::optional<Json> incident_json(const Snapshot& s, uint64_t id) {
-  for (const Incident& incident : s.incidents) {
-    if (incident.id == id) return verdict_json(incident, s.now_ns, s.clock);
-  }
-  return std::nullopt;
 }
 
 }  // namespace ccld::decision::report

@@ -1,15 +1,20 @@
-// The service's view of jobs as JSON: the answer of /v1/status. README.md of this folder documents the schema.
+// The service's view of jobs as JSON, row by row. README.md of this folder documents the schema.
 // Threads: any.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "decision/ingest/ingest.h"
 #include "decision/model/status.h"
+#include "decision/report/acknowledgement.h"
+#include "decision/report/history_counters.h"
 #include "decision/report/recorder_counters.h"
+#include "decision/report/silence.h"
 #include "decision/report/verdict_json.h"
+#include "decision/report/webhook_counters.h"
 
 namespace ccld::decision::report {
 
@@ -21,6 +26,8 @@ struct Snapshot {
   RuleSet rules = RuleSet::measured;
   Nanoseconds silent_ns = 0;               // a process without telemetry for so long is silent
   StatusView status;
+  // Counters of processes that were known once (departed_metrics.h).
+  std::map<abi::MetricId, int64_t> departed_metrics;
   std::vector<Incident> incidents;
   ingest::IngestCounters ingest;
   std::vector<ingest::DistinctError> ingest_errors;
@@ -28,13 +35,27 @@ struct Snapshot {
   Nanoseconds tick_duration_ns = 0;        // of the newest one
   uint64_t verdict_lines = 0, verdict_write_errors = 0;
   std::optional<RecorderCounters> recording;  // nothing: nothing is recorded
+  HistoryCounters history;
+  std::optional<WebhookCounters> webhook;  // nothing: there is none
+  Silences silences;                  // whose time is not over
+  Acknowledgements acknowledgements;  // also of incidents that closed since
 };
 
-// `all_ranks`: every rank of every communicator and every process, else only what is silent.
-Json status_json(const Snapshot&, bool all_ranks);
+// Open, and a silence fits it.
+bool is_silenced(const Incident&, const Snapshot&);
+
+class StatusIndex;
+struct JobRow;
+enum class Trouble : uint8_t;
+
+// The rows of the documents (status_pages.h), and what a summary says without lists of communicators and processes.
+Json job_json(const JobRow&);
+Json comm_json(const CommStatus&, Trouble state);
+Json rank_json(const RankStatus&, Nanoseconds silent_ns);
+Json process_json(const ProcessStatus&, Nanoseconds silent_ns);
+Json summary_json(const Snapshot&, const StatusIndex&);
+
 // What became of a request to tune probes: how many have answered, and which refused what.
 Json tune_json(const Snapshot&, uint64_t sequence);
-Json incidents_json(const Snapshot&);
-std::optional<Json> incident_json(const Snapshot&, uint64_t id);
 
 }  // namespace ccld::decision::report

@@ -1,13 +1,25 @@
-// The status document as a table for people. Errors: nlohmann::json::exception where it is not one. Threads: any.
+// The status document for people. It says nothing that the JSON does not, and fits the width it is given.
+// Errors: nlohmann::json::exception where the document is not a status. Threads: any.
 #pragma once
 
 #include <string>
 
+#include "decision/report/text_format.h"
 #include "decision/report/verdict_json.h"
 
 namespace ccld::decision::report {
 
-// `with_ranks`: one line per rank below each communicator, if the document has them.
-std::string status_text(const Json& status, bool with_ranks);
+struct StatusTextOptions {
+  size_t columns = columns_unlimited;  // no line is wider
+  bool ranks = false;                  // the ranks of each communicator, where the document has them
+};
+
+// Of /v1/status: jobs, the troubled first, then communicators likewise.
+std::string status_text(const Json& status, const StatusTextOptions&);
+// Of /v1/jobs/<job>.
+std::string job_text(const Json& job, const StatusTextOptions&);
+
+// Where the list goes on: "and more: --after CURSOR"; empty at the end of the list.
+std::string next_page_text(const Json& document, size_t columns);
 
 }  // namespace ccld::decision::report

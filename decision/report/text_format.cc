@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -9,15 +10,6 @@
 #include "absl/strings/str_split.h"
 
 namespace ccld::decision::report {
-
-std::string grouped(uint64_t value) {
-  std::string digits = absl::StrCat(value);
-  for (size_t at = digits.size(); at > 3;) {
-    at -= 3;
-    digits.insert(at, 1, ',');
-  }
-  return digits;
-}
 
 std::string grouped(double value) {
   constexpr double exact_max = 1e15;
@@ -105,6 +97,139 @@ std::string table(const std::vector<std::vector<std::string>>& rows, const std::
   return out;
 }
 
+namespace {
+
+// Bytes of the UTF-8 character at `at`, 0 if there is none, and its code point.
+size_t character_at(absl::string_view text, size_t at, uint32_t* code) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const unsigned char first = byte(0);
+  const size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  if (length == 0 || at + length > text.size()) return 0;
+  *code = length == 1 ? first : first & (0x7fu >> length);
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    *code = *code << 6 | (byte(i) & 0x3fu);
+  }
+  return length;
+}
+
+// From Hangul on most scripts are two columns wide; a few that are not only leave a column unused.
+constexpr uint32_t wide_from = 0x1100;
+size_t columns_of(uint32_t code) { return code >= wide_from ? 2 : 1; }
+
+// Controls, and what changes the order of a text or cannot be seen in it.
+bool is_hidden(uint32_t code) {
+  struct Range {
+    uint32_t first, last;
+  };
+  constexpr Range ranges[] = {{0, 0x1f},          {0x7f, 0x9f},       {0x061c, 0x061c},  {0x200b, 0x200f},
+                              {0x2028, 0x202e},   {0x2060, 0x2069},   {0xfeff, 0xfeff}};
+  return std::any_of(std::begin(ranges), std::end(ranges), [code](const Range& r) { return code >= r.first && code <= r.last; });
+}
+
+}  // namespace
+
+std::string printable(absl::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    uint32_t code = 0;
+    const size_t length = character_at(text, at, &code);
+    if (length == 0 || is_hidden(code))
+      out += '?';
+    else
+      out.append(text.data() + at, length);
+    at += std::max<size_t>(length, 1);
+  }
+  return out;
+}
+
+size_t width_of(absl::string_view text) {
+  size_t width = 0;
+  for (size_t at = 0; at < text.size();) {
+    uint32_t code = 0;
+    const size_t length = std::max<size_t>(character_at(text, at, &code), 1);
+    width += columns_of(code);
+    at += length;
+  }
+  return width;
+}
+
+std::string shortened(const std::string& text, size_t columns) {
+  if (width_of(text) <= columns) return text;
+  constexpr absl::string_view rest = "..";
+  const size_t kept = columns > rest.size() ? columns - rest.size() : columns;
+  std::string out;
+  size_t width = 0;
+  for (size_t at = 0; at < text.size();) {
+    uint32_t code = 0;
+    const size_t length = std::max<size_t>(character_at(text, at, &code), 1);
+    if (width + columns_of(code) > kept) break;
+    width += columns_of(code);
+    out.append(text, at, length);
+    at += length;
+  }
+  if (columns > rest.size()) absl::StrAppend(&out, rest);
+  return out;
+}
+
+std::string fitted_table(std::vector<std::vector<std::string>> rows, std::vector<Column> layout, size_t columns,
+                         size_t indent) {
+  constexpr size_t between = 2;
+  std::vector<size_t> widths(layout.size(), 0);
+  std::vector<bool> shown(layout.size(), true);
+  for (auto& row : rows) {
+    row.resize(layout.size());
+    for (size_t c = 0; c < layout.size(); ++c) {
+      row[c] = printable(row[c]);
+      widths[c] = std::max(widths[c], width_of(row[c]));
+    }
+  }
+  const auto total = [&] {
+    size_t sum = indent, n = 0;
+    for (size_t c = 0; c < layout.size(); ++c)
+      if (shown[c]) sum += widths[c] + (n++ > 0 ? between : 0);
+    return sum;
+  };
+  // How narrow the table can become decides which columns there is room for.
+  const auto least_total = [&] {
+    size_t less = 0;
+    for (size_t c = 0; c < layout.size(); ++c)
+      if (shown[c] && layout[c].least > 0 && widths[c] > layout[c].least) less += widths[c] - layout[c].least;
+    return total() - less;
+  };
+  while (least_total() > columns) {
+    size_t out = layout.size();
+    for (size_t c = 0; c < layout.size(); ++c)
+      if (shown[c] && layout[c].leave_out > 0 && (out == layout.size() || layout[c].leave_out > layout[out].leave_out)) out = c;
+    if (out == layout.size()) break;
+    shown[out] = false;
+  }
+  while (total() > columns) {
+    size_t widest = layout.size();
+    for (size_t c = 0; c < layout.size(); ++c)
+      if (shown[c] && layout[c].least > 0 && widths[c] > layout[c].least && (widest == layout.size() || widths[c] > widths[widest]))
+        widest = c;
+    if (widest == layout.size()) break;
+    --widths[widest];
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line(indent, ' ');
+    bool first = true;
+    for (size_t c = 0; c < layout.size(); ++c) {
+      if (!shown[c]) continue;
+      const std::string cell = shortened(row[c], widths[c]);
+      const std::string padding(widths[c] - std::min(widths[c], width_of(cell)), ' ');
+      absl::StrAppend(&line, first ? "" : std::string(between, ' '), layout[c].right ? padding : "", cell,
+                      layout[c].right ? "" : padding);
+      first = false;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    absl::StrAppend(&out, shortened(line, columns), "\n");
+  }
+  return out;
+}
+
 const Json& member(const Json& object, const char* key) {
   static const Json nothing;
   if (!object.is_object()) return nothing;
@@ -117,7 +242,7 @@ bool has(const Json& object, const char* key) { return !member(object, key).is_n
 std::string text_of(const Json& object, const char* key, const char* fallback) {
   const Json& value = member(object, key);
   if (value.is_null()) return fallback;
-  return value.is_string() ? value.get<std::string>() : to_line(value);
+  return printable(value.is_string() ? value.get_ref<const std::string&>() : to_line(value));
 }
 
 uint64_t number_of(const Json& object, const char* key, uint64_t fallback) {

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "decision/model/names.h"
+#include "decision/report/headline.h"
+#include "decision/report/remedies.h"
 
 namespace ccld::decision::report {
 namespace {
@@ -27,20 +29,30 @@ Json optional_time(const WallClock& clock, Nanoseconds instant_ns) {
 
 Json culprit_json(const Culprit& c) {
   return {{"rank", c.rank.value},
+          {"job_rank", c.job_rank.has_value() ? Json(c.job_rank->value) : Json(nullptr)},
           {"host", c.host},
           {"pid", c.pid},
           {"gpu", optional_index(c.cuda_device)},
           {"bus_id", optional_text(c.gpu_bus_id)},
           {"component", name(c.component)},
+          {"condition", name(c.condition)},
           {"channel", optional_index(c.channel)},
           {"peer", c.peer.has_value() ? Json(c.peer->value) : Json(nullptr)},
+          {"peer_host", optional_text(c.peer_host)},
           {"net", optional_text(c.net_name)},
           {"lost_time_share", finite(c.lost_time_share)},
           {"reason", c.reason}};
 }
 
 Json evidence_json(const Evidence& e) {
-  return {{"rank", optional_index(e.rank)}, {"what", e.what}, {"value", finite(e.value)}, {"unit", e.unit}};
+  return {{"kind", name(e.kind)},
+          {"rank", optional_index(e.rank)},
+          {"peer", optional_index(e.peer)},
+          {"channel", optional_index(e.channel)},
+          {"op_seq", optional_op(e.op)},
+          {"what", words(e)},
+          {"value", finite(e.value)},
+          {"unit", unit_of(e)}};
 }
 
 Json victim_comms_json(const Incident& i) {
@@ -68,6 +80,27 @@ Json cycle_json(const Incident& i) {
 }
 
 Json optional_ms(Nanoseconds ns) { return ns == 0 ? Json(nullptr) : Json(std::round(static_cast<double>(ns) / 1e3) / 1e3); }
+
+Json waits_json(const Incident& i) {
+  Json result = Json::array();
+  for (const Wait& w : i.waits)
+    result.push_back({{"communicator", w.comm.value == 0 ? Json(nullptr) : Json(comm_text(w.comm))},
+                      {"rank", w.rank.value},
+                      {"waits_for", w.waits_for.value},
+                      {"what", name(w.what)},
+                      {"channel", optional_index(w.channel)},
+                      {"step_wanted", w.wanted ? Json(*w.wanted) : Json(nullptr)},
+                      {"step_posted", w.posted ? Json(*w.posted) : Json(nullptr)},
+                      {"age_ms", optional_ms(w.age_ns)}});
+  return result;
+}
+
+Json commands_json(const Incident& i) {
+  Json result = Json::array();
+  if (!is_open(i.state)) return result;
+  for (const Command& c : commands_for(i)) result.push_back({{"host", optional_text(c.host)}, {"command", c.text}});
+  return result;
+}
 
 Json stage_json(const Incident& i) {
   const TrainingStage& s = i.stage;
@@ -108,7 +141,8 @@ Json operation_json(const Signature& s) {
           {"root", optional_index(s.root)},
           {"algorithm", name(s.algorithm)},
           {"protocol", name(s.protocol)},
-          {"channels", s.channels == 0 ? Json(nullptr) : Json(s.channels)}};
+          {"channels", s.channels == 0 ? Json(nullptr) : Json(s.channels)},
+          {"bytes", s.datatype == abi::Datatype::unknown ? Json(nullptr) : Json(s.count * datatype_bytes(s.datatype))}};
 }
 
 Json verdict_json(const Incident& i, Nanoseconds now_ns, const WallClock& clock) {
@@ -123,8 +157,12 @@ Json verdict_json(const Incident& i, Nanoseconds now_ns, const WallClock& clock)
 
   return {{"time", clock.text(now_ns)},
           {"incident", i.id},
+          {"run", optional_text(i.run)},
+          {"revision", i.revision},
           {"class", name(i.fault)},
-          {"title", i.title.empty() ? title(i.fault) : i.title.c_str()},
+          {"class_title", title(i.fault)},
+          {"kind", kind_text(i.fault)},
+          {"title", headline(i)},
           {"state", name(i.state)},
           {"rules", name(i.rules)},
           {"job", i.job},
@@ -140,6 +178,8 @@ Json verdict_json(const Incident& i, Nanoseconds now_ns, const WallClock& clock)
           {"confidence", finite(i.confidence)},
           {"evidence", std::move(evidence)},
           {"next_step", i.next_step},
+          {"commands", commands_json(i)},
+          {"advice", is_open(i.state) ? optional_text(advice_for(i)) : Json(nullptr)},
           {"suspected_ms", since_onset_ms(i, i.suspected_ns)},
           {"confirmed_ms", since_onset_ms(i, i.confirmed_ns)},
           {"located_ms", since_onset_ms(i, i.located_ns)},
@@ -152,6 +192,7 @@ Json verdict_json(const Incident& i, Nanoseconds now_ns, const WallClock& clock)
           {"replay", i.replay == 0 ? Json(nullptr) : Json(i.replay)},
           {"victim_communicators", victim_comms_json(i)},
           {"victim_communicator_count", i.victim_comm_count},
+          {"waits", waits_json(i)},
           {"cycle", cycle_json(i)},
           {"stage", stage_json(i)},
           {"gain", gain_json(i.gain)}};

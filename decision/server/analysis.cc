@@ -4,7 +4,8 @@
 
 namespace ccld::decision::server {
 
-Analysis::Analysis(const Settings& settings, std::optional<VerdictWriter> writer) : analyzer_(settings), writer_(std::move(writer)) {}
+Analysis::Analysis(const Settings& settings, std::optional<VerdictWriter> writer, Numbering numbering)
+    : analyzer_(settings, std::move(numbering)), writer_(std::move(writer)) {}
 
 std::optional<Batch> Analysis::on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns) {
   auto batch = ingest_.accept(message, now_ns, realtime_ns);

@@ -20,7 +20,7 @@ constexpr Nanoseconds tick_period_ns = 100 * ns_per_ms;
 class Analysis {
  public:
   // Without a writer nothing is written.
-  Analysis(const Settings&, std::optional<VerdictWriter>);
+  Analysis(const Settings&, std::optional<VerdictWriter>, Numbering = {});
 
   // The batch, if the message is one.
   std::optional<Batch> on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns);
@@ -28,6 +28,7 @@ class Analysis {
   // One tick: incidents that are new or changed are written and returned.
   std::vector<Incident> tick(Nanoseconds now_ns, Nanoseconds realtime_ns);
 
+  Analyzer& analyzer() { return analyzer_; }
   const Analyzer& analyzer() const { return analyzer_; }
   const ingest::Ingest& ingest() const { return ingest_; }
   uint64_t verdict_lines() const { return writer_.has_value() ? writer_->lines() : 0; }

@@ -2,38 +2,27 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "decision/report/departed_metrics.h"
 #include "spdlog/spdlog.h"
 
 namespace ccld::decision::server {
-namespace {
-
-std::string culprit_ranks(const Incident& incident) {
-  if (incident.culprits.empty()) return "not singled out";
-  return absl::StrCat(incident.culprits.size() == 1 ? "rank " : "ranks ",
-                      absl::StrJoin(incident.culprits, ", ", [](std::string* out, const Culprit& culprit) {
-                        absl::StrAppend(out, culprit.rank.value);
-                      }));
-}
-
-}  // namespace
-
-AnalysisLoop::AnalysisLoop(const Settings& settings, VerdictWriter writer, std::shared_ptr<SnapshotStore> store,
-                           std::unique_ptr<recording::Recorder> recorder, Nanoseconds now_ns, Nanoseconds realtime_ns)
+AnalysisLoop::AnalysisLoop(const Settings& settings, std::shared_ptr<Reporter> reporter, std::shared_ptr<SnapshotStore> store,
+                           std::unique_ptr<recording::Recorder> recorder, Numbering numbering, Nanoseconds now_ns,
+                           Nanoseconds realtime_ns)
     : settings_(settings),
-      analysis_(settings, std::move(writer)),
+      analysis_(settings, std::nullopt, std::move(numbering)),
+      reporter_(std::move(reporter)),
       store_(std::move(store)),
       recorder_(std::move(recorder)),
       desk_(static_cast<uint64_t>(realtime_ns / ns_per_ms)),
       started_ns_(now_ns) {}
 
 void AnalysisLoop::on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns,
-                              Nanoseconds realtime_ns) {
+                              Nanoseconds realtime_ns, const ControlDesk::Send& send) {
   if (recorder_ != nullptr) recorder_->message(message, now_ns, realtime_ns);
   const auto batch = analysis_.on_message(message, now_ns, realtime_ns);
   if (!batch.has_value()) return;
-  desk_.heard(*batch, connection, now_ns);
+  desk_.heard(*batch, connection, now_ns, realtime_ns, send);
   if (recorder_ != nullptr) recorder_->decoded(*batch, message, now_ns, realtime_ns);
 }
 
@@ -48,6 +37,16 @@ void AnalysisLoop::on_multipart_message(Nanoseconds now_ns, Nanoseconds realtime
   analysis_.on_multipart_message(now_ns);
 }
 
+void AnalysisLoop::take_up(std::vector<LeftOpen> left, Nanoseconds within_ns) {
+  left_open_until_ns_ = started_ns_ + within_ns;
+  analysis_.analyzer().take_up(std::move(left));
+}
+
+bool AnalysisLoop::finish(absl::Duration patience) {
+  finish_recording();  // first: it reports where the recordings are
+  return reporter_->finish(patience);
+}
+
 void AnalysisLoop::finish_recording() {
   if (recorder_ == nullptr) return;
   recorder_->finish();
@@ -60,10 +59,15 @@ void AnalysisLoop::analyse(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   constexpr uint64_t ticks_between_forgetting = 100;
   if (ticks_ % ticks_between_forgetting == 0) desk_.forget(now_ns - seconds_to_ns(settings_.forget_s));
   if (recorder_ != nullptr) recorder_->tick(now_ns, realtime_ns);
-  for (const Incident& incident : analysis_.tick(now_ns, realtime_ns)) {
-    if (recorder_ != nullptr) recorder_->incident(incident, now_ns, realtime_ns);
-    spdlog::info("incident {}: {} {}, {}: {}", incident.id, name(incident.fault), incident.title.empty() ? title(incident.fault) : incident.title.c_str(), name(incident.state),
-                 culprit_ranks(incident));
+  std::vector<Incident> incidents = analysis_.tick(now_ns, realtime_ns);
+  if (recorder_ != nullptr) {
+    for (const Incident& incident : incidents) recorder_->incident(incident, now_ns, realtime_ns);
+  }
+  reporter_->report(std::move(incidents), now_ns, realtime_ns);
+  if (left_open_until_ns_.has_value() && now_ns >= *left_open_until_ns_) {
+    left_open_until_ns_.reset();
+    analysis_.analyzer().take_up({});
+    reporter_->end_left_open(realtime_ns);
   }
 }
 
@@ -75,6 +79,7 @@ void AnalysisLoop::publish(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   snapshot->rules = settings_.rules;
   snapshot->silent_ns = seconds_to_ns(settings_.silent_s);
   snapshot->status = analysis_.analyzer().status(now_ns);
+  snapshot->departed_metrics = report::departed_metrics(*store_->newest(), snapshot->status);
   if (snapshot->status.ranks_refused > 0 && !std::exchange(said_ranks_refused_, true))
     spdlog::warn("there is no room for further ranks (memberships_max={}); more of them are only counted", settings_.memberships_max);
   snapshot->incidents = analysis_.analyzer().incidents();
@@ -83,8 +88,12 @@ void AnalysisLoop::publish(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   snapshot->ticks = ticks_;
   snapshot->late_ticks = late_ticks_;
   snapshot->tick_duration_ns = tick_duration_ns_;
-  snapshot->verdict_lines = analysis_.verdict_lines();
-  snapshot->verdict_write_errors = analysis_.verdict_write_errors();
+  snapshot->verdict_lines = reporter_->verdict_lines();
+  snapshot->verdict_write_errors = reporter_->verdict_write_errors();
+  snapshot->history = reporter_->counters();
+  if (webhook_counters_) snapshot->webhook = webhook_counters_();
+  snapshot->silences = reporter_->book().silences(realtime_ns / ns_per_ms);
+  snapshot->acknowledgements = reporter_->book().acknowledgements();
   if (recorder_ != nullptr) snapshot->recording = recorder_->counters();
   store_->publish(std::move(snapshot));
 }

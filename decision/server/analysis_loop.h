@@ -1,14 +1,19 @@
-// What the analysis thread does: telemetry into the analyzer, its incidents to the verdict writer, everything that arrives
+// What the analysis thread does: telemetry into the analyzer, its incidents to the reporter, everything that arrives
 // to the recorder, a snapshot for the query API. It is given the time and the bytes; the caller owns the socket and the waiting.
 // (Paper, section 4: the decision analyzer.)
 // Threads: one.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "decision/recording/recorder.h"
 #include "decision/server/analysis.h"
+#include "decision/server/reporter.h"
 #include "decision/server/snapshot_store.h"
 #include "decision/server/tune.h"
 
@@ -17,11 +22,17 @@ namespace ccld::decision::server {
 class AnalysisLoop {
  public:
   // `recorder`: none if nothing is recorded.
-  AnalysisLoop(const Settings&, VerdictWriter, std::shared_ptr<SnapshotStore>, std::unique_ptr<recording::Recorder> recorder,
-               Nanoseconds now_ns, Nanoseconds realtime_ns);
+  AnalysisLoop(const Settings&, std::shared_ptr<Reporter>, std::shared_ptr<SnapshotStore>, std::unique_ptr<recording::Recorder> recorder,
+               Numbering, Nanoseconds now_ns, Nanoseconds realtime_ns);
+  // What earlier runs left open; what is not found again within this time gets its last revision.
+  void take_up(std::vector<LeftOpen>, Nanoseconds within_ns);
 
-  // `connection`: how an answer reaches the sender.
-  void on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns);
+  // What the snapshots say of the webhook.
+  void count_webhook(std::function<report::WebhookCounters()> counters) { webhook_counters_ = std::move(counters); }
+
+  // `connection`: how `send` reaches the sender, for an answer.
+  void on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns,
+                  const ControlDesk::Send& send);
   void on_multipart_message(Nanoseconds now_ns, Nanoseconds realtime_ns);
 
   // Analyses, writes verdicts, and refreshes the snapshot. `finished_ns()` tells the time again when asked, so that
@@ -30,6 +41,7 @@ class AnalysisLoop {
   void tick(Nanoseconds now_ns, Nanoseconds realtime_ns, Clock clock_ns) {
     analyse(now_ns, realtime_ns);
     const Nanoseconds analysed_ns = clock_ns();
+    store_->looked(analysed_ns);
     if (now_ns >= next_snapshot_ns_) {
       publish(now_ns, realtime_ns);
       // A snapshot of a large cluster costs; it may take one twentieth of the thread.
@@ -41,25 +53,29 @@ class AnalysisLoop {
   // Requests of operators to probes.
   TuneAnswer tune(const TuneRequest& request, const ControlDesk::Send& send);
   void count_late_tick() { ++late_ticks_; }
-  // Writes what is still to be recorded. Nothing is recorded afterwards.
-  void finish_recording();
+  // Writes what is still to be recorded and reported. Nothing is, afterwards. False: as Reporter::finish().
+  bool finish(absl::Duration patience);
 
   const ingest::Ingest& ingest() const { return analysis_.ingest(); }
 
  private:
   void analyse(Nanoseconds now_ns, Nanoseconds realtime_ns);
   void publish(Nanoseconds now_ns, Nanoseconds realtime_ns);
+  void finish_recording();
 
   Settings settings_;
   Analysis analysis_;
+  std::shared_ptr<Reporter> reporter_;
   std::shared_ptr<SnapshotStore> store_;
   std::unique_ptr<recording::Recorder> recorder_;
+  std::function<report::WebhookCounters()> webhook_counters_;  // none: there is no webhook
   ControlDesk desk_;
   Nanoseconds started_ns_;
   Nanoseconds next_snapshot_ns_ = 0;
   Nanoseconds tick_duration_ns_ = 0;
   uint64_t ticks_ = 0, late_ticks_ = 0;
   bool said_ranks_refused_ = false;
+  std::optional<Nanoseconds> left_open_until_ns_;  // nothing: not looked for (any more)
 };
 
 }  // namespace ccld::decision::server

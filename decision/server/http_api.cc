@@ -3,19 +3,29 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <exception>
+#include <functional>
+#include <mutex>
+#include <regex>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/synchronization/notification.h"
 #include "decision/report/prometheus.h"
 #include "decision/report/status_json.h"
+#include "decision/report/status_pages.h"
+#include "decision/server/acknowledge.h"
+#include "decision/server/answers.h"
+#include "decision/server/change_request.h"
+#include "decision/server/clock.h"
+#include "decision/server/http_server.h"
+#include "decision/server/incidents_api.h"
+#include "decision/server/page_routes.h"
+#include "decision/server/request_checks.h"
+#include "decision/server/silences.h"
 #include "httplib.h"
 #include "spdlog/spdlog.h"
 
@@ -24,19 +34,12 @@ namespace {
 
 using report::Json;
 
-constexpr size_t threads = 4;
-constexpr size_t request_bytes_max = 4096;               // the largest is a request to tune probes
-constexpr auto client_timeout = std::chrono::milliseconds(400);  // a client stuck within its request holds a thread no longer
-constexpr time_t silent_client_timeout_s = 1;                    // nor one that asks nothing
-constexpr char json_type[] = "application/json";
+constexpr time_t silent_client_timeout_s = 1;
 constexpr absl::Duration tune_patience = absl::Seconds(2);
-
-void answer(httplib::Response& response, const Json& json) { response.set_content(report::to_line(json) + "\n", json_type); }
-
-void refuse(httplib::Response& response, int status, const std::string& error) {
-  response.status = status;
-  answer(response, {{"error", error}});
-}
+// A disk that takes longer hangs; the client's own patience is longer.
+constexpr absl::Duration disk_patience = absl::Seconds(5);
+constexpr char end_silence_path[] = R"(/v1/silences/([^/]+)/end)";
+constexpr char ack_path[] = R"(/v1/incidents/([^/]+)/ack)";
 
 // The library's default, SO_REUSEPORT, would let a second service take half of the first one's requests.
 void socket_options(socket_t socket) {
@@ -44,11 +47,29 @@ void socket_options(socket_t socket) {
   setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 }
 
-// Of the address a request came from, as the system writes it.
-bool is_this_host(absl::string_view address) {
-  absl::ConsumePrefix(&address, "::ffff:");
-  return address == "::1" || absl::StartsWith(address, "127.");
+bool takes_post(const std::string& path) {
+  static const std::regex ack(ack_path), end(end_silence_path);
+  return path == "/v1/tune" || path == "/v1/silences" || std::regex_match(path, ack) || std::regex_match(path, end);
 }
+
+absl::StatusOr<uint64_t> incident_number(const std::string& text) {
+  uint64_t id = 0;
+  if (absl::SimpleAtoi(text, &id)) return id;
+  return absl::InvalidArgumentError(absl::StrCat("incident '", text, "' is not a number"));
+}
+
+// A snapshot, and its order for people, which is made when the first question needs it.
+class Asked {
+ public:
+  Asked(std::shared_ptr<const report::Snapshot> snapshot, std::function<const report::StatusIndex&()> index)
+      : snapshot_(std::move(snapshot)), index_(std::move(index)) {}
+  const report::Snapshot& snapshot() const { return *snapshot_; }
+  const report::StatusIndex& index() const { return index_(); }
+
+ private:
+  std::shared_ptr<const report::Snapshot> snapshot_;
+  std::function<const report::StatusIndex&()> index_;
+};
 
 }  // namespace
 
@@ -56,19 +77,76 @@ struct HttpApi::Impl {
   HostPort address;
   std::shared_ptr<const SnapshotStore> store;
   std::shared_ptr<TuneQueue> requests;
-  bool allow_remote_tune = false;
-  httplib::Server server;
+  std::shared_ptr<Reporter> reporter;
+  AcknowledgementListener on_acknowledgement = [](const Json&, bool, int64_t) {};
+  HttpOptions options;
+  std::string run;  // of the service: no two have the same, so no ETag comes twice
+  HttpServer server;
   std::thread listener;
   absl::Notification ended;
 
-  void tune(const httplib::Request& request, httplib::Response& response) {
-    if (!allow_remote_tune && !is_this_host(request.remote_addr)) {
-      return refuse(response, 403, absl::StrCat("tuning from ", request.remote_addr, " is not allowed: `ccld serve --allow-remote-tune` allows it"));
+  // The order of the newest snapshot that was asked about. It does not keep that snapshot alive.
+  std::mutex index_mutex;
+  std::weak_ptr<const report::Snapshot> indexed;
+  std::shared_ptr<const report::StatusIndex> index;
+
+  std::shared_ptr<const report::StatusIndex> index_of(const std::shared_ptr<const report::Snapshot>& snapshot) {
+    const std::lock_guard lock(index_mutex);  // held while it is made: others who ask need the same
+    if (index == nullptr || indexed.lock() != snapshot) {
+      index = std::make_shared<const report::StatusIndex>(*snapshot);
+      indexed = snapshot;
     }
-    if (!absl::StartsWith(request.get_header_value("Content-Type"), json_type)) {
-      return refuse(response, 415, absl::StrCat("the request is not ", json_type));
-    }
-    auto parsed = parse_tune_request(request.body);
+    return index;
+  }
+
+  // A document made from the newest snapshot; not made again for a client that has it.
+  using Make = std::function<absl::StatusOr<Json>(const httplib::Request&, const Asked&)>;
+  void get(const std::string& pattern, Make make) {
+    server.Get(pattern, [this, make = std::move(make)](const httplib::Request& request, httplib::Response& response) {
+      const auto snapshot = store->newest();
+      const std::string etag = absl::StrCat("\"", run, "-", snapshot->ticks, "\"");
+      response.set_header("Cache-Control", "no-cache");
+      if (matches_etag(request.get_header_value("If-None-Match"), etag)) {
+        response.set_header("ETag", etag);
+        response.status = 304;
+        return;
+      }
+      std::shared_ptr<const report::StatusIndex> kept;
+      const auto document = make(request, Asked(snapshot, [&]() -> const report::StatusIndex& {
+                                   if (kept == nullptr) kept = index_of(snapshot);
+                                   return *kept;
+                                 }));
+      if (!document.ok()) return refuse(response, http_status(document.status()), std::string(document.status().message()));
+      response.set_header("ETag", etag);
+      answer(response, *document);
+    });
+  }
+
+  // A document with parameters.
+  using MakePage = std::function<absl::StatusOr<Json>(const httplib::Request&, const Asked&, const report::PageQuery&)>;
+  void get_page(const std::string& pattern, unsigned parameters, size_t rows_max, MakePage make) {
+    get(pattern, [=](const httplib::Request& request, const Asked& asked) -> absl::StatusOr<Json> {
+      const auto query = report::parse_page_query(request.params, parameters, rows_max);
+      if (!query.ok()) return query.status();
+      return make(request, asked, *query);
+    });
+  }
+
+  void health(httplib::Response& response) {
+    const Nanoseconds age_ns = options.clock_ns() - store->looked_ns();
+    const bool well = age_ns <= options.look_max_ns;
+    response.set_header("Cache-Control", "no-store");
+    response.status = well ? 200 : 503;
+    Json document = {{"status", well ? "ok" : "stale"}, {"last_look_ms", age_ns / ns_per_ms}};
+    if (!well)
+      document["error"] = absl::StrCat("the analysis has not looked at its jobs for ", age_ns / ns_per_s, " s");
+    answer(response, document);
+  }
+
+  void tune(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
+    const auto body = take_change({options.allow_remote_tune, "tuning", "--allow-remote-tune", options.names}, request, response, read);
+    if (!body.has_value()) return;
+    auto parsed = parse_tune_request(*body);
     if (!parsed.ok()) return refuse(response, 400, std::string(parsed.status().message()));
     const std::string job = parsed->job;
     const auto done = requests->ask(*std::move(parsed), tune_patience);
@@ -77,31 +155,118 @@ struct HttpApi::Impl {
     answer(response, {{"sequence", done->sequence}, {"matched", done->matched}, {"asked", done->asked}});
   }
 
+  void ack(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
+    const auto body = take_change({options.allow_remote_ack, "acknowledging", "--allow-remote-ack", options.names}, request, response, read);
+    if (!body.has_value()) return;
+    const auto done = [&]() -> absl::StatusOr<Json> {
+      const auto id = incident_number(request.matches[1]);
+      if (!id.ok()) return id.status();
+      const auto parsed = parse_acknowledge_request(*body);
+      if (!parsed.ok()) return parsed.status();
+      return acknowledge(*id, *parsed, realtime_now_ns() / ns_per_ms, *store->newest(), *reporter, disk_patience, on_acknowledgement);
+    }();
+    if (!done.ok()) return refuse(response, http_status(done.status()), std::string(done.status().message()));
+    answer(response, *done);
+  }
+
+  // `end`: the silence that the path names, else a new one.
+  void silence(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read, bool end) {
+    const auto body = take_change({options.allow_remote_ack, "silencing", "--allow-remote-ack", options.names}, request, response, read);
+    if (!body.has_value()) return;
+    const int64_t now_ms = realtime_now_ns() / ns_per_ms;
+    const auto done = [&]() -> absl::StatusOr<Json> {
+      if (end) {
+        uint64_t id = 0;
+        if (const std::string text = request.matches[1]; !absl::SimpleAtoi(text, &id))
+          return absl::InvalidArgumentError(absl::StrCat("silence '", text, "' is not a number"));
+        return end_silence(id, now_ms, *reporter, disk_patience);
+      }
+      const auto parsed = parse_silence(*body, now_ms);
+      if (!parsed.ok()) return parsed.status();
+      return add_silence(*parsed, now_ms, *reporter, disk_patience);
+    }();
+    if (!done.ok()) return refuse(response, http_status(done.status()), std::string(done.status().message()));
+    answer(response, *done);
+  }
+
+  void add_pages() {
+    using namespace report;
+    get_page("/v1/status", with_page | with_job | with_state | with_ranks, page_rows_max,
+             [this](const httplib::Request&, const Asked& asked, const PageQuery& query) -> absl::StatusOr<Json> {
+               auto document = status_json(asked.snapshot(), asked.index(), query);
+               if (document.ok())
+                 (*document)["service"]["last_look_ms"] = (options.clock_ns() - store->looked_ns()) / ns_per_ms;
+               return document;
+             });
+    get_page("/v1/jobs", with_page | with_state, page_rows_max,
+             [](const httplib::Request&, const Asked& asked, const PageQuery& query) {
+               return jobs_json(asked.snapshot(), asked.index(), query);
+             });
+    get_page(R"(/v1/jobs/(.+))", with_page | with_state | with_ranks, page_rows_max,
+             [](const httplib::Request& request, const Asked& asked, const PageQuery& query) {
+               return job_json(asked.snapshot(), asked.index(), request.matches[1], query);
+             });
+    get_page("/v1/communicators", with_page | with_job | with_state | with_ranks, page_rows_max,
+             [](const httplib::Request&, const Asked& asked, const PageQuery& query) {
+               return communicators_json(asked.snapshot(), asked.index(), query);
+             });
+    get_page(R"(/v1/communicators/([^/]+))", 0, page_rows_max,
+             [](const httplib::Request& request, const Asked& asked, const PageQuery&) {
+               return communicator_json(asked.snapshot(), asked.index(), request.matches[1]);
+             });
+    get_page(R"(/v1/communicators/([^/]+)/ranks)", with_page, page_rows_max,
+             [](const httplib::Request& request, const Asked& asked, const PageQuery& query) {
+               return ranks_json(asked.snapshot(), asked.index(), request.matches[1], query);
+             });
+    get_page("/v1/processes", with_page | with_job | with_process_state, process_rows_max,
+             [](const httplib::Request&, const Asked& asked, const PageQuery& query) {
+               return processes_json(asked.snapshot(), asked.index(), query);
+             });
+  }
+
   void add_routes() {
-    server.Get("/healthz", [](const httplib::Request&, httplib::Response& response) { response.set_content("ok\n", "text/plain"); });
-    server.Get("/v1/status", [this](const httplib::Request& request, httplib::Response& response) {
-      const std::string ranks = request.get_param_value("ranks");
-      answer(response, report::status_json(*store->newest(), !ranks.empty() && ranks != "0"));
+    server.Get("/healthz", [this](const httplib::Request&, httplib::Response& response) { health(response); });
+    add_page_routes(server, [this](uint64_t id) { return incident_answer(id, *store->newest(), *reporter); });
+    add_pages();
+    get("/v1/incidents", [this](const httplib::Request& request, const Asked& asked) {
+      return incidents_answer([&request](const std::string& name) { return request.get_param_value(name); }, asked.snapshot(), *reporter);
     });
-    server.Get("/v1/incidents",
-               [this](const httplib::Request&, httplib::Response& response) { answer(response, report::incidents_json(*store->newest())); });
-    server.Get(R"(/v1/incidents/([^/]+))", [this](const httplib::Request& request, httplib::Response& response) {
-      const std::string text = request.matches[1];
-      uint64_t id = 0;
-      if (!absl::SimpleAtoi(text, &id)) return refuse(response, 400, absl::StrCat("incident '", text, "' is not a number"));
-      const auto verdict = report::incident_json(*store->newest(), id);
-      if (!verdict.has_value()) return refuse(response, 404, absl::StrCat("there is no incident ", id));
-      answer(response, *verdict);
+    get(R"(/v1/incidents/([^/]+))", [this](const httplib::Request& request, const Asked& asked) -> absl::StatusOr<Json> {
+      const auto id = incident_number(request.matches[1]);
+      if (!id.ok()) return id.status();
+      const std::string revisions = request.get_param_value("revisions");
+      const bool all = !revisions.empty() && revisions != "0";
+      return all ? revisions_answer(*id, asked.snapshot(), *reporter) : incident_answer(*id, asked.snapshot(), *reporter);
     });
-    server.Get(R"(/v1/tune/([^/]+))", [this](const httplib::Request& request, httplib::Response& response) {
+    get(R"(/v1/tune/([^/]+))", [](const httplib::Request& request, const Asked& asked) -> absl::StatusOr<Json> {
       const std::string text = request.matches[1];
       uint64_t sequence = 0;
-      if (!absl::SimpleAtoi(text, &sequence)) return refuse(response, 400, absl::StrCat("tune request '", text, "' is not a number"));
-      answer(response, report::tune_json(*store->newest(), sequence));
+      if (!absl::SimpleAtoi(text, &sequence)) return absl::InvalidArgumentError(absl::StrCat("tune request '", text, "' is not a number"));
+      return report::tune_json(asked.snapshot(), sequence);
     });
-    server.Post("/v1/tune", [this](const httplib::Request& request, httplib::Response& response) { tune(request, response); });
+    server.Post("/v1/tune", [this](const httplib::Request& request, httplib::Response& response,
+                                   const httplib::ContentReader& read) { tune(request, response, read); });
+    server.Get("/v1/silences", [this](const httplib::Request&, httplib::Response& response) {
+      answer(response, silences_answer(realtime_now_ns() / ns_per_ms, *reporter));
+    });
+    for (const bool end : {false, true}) {
+      server.Post(end ? end_silence_path : "/v1/silences",
+                  [this, end](const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
+                    silence(request, response, read, end);
+                  });
+    }
+    server.Post(ack_path, [this](const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
+      ack(request, response, read);
+    });
     server.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
       response.set_content(report::prometheus_text(*store->newest()), "text/plain; version=0.0.4");
+    });
+    // What has no answer is refused before its body is read.
+    server.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
+      if (request.method == "GET" || request.method == "HEAD") return httplib::Server::HandlerResponse::Unhandled;
+      if (request.method == "POST" && takes_post(request.path)) return httplib::Server::HandlerResponse::Unhandled;
+      refuse(response, request.method == "POST" ? 404 : 405, absl::StrCat("no answer for ", request.method, " ", request.path));
+      return httplib::Server::HandlerResponse::Handled;
     });
     server.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
       if (response.body.empty()) refuse(response, response.status, absl::StrCat("no answer for ", request.method, " ", request.path));
@@ -123,20 +288,19 @@ struct HttpApi::Impl {
 HttpApi::HttpApi(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 absl::StatusOr<std::unique_ptr<HttpApi>> HttpApi::open(const HostPort& address, std::shared_ptr<const SnapshotStore> store,
-                                                       std::shared_ptr<TuneQueue> requests, bool allow_remote_tune) {
+                                                       std::shared_ptr<TuneQueue> requests, const HttpOptions& options) {
   auto impl = std::make_shared<Impl>();
   impl->address = address;
   impl->store = std::move(store);
   impl->requests = std::move(requests);
-  impl->allow_remote_tune = allow_remote_tune;
+  impl->options = options;
+  impl->options.names.push_back(address.host);
+  impl->run = absl::StrCat(absl::Hex(absl::ToUnixMicros(absl::Now())));
   httplib::Server& server = impl->server;
-  server.new_task_queue = [] { return new httplib::ThreadPool(threads); };
   server.set_socket_options(socket_options);
   server.set_keep_alive_max_count(1);  // a kept connection would hold one of few threads, and the end of the service
   server.set_keep_alive_timeout(silent_client_timeout_s);
-  server.set_read_timeout(client_timeout);
-  server.set_write_timeout(client_timeout);
-  server.set_payload_max_length(request_bytes_max);
+  server.set_payload_max_length(change_bytes_max);
   impl->add_routes();
   errno = 0;
   const bool bound = address.port == 0 ? (impl->address.port = server.bind_to_any_port(address.host)) > 0
@@ -149,6 +313,10 @@ absl::StatusOr<std::unique_ptr<HttpApi>> HttpApi::open(const HostPort& address, 
 }
 
 const HostPort& HttpApi::address() const { return impl_->address; }
+
+void HttpApi::answer_incidents(std::shared_ptr<Reporter> reporter) { impl_->reporter = std::move(reporter); }
+
+void HttpApi::tell_acknowledgements(AcknowledgementListener listener) { impl_->on_acknowledgement = std::move(listener); }
 
 void HttpApi::start() {
   impl_->listener = std::thread([impl = impl_] {

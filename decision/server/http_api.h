@@ -1,29 +1,47 @@
-// The query API: GET /healthz, /v1/status[?ranks=1], /v1/incidents, /v1/incidents/<id>, /v1/tune/<sequence>, /metrics;
-// POST /v1/tune.
+// The query API: GET /healthz, /v1/status, /v1/jobs[/<job>], /v1/communicators[/<id>[/ranks]], /v1/processes,
+// /v1/incidents[?since=&job=&class=&open=&limit=&after=], /v1/incidents/<id>[?revisions=1], /v1/tune/<sequence>,
+// /v1/silences, /metrics; POST /v1/tune, /v1/incidents/<id>/ack,
+// /v1/silences[/<id>/end]. Lists come in pages (report/page_query.h); documents
+// have an ETag, which changes with the snapshot.
 // It answers from the newest snapshot in threads of its own; no request ever touches the analysis thread.
 // Contract: no authentication, so it listens on loopback unless told otherwise, and what changes anything (POST) is
-// accepted from this host only, unless told otherwise, and only as application/json, which a foreign web page cannot send.
+// accepted from this host only, unless told otherwise, under a name of ours, from no other web page, and only as
+// application/json. What a client may cost is bounded (http_server.h).
 // Errors: open() names the address. Threads: open, start and stop from one thread.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "decision/server/acknowledge.h"
 #include "decision/server/host_port.h"
+#include "decision/server/reporter.h"
 #include "decision/server/snapshot_store.h"
 #include "decision/server/tune.h"
 
 namespace ccld::decision::server {
 
+struct HttpOptions {
+  bool allow_remote_tune = false;
+  bool allow_remote_ack = false;
+  std::vector<std::string> names;     // of this service, in `Host`, besides addresses and localhost
+  Nanoseconds look_max_ns = 30 * ns_per_s;  // /healthz: not well when the newest look is older (--health-look-max-s)
+  Nanoseconds (*clock_ns)() = nullptr;      // of the looks
+};
+
 class HttpApi {
  public:
   static absl::StatusOr<std::unique_ptr<HttpApi>> open(const HostPort&, std::shared_ptr<const SnapshotStore>,
-                                                       std::shared_ptr<TuneQueue>, bool allow_remote_tune);
+                                                       std::shared_ptr<TuneQueue>, const HttpOptions&);
   ~HttpApi();
 
   const HostPort& address() const;  // with the port that was picked
+  void answer_incidents(std::shared_ptr<Reporter>);  // before start()
+  // Is told what operators say of incidents, from the threads of the query API. Before start().
+  void tell_acknowledgements(AcknowledgementListener);
   void start();
   // False if a client still held a thread at the deadline: then the threads are left to end with the process.
   bool stop(absl::Duration patience);

@@ -8,11 +8,13 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "decision/ingest/batch_decoder.h"
 #include "decision/ingest/telemetry_socket.h"
 #include "decision/recording/recorder.h"
 #include "decision/recording/recording_file.h"
 #include "decision/server/clock.h"
 #include "decision/server/surroundings.h"
+#include "decision/server/tune.h"
 
 namespace ccld::decision::server {
 namespace {
@@ -22,14 +24,30 @@ using recording::Recorder;
 
 // How long entries may wait for their block after the last message.
 constexpr std::chrono::milliseconds flush_period(500);
+// Processes that said nothing for so long are not counted on.
+constexpr Nanoseconds forget_ns = 3600 * ns_per_s;
 
-void drain(TelemetrySocket& socket, Recorder& recorder) {
+// Probes want to know what has come.
+void acknowledge(TelemetrySocket& socket, absl::Span<const uint8_t> message, ControlDesk& desk, Nanoseconds now_ns,
+                 Nanoseconds realtime_ns) {
+  const auto batch = ingest::decode_batch_header(message);
+  if (!batch.ok()) return;
+  desk.heard(*batch, socket.connection(), now_ns, realtime_ns,
+             [&socket](const std::string& connection, absl::Span<const uint8_t> answer) { return socket.send(connection, answer); });
+}
+
+void drain(TelemetrySocket& socket, Recorder& recorder, ControlDesk& desk) {
   constexpr int messages_max = 10000;  // a stop signal is looked for in between
   for (int i = 0; i < messages_max; ++i) {
     absl::Span<const uint8_t> bytes;
     switch (socket.receive(bytes)) {
       case TelemetrySocket::Received::nothing: return;
-      case TelemetrySocket::Received::message: recorder.message(bytes, monotonic_now_ns(), realtime_now_ns()); break;
+      case TelemetrySocket::Received::message: {
+        const Nanoseconds now_ns = monotonic_now_ns(), realtime_ns = realtime_now_ns();
+        recorder.message(bytes, now_ns, realtime_ns);
+        acknowledge(socket, bytes, desk, now_ns, realtime_ns);
+        break;
+      }
       case TelemetrySocket::Received::multipart: recorder.multipart(monotonic_now_ns(), realtime_now_ns()); break;
     }
   }
@@ -37,6 +55,8 @@ void drain(TelemetrySocket& socket, Recorder& recorder) {
 
 void record_until_stopped(TelemetrySocket& socket, int signal_fd, Recorder& recorder) {
   zmq::pollitem_t items[] = {socket.poll_item(), {nullptr, signal_fd, ZMQ_POLLIN, 0}};
+  ControlDesk desk(0);
+  Nanoseconds next_forget_ns = 0;
   while (recorder.counters().file_open) {
     try {
       zmq::poll(items, std::size(items), flush_period);
@@ -45,8 +65,12 @@ void record_until_stopped(TelemetrySocket& socket, int signal_fd, Recorder& reco
       continue;
     }
     if ((items[1].revents & ZMQ_POLLIN) != 0 && read_stop_signal(signal_fd) != 0) return;
-    drain(socket, recorder);
-    recorder.flush_if_due(monotonic_now_ns());
+    drain(socket, recorder, desk);
+    const Nanoseconds now_ns = monotonic_now_ns();
+    recorder.flush_if_due(now_ns);
+    if (now_ns < next_forget_ns) continue;
+    desk.forget(now_ns - forget_ns);
+    next_forget_ns = now_ns + forget_ns;
   }
 }
 

@@ -7,20 +7,26 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "decision/ingest/telemetry_socket.h"
+#include "decision/history/history.h"
 #include "decision/recording/recording_file.h"
 #include "decision/server/analysis_loop.h"
 #include "decision/server/clock.h"
 #include "decision/server/http_api.h"
 #include "decision/server/layout_file.h"
+#include "decision/server/reporter.h"
+#include "decision/server/run_id.h"
 #include "decision/server/surroundings.h"
+#include "decision/server/webhook.h"
 #include "decision/settings.h"
 #include "spdlog/spdlog.h"
 
@@ -49,12 +55,98 @@ absl::StatusOr<Settings> settings_of(const ServeOptions& options) {
   return settings;
 }
 
-// Nothing if nothing is to be recorded.
-absl::StatusOr<std::unique_ptr<recording::Recorder>> open_recorder(const ServeOptions& options, const Settings& settings) {
+constexpr double ms_per_day = 24.0 * 3600 * 1000;
+constexpr double days_max = 36500, take_up_s_max = 1e9;
+
+// What bounds the history and the recordings of incidents.
+struct HistoryBounds {
+  history::Limits database;
+  recording::IncidentFileLimits recordings;
+  Nanoseconds take_up_ns = 0;
+};
+
+absl::StatusOr<uint64_t> bytes_of(const char* flag, const std::string& text) {
+  const auto bytes = recording::parse_bytes(text);
+  if (!bytes.ok()) return naming(flag, bytes.status());
+  return bytes;
+}
+
+absl::StatusOr<double> number_of(const char* flag, const std::string& text, double max) {
+  double number = 0;
+  if (absl::SimpleAtod(text, &number) && number >= 0 && number <= max) return number;
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": '", text, "' is not a number from 0 to ", max));
+}
+
+absl::StatusOr<HistoryBounds> bounds_of(const ServeOptions& options) {
+  const auto database_bytes = bytes_of("--history-bytes", options.history_bytes);
+  if (!database_bytes.ok()) return database_bytes.status();
+  const auto database_days = number_of("--history-days", options.history_days, days_max);
+  if (!database_days.ok()) return database_days.status();
+  const auto take_up_s = number_of("--take-up-s", options.take_up_s, take_up_s_max);
+  if (!take_up_s.ok()) return take_up_s.status();
+  const auto recordings_bytes = bytes_of("--record-incidents-bytes", options.record_incidents_bytes);
+  if (!recordings_bytes.ok()) return recordings_bytes.status();
+  const auto recordings_days = number_of("--record-incidents-days", options.record_incidents_days, days_max);
+  if (!recordings_days.ok()) return recordings_days.status();
+  HistoryBounds bounds;
+  bounds.database = {.bytes_max = *database_bytes, .age_max_ms = static_cast<int64_t>(*database_days * ms_per_day)};
+  bounds.recordings.bytes_max = *recordings_bytes;
+  bounds.recordings.age_max_ms = static_cast<int64_t>(*recordings_days * ms_per_day);
+  bounds.take_up_ns = seconds_to_ns(*take_up_s);
+  if (!absl::SimpleAtoi(options.record_incidents_max, &bounds.recordings.files_max) || bounds.recordings.files_max == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--record-incidents-max: '", options.record_incidents_max, "' is not a number of files, 1 or more"));
+  }
+  return bounds;
+}
+
+// Nothing if none is kept.
+std::unique_ptr<history::History> open_history(const ServeOptions& options, const history::Limits& limits, const std::string& run) {
+  if (options.no_history) return nullptr;
+  history::HistoryOptions h;
+  h.folder = options.state.empty() ? history::default_state_folder() : options.state;
+  if (h.folder.empty()) {
+    spdlog::warn("no history is kept: neither --state nor XDG_STATE_HOME nor HOME names a folder for it");
+    return nullptr;
+  }
+  h.folder = std::filesystem::absolute(h.folder);
+  const int64_t now_ms = realtime_now_ns() / ns_per_ms;
+  const recording::Metadata metadata = recording::metadata_of(Settings(), "service", 0, 0);
+  h.run = {.id = run, .version = metadata.version, .host = metadata.host, .pid = getpid(), .started_ms = now_ms};
+  h.limits = limits;
+  auto history = history::History::open(h, now_ms);
+  if (history.ok()) return *std::move(history);
+  spdlog::warn("no history is kept: --state: {}", std::string(history.status().message()));
+  return nullptr;
+}
+
+// Incidents that earlier runs left open, on the clock of this one. One that cannot be read is not found again, and ends.
+std::vector<LeftOpen> left_open_of(const std::vector<report::Json>& verdicts, const report::WallClock& clock) {
+  std::vector<LeftOpen> left;
+  for (const report::Json& verdict : verdicts) {
+    if (auto one = history::left_open_of(verdict, clock); one.has_value()) left.push_back(*std::move(one));
+  }
+  return left;
+}
+
+// Nothing if nothing is to be recorded. Where the history is, incidents are recorded beside it.
+absl::StatusOr<std::unique_ptr<recording::Recorder>> open_recorder(const ServeOptions& options, const Settings& settings,
+                                                                   const Numbering& numbering, const std::string& state_folder,
+                                                                   const recording::IncidentFileLimits& limits,
+                                                                   const std::shared_ptr<Reporter>& reporter) {
   recording::RecorderOptions r;
   r.path = options.record;
   r.replace = options.record_overwrite;
   r.incident_folder = options.record_incidents;
+  if (r.incident_folder.empty() && !state_folder.empty()) {
+    const std::string folder = history::recordings_path(state_folder);
+    const absl::Status status = recording::check_incident_folder(folder);
+    if (status.ok()) r.incident_folder = folder;
+    else spdlog::warn("incidents are not recorded: {}", std::string(status.message()));
+  }
+  if (!r.incident_folder.empty()) r.incident_folder = std::filesystem::absolute(r.incident_folder);
+  r.on_incident_file = [reporter](uint64_t incident, const std::string& path) { reporter->recorded(incident, path); };
+  r.incident_limits = limits;
   r.forget_ns = seconds_to_ns(settings.forget_s);
   const auto file_bytes = recording::parse_bytes(options.record_max_bytes);
   if (!file_bytes.ok()) return naming("--record-max-bytes", file_bytes.status());
@@ -62,17 +154,20 @@ absl::StatusOr<std::unique_ptr<recording::Recorder>> open_recorder(const ServeOp
   const auto history_bytes = recording::parse_bytes(options.record_history_bytes);
   if (!history_bytes.ok()) return naming("--record-history-bytes", history_bytes.status());
   r.history_bytes_max = r.last_words_bytes_max = *history_bytes;
-  if (!absl::SimpleAtoi(options.record_incidents_max, &r.incident_files_max) || r.incident_files_max == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--record-incidents-max: '", options.record_incidents_max, "' is not a number of files, 1 or more"));
-  }
   if (r.path.empty() && r.incident_folder.empty()) return nullptr;
-  auto recorder = recording::Recorder::start(r, recording::metadata_of(settings, "service", monotonic_now_ns(), realtime_now_ns()));
+  recording::Metadata metadata = recording::metadata_of(settings, "service", monotonic_now_ns(), realtime_now_ns());
+  metadata.numbering = numbering;
+  auto recorder = recording::Recorder::start(r, std::move(metadata));
   if (absl::IsAlreadyExists(recorder.status())) {
     return absl::UnavailableError(absl::StrCat("--record: ", recorder.status().message(), "; --record-overwrite replaces it"));
   }
   if (!recorder.ok()) return naming(r.path.empty() ? "--record-incidents" : "--record", recorder.status());
   return recorder;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
 absl::Status write_ready_file(const std::string& path, const std::string& telemetry, const std::string& http) {
@@ -91,7 +186,7 @@ absl::Status write_ready_file(const std::string& path, const std::string& teleme
 }
 
 // Hands waiting messages to the analysis until there are none or `until_ns` has come.
-void drain(TelemetrySocket& socket, AnalysisLoop& loop, Nanoseconds until_ns) {
+void drain(TelemetrySocket& socket, const ControlDesk::Send& send, AnalysisLoop& loop, Nanoseconds until_ns) {
   constexpr int messages_between_clocks = 64;
   for (;;) {
     const Nanoseconds now_ns = monotonic_now_ns();
@@ -101,7 +196,7 @@ void drain(TelemetrySocket& socket, AnalysisLoop& loop, Nanoseconds until_ns) {
       absl::Span<const uint8_t> bytes;
       switch (socket.receive(bytes)) {
         case TelemetrySocket::Received::nothing: return;
-        case TelemetrySocket::Received::message: loop.on_message(bytes, socket.connection(), now_ns, realtime_ns); break;
+        case TelemetrySocket::Received::message: loop.on_message(bytes, socket.connection(), now_ns, realtime_ns, send); break;
         case TelemetrySocket::Received::multipart: loop.on_multipart_message(now_ns, realtime_ns); break;
       }
     }
@@ -134,7 +229,7 @@ int analyse_until_stopped(TelemetrySocket& socket, int signal_fd, AnalysisLoop& 
       loop.count_late_tick();
       next_tick_ns = woken_ns + tick_period_ns;
     }
-    drain(socket, loop, std::max(next_tick_ns, woken_ns) + drain_ns);
+    drain(socket, send, loop, std::max(next_tick_ns, woken_ns) + drain_ns);
     requests.serve([&](const TuneRequest& request) { return loop.tune(request, send); });
     const Nanoseconds now_ns = monotonic_now_ns();
     if (now_ns < next_tick_ns) continue;
@@ -158,6 +253,8 @@ absl::Status serve(const ServeOptions& options) {
   if (absl::Status s = start_log(options.log_level); !s.ok()) return s;
   const auto settings = settings_of(options);
   if (!settings.ok()) return settings.status();
+  const auto bounds = bounds_of(options);
+  if (!bounds.ok()) return bounds.status();
   const auto http_address = parse_host_port(options.http);
   if (!http_address.ok()) return naming("--http", http_address.status());
   if (absl::Status s = check_endpoint(options.listen); !s.ok()) return naming("--listen", s);
@@ -169,7 +266,19 @@ absl::Status serve(const ServeOptions& options) {
   if (!socket.ok()) return naming("--listen", socket.status());
   const auto store = std::make_shared<SnapshotStore>();
   const auto requests = std::make_shared<TuneQueue>();
-  auto http = HttpApi::open(*http_address, store, requests, options.allow_remote_tune);
+  HttpOptions http_options;
+  http_options.allow_remote_tune = options.allow_remote_tune;
+  http_options.allow_remote_ack = options.allow_remote_ack;
+  http_options.names = options.http_names;
+  double look_max_s = 0;
+  if (!absl::SimpleAtod(options.health_look_max_s, &look_max_s) || !(look_max_s >= 1 && look_max_s <= 86400)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--health-look-max-s: '", options.health_look_max_s, "' is not a number of seconds from 1 to 86400"));
+  }
+  http_options.look_max_ns = seconds_to_ns(look_max_s);
+  http_options.clock_ns = monotonic_now_ns;
+  if (const std::string own = host_name(); !own.empty()) http_options.names.push_back(own);
+  auto http = HttpApi::open(*http_address, store, requests, http_options);
   if (!http.ok()) return naming("--http", http.status());
   auto writer = VerdictWriter::open(options.verdicts);
   if (!writer.ok()) return naming("--verdicts", writer.status());
@@ -179,9 +288,25 @@ absl::Status serve(const ServeOptions& options) {
     spdlog::warn("--allow-remote-tune: everyone who reaches {} can stop and redirect probes", (*http)->address().text());
   }
   warn_if_reachable("--http", (*http)->address().text(), (*http)->address().is_loopback());
-  auto recorder = open_recorder(options, *settings);
+  const std::string run = new_run_id(realtime_now_ns());
+  auto history = open_history(options, bounds->database, run);
+  const Numbering numbering{run, history != nullptr ? history->last_id_before() : 0};
+  const std::string state_folder = history != nullptr ? history->folder() : "";
+  auto left_open = history != nullptr ? left_open_of(history->left_open(), {realtime_now_ns() - monotonic_now_ns()}) : std::vector<LeftOpen>();
+  if (!left_open.empty()) spdlog::info("{} incidents were left open by an earlier run", left_open.size());
+  auto webhook = Webhook::open({options.webhook, options.webhook_secret_file, options.webhook_ca_file, options.webhook_min_state}, history.get(), run, realtime_now_ns() / ns_per_ms);
+  if (!webhook.ok()) return webhook.status();
+  const auto reporter = std::make_shared<Reporter>(*std::move(writer), std::move(history), Reporter::Bounds());
+  auto recorder = open_recorder(options, *settings, numbering, state_folder, bounds->recordings, reporter);
   if (!recorder.ok()) return recorder.status();
-  AnalysisLoop loop(*settings, *std::move(writer), store, *std::move(recorder), monotonic_now_ns(), realtime_now_ns());
+  if (*webhook != nullptr) (*webhook)->connect(reporter, **http);
+  const absl::Cleanup stop_webhook = [&] {
+    if (*webhook != nullptr) (*webhook)->stop(absl::InfiniteDuration());
+  };
+  AnalysisLoop loop(*settings, reporter, store, *std::move(recorder), numbering, monotonic_now_ns(), realtime_now_ns());
+  if (*webhook != nullptr) loop.count_webhook([hook = webhook->get()] { return hook->counters(); });
+  loop.take_up(std::move(left_open), bounds->take_up_ns);
+  (*http)->answer_incidents(reporter);
   loop.tick(monotonic_now_ns(), realtime_now_ns(), monotonic_now_ns);  // the first query finds a snapshot
   (*http)->start();
 
@@ -196,9 +321,12 @@ absl::Status serve(const ServeOptions& options) {
   spdlog::info("{}: ending", signal_number == SIGINT ? "interrupted" : "terminated");
   if (!options.ready_file.empty()) unlink(options.ready_file.c_str());
   log_summary(loop.ingest());
-  loop.finish_recording();
-  if (!(*http)->stop(shutdown_patience)) {
-    // A client holds a thread of the query API. Everything is written; waiting for it would break the promised second.
+  // First: what it has delivered is still written down.
+  const bool webhook_ended = *webhook == nullptr || (*webhook)->stop(shutdown_patience);
+  const bool reported = loop.finish(shutdown_patience);
+  if (!reported) spdlog::error("a disk or the reader of verdicts hangs: what waits for it is lost");
+  if (!webhook_ended || !reported || !(*http)->stop(shutdown_patience)) {
+    // A thread hangs, or a client of the query API holds one: waiting for it would break the promised second.
     std::_Exit(EXIT_SUCCESS);
   }
   return absl::OkStatus();

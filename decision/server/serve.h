@@ -4,6 +4,8 @@
 //   Nothing is announced before everything is open. Standard error gets "ccld: listening on <telemetry> and <query API>";
 //   with ready_file the same as JSON, written whole and removed at the end.
 //   A signal ends the service within a second, exit 0.
+//   A state folder that cannot be used (not writable, in use by another service, a newer version) is one warning, and the
+//   service goes on without a history.
 // Errors
 //   InvalidArgument: an option that cannot be right (exit 2); anything else: the surroundings (exit 1). One line, which
 //   names the option.
@@ -27,11 +29,28 @@ struct ServeOptions {
   std::string layout;  // of the job, a JSON file; empty: guessed
   std::string record;                 // a file for everything that arrives; empty: none
   std::string record_max_bytes = "4G";
-  std::string record_incidents;       // a folder for recordings of incidents; empty: none
+  std::string state;                  // the folder of the history; empty: the default one
+  bool no_history = false;
+  std::string history_bytes = "256M";  // some 60,000 revisions of 4 KB
+  std::string history_days = "365";    // a year of a cluster, to compare with; chosen, not measured
+  // Twice hang_confirm_s: longer than a hang or slowness that is still there takes to be suspected again.
+  std::string take_up_s = "600";
+  std::string record_incidents;       // a folder for recordings of incidents; empty: within the state folder, if there is one
   std::string record_incidents_max = "20";
+  std::string record_incidents_bytes = "1G";  // a job of 8 ranks makes 3 to 6 KB a second, a large one thousands of times as much
+  std::string record_incidents_days = "30";   // they are read while the incident is looked into; they name hosts and jobs
   std::string record_history_bytes = "64M";
   bool record_overwrite = false;
+  // GET /healthz: not well when the newest look of the analysis is older. It looks every tenth of a second; a look takes a
+  // quarter of a second at 131,072 ranks, and waiting telemetry postpones one by half a second.
+  std::string health_look_max_s = "30";
   bool allow_remote_tune = false;     // POST /v1/tune from other hosts too
+  std::string webhook;                // a URL that is told of incidents; empty: none
+  std::string webhook_secret_file;    // signs what it is told; empty: not signed
+  std::string webhook_ca_file;        // certificates it trusts; empty: the system's
+  std::string webhook_min_state = "suspected";
+  bool allow_remote_ack = false;      // POST /v1/incidents/<id>/ack likewise
+  std::vector<std::string> http_names;  // under which such requests may come, besides addresses, localhost and our host's
   std::vector<std::string> settings;  // "name=value", later ones win
 };
 

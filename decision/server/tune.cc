@@ -67,18 +67,39 @@ void TuneQueue::serve(const std::function<TuneAnswer(const TuneRequest&)>& carry
   answered_.notify_all();
 }
 
-void ControlDesk::heard(const Batch& batch, const std::string& connection, Nanoseconds now_ns) {
-  const auto found = probes_.find(batch.process);
-  if (found == probes_.end() && probes_.size() >= ingest::processes_tracked_max) return;
-  Probe& probe = found == probes_.end() ? probes_[batch.process] : found->second;
-  if (probe.job != batch.job) probe.job = batch.job;
-  if (probe.connection != connection) probe.connection = connection;
-  probe.heard_ns = now_ns;
-  if (found == probes_.end() && !batch.process.host.empty()) {
-    ProcessId nameless = batch.process;  // it may have spoken before it knew what its host is called
+// nullptr: there is no room for it.
+ControlDesk::Probe* ControlDesk::probe_of(const ProcessId& process) {
+  if (const auto found = probes_.find(process); found != probes_.end()) return &found->second;
+  if (!process.host.empty()) {
+    ProcessId nameless = process;  // it may have spoken before it knew what its host is called
     nameless.host.clear();
-    probes_.erase(nameless);
+    if (auto node = probes_.extract(nameless); !node.empty()) {
+      node.key() = process;
+      return &probes_.insert(std::move(node)).position->second;
+    }
   }
+  return probes_.size() < ingest::processes_tracked_max ? &probes_[process] : nullptr;
+}
+
+void ControlDesk::heard(const Batch& batch, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns,
+                        const Send& send) {
+  Probe* const probe = probe_of(batch.process);
+  if (probe == nullptr) return;
+  const Image image = probe->newest.take(batch.batch_seq, batch.sent_monotonic_ns);
+  if (image == Image::before) return;  // nobody asks for it any more, and it would count as a batch of this image
+  if (image == Image::next) probe->session = probe->batches = 0;
+  if (probe->job != batch.job) probe->job = batch.job;
+  if (probe->connection != connection) probe->connection = connection;
+  probe->heard_ns = now_ns;
+  if (probe->session == 0) probe->session = static_cast<uint64_t>(realtime_ns);
+  ++probe->batches;
+  if (!batch.acknowledge) return;
+  flatbuffers::FlatBufferBuilder fbb(128);
+  const auto acknowledgement = wire::CreateAcknowledgement(fbb, probe->session, batch.batch_seq, probe->batches);
+  wire::ControlRequestBuilder message(fbb);
+  message.add_acknowledgement(acknowledgement);
+  wire::FinishControlRequestBuffer(fbb, message.Finish());
+  send(connection, absl::MakeConstSpan(fbb.GetBufferPointer(), fbb.GetSize()));  // it asks again if that is lost
 }
 
 void ControlDesk::forget(Nanoseconds silent_since_ns) {

@@ -21,6 +21,7 @@
 #include "absl/types/span.h"
 #include "decision/model/control_wishes.h"
 #include "decision/model/events.h"
+#include "decision/model/newest_batch.h"
 
 namespace ccld::decision::server {
 
@@ -61,7 +62,9 @@ class TuneQueue {
   std::deque<std::shared_ptr<Waiting>> waiting_;
 };
 
-// How to reach each probe: the connection its newest batch came on. Bounded. One thread.
+// How to reach each probe: the connection its newest batch came on; and how many batches of it have come, which a batch
+// may ask for (Acknowledgement of control.fbs). Another image of a process (model/newest_batch.h) begins another session.
+// Bounded. One thread.
 class ControlDesk {
  public:
   // False: the connection is gone, or its queue is full.
@@ -70,7 +73,8 @@ class ControlDesk {
   // `first_sequence`: larger than any before, also of an earlier run of the service: its calendar.
   explicit ControlDesk(uint64_t first_sequence) : sequence_(first_sequence) {}
 
-  void heard(const Batch&, const std::string& connection, Nanoseconds now_ns);
+  // A batch that has not come before, with its payloads or without. Answers it if it asks.
+  void heard(const Batch&, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns, const Send&);
   void forget(Nanoseconds silent_since_ns);
   TuneAnswer carry_out(const TuneRequest&, const Send&);
 
@@ -78,7 +82,11 @@ class ControlDesk {
   struct Probe {
     std::string job, connection;
     Nanoseconds heard_ns = 0;
+    uint64_t session = 0;  // the calendar's time when it was first heard
+    uint64_t batches = 0;
+    NewestBatch newest;
   };
+  Probe* probe_of(const ProcessId&);
   uint64_t sequence_;
   std::map<ProcessId, Probe> probes_;
 };

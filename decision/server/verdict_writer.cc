@@ -1,6 +1,7 @@
 #include "decision/server/verdict_writer.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +13,21 @@
 
 namespace ccld::decision::server {
 
+namespace {
+
+// Whether an earlier run was ended within a line.
+bool ends_within_line(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) return false;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  char last = '\n';
+  const bool read = fd >= 0 && pread(fd, &last, 1, info.st_size - 1) == 1;
+  if (fd >= 0) ::close(fd);
+  return read && last != '\n';
+}
+
+}  // namespace
+
 absl::StatusOr<VerdictWriter> VerdictWriter::open(const std::string& path) { return open(path, 0); }
 absl::StatusOr<VerdictWriter> VerdictWriter::create(const std::string& path) { return open(path, O_TRUNC); }
 
@@ -20,7 +36,9 @@ absl::StatusOr<VerdictWriter> VerdictWriter::open(const std::string& path, int f
   constexpr mode_t readable_by_all = 0644;
   const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | flags, readable_by_all);
   if (fd < 0) return absl::UnavailableError(absl::StrCat("cannot write to '", path, "': ", std::strerror(errno)));
-  return VerdictWriter(fd, path, true);
+  VerdictWriter writer(fd, path, true);
+  writer.torn_ = ends_within_line(path);
+  return writer;
 }
 
 VerdictWriter::VerdictWriter(VerdictWriter&& other) noexcept

@@ -115,7 +115,7 @@ TEST_CASE("A recording that cannot be read, and flags that cannot be right, are 
 TEST_CASE("A recording in the service's way is refused, replaced when asked, and a full disk does not disturb the service") {
   const Folder folder;
   std::ofstream(folder.file("old")) << "precious";
-  const std::vector<std::string> serve = {ccld, "serve", "--listen", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0"};
+  const std::vector<std::string> serve = {ccld, "serve", "--listen", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0", "--no-history"};
   const auto with = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(), serve.begin(), serve.end());
     return flags;
@@ -170,12 +170,18 @@ TEST_CASE("The sink records without analysing, and its recording replays to the 
       send_ranks(sender, {1024, 1024, 512}, 0xabc, batch++);
       usleep(100'000);
     } while (batch < 25 && Clock::now() < deadline);
+    WireBatch asks;
+    add_agent_health(asks);
+    sender.send(asks.finish({.batch_seq = 77, .acknowledge = true}));
+    const auto answer = sender.receive();
+    REQUIRE(answer.has_value());
+    CHECK(wire::GetControlRequest(answer->data())->acknowledgement()->batch_seq() == 77);
     sink.signal(number);
     CHECK(sink.wait() == 0);
     CHECK(contains(sink.error(), "messages of"));
     const Finished replayed = run({ccld, "replay", recording});
     CHECK(replayed.status == 0);
-    CHECK(contains(replayed.output, "Incident 1: H2"));
+    CHECK(contains(replayed.output, "incident 1, class H2"));
   }
   require_refused({ccld, "record", "--listen", "tcp://127.0.0.1:0", recording}, 1, "--overwrite replaces it");
   require_refused({ccld, "record", "--listen", "nonsense", folder.file("x")}, 2, "--listen");

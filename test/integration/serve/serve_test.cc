@@ -1,4 +1,5 @@
 // `ccld` as its users meet it: the executable itself, real sockets, real telemetry.
+#include "schemas/build_id/build_id.h"
 #include "test/integration/serve/service.h"
 
 namespace ccld::test {
@@ -11,7 +12,7 @@ TEST_CASE("The service says where it listens and ends at once when asked to") {
     CHECK(ready["pid"] == service.child.pid());
     CHECK(ready["telemetry"] == service.telemetry);
     CHECK(ready["http"] == service.http);
-    CHECK(service.get_text("/healthz") == "ok\n");
+    CHECK(service.get("/healthz")["status"] == "ok");
     const auto asked = Clock::now();
     service.child.signal(number);
     CHECK(service.child.wait() == 0);
@@ -116,7 +117,7 @@ TEST_CASE("Messages about ranks that cannot be do not end the service") {
   add_in_flight(b, {.lanes = {wire::LaneState(3, 10, 8, 11, 10, 1 << 19, 240, 1, 250, 1, 0, 2, 3, 1, 1, 0)}});
   sender.send(b.finish(process_of(0, seq++)));
   service.status_when([](const Json& s) { return s["ingest"]["batches"] == 6; });
-  CHECK(service.get_text("/healthz") == "ok\n");
+  CHECK(service.get("/healthz")["status"] == "ok");
 }
 
 TEST_CASE("Ranks that disagree about an operation become a verdict that can be read and explained") {
@@ -140,9 +141,9 @@ TEST_CASE("Ranks that disagree about an operation become a verdict that can be r
   const std::string id = verdict["incident"].dump();
   const Finished text = service.ask({"explain", id});
   CHECK(text.status == 0);
-  CHECK(text.output.find("Incident " + id + ": H2 ") == 0);
-  CHECK(contains(text.output, "\nWho "));
-  CHECK(contains(text.output, "\nWhy "));
+  CHECK(text.output.find("MISMATCH: ") == 0);
+  CHECK(contains(text.output, "\nDetails  incident " + id + ", class H2: "));
+  for (const char* label : {"\nWhere ", "\nWhat ", "\nProof ", "\nDo "}) CHECK(contains(text.output, label));
   const Finished list = service.ask({"explain"});
   CHECK(list.status == 0);
   CHECK(contains(list.output, "INCIDENT"));
@@ -161,7 +162,7 @@ TEST_CASE("Ranks that disagree about an operation become a verdict that can be r
   CHECK(service.child.wait() == 0);
   const Finished later = run({ccld, "explain", id, "--file", folder.file("v.jsonl")});
   CHECK(later.status == 0);
-  CHECK(later.output.find("Incident " + id + ": H2 ") == 0);
+  CHECK(later.output == text.output);
 }
 
 TEST_CASE("Settings and flags come from the config file, and the command line wins") {
@@ -196,7 +197,11 @@ TEST_CASE("A wrong setting, flag or config is one line that names it, and status
   require_refused({ccld, "serve", "--config", folder.file("none.toml")}, 2, "none.toml");
   require_refused({ccld, "serve", "--config", folder.file("bad.toml")}, 2, "colour");
   require_refused({ccld, "serve", "--no-such-flag"}, 2, "--no-such-flag");
+  require_refused({ccld, "serve", "--health-look-max-s", "0"}, 2, "--health-look-max-s");
   require_refused({ccld, "status", "--http", "nowhere"}, 2, "--http");
+  require_refused({ccld, "status", "--limit", "0"}, 2, "--limit");
+  require_refused({ccld, "status", "--colour"}, 2, "--colour");
+  require_refused({ccld, "status", "--check", "--colour"}, 3, "--colour");  // status 2 of a check is a confirmed incident
   require_refused({ccld, "tune", "--job", "demo", "sample_us=1"}, 2, "sample_us=1 is not valid");
   require_refused({ccld, "tune", "--job", "demo", "colour=1"}, 2, "'colour' is not known");
   require_refused({ccld, "tune", "sample_us=500"}, 2, "--job");
@@ -211,7 +216,7 @@ TEST_CASE("An occupied port or a file that cannot be written is one line that na
                   "--listen: cannot listen on '" + first.telemetry + "': Address already in use");
   require_refused({ccld, "serve", "--listen", "tcp://127.0.0.1:0", "--http", http}, 1,
                   "--http: cannot listen on '" + http + "': Address already in use");
-  const std::vector<std::string> free_ports = {ccld, "serve", "--listen", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0"};
+  const std::vector<std::string> free_ports = {ccld, "serve", "--listen", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0", "--no-history"};
   const auto with = [&free_ports](std::vector<std::string> flags) {
     flags.insert(flags.begin(), free_ports.begin(), free_ports.end());
     return flags;
@@ -231,7 +236,7 @@ TEST_CASE("Without a service, questions end with one line and status 1") {
 }
 
 TEST_CASE("Help and version are status 0") {
-  CHECK(run({ccld, "--version"}).output == "ccld 0.1.0\n");
+  CHECK(run({ccld, "--version"}).output == std::string("ccld 0.1.0 (build ") + build_id() + ")\n");
   CHECK(run({ccld, "--help"}).status == 0);
   const Finished help = run({ccld, "serve", "--help"});
   CHECK(help.status == 0);
@@ -259,7 +264,7 @@ TEST_CASE("A restarted service takes up where the senders are and appends to its
   CHECK(lines(before) >= 1);
   Service service(flags, false);
   send_ranks(*sender, {1024, 4096}, 0xabc, 7);  // the connection is made anew by ZeroMQ
-  const Json status = service.status_when([](const Json& s) { return s["incidents_total"] >= 1; });
+  const Json status = service.status_when([](const Json& s) { return s["service"]["verdict_lines"] >= 1; });
   CHECK(status["ingest"]["lost_batches"] == 0);
   CHECK(content(verdicts).find(before) == 0);
   CHECK(lines(content(verdicts)) > lines(before));
@@ -375,6 +380,31 @@ TEST_CASE("Probes of a job are tuned through the service, and those that do not 
   CHECK(nobody.error == "ccld: no probe of job 'no-such-job' that fits is known\n");
 }
 
+TEST_CASE("What has come is acknowledged to those who ask, and what did not come is in the status") {
+  Service service;
+  Sender sender(service.telemetry), older(service.telemetry);
+  for (const uint64_t batch_seq : {1, 2, 5}) {
+    WireBatch b;
+    add_metrics(b, {{static_cast<uint16_t>(abi::MetricId::agent_undelivered_batches), "", 10}});
+    sender.send(b.finish({.pid = 1, .batch_seq = batch_seq, .acknowledge = batch_seq == 5}));
+    WireBatch c;
+    add_comm_up(c);
+    older.send(c.finish({.pid = 2, .batch_seq = batch_seq}));
+  }
+  const auto answer = sender.receive();
+  REQUIRE(answer.has_value());
+  flatbuffers::Verifier verifier(answer->data(), answer->size());
+  REQUIRE(wire::VerifyControlRequestBuffer(verifier));
+  const auto& a = *wire::GetControlRequest(answer->data())->acknowledgement();
+  CHECK(a.batch_seq() == 5);
+  CHECK(a.batches() == 3);
+  CHECK(a.session() != 0);
+  const Json status = service.status_when([](const Json& s) { return s["ingest"]["batches"] == 6; });
+  CHECK(status["undelivered_batches"] == 10);  // as its probe says
+  CHECK(contains(service.ask({"status"}).output, "10 batches could not be delivered"));
+  CHECK_FALSE(older.receive(std::chrono::milliseconds(1)).has_value());
+}
+
 TEST_CASE("A request to tune is refused unless it is one, and a web page cannot make one") {
   Service service;
   httplib::Client client(service.http);
@@ -411,10 +441,124 @@ TEST_CASE("Communicator initialization, metrics, network queues and Send and Rec
   CHECK(status["communicators"][0]["p2p"]["completed"] == 2);
   const std::string text = service.ask({"status"}).output;
   CHECK(contains(text, "communicator initialization, hash 000000000000feed, 4 ranks, job demo"));
-  CHECK(contains(text, "bootstrapped: ranks 0"));
+  CHECK(contains(text, "bootstrapped: 1 rank: 0"));
   CHECK(contains(text, "never heard of: 3 ranks: 1-3"));
   CHECK(contains(service.get_text("/metrics"),
-                 "\nccld_probe_gpu_xid_last{host=\"node-a\",pid=\"4711\",job=\"demo\",instance=\"0000:10:00.0\"} 79\n"));
+                 "\nccld_probe_gpu_last_xid{training_job=\"demo\",host=\"node-a\",pid=\"4711\",device=\"0000:10:00.0\"} 79\n"));
+}
+
+TEST_CASE("Status and check say what a monitoring system and a script need") {
+  Service service({"--set", "mismatch_settle_s=0"});
+  const Finished nothing = service.ask({"status", "--check"});
+  CHECK(nothing.status == 0);
+  CHECK(nothing.output.find("CCLD OK: no open incident, 0 processes | confirmed=0") == 0);
+  Sender sender(service.telemetry);
+  send_ranks(sender, {1024, 1024, 2048});
+  service.status_when([](const Json& s) { return s["incidents_confirmed"] == 1; });
+  const Finished check = service.ask({"status", "--check"});
+  CHECK(check.status == 2);
+  CHECK(lines(check.output) == 1);
+  CHECK(contains(check.output, "CCLD CRITICAL: 1 confirmed incident"));
+  CHECK(service.ask({"status", "--check", "--job", "demo"}).status == 2);
+  CHECK(service.ask({"status", "--check", "--job", "none"}).status == 3);
+  const Finished job = service.ask({"status", "--job", "demo"});
+  CHECK(job.status == 0);
+  CHECK(contains(job.output, "ccld explain 1"));
+  CHECK(Json::parse(service.ask({"status", "--job", "demo", "--json"}).output)["job"] == "demo");
+  CHECK(Json::parse(service.ask({"status", "--json", "--limit", "1"}).output)["communicators"].size() == 1);
+  const Finished wrong = service.ask({"status", "--after", "nonsense"});
+  CHECK(wrong.status == 2);
+  CHECK(contains(wrong.error, "after='nonsense'"));
+  const std::string url = "http://127.0.0.1:" + std::to_string(free_port());
+  const Finished unreachable = run({ccld, "status", "--check", "--http", url});
+  CHECK(unreachable.status == 3);
+  CHECK(unreachable.output.find("CCLD UNKNOWN: no service answers") == 0);
+}
+
+TEST_CASE("Into a pipe the status is 80 columns wide, unless told otherwise") {
+  Service service;
+  Sender sender(service.telemetry);
+  send_ranks(sender, {1024, 1024});
+  service.status_when([](const Json& s) { return s["ingest"]["batches"] == 2; });
+  const auto widest = [](const std::string& text) {
+    size_t width = 0;
+    std::istringstream all(text);
+    for (std::string line; std::getline(all, line);) width = std::max(width, line.size());
+    return width;
+  };
+  const auto status = [&](std::vector<std::string> flags, const std::string& columns) {
+    std::vector<std::string> words = {ccld, "status", "--ranks", "--http", service.http};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const std::string variable = "COLUMNS=" + columns;
+    return run(words, {variable}).output;
+  };
+  CHECK(widest(status({}, "")) <= 80);
+  CHECK(widest(status({}, "40")) <= 40);
+  CHECK(widest(status({}, "nonsense")) <= 80);
+  CHECK(widest(status({"--wide"}, "40")) > 80);
+}
+
+TEST_CASE("What cannot be written is a failure of every command") {
+  const Folder folder;
+  Service service({"--record", folder.file("r.ccldrec"), "--set", "mismatch_settle_s=0"});
+  Sender sender(service.telemetry);
+  send_ranks(sender, {1024, 2048});
+  service.status_when([](const Json& s) { return s["incidents_total"] == 1; });
+  const std::string http = " --http " + service.http;
+  std::ofstream(folder.file("v.jsonl")) << R"({"incident": 1})" << "\n";
+  const std::vector<std::string> commands = {"status" + http,
+                                             "status --json" + http,
+                                             "status --check" + http,
+                                             "status --watch 60" + http,
+                                             "explain" + http,
+                                             "explain 1 --json" + http,
+                                             "settings",
+                                             "--help",
+                                             "--version",
+                                             "serve --help",
+                                             "frames --dir " + folder.file(""),
+                                             "doctor --dir /dev/shm --endpoint " + service.telemetry + http,
+                                             "top" + http};
+  for (const std::string& command : commands) {
+    INFO(command);
+    const Finished full = run({"/bin/sh", "-c", ccld + " " + command + " > /dev/full"});
+    CHECK(full.status != 0);
+    CHECK(contains(full.error, "cannot write to standard output: No space left on device"));
+    // A pipe whose only reader is closed before ccld begins.
+    const std::string pipe = folder.file("pipe");
+    const Finished closed = run({"/bin/sh", "-c", "rm -f " + pipe + "; mkfifo " + pipe + "; exec 4<>" + pipe + " 5>" + pipe +
+                                                      " 4<&-; " + ccld + " " + command + " >&5"});
+    CHECK(closed.status != 0);
+    CHECK(contains(closed.error, "cannot write to standard output: Broken pipe"));
+  }
+  service.child.signal(SIGTERM);
+  CHECK(service.child.wait() == 0);
+  const Finished replay = run({"/bin/sh", "-c", ccld + " replay " + folder.file("r.ccldrec") + " > /dev/full"});
+  CHECK(replay.status != 0);
+}
+
+TEST_CASE("The doctor says what is wrong and what to do") {
+  const Folder folder;
+  Service service;
+  const Finished well = service.ask({"doctor", "--endpoint", service.telemetry, "--dir", folder.file("")});
+  INFO(well.output);
+  CHECK(well.status == 0);
+  CHECK(contains(well.output, "ok    telemetry " + service.telemetry + " answers as ZeroMQ does\n"));
+  CHECK(contains(well.output, "ok    service " + service.http + " is well"));
+  CHECK(contains(well.output, "service and this ccld are both version"));
+  CHECK(contains(well.output, "warn  the service has heard of no process  -> "));
+  // The query API accepts connections, too, and is no ZeroMQ.
+  const Finished other = service.ask({"doctor", "--endpoint", "tcp://" + service.http.substr(7), "--dir", folder.file("")});
+  CHECK(other.status == 1);
+  CHECK(contains(other.output, "does not speak ZeroMQ  -> "));
+  const std::string port = std::to_string(free_port());
+  const Finished none = run({ccld, "doctor", "--http", "http://127.0.0.1:" + port, "--endpoint", "tcp://127.0.0.1:" + port, "--pid",
+                             std::to_string(getpid()), "--dir", folder.file("none")});
+  CHECK(none.status == 1);
+  CHECK(contains(none.output, "FAIL  no service answers at"));
+  CHECK(contains(none.output, "cannot be reached  -> "));
+  CHECK(contains(none.output, "no libnccl.so.2 is loaded  -> "));
+  CHECK(contains(none.output, "No such file or directory  -> "));
 }
 
 }  // namespace ccld::test

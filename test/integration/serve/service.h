@@ -78,6 +78,8 @@ class Service {
   static std::vector<std::string> command(std::vector<std::string> flags, bool own_ports) {
     std::vector<std::string> words = {ccld, "serve"};
     if (own_ports) words.insert(words.end(), {"--listen", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0"});
+    // No test leaves anything in the state folder of who runs it.
+    if (std::find(flags.begin(), flags.end(), "--state") == flags.end()) words.push_back("--no-history");
     words.insert(words.end(), flags.begin(), flags.end());
     return words;
   }

@@ -128,17 +128,23 @@ def state_of(pid):
 FUTEX = "202"  # the system call in which idle threads wait, on x86-64
 
 
-def runs_a_kernel(pid):
-    """Whether a GPU of the CPU device is in a kernel: one of the threads that run blocks does not wait for work."""
+def calls_of_blocks(pid):
+    """The system call in which each thread is that runs blocks of the CPU device: its number, or a word of the kernel when it is in none."""
+    calls = []
     folder = "/proc/%d/task" % pid
     for thread in os.listdir(folder):
         try:
             with open("%s/%s/comm" % (folder, thread)) as name, open("%s/%s/syscall" % (folder, thread)) as call:
-                if name.read().strip() == "ccld-block" and call.read().split()[0] != FUTEX:
-                    return True
+                if name.read().strip() == "ccld-block":
+                    calls.append(call.read().split()[0])
         except OSError:
             pass  # it has ended
-    return False
+    return calls
+
+
+def runs_a_kernel(pid):
+    """Whether a GPU of the CPU device is in a kernel: one of the threads that run blocks does not wait for work."""
+    return any(call != FUTEX for call in calls_of_blocks(pid))
 
 
 def wait_for(condition, timeout_s, interval_s=0.005):

@@ -14,7 +14,7 @@ class Service:
         verdict_path = os.path.join(folder, "verdicts.jsonl")
         self._ready_path = os.path.join(folder, "service-ready.json")
         command = [build.service, "serve", "--listen", listen, "--http", "127.0.0.1:0", "--verdicts", verdict_path,
-                   "--ready-file", self._ready_path]
+                   "--ready-file", self._ready_path, "--no-history"]
         if recording:
             command += ["--record", recording]
         for name, value in settings.items():

@@ -480,7 +480,7 @@ void Cluster::send(int index, std::vector<Payload> payloads) {
 std::vector<Incident> Cluster::open_incidents() const {
   std::vector<Incident> open;
   for (Incident& i : analyzer_.incidents())
-    if (i.state != VerdictState::resolved) open.push_back(i);
+    if (is_open(i.state)) open.push_back(i);
   return open;
 }
 

@@ -12,7 +12,9 @@ import bench_scale  # noqa: E402
 
 def row(ranks, **changes):
     values = {"ranks": ranks, "records_per_s_per_core": 3.5e6, "bytes_per_rank_communicator": 4000, "locate_ms_p50": 1.0,
-              "trials": 4, "located_right": 4, "quiet": True, "ns_per_record": {"all": 300.0}}
+              "trials": 4, "located_right": 4, "quiet": True, "ns_per_record": {"all": 300.0},
+              "status": {"first_answer_ms": 40.0, "first_answer_bytes": 100000, "ranks_answer_bytes": 900000,
+                         "page_bytes_max": 900000, "memory_ratio": 1.02}}
     values.update(changes)
     return values
 
@@ -20,6 +22,11 @@ def row(ranks, **changes):
 class ScaleTest(unittest.TestCase):
     def test_nothing_is_missed_within_the_bars(self):
         self.assertEqual(bench_scale.missed([row(1024), row(131072, locate_ms_p50=249)]), [])
+
+    def test_answers_about_large_jobs_have_bars(self):
+        for change in ({"first_answer_ms": 101.0}, {"first_answer_bytes": 2 << 20}, {"page_bytes_max": 2 << 20}, {"memory_ratio": 1.3}):
+            status = dict(row(1024)["status"], **change)
+            self.assertEqual(len(bench_scale.missed([row(4096, status=status)])), 1, change)
 
     def test_each_bar_is_named_with_its_size(self):
         for change in ({"records_per_s_per_core": 2.9e6}, {"bytes_per_rank_communicator": 4097}, {"locate_ms_p50": 10.1},

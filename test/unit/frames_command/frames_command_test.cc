@@ -520,6 +520,35 @@ TEST_CASE("a process file shows the probe, its counters, communicators being ini
   CHECK_FALSE(fs::exists(path));
 }
 
+TEST_CASE("a process file says whether the service takes what is sent, and what became of the batches") {
+  Host host;
+  SyntheticProcessFile file;
+  std::strcpy(file.header().control_state.endpoint, "tcp://collector:5566");
+  host.process(4242, 'S');
+  host.write(file);
+  CHECK_FALSE(contains(host.show().text, "service:"));  // an older library
+  file.metric(abi::MetricId::agent_service_state) = static_cast<uint64_t>(abi::ServiceState::refused);
+  file.metric(abi::MetricId::agent_service_monotonic_ns) = 1;
+  file.metric(abi::MetricId::agent_acknowledged_batches) = 40;
+  file.metric(abi::MetricId::agent_undelivered_batches) = 3;
+  file.metric(abi::MetricId::agent_waiting_batches) = 256;
+  file.metric(abi::MetricId::agent_unconfirmed_batches) = 2;
+  host.write(file);
+  const std::string text = host.show().text;
+  INFO(text);
+  CHECK(contains(text, "  service: nothing listens there, or there is no route, for "));
+  CHECK(contains(text, "; batches: 40 acknowledged, 3 not delivered, 256 waiting, 2 unconfirmed\n"));
+  CHECK_FALSE(contains(text, "agent_service_state"));
+  host.options.json = true;
+  const auto service = nlohmann::json::parse(host.show().text)["processes"][0]["service"];
+  CHECK(service["state"] == "refused");
+  CHECK(service["age_s"].is_number());
+  CHECK(service["acknowledged_batches"] == 40);
+  CHECK(service["undelivered_batches"] == 3);
+  CHECK(service["waiting_batches"] == 256);
+  CHECK(service["unconfirmed_batches"] == 2);
+}
+
 TEST_CASE("a process file of another major version is one line that names file and versions") {
   Host host;
   SyntheticProcessFile file;

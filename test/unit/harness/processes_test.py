@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 import paths
-from run.processes import Child, SharedMemory, runs_a_kernel, segments_of, state_of, wait_for, wait_while_moving
+from run.processes import Child, SharedMemory, calls_of_blocks, runs_a_kernel, segments_of, state_of, wait_for, wait_while_moving
 
 LAUNCHER = """
 import sys
@@ -16,7 +16,9 @@ print(Child("sleeper", ["sleep", "600"], sys.argv[1]).pid, flush=True)
 sys.stdin.read()
 """ % paths.SUPPORT
 
-# A thread with the name of those that run blocks. It waits for work, and sleeps in a poll once a line comes.
+CLOCK_NANOSLEEP = "230"  # on x86-64
+
+# A thread with the name of those that run blocks. It waits for work, and sleeps once a line comes.
 BLOCK = """
 import ctypes, sys, threading, time
 work = threading.Lock()
@@ -114,15 +116,18 @@ class SharedMemoryTest(unittest.TestCase):
 class KernelTest(unittest.TestCase):
     def test_a_gpu_is_in_a_kernel_while_a_thread_that_runs_blocks_does_not_wait_for_work(self):
         with subprocess.Popen([sys.executable, "-c", BLOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-            process.stdout.readline()
-            self.assertTrue(wait_for(lambda: not runs_a_kernel(process.pid), 10))
-            process.stdin.write(b"work\n")
-            process.stdin.flush()
-            self.assertTrue(wait_for(lambda: runs_a_kernel(process.pid), 10))
-            process.send_signal(signal.SIGSTOP)
-            self.assertTrue(wait_for(lambda: state_of(process.pid) == "T", 10))
-            self.assertTrue(runs_a_kernel(process.pid))
-            process.kill()
+            try:
+                process.stdout.readline()
+                self.assertTrue(wait_for(lambda: not runs_a_kernel(process.pid), 10))
+                process.stdin.write(b"work\n")
+                process.stdin.flush()
+                # On its way to sleep it may wait for the interpreter, which looks like a wait for work.
+                self.assertTrue(wait_for(lambda: calls_of_blocks(process.pid) == [CLOCK_NANOSLEEP], 10))
+                process.send_signal(signal.SIGSTOP)
+                self.assertTrue(wait_for(lambda: state_of(process.pid) == "T", 10))
+                self.assertTrue(runs_a_kernel(process.pid))
+            finally:
+                process.kill()  # a stopped process would never end by itself
 
 
 if __name__ == "__main__":

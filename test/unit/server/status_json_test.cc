@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "decision/report/prometheus.h"
+#include "decision/report/status_pages.h"
 #include "decision/report/status_text.h"
 
 namespace ccld::decision {
@@ -102,52 +102,50 @@ TEST_CASE("What is not measured is said by name, and never as something that sta
   s.status.communicators[0].in_flight = false;
   const Json status = status_json(s, true);
   CHECK(status["communicators"][0]["not_measured"] == Json({"GIN", "PXN"}));
-  CHECK(contains(status_text(status, false), "not measured: GIN, on 1 communicator\n"));
-  CHECK(contains(status_text(status, false), "not measured: PXN, on 1 communicator\n"));
+  CHECK(contains(status_text(status, {.ranks = false}), "not measured: GIN, on 1 communicator\n"));
+  CHECK(contains(status_text(status, {.ranks = false}), "not measured: PXN, on 1 communicator\n"));
   CHECK(status_json(snapshot(), true)["communicators"][0]["not_measured"].empty());
 }
 
-TEST_CASE("An incident is found by its number or not at all") {
-  CHECK(incident_json(snapshot(), 3).value()["class"] == "H1");
-  CHECK_FALSE(incident_json(snapshot(), 4).has_value());
-  CHECK(incidents_json(snapshot())["incidents"].size() == 1);
-}
-
 TEST_CASE("The status table shows operations in flight, silence and telemetry problems") {
-  const std::string text = status_text(status_json(snapshot(), true), true);
+  const std::string text = status_text(status_json(snapshot(), true), {.ranks = true});
   CHECK(contains(text, "1 open incident (ccld explain)"));
   CHECK(contains(text, "2 processes (1 silent), 1,234 batches, 2 lost, 3 rejected"));
-  CHECK(contains(text, "operation 42 for 12.3 s: AllReduce of 1,024 float32 (sum), Ring, Simple, 2 channels"));
+  CHECK(contains(text, "  42  12.3 s  AllReduce of 1,024 float32 (sum), Ring, Simple, 2 channels"));
   CHECK(contains(text, "stopped, silent"));
   CHECK(contains(text, "SILENT PROCESS"));
   CHECK(contains(text, "batch is truncated or damaged"));
-  CHECK_FALSE(contains(status_text(status_json(snapshot(), false), false), "stopped"));
+  CHECK_FALSE(contains(status_text(status_json(snapshot(), false), {.ranks = false}), "stopped"));
+}
+
+TEST_CASE("A process that ended its communicators before it fell silent has ended, and so has a job of such processes") {
+  Snapshot s = snapshot();
+  s.incidents.clear();
+  s.status.communicators.clear();
+  s.status.processes[1].has_finished = true;
+  Json status = status_json(s, true);
+  CHECK(status["silent_process_count"] == 0);
+  CHECK(status["ended_process_count"] == 1);
+  CHECK(status["processes"][1]["silent"] == false);
+  CHECK(status["processes"][1]["ended"] == true);
+  CHECK(status["jobs"][0]["state"] == "idle");
+  CHECK(status_json(s, false)["processes"].empty());
+
+  s.status.processes[0].has_finished = true;
+  CHECK(status_json(s, true)["ended_process_count"] == 1);  // it still talks
+  s.status.processes[0].telemetry_age_ns = 9 * ns_per_s;
+  status = status_json(s, true);
+  CHECK(status["jobs"][0]["state"] == "ended");
+  CHECK(status["jobs"][0]["ended_process_count"] == 2);
+  const std::string text = status_text(status, {.ranks = false});
+  CHECK(contains(text, "2 processes (2 ended), 1,234 batches"));
+  CHECK_FALSE(contains(text, "SILENT PROCESS"));
 }
 
 TEST_CASE("The status of a service that heard of nobody says what may be wrong") {
-  const std::string text = status_text(status_json(Snapshot{}, false), false);
+  const std::string text = status_text(status_json(Snapshot{}, false), {.ranks = false});
   CHECK(contains(text, "no communicators"));
   CHECK(contains(text, "NCCL_PROBE_ENDPOINT"));
-}
-
-TEST_CASE("Metrics count batches, refusals by reason, and incidents by class and state") {
-  const std::string text = prometheus_text(snapshot());
-  CHECK(contains(text, "\nccld_batches_total 1234\n"));
-  CHECK(contains(text, "\nccld_batches_lost_total 2\n"));
-  CHECK(contains(text, "\nccld_messages_rejected_total{reason=\"structure\"} 3\n"));
-  CHECK(contains(text, "\nccld_communicators 1\n"));
-  CHECK(contains(text, "\nccld_ranks 2\n"));
-  CHECK(contains(text, "\nccld_processes_silent 1\n"));
-  CHECK(contains(text, "\nccld_incidents{class=\"H1\",state=\"suspected\"} 1\n"));
-  CHECK(contains(text, "\nccld_incidents{class=\"S3\",state=\"resolved\"} 0\n"));
-  // Every line is a comment or a name, one blank and a number.
-  size_t begin = 0;
-  while (begin < text.size()) {
-    const size_t end = text.find('\n', begin);
-    const std::string line = text.substr(begin, end - begin);
-    if (line[0] != '#') CHECK(std::count(line.begin(), line.end(), ' ') == 1);
-    begin = end + 1;
-  }
 }
 
 TEST_CASE("A communicator initialization shows its stages, who is missing, and why it failed") {
@@ -166,11 +164,10 @@ TEST_CASE("A communicator initialization shows its stages, who is missing, and w
   CHECK(status["initializations"][0]["ranks"][0]["stage"] == "bootstrapped");
   CHECK(status["initializations"][0]["ranks"][0]["result"].is_null());
   CHECK(status["initializations"][0]["ranks"][1]["result"] == 6);
-  const std::string text = status_text(status, false);
+  const std::string text = status_text(status, {.ranks = false});
   CHECK(contains(text, "communicator initialization, hash 000000000000feed, 5 ranks, job demo, FAILED, begun 3.0 s ago"));
-  CHECK(contains(text, "  failed with ncclResult_t 6: ranks 1\n"));
+  CHECK(contains(text, "  failed with ncclResult_t 6: 1 rank: 1\n"));
   CHECK(contains(text, "  never heard of: 3 ranks: 2-4\n"));
-  CHECK(contains(prometheus_text(s), "\nccld_communicators_initializing 1\n"));
 }
 
 TEST_CASE("Calls in flight, replays, stopped probes and stuck queues show where people look") {
@@ -186,13 +183,14 @@ TEST_CASE("Calls in flight, replays, stopped probes and stuck queues show where 
   NetQueue queue;
   queue.in_flight = 4;
   queue.post_age_ms = queue.complete_age_ms = 9000;
-  s.status.processes[0].net_queues = {queue};
+  s.status.processes[0].net_queues.assign({queue});
+  s.status.processes[0].net = {1, 1, 4};
   const Json status = status_json(s, true);
   CHECK(status["communicators"][0]["ranks"][0]["replay"]["replay"] == 3);
   CHECK(status["processes"][1]["control"]["refused"] == Json::parse(R"(["endpoint"])"));
   CHECK(status["processes"][0]["net_queues"][0]["stuck"] == true);
-  const std::string text = status_text(status, true);
-  CHECK(contains(text, "2 Sends and Recvs, the oldest for 5.0 s"));
+  const std::string text = status_text(status, {.ranks = true});
+  CHECK(contains(text, "5.0 s  2 Sends and Recvs"));
   CHECK(contains(text, "in replay 3 of operation 7"));
   CHECK(contains(text, "probe stopped"));
   CHECK(contains(text, "1 probe was stopped by an operator"));
@@ -203,24 +201,11 @@ TEST_CASE("Calls in flight, replays, stopped probes and stuck queues show where 
   CHECK(tune_json(s, 18)["answered"] == 0);
 }
 
-TEST_CASE("Metrics of probes are exported by name with their process, bounded, and clash with nothing") {
+TEST_CASE("Metrics of processes show by name, also where a value comes with and without an instance") {
   Snapshot s = snapshot();
-  const Metrics metrics{{{abi::MetricId::agent_samples, "", 42},
-                         {abi::MetricId::gpu_xid_last, "", 1},  // with and without an instance
-                         {abi::MetricId::gpu_xid_last, "0000:10:00.0", 79}}};
+  const Metrics metrics{{{abi::MetricId::gpu_xid_last, "", 1}, {abi::MetricId::gpu_xid_last, "0000:10:00.0", 79}}};
   s.status.processes[0].metrics = std::make_shared<const MetricTable>(merged(nullptr, metrics, 1));
-  const std::string text = prometheus_text(s);
-  CHECK(contains(text, "\nccld_probe_agent_samples_total{host=\"node-a\",pid=\"4711\",job=\"demo\",instance=\"\"} 42\n"));
-  CHECK(contains(text, "instance=\"0000:10:00.0\"} 79\n"));
-  CHECK(contains(text, "# TYPE ccld_probe_gpu_xid_last gauge\n"));
   CHECK(status_json(s, true)["processes"][0]["metrics"]["gpu_xid_last"] == 1);
-  std::vector<Metric> many;
-  for (int i = 0; i < 1000; ++i) many.push_back({abi::MetricId::port_state, "port" + std::to_string(i), 4});
-  const auto table = std::make_shared<const MetricTable>(merged(nullptr, {many}, 1));
-  ProcessStatus process = s.status.processes[0];
-  process.metrics = table;
-  s.status.processes.assign(60, process);
-  CHECK(contains(prometheus_text(s), "\nccld_probe_processes_left_out 10\n"));
 }
 
 }  // namespace ccld::decision

@@ -50,11 +50,17 @@ TEST_CASE("A request that cannot be is refused with the name of the field") {
 
 TEST_CASE("A request goes to every probe it is meant for, on the connection of its newest batch") {
   ControlDesk desk(1000);
-  desk.heard(from("a", 1), "old", 1);
-  desk.heard(from("a", 1), "c1", 2);
-  desk.heard(from("a", 2), "c2", 2);
-  desk.heard(from("b", 3), "c3", 2);
-  desk.heard(from("b", 4, "other"), "c4", 2);
+  const auto hear = [&desk](const Batch& batch, const char* connection, Nanoseconds now_ns) {
+    desk.heard(batch, connection, now_ns, now_ns, [](const std::string&, absl::Span<const uint8_t>) {
+      FAIL("nobody has asked");
+      return false;
+    });
+  };
+  hear(from("a", 1), "old", 1);
+  hear(from("a", 1), "c1", 2);
+  hear(from("a", 2), "c2", 2);
+  hear(from("b", 3), "c3", 2);
+  hear(from("b", 4, "other"), "c4", 2);
   std::vector<std::string> reached;
   uint64_t sequence = 0;
   const auto send = [&](const std::string& connection, absl::Span<const uint8_t> message) {
@@ -82,6 +88,78 @@ TEST_CASE("A request goes to every probe it is meant for, on the connection of i
   CHECK(desk.carry_out(request, send).asked == 1);
   desk.forget(3);
   CHECK(desk.carry_out(request, send).matched == 0);
+}
+
+TEST_CASE("A batch that asks is told how many have come from its process, on its connection") {
+  ControlDesk desk(1000);
+  struct Answer {
+    std::string connection;
+    uint64_t session, batch_seq, batches;
+  };
+  std::vector<Answer> answers;
+  const auto send = [&](const std::string& connection, absl::Span<const uint8_t> message) {
+    flatbuffers::Verifier verifier(message.data(), message.size());
+    REQUIRE(wire::VerifyControlRequestBuffer(verifier));
+    const auto& answer = *wire::GetControlRequest(message.data());
+    CHECK(answer.sequence() == 0);
+    CHECK(answer.fields() == 0);
+    REQUIRE(answer.acknowledgement() != nullptr);
+    const auto& a = *answer.acknowledgement();
+    answers.push_back({connection, a.session(), a.batch_seq(), a.batches()});
+    return true;
+  };
+  const auto hear = [&](Batch batch, const char* connection, uint64_t batch_seq, bool asks, Nanoseconds realtime_ns) {
+    batch.batch_seq = batch_seq;
+    batch.acknowledge = asks;
+    desk.heard(batch, connection, 1, realtime_ns, send);
+  };
+  hear(from("", 1), "c1", 4, true, 500);  // does not know what its host is called
+  hear(from("a", 2), "c2", 9, true, 600);
+  hear(from("a", 1), "c1", 5, false, 700);
+  hear(from("a", 1), "c3", 8, true, 800);
+  REQUIRE(answers.size() == 3);
+  CHECK(answers[0].connection == "c1");
+  CHECK(answers[0].session == 500);
+  CHECK(answers[0].batch_seq == 4);
+  CHECK(answers[0].batches == 1);
+  CHECK(answers[1].session == 600);
+  CHECK(answers[2].connection == "c3");
+  CHECK(answers[2].session == 500);
+  CHECK(answers[2].batch_seq == 8);
+  CHECK(answers[2].batches == 3);
+}
+
+TEST_CASE("Another image of a process is counted as another session, without what the one before it had sent") {
+  ControlDesk desk(1000);
+  uint64_t session = 0, batches = 0;
+  int answers = 0;
+  const auto hear = [&](uint64_t batch_seq, uint64_t sent_ns, Nanoseconds realtime_ns) {
+    Batch batch = from("a", 1);
+    batch.batch_seq = batch_seq;
+    batch.sent_monotonic_ns = sent_ns;
+    batch.acknowledge = true;
+    desk.heard(batch, "c", 1, realtime_ns, [&](const std::string&, absl::Span<const uint8_t> message) {
+      const auto& a = *wire::GetControlRequest(message.data())->acknowledgement();
+      session = a.session();
+      batches = a.batches();
+      ++answers;
+      return true;
+    });
+  };
+  for (uint64_t seq = 1; seq <= 9; ++seq) hear(seq, 100 + seq, 500);
+  hear(12, 112, 500);
+  hear(11, 111, 600);  // late, of a connection that was lost
+  CHECK(session == 500);
+  CHECK(batches == 11);
+  hear(1, 200, 700);
+  CHECK(session == 700);
+  CHECK(batches == 1);
+  REQUIRE(answers == 12);
+  hear(13, 113, 800);
+  CHECK(answers == 12);  // who asked is gone
+  hear(2, 201, 900);
+  CHECK(session == 700);
+  CHECK(batches == 2);
 }
 
 TEST_CASE("A request waits for the analysis thread, and is not carried out after nobody waits for it any more") {

@@ -34,12 +34,16 @@ Incident hang() {
   link.channel = 1;
   link.peer = Rank(4);
   link.net_name = "mlx5_0";
+  link.condition = Condition::nothing_arrives;
   link.reason = "nothing arrives";
+  link.job_rank = Rank(11);
+  link.peer_host = "node-b";
   i.culprits = {link, link};
   i.victim_count = 7;
   i.victim_sample = {Rank(0), Rank(1)};
   i.confidence = 0.95;
-  i.evidence = {{4, "channel 1 wants step 133, sent", 128, "steps"}};
+  i.evidence = {{.kind = EvidenceKind::steps_posted, .rank = 3, .peer = 4, .channel = 1, .value = 128}};
+  i.waits = {{.rank = Rank(4), .waits_for = Rank(3), .what = WaitFor::step, .channel = 1, .wanted = 133, .posted = 128, .age_ns = ns_per_s}};
   i.next_step = "look at the cable";
   i.onset_ns = onset_ns;
   i.suspected_ns = onset_ns + 5 * ns_per_s;
@@ -59,19 +63,20 @@ std::vector<std::string> keys(const Json& object) {
 TEST_CASE("A verdict line has the documented fields in the documented order") {
   const Json line = Json::parse(to_line(verdict_json(hang(), onset_ns + 20 * ns_per_s, clock_2023)));
   CHECK(keys(line) == std::vector<std::string>{
-                          "time", "incident", "class", "title", "state", "rules", "job", "communicator", "comm_name", "rank_count",
-                          "op_seq", "operation", "ranks", "culprits", "candidates", "victims", "confidence", "evidence", "next_step",
+                          "time", "incident", "run", "revision", "class", "class_title", "kind", "title", "state", "rules", "job", "communicator", "comm_name", "rank_count",
+                          "op_seq", "operation", "ranks", "culprits", "candidates", "victims", "confidence", "evidence", "next_step", "commands", "advice",
                           "suspected_ms", "confirmed_ms", "located_ms", "resolved_ms", "onset_time", "suspected_time",
                           "confirmed_time", "located_time", "resolved_time", "replay", "victim_communicators",
-                          "victim_communicator_count", "cycle", "stage", "gain"});
+                          "victim_communicator_count", "waits", "cycle", "stage", "gain"});
   CHECK(keys(line["stage"]) == std::vector<std::string>{"role", "role_confidence", "phase", "phase_confidence", "effect",
                                                         "iteration_usual_ms", "iteration_now_ms"});
   CHECK(keys(line["operation"]) ==
-        std::vector<std::string>{"function", "count", "datatype", "reduction", "root", "algorithm", "protocol", "channels"});
-  CHECK(keys(line["culprits"][0]) == std::vector<std::string>{"rank", "host", "pid", "gpu", "bus_id", "component", "channel", "peer",
+        std::vector<std::string>{"function", "count", "datatype", "reduction", "root", "algorithm", "protocol", "channels", "bytes"});
+  CHECK(keys(line["culprits"][0]) == std::vector<std::string>{"rank", "job_rank", "host", "pid", "gpu", "bus_id", "component", "condition",
+                                                              "channel", "peer", "peer_host",
                                                               "net", "lost_time_share", "reason"});
   CHECK(keys(line["victims"]) == std::vector<std::string>{"count", "sample"});
-  CHECK(keys(line["evidence"][0]) == std::vector<std::string>{"rank", "what", "value", "unit"});
+  CHECK(keys(line["evidence"][0]) == std::vector<std::string>{"kind", "rank", "peer", "channel", "op_seq", "what", "value", "unit"});
 }
 
 TEST_CASE("A verdict line says what the incident says") {
@@ -79,12 +84,20 @@ TEST_CASE("A verdict line says what the incident says") {
   CHECK(line["time"] == "2023-11-14T22:13:40.000Z");
   CHECK(line["incident"] == 7);
   CHECK(line["class"] == "H3");
+  CHECK(line["title"] == "nothing arrives over link rank 3 -> rank 4 of tp0 (channel 1)");
   CHECK(line["state"] == "confirmed");
   CHECK(line["rules"] == "default");
   CHECK(line["communicator"] == "0000000000000abc");
   CHECK(line["op_seq"] == 42);
   CHECK(line["operation"]["function"] == "AllReduce");
   CHECK(line["operation"]["root"].is_null());
+  CHECK(line["operation"]["bytes"] == 4096);
+  CHECK(line["culprits"][0]["job_rank"] == 11);
+  CHECK(line["evidence"][0]["kind"] == "steps_posted");
+  CHECK(line["evidence"][0]["what"] == "its GPU posted for rank 4 on channel 1");
+  CHECK(line["waits"][0]["step_wanted"] == 133);
+  CHECK(line["commands"][0]["host"] == "node-a");
+  CHECK(line["commands"][0]["command"] == "ip -s link show dev mlx5_0 2>/dev/null || rdma statistic show link mlx5_0");
   CHECK(line["ranks"] == Json::parse("[3]"));  // two culprits of one rank
   CHECK(line["culprits"].size() == 2);
   CHECK(line["culprits"][0]["peer"] == 4);
@@ -96,6 +109,88 @@ TEST_CASE("A verdict line says what the incident says") {
   CHECK(line["resolved_ms"].is_null());
   CHECK(line["resolved_time"].is_null());
   CHECK(line["located_time"] == "2023-11-14T22:13:25.001Z");
+}
+
+namespace {
+
+// What a verdict about one culprit is called.
+std::string title_of(Incident i, Condition condition, const std::string& reason = "") {
+  i.culprits = {Culprit{.rank = Rank(4), .host = "node-a", .cuda_device = 2, .condition = condition, .reason = reason}};
+  return verdict_json(i, onset_ns, clock_2023)["title"];
+}
+
+}  // namespace
+
+TEST_CASE("A title names the call that is missing, not the one that waits for it") {
+  Incident i;
+  i.signature.function = abi::Function::recv;  // the waiter's
+  CHECK(title_of(i, Condition::not_called, "did not call Send 12 to rank 1") == "rank 4 did not call Send 12 to rank 1");
+  CHECK(title_of(i, Condition::not_launched, "called Send 12 with rank 1 but did not launch it") ==
+        "rank 4 called Send 12 with rank 1 but did not launch it");
+  CHECK(title_of(i, Condition::kernel_not_started, "launched Send 12 to rank 1 but its kernel never started: GPU busy") ==
+        "rank 4 launched Send 12 to rank 1 but its kernel never started");
+  CHECK(title_of(i, Condition::replay_not_begun, "its GPU did not begin replay 9 of Send 1 to rank 1") ==
+        "GPU 2 on node-a (rank 4) did not begin replay 9 of Send 1 to rank 1");
+}
+
+TEST_CASE("A title does not say that the rank made the call of the others") {
+  Incident i = hang();
+  i.fault = FaultClass::h2_inconsistent;
+  CHECK(title_of(i, Condition::call_differs, "function differs in operation 42") == "operation #42 of rank 4 differs from the other ranks'");
+  CHECK(title_of(i, Condition::call_added) == "rank 4 made one call too many, operation #42");
+  CHECK(title_of(i, Condition::call_skipped) == "rank 4 skipped AllReduce #42");
+  CHECK(title_of(i, Condition::not_called, "did not call operation 42") == "rank 4 did not call AllReduce #42");
+  i.replay = 9;
+  CHECK(title_of(i, Condition::replay_not_begun, "its GPU did not begin replay 9 of operation 42") ==
+        "GPU 2 on node-a (rank 4) did not begin replay 9 of AllReduce #42");
+}
+
+TEST_CASE("A title says whose rank it is where the job gives it another number") {
+  Incident i = hang();
+  i.culprits.resize(1);
+  const auto title = [&] { return verdict_json(i, onset_ns, clock_2023)["title"].get<std::string>(); };
+  i.culprits[0].condition = Condition::gpu_late;
+  CHECK(title() == "GPU 3 on node-a (rank 3 of tp0) starts late");
+  i.comm_name.clear();
+  CHECK(title() == "GPU 3 on node-a (rank 3 of 0000000000000abc) starts late");
+  i.culprits[0].job_rank = Rank(3);
+  CHECK(title() == "GPU 3 on node-a (rank 3) starts late");
+  i.culprits[0].job_rank.reset();
+  CHECK(title() == "GPU 3 on node-a (rank 3) starts late");
+}
+
+TEST_CASE("Commands hold nothing that a shell could read as more than a name") {
+  Incident i = hang();
+  i.culprits.resize(1);
+  const auto command = [&] { return verdict_json(i, onset_ns, clock_2023)["commands"][0]["command"].get<std::string>(); };
+  i.culprits[0].net_name = "-x";
+  CHECK(command() == "ip -s link; rdma statistic show");
+  i.culprits[0].condition = Condition::gpu_late;
+  CHECK(command() == "nvidia-smi -i 0000:10:00.0 -q -d CLOCK,PERFORMANCE,TEMPERATURE");
+  i.culprits[0].gpu_bus_id = "0; reboot";
+  CHECK(command() == "nvidia-smi -i 3 -q -d CLOCK,PERFORMANCE,TEMPERATURE");
+}
+
+TEST_CASE("A closed incident has no commands and no advice") {
+  Incident i = hang();
+  i.culprits[0].condition = Condition::stopped;
+  CHECK(verdict_json(i, onset_ns, clock_2023)["commands"].size() == 2);
+  CHECK(verdict_json(i, onset_ns, clock_2023)["advice"].get<std::string>().starts_with("If it was stopped on purpose: kill -CONT 4711."));
+  for (const VerdictState state : {VerdictState::resolved, VerdictState::ended}) {
+    i.state = state;
+    CHECK(verdict_json(i, onset_ns, clock_2023)["commands"] == Json::array());
+    CHECK(verdict_json(i, onset_ns, clock_2023)["advice"].is_null());
+  }
+}
+
+TEST_CASE("Of a late process the advice is about the process, not about its GPU") {
+  Incident i;
+  i.fault = FaultClass::s1_computation_slow;
+  i.culprits = {Culprit{.rank = Rank(2), .condition = Condition::host_late}};
+  CHECK(verdict_json(i, onset_ns, clock_2023)["advice"] ==
+        "Look at what the process does between its calls: data loading, CPU load, its Python stack.");
+  i.culprits.push_back(Culprit{.rank = Rank(3), .condition = Condition::gpu_late});
+  CHECK(verdict_json(i, onset_ns, clock_2023)["advice"].is_null());
 }
 
 TEST_CASE("What is not known is null, lists are never null") {

@@ -40,6 +40,16 @@ TEST_CASE("Lines are appended to what is there") {
   CHECK(content(file) == "{\"a\":1}\n{\"b\":2}\n");
 }
 
+TEST_CASE("A line that a kill cut off does not swallow the first one of the next run") {
+  const Folder folder;
+  const auto file = folder.path / "verdicts.jsonl";
+  std::ofstream(file) << "{\"a\":1}\n{\"b";
+  auto writer = VerdictWriter::open(file);
+  REQUIRE(writer.ok());
+  writer->write_line("{\"c\":3}");
+  CHECK(content(file) == "{\"a\":1}\n{\"b\n{\"c\":3}\n");
+}
+
 TEST_CASE("A file that cannot be written is refused by name") {
   const Folder folder;
   const auto writer = VerdictWriter::open(folder.path / "no" / "such.jsonl");

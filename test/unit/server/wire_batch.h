@@ -22,6 +22,7 @@ struct WireProcess {
   uint64_t batch_seq = 1;
   uint16_t schema_version = 2;
   int64_t sent_realtime_ns = 1'700'000'000'000'000'000;
+  bool acknowledge = false;
 };
 
 // Collects messages, then closes them into one batch.
@@ -38,7 +39,7 @@ class WireBatch {
     const auto messages = fbb.CreateVector(messages_);
     const auto job = fbb.CreateString(p.job), host = fbb.CreateString(p.host), boot_id = fbb.CreateString(p.boot_id);
     wire::FinishBatchBuffer(fbb, wire::CreateBatch(fbb, p.schema_version, job, host, boot_id, p.pid, p.pid_start_ticks, p.batch_seq,
-                                                   p.sent_realtime_ns, 123456789, messages, 22907, p.pid_namespace));
+                                                   p.sent_realtime_ns, 123456789, messages, 22907, p.pid_namespace, p.acknowledge));
     return {fbb.GetBufferPointer(), fbb.GetBufferPointer() + fbb.GetSize()};
   }
 

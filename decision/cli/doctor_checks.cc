@@ -1,0 +1,301 @@
+#include "decision/cli/doctor_checks.h"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "decision/cli/local_processes.h"
+#include "decision/cli/service_client.h"
+#include "decision/report/text_format.h"
+#include "decision/server/surroundings.h"
+#include "schemas/abi/process_reader.h"
+#include "zmq.hpp"
+
+namespace ccld::decision {
+namespace {
+
+namespace fs = std::filesystem;
+using report::Json;
+
+Finding ok(std::string what) { return {Health::ok, std::move(what), ""}; }
+Finding warn(std::string what, std::string remedy) { return {Health::warn, std::move(what), std::move(remedy)}; }
+Finding fail(std::string what, std::string remedy) { return {Health::fail, std::move(what), std::move(remedy)}; }
+
+// What a process has mapped that concerns us.
+struct Mappings {
+  bool readable = false;
+  std::string libnccl;  // as the process sees the path; empty: none
+  bool frames = false;
+};
+
+Mappings mappings_of(const std::string& process_dir) {
+  Mappings found;
+  std::ifstream file(process_dir + "/maps");
+  for (std::string line; std::getline(file, line);) {
+    found.readable = true;
+    const size_t path = line.find('/');
+    if (path == std::string::npos) continue;
+    const std::string name = line.substr(path);
+    const size_t base = name.rfind('/') + 1;
+    if (absl::StartsWith(name.substr(base), "libnccl.so")) found.libnccl = name;
+    if (absl::StartsWith(name.substr(base), "ccld-") &&
+        (absl::StrContains(name, ".frame") || absl::StrContains(name, ".process")))
+      found.frames = true;
+  }
+  return found;
+}
+
+// Whether the library reads the settings of the probe: every build of ours does, no other one.
+std::optional<bool> is_ours(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  constexpr absl::string_view marker = "NCCL_PROBE_ENDPOINT";
+  constexpr size_t block = 1 << 20;
+  std::string bytes;
+  for (std::string kept; file;) {
+    bytes = kept;
+    bytes.resize(kept.size() + block);
+    file.read(bytes.data() + kept.size(), block);
+    bytes.resize(kept.size() + static_cast<size_t>(file.gcount()));
+    if (absl::StrContains(bytes, marker)) return true;
+    kept = bytes.substr(bytes.size() - std::min(bytes.size(), marker.size()));
+  }
+  return false;
+}
+
+// As NCCL numbers itself: 22907 is 2.29.7.
+std::string nccl_version_text(uint32_t v) {
+  return v == 0 ? "version not known yet" : absl::StrCat(v / 10000, ".", v / 100 % 100, ".", v % 100);
+}
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// Processes of this user (root: of all) that have NCCL or frames mapped.
+std::vector<uint32_t> processes_with_nccl(const DoctorOptions& options) {
+  std::vector<uint32_t> pids;
+  std::error_code error;
+  for (fs::directory_iterator it(options.proc_dir, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    struct stat status {};
+    if (!is_number(name) || stat(it->path().c_str(), &status) != 0) continue;
+    if (geteuid() != 0 && status.st_uid != geteuid()) continue;
+    const Mappings m = mappings_of(it->path().string());
+    if (m.frames || !m.libnccl.empty()) pids.push_back(static_cast<uint32_t>(std::stoul(name)));
+  }
+  std::sort(pids.begin(), pids.end());
+  return pids;
+}
+
+// The folder of frames as the process itself sees it, when it is not ours.
+std::string process_file_of(const DoctorOptions& options, const abi::ProcessName& name, uint32_t pid) {
+  const std::string file = abi::process_file_name(name);
+  const std::string here = absl::StrCat(options.dir, "/", file);
+  std::error_code error;
+  if (fs::exists(here, error)) return here;
+  const std::string there = absl::StrCat(options.proc_dir, "/", pid, "/root", options.dir, "/", file);
+  return fs::exists(there, error) ? there : here;
+}
+
+void check_process(const DoctorOptions& options, const LocalProcesses& processes, uint32_t pid,
+                   std::vector<Finding>& out, std::vector<std::string>* endpoints) {
+  const std::string who = absl::StrCat("pid ", pid);
+  const std::string folder = absl::StrCat(options.proc_dir, "/", pid);
+  std::error_code error;
+  if (!fs::exists(folder, error)) {
+    out.push_back(fail(who + ": there is no such process here", "give the pid as this host (or this container) has it"));
+    return;
+  }
+  const Mappings m = mappings_of(folder);
+  if (!m.readable) {
+    out.push_back(warn(who + ": its memory map cannot be read", "run as its owner or as root"));
+  } else if (m.libnccl.empty() && !m.frames) {
+    out.push_back(fail(who + ": no libnccl.so.2 is loaded",
+                       "it has not called NCCL yet, or NCCL is linked in: scripts/torch-demo tells which"));
+    return;
+  } else if (!m.libnccl.empty()) {
+    const auto ours = is_ours(folder + "/root" + m.libnccl);
+    if (ours.has_value() && !*ours) {
+      out.push_back(fail(absl::StrCat(who, ": libnccl is not ours (", m.libnccl, ")"),
+                         "LD_LIBRARY_PATH or LD_PRELOAD must name ours before it starts"));
+      return;
+    }
+    out.push_back(ours.has_value() ? ok(absl::StrCat(who, ": our libnccl is loaded (", m.libnccl, ")"))
+                                   : warn(absl::StrCat(who, ": ", m.libnccl, " cannot be read"), "run as its owner or as root"));
+  }
+
+  const std::string path = process_file_of(options, processes.name_of(pid), pid);
+  std::string reason;
+  const auto file = abi::MappedProcess::open(path, &reason);
+  if (!file.has_value()) {
+    const bool missing = reason == std::strerror(ENOENT);
+    out.push_back(missing ? warn(absl::StrCat(who, ": no process file in ", options.dir),
+                                 "no communicator yet, NCCL_PROBE_ENABLE=0, or another NCCL_PROBE_FRAMES_DIR (--dir)")
+                          : fail(absl::StrCat(path, ": ", reason), "versions of libnccl and ccld must fit; or run as its owner"));
+    return;
+  }
+  const abi::ProcessIdentityPart& id = file->view().identity();
+  out.push_back(ok(absl::StrCat(who, ": NCCL ", nccl_version_text(id.nccl_version), ", process file version ", id.abi_major, ".",
+                                id.abi_minor, ", job ", abi::ProcessView::text(id.job))));
+  const abi::ControlStateLine state = file->view().control_state();
+  if (state.running == 0) out.push_back(warn(who + ": its probe is stopped", absl::StrCat("ccld tune --pid ", pid, " running=1")));
+  const std::string endpoint = abi::ProcessView::text(state.endpoint);
+  if (endpoint.empty()) {
+    out.push_back(warn(who + ": it sends no telemetry", "set NCCL_PROBE_ENDPOINT before it starts, or `ccld tune --pid N endpoint=...`"));
+  } else if (endpoints != nullptr) {
+    endpoints->push_back(endpoint);
+  }
+}
+
+}  // namespace
+
+std::string text_of(const Finding& f) {
+  const char* const word = f.health == Health::ok ? "ok" : f.health == Health::warn ? "warn" : "FAIL";
+  return absl::StrFormat("%-5s %s%s%s", word, report::printable(f.what), f.remedy.empty() ? "" : "  -> ",
+                         report::printable(f.remedy));
+}
+
+std::vector<Finding> check_folder(const DoctorOptions& options) {
+  std::vector<Finding> out;
+  struct statvfs space {};
+  if (statvfs(options.dir.c_str(), &space) != 0) {
+    out.push_back(fail(absl::StrCat(options.dir, ": ", std::strerror(errno)), "frames need this folder: --dir, NCCL_PROBE_FRAMES_DIR"));
+    return out;
+  }
+  if (access(options.dir.c_str(), W_OK | X_OK) != 0)
+    out.push_back(fail(absl::StrCat(options.dir, " is not writable for this user"), "chmod 1777, as on every host"));
+  // What the probe leaves to NCCL (probe/README.md): with less, frames lie in the memory of processes and nobody sees them.
+  constexpr uint64_t left_to_others = 256ull << 20;
+  const uint64_t total = uint64_t{space.f_blocks} * space.f_frsize, free = uint64_t{space.f_bavail} * space.f_frsize;
+  const std::string room = absl::StrCat(options.dir, ": ", free >> 20, " of ", total >> 20, " MiB free");
+  if (free < std::min(left_to_others, total / 2))
+    out.push_back(warn(room, "remove what is left over (ccld frames --clean), or give the container a larger one (--shm-size)"));
+  else
+    out.push_back(ok(room));
+  size_t files = 0, closed = 0;
+  std::error_code error;
+  for (fs::directory_iterator it(options.dir, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    abi::ProcessName owner;
+    uint32_t number = 0;
+    if (!abi::parse_frame_file_name(name, &owner, &number) && !abi::parse_process_file_name(name, &owner)) continue;
+    ++files;
+    if (access(it->path().c_str(), R_OK) != 0) ++closed;
+  }
+  if (closed > 0)
+    out.push_back(warn(absl::StrCat(closed, " of ", files, " frame and process files belong to another user"), "run as their owner or as root"));
+  else
+    out.push_back(ok(report::count_text(files, "frame or process file", "frame and process files")));
+  return out;
+}
+
+std::vector<Finding> check_processes(const DoctorOptions& options, std::vector<std::string>* endpoints) {
+  std::vector<Finding> out;
+  const LocalProcesses processes(options.proc_dir);
+  const std::vector<uint32_t> pids = options.pids.empty() ? processes_with_nccl(options) : options.pids;
+  if (pids.empty())
+    out.push_back(warn("no process of this user uses NCCL here", "run it where the ranks are; --pid N looks at one"));
+  for (const uint32_t pid : pids) check_process(options, processes, pid, out, endpoints);
+  return out;
+}
+
+Finding check_endpoint_answers(const std::string& endpoint) {
+  const std::string what = absl::StrCat("telemetry ", endpoint);
+  if (const absl::Status s = server::check_endpoint(endpoint); !s.ok())
+    return fail(absl::StrCat(what, ": ", s.message()), "tcp://address:port or ipc://path");
+  constexpr int patience_ms = 3000;
+  constexpr char monitor[] = "inproc://doctor";
+  try {
+    zmq::context_t context;
+    zmq::socket_t socket(context, zmq::socket_type::dealer), events(context, zmq::socket_type::pair);
+    socket.set(zmq::sockopt::linger, 0);
+    events.set(zmq::sockopt::linger, 0);
+    if (zmq_socket_monitor(socket.handle(), monitor, ZMQ_EVENT_ALL) != 0) throw zmq::error_t();
+    events.connect(monitor);
+    socket.connect(endpoint);
+    bool connected = false;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+    for (;;) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+      if (left <= 0) break;
+      events.set(zmq::sockopt::rcvtimeo, static_cast<int>(left));
+      zmq::message_t event, address;
+      if (!events.recv(event) || event.size() < sizeof(uint16_t) || !events.recv(address)) break;
+      uint16_t number = 0;
+      std::memcpy(&number, event.data(), sizeof(number));
+      if (number == ZMQ_EVENT_CONNECTED) connected = true;
+      if (number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) return ok(what + " answers as ZeroMQ does");
+      if (number == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL || number == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL) break;
+    }
+    if (connected)
+      return fail(what + " accepts connections and does not speak ZeroMQ", "another program listens there: `ccld serve --listen` says where ours does");
+    return fail(what + " cannot be reached", "is `ccld serve` running, does it listen there, does a firewall stand between?");
+  } catch (const zmq::error_t& e) {
+    return fail(absl::StrCat(what, ": ", e.what()), "tcp://address:port or ipc://path");
+  }
+}
+
+std::vector<Finding> check_service(const std::string& url) {
+  std::vector<Finding> out;
+  const auto health = ask_service(url, "/healthz");
+  if (!health.ok()) {
+    out.push_back(fail(std::string(health.status().message()), "start `ccld serve`, or say where it is: --http, CCLD_HTTP"));
+    if (absl::StrContains(health.status().message(), "no service answers")) return out;
+  } else {
+    out.push_back(ok(absl::StrCat("service ", url, " is well, its newest look is ", report::number_of(*health, "last_look_ms"), " ms old")));
+  }
+  const absl::Time before = absl::Now();
+  const auto status = ask_service(url, "/v1/status?limit=1");
+  const absl::Time after = absl::Now();
+  if (!status.ok()) {
+    out.push_back(fail(std::string(status.status().message()), "versions of ccld must fit on both sides"));
+    return out;
+  }
+  const std::string version = report::text_of(*status, "version", "?");
+  out.push_back(version == CCLD_VERSION
+                    ? ok(absl::StrCat("service and this ccld are both version ", version))
+                    : warn(absl::StrCat("the service is version ", version, ", this ccld is ", CCLD_VERSION), "use the same on both sides"));
+  absl::Time theirs;
+  std::string error;
+  if (absl::ParseTime(absl::RFC3339_full, report::text_of(*status, "time"), &theirs, &error)) {
+    // Its newest snapshot may be some seconds old, which is not its clock's fault.
+    const absl::Duration apart = theirs > after ? theirs - after : theirs < before ? before - theirs : absl::ZeroDuration();
+    constexpr absl::Duration apart_max = absl::Seconds(10);
+    const std::string text = absl::StrCat("the clocks of the service and of this host are ", absl::ToInt64Milliseconds(apart), " ms apart at most");
+    out.push_back(apart <= apart_max ? ok(text) : warn(text, "times in verdicts are the service's: run NTP on both"));
+  }
+  const Json& ingest = report::member(*status, "ingest");
+  const uint64_t batches = report::number_of(ingest, "batches");
+  const uint64_t refused = report::number_of(ingest, "rejected_total");
+  const uint64_t other_version = report::number_of(report::member(ingest, "rejected"), "version");
+  if (other_version > 0)
+    out.push_back(fail(absl::StrCat("the service refused ", other_version, " messages of another version"), "libnccl and ccld must be of one release"));
+  else if (refused > 0)
+    out.push_back(warn(absl::StrCat("the service refused ", refused, " messages"), "ccld status names the reason"));
+  if (batches == 0)
+    out.push_back(warn("the service has heard of no process", "NCCL_PROBE_ENDPOINT of the ranks must name its telemetry endpoint"));
+  else
+    out.push_back(ok(absl::StrCat("the service knows ", report::count_text(report::number_of(*status, "process_count"), "process", "processes"))));
+  if (const uint64_t lost = report::number_of(ingest, "lost_batches"); lost > 0)
+    out.push_back(warn(absl::StrCat("the service missed ", lost, " of ", lost + batches, " batches"), "processes ended, or the network loses telemetry: see dropped_batches in /v1/processes"));
+  return out;
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,40 @@
+// What `ccld doctor` looks at: is our library in force in a process, can it write its frames, does its telemetry reach a
+// service, and is that service well. Each check says what it found and, where that is not well, what to do.
+// Nothing here changes anything, and nothing fails: what cannot be looked at is a finding. Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ccld::decision {
+
+enum class Health { ok, warn, fail };
+
+struct Finding {
+  Health health = Health::ok;
+  std::string what;
+  std::string remedy;  // empty: nothing to do
+};
+
+struct DoctorOptions {
+  std::vector<uint32_t> pids;  // empty: all processes of this user that use NCCL
+  std::string proc_dir = "/proc";
+  std::string dir = "/dev/shm";  // of frames
+  std::string url;               // of the service's query API
+  std::string endpoint;          // of its telemetry; empty: what the processes have in force, or the default
+};
+
+// "ok    telemetry tcp://127.0.0.1:5566 answers as ZeroMQ does"
+// "FAIL  pid 4711: libnccl.so.2 is not ours (/usr/lib/libnccl.so.2)  -> LD_LIBRARY_PATH or LD_PRELOAD must name ours"
+std::string text_of(const Finding&);
+
+std::vector<Finding> check_folder(const DoctorOptions&);
+// Also adds the endpoints that are in force there.
+std::vector<Finding> check_processes(const DoctorOptions&, std::vector<std::string>* endpoints);
+// TCP, then the handshake of ZeroMQ: another program on that port answers the first and not the second.
+Finding check_endpoint_answers(const std::string& endpoint);
+// Health, version, clock and what it refused.
+std::vector<Finding> check_service(const std::string& url);
+
+}  // namespace ccld::decision

@@ -1,0 +1,49 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "decision/cli/command.h"
+#include "decision/cli/doctor_checks.h"
+#include "decision/cli/service_client.h"
+
+namespace ccld::decision {
+namespace {
+
+constexpr char default_endpoint[] = "tcp://127.0.0.1:5566";  // of `ccld serve`
+
+void examine(const DoctorOptions& options) {
+  bool failed = false;
+  const auto say = [&failed](const Finding& f) {
+    failed |= f.health == Health::fail;
+    std::printf("%s\n", text_of(f).c_str());
+    std::fflush(stdout);  // the next check may take seconds
+  };
+  for (const Finding& f : check_folder(options)) say(f);
+  std::vector<std::string> endpoints;
+  for (const Finding& f : check_processes(options, &endpoints)) say(f);
+  if (!options.endpoint.empty()) endpoints = {options.endpoint};
+  if (endpoints.empty()) endpoints = {default_endpoint};
+  std::sort(endpoints.begin(), endpoints.end());
+  endpoints.erase(std::unique(endpoints.begin(), endpoints.end()), endpoints.end());
+  for (const std::string& endpoint : endpoints) say(check_endpoint_answers(endpoint));
+  for (const Finding& f : check_service(options.url)) say(f);
+  if (failed) throw CLI::RuntimeError(exit_failed);
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("doctor", "Check that our library is in force, its telemetry arrives, and the service is well");
+  auto options = std::make_shared<DoctorOptions>();
+  options->url = default_service_url;
+  command->add_option("--pid", options->pids, "these processes; without it, all of this user that use NCCL")->type_name("PID");
+  command->add_option("--http", options->url, "the service's query API")->type_name("URL")->envname(service_url_variable)->capture_default_str();
+  command->add_option("--endpoint", options->endpoint, "the service's telemetry endpoint; without it, the one that the processes have in force")
+      ->type_name("ENDPOINT")
+      ->envname("NCCL_PROBE_ENDPOINT");
+  command->add_option("--dir", options->dir, "folder of the frames")->type_name("FOLDER")->envname("NCCL_PROBE_FRAMES_DIR")->capture_default_str();
+  command->callback([options] { examine(*options); });
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,43 @@
+// httplib's server with bounds on what a client may cost: bytes of a request, whatever it says of them, time to send it
+// and to take the answer, threads, and connections that wait. httplib itself bounds none of headers, chunked bodies and
+// the time that a client may take if it sends a byte now and then.
+//
+// Contract
+//   A request is request_bytes_max at most, with headers and body; a longer one is answered 431 and not read on.
+//   A client that is slow to send or to take the answer is cut off. While most threads are busy, sooner: so slow clients
+//   do not keep others out.
+//   When connections_waiting_max wait for a thread, further ones are answered 503 at once.
+//   `Range` is ignored: documents are made for each answer, so parts of two would not fit together.
+// Threads: as httplib::Server.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+#include "httplib.h"
+
+namespace ccld::decision::server {
+
+struct HttpLimits {
+  size_t threads = 16;
+  // So many threads are kept for clients that are quick: all others being busy, patience is short.
+  size_t threads_in_reserve = 4;
+  size_t connections_waiting_max = 128;
+  size_t request_bytes_max = 16 * 1024;  // a browser's headers take 2 KiB, the largest body 4 KiB
+  std::chrono::milliseconds request_timeout{1000}, request_timeout_busy{100};
+  // An answer is 1 MiB at most, 10 seconds for it are a link of 1 Mbit/s.
+  std::chrono::milliseconds answer_timeout{10'000}, answer_timeout_busy{1000};
+};
+
+class HttpServer : public httplib::Server {
+ public:
+  explicit HttpServer(const HttpLimits& = {});
+
+ private:
+  bool process_and_close_socket(socket_t) override;
+
+  const HttpLimits limits_;
+  std::atomic<size_t> busy_ = 0;
+};
+
+}  // namespace ccld::decision::server

@@ -1,0 +1,368 @@
+#include "decision/server/reporter.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "decision/report/headline.h"
+#include "decision/server/clock.h"
+#include "spdlog/spdlog.h"
+
+namespace ccld::decision::server {
+namespace {
+
+// How often what the disk has refused is tried again: soon after there is room, without hammering a full disk.
+constexpr std::chrono::milliseconds retry_period(1000);
+// Limits are in megabytes and days; looking once a minute is often enough.
+constexpr Nanoseconds maintain_period_ns = 60 * ns_per_s;
+
+struct Changed {
+  Incident incident;
+  Nanoseconds now_ns;
+  int64_t realtime_ns;
+};
+struct LeftOpenEnds {
+  int64_t realtime_ns;
+};
+struct Recorded {
+  uint64_t incident;
+  std::string path;
+};
+// A change of the database that somebody waits for.
+struct Asked {
+  std::function<absl::Status(history::Database&)> change;
+  std::function<void()> then;
+  std::atomic<bool> taken = false;  // by the thread, or by who gave up waiting
+  absl::Status result;              // before `done`
+  absl::Notification done;
+};
+using Job = std::variant<Changed, LeftOpenEnds, Recorded, std::shared_ptr<Asked>>;
+
+// The query API has fewer threads to ask from; more are those that gave up.
+constexpr size_t asked_max = 64;
+
+std::string log_line(const Incident& i) {
+  return absl::StrCat("incident ", i.id, ": ", report::kind_text(i.fault), ": ", report::headline(i), " (", name(i.fault), ", ", name(i.state), ")");
+}
+
+// What is written about one revision.
+struct Texts {
+  report::Json verdict;
+  std::string log;
+};
+
+}  // namespace
+
+struct Reporter::State {
+  State(VerdictWriter w, std::unique_ptr<history::History> h, Bounds b) : writer(std::move(w)), history(std::move(h)), bounds(b) {}
+
+  // The thread's side.
+  VerdictWriter writer;
+  const std::unique_ptr<history::History> history;
+  const Bounds bounds;
+  std::map<uint64_t, report::Json> left_open;  // by number, those of which this run has reported nothing
+  std::vector<Recorded> links;  // recordings of which the database does not know yet
+  Nanoseconds maintained_ns = 0, tried_ns = 0;
+  bool failing = false;
+
+  // Shared.
+  mutable std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<Job> jobs;
+  std::deque<history::Revision> waiting;  // reported, not stored; changed by the thread only
+  report::HistoryCounters counters;
+  uint64_t lines = 0, line_errors = 0;
+  size_t asked_waiting = 0;
+  std::function<void(const report::Json&)> listener;
+  bool stop = false;
+  OperatorBook book;
+  absl::Notification ended;
+  std::thread thread;
+
+  void put(Job);
+  void run();
+  void carry_out(std::deque<Job>);
+  void store(std::vector<history::Revision>);
+  void change(Asked&);
+  absl::Status link_recordings();
+  void maintain();
+};
+
+// Revisions find room or make it; the rest is rare.
+void Reporter::State::put(Job job) {
+  const auto* const changed = std::get_if<Changed>(&job);
+  if (changed != nullptr && counters.queue_length >= bounds.queue_max) {
+    ++counters.revisions_dropped;
+    if (counters.revisions_dropped == 1) spdlog::error("reports of incidents wait for the disk or the reader of verdicts: no room for further ones");
+    // The last one: what is written later is newer.
+    const auto older = std::find_if(jobs.rbegin(), jobs.rend(), [&](const Job& j) {
+      const auto* const other = std::get_if<Changed>(&j);
+      return other != nullptr && other->incident.id == changed->incident.id;
+    });
+    if (older != jobs.rend()) *older = std::move(job);
+    return;
+  }
+  if (changed != nullptr) ++counters.queue_length;
+  jobs.push_back(std::move(job));
+}
+
+void Reporter::State::run() {
+  std::unique_lock lock(mutex);
+  while (!stop || !jobs.empty()) {
+    const auto ready = [this] { return stop || !jobs.empty(); };
+    if (waiting.empty() && links.empty()) wake.wait_for(lock, std::chrono::nanoseconds(maintain_period_ns), ready);
+    else wake.wait_for(lock, retry_period, ready);
+    std::deque<Job> taken = std::exchange(jobs, {});
+    counters.queue_length = 0;
+    asked_waiting = 0;
+    lock.unlock();
+    carry_out(std::move(taken));
+    maintain();
+    lock.lock();
+    lines = writer.lines();
+    line_errors = writer.errors();
+  }
+  lock.unlock();
+  if (history != nullptr) {
+    if (!waiting.empty() || !links.empty()) tried_ns = 0, store({});  // once more
+    if (!waiting.empty()) spdlog::error("history: {} revisions of incidents could not be stored", waiting.size());
+    history->end_run(realtime_now_ns() / ns_per_ms).IgnoreError();  // the next run sees anyway that nobody holds the folder
+  }
+  ended.Notify();
+}
+
+void Reporter::State::carry_out(std::deque<Job> taken) {
+  std::vector<history::Revision> revisions;
+  std::vector<Texts> told;
+  std::vector<std::shared_ptr<Asked>> asked;
+  const auto add = [&](const report::Json& verdict, std::string log) {
+    auto revision = history::revision_of(verdict);
+    told.push_back({verdict, std::move(log)});
+    if (revision.has_value()) revisions.push_back(*std::move(revision));
+  };
+  for (Job& job : taken) {
+    if (const auto* changed = std::get_if<Changed>(&job)) {
+      left_open.erase(changed->incident.id);
+      add(report::verdict_json(changed->incident, changed->now_ns, {changed->realtime_ns - changed->now_ns}), log_line(changed->incident));
+    } else if (const auto* ends = std::get_if<LeftOpenEnds>(&job)) {
+      for (const auto& [id, verdict] : left_open) {
+        add(history::ended_verdict(verdict, ends->realtime_ns / ns_per_ms),
+            absl::StrCat("incident ", id, ": an earlier run of the service ended before it did"));
+      }
+      left_open.clear();
+    } else if (auto* recorded = std::get_if<Recorded>(&job)) {
+      links.push_back(std::move(*recorded));
+    } else {
+      asked.push_back(std::move(std::get<std::shared_ptr<Asked>>(job)));
+    }
+  }
+  if (history != nullptr) store(std::move(revisions));
+  for (const auto& a : asked) change(*a);
+  const auto tell = [this] {
+    const std::lock_guard lock(mutex);
+    return listener;
+  }();
+  for (const Texts& t : told)
+    if (tell) tell(t.verdict);
+  for (const Texts& t : told) {
+    writer.write_line(report::to_line(t.verdict));
+    spdlog::info("{}", t.log);
+  }
+}
+
+void Reporter::State::change(Asked& asked) {
+  if (asked.taken.exchange(true)) return;
+  asked.result = history->change(asked.change);
+  if (asked.result.ok()) asked.then();
+  asked.done.Notify();
+}
+
+absl::Status Reporter::State::link_recordings() {
+  while (!links.empty()) {
+    if (absl::Status s = history->set_recording(links.front().incident, links.front().path); !s.ok()) return s;
+    links.erase(links.begin());
+  }
+  return absl::OkStatus();
+}
+
+void Reporter::State::store(std::vector<history::Revision> revisions) {
+  const Nanoseconds now_ns = monotonic_now_ns();
+  // In order: what waits is older. Who asks sees it until it is stored.
+  revisions.insert(revisions.begin(), waiting.begin(), waiting.end());
+  absl::Status status = absl::UnavailableError("tried a moment ago");
+  size_t stored = 0;
+  const bool due = !failing || tried_ns == 0 || now_ns - tried_ns >= std::chrono::nanoseconds(retry_period).count();
+  if (due) {
+    tried_ns = now_ns;
+    status = history->append(revisions, realtime_now_ns() / ns_per_ms);
+    if (status.ok()) {
+      stored = revisions.size();
+      revisions.clear();
+      status = link_recordings();
+    }
+  }
+  // A recording of which the database does not know can be found in its folder.
+  if (links.size() > bounds.queue_max) links.erase(links.begin(), links.end() - static_cast<std::ptrdiff_t>(bounds.queue_max));
+  if (status.ok() && std::exchange(failing, false)) spdlog::info("history: stored again; {} revisions had to wait", stored);
+  if (!status.ok() && !std::exchange(failing, true)) {
+    spdlog::error("history: {}; verdicts go on, what is not stored is kept in memory and tried again", std::string(status.message()));
+  }
+  const std::lock_guard lock(mutex);
+  counters.revisions_stored += stored;
+  counters.write_errors += due && !status.ok() ? 1 : 0;
+  waiting.clear();
+  const size_t dropped = revisions.size() > bounds.waiting_max ? revisions.size() - bounds.waiting_max : 0;
+  if (dropped > 0 && counters.revisions_dropped == 0) spdlog::error("history: {} revisions wait for the disk, the oldest are given up", revisions.size());
+  counters.revisions_dropped += dropped;
+  waiting.assign(std::make_move_iterator(revisions.begin() + static_cast<std::ptrdiff_t>(dropped)), std::make_move_iterator(revisions.end()));
+  counters.revisions_waiting = waiting.size();
+}
+
+void Reporter::State::maintain() {
+  const Nanoseconds now_ns = monotonic_now_ns();
+  if (history == nullptr || failing || (maintained_ns != 0 && now_ns - maintained_ns < maintain_period_ns)) return;
+  maintained_ns = now_ns;
+  const absl::Status status = history->maintain(realtime_now_ns() / ns_per_ms);
+  const std::lock_guard lock(mutex);
+  counters.write_errors += status.ok() ? 0 : 1;
+  counters.incidents_removed = history->incidents_removed();
+  counters.database_bytes = history->bytes();
+}
+
+Reporter::Reporter(VerdictWriter writer, std::unique_ptr<history::History> history, Bounds bounds)
+    : state_(std::make_unique<State>(std::move(writer), std::move(history), bounds)) {
+  State& s = *state_;
+  if (s.history != nullptr) {
+    s.counters.enabled = true;
+    s.counters.database = s.history->path();
+    s.counters.last_id_before = s.history->last_id_before();
+    s.book.set_acknowledgements(s.history->acknowledgements());
+    s.book.set_silences(s.history->silences().silences, s.history->silences().last_id);
+    for (const report::Json& verdict : s.history->left_open()) s.left_open.emplace(verdict["incident"].get<uint64_t>(), verdict);
+  }
+  s.thread = std::thread([&s] { s.run(); });
+}
+
+Reporter::~Reporter() { finish(); }
+
+void Reporter::report(std::vector<Incident> incidents, Nanoseconds now_ns, int64_t realtime_ns) {
+  if (incidents.empty()) return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    for (Incident& incident : incidents) state_->put(Changed{std::move(incident), now_ns, realtime_ns});
+  }
+  state_->wake.notify_one();
+}
+
+void Reporter::end_left_open(int64_t realtime_ns) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->put(LeftOpenEnds{realtime_ns});
+  }
+  state_->wake.notify_one();
+}
+
+void Reporter::recorded(uint64_t incident, const std::string& path) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->put(Recorded{incident, path});
+  }
+  state_->wake.notify_one();
+}
+
+absl::Status Reporter::change_history(std::function<absl::Status(history::Database&)> change, std::function<void()> then,
+                                      absl::Duration patience) {
+  State& s = *state_;
+  if (s.history == nullptr) {
+    then();
+    return absl::OkStatus();
+  }
+  const auto asked = std::make_shared<Asked>();
+  asked->change = std::move(change);
+  asked->then = std::move(then);
+  {
+    const std::lock_guard lock(s.mutex);
+    if (s.stop) return absl::UnavailableError("the service is ending");
+    if (s.asked_waiting >= asked_max) return absl::UnavailableError("too many changes wait for the disk already");
+    ++s.asked_waiting;
+    s.put(asked);
+  }
+  s.wake.notify_one();
+  if (asked->done.WaitForNotificationWithTimeout(patience)) return asked->result;
+  if (!asked->taken.exchange(true)) return absl::UnavailableError("the disk or the reader of verdicts hangs; nothing was changed");
+  return absl::UnavailableError("the disk hangs; look later whether the change is there");
+}
+
+void Reporter::change_history_later(std::function<absl::Status(history::Database&)> change) {
+  State& s = *state_;
+  if (s.history == nullptr) return;
+  const auto asked = std::make_shared<Asked>();
+  asked->change = std::move(change);
+  asked->then = [] {};
+  {
+    const std::lock_guard lock(s.mutex);
+    if (s.stop || s.asked_waiting >= asked_max) return;
+    ++s.asked_waiting;
+    s.put(asked);
+  }
+  s.wake.notify_one();
+}
+
+void Reporter::tell(std::function<void(const report::Json&)> listener) {
+  const std::lock_guard lock(state_->mutex);
+  state_->listener = std::move(listener);
+}
+
+OperatorBook& Reporter::book() { return state_->book; }
+const OperatorBook& Reporter::book() const { return state_->book; }
+
+bool Reporter::finish(absl::Duration patience) {
+  State& s = *state_;
+  if (!s.thread.joinable()) return true;
+  {
+    const std::lock_guard lock(s.mutex);
+    s.stop = true;
+  }
+  s.wake.notify_one();
+  if (!s.ended.WaitForNotificationWithTimeout(patience)) return false;
+  s.thread.join();
+  return true;
+}
+
+report::HistoryCounters Reporter::counters() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->counters;
+}
+
+uint64_t Reporter::verdict_lines() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->lines;
+}
+
+uint64_t Reporter::verdict_write_errors() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->line_errors;
+}
+
+std::vector<report::Json> Reporter::waiting() const {
+  std::map<uint64_t, std::string> newest;
+  {
+    const std::lock_guard lock(state_->mutex);
+    for (const history::Revision& r : state_->waiting) newest[r.incident] = r.line;
+  }
+  std::vector<report::Json> verdicts;
+  for (const auto& [id, line] : newest) verdicts.push_back(report::Json::parse(line, nullptr, false));
+  return verdicts;
+}
+
+}  // namespace ccld::decision::server

@@ -1,0 +1,199 @@
+// The query API over real sockets, with a snapshot and a clock that the test gives it.
+#include "decision/server/http_api.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "httplib.h"
+
+namespace ccld::decision::server {
+namespace {
+
+std::atomic<Nanoseconds> test_now_ns{1000 * ns_per_s};
+
+struct Api {
+  explicit Api(HttpOptions options = {}) {
+    options.clock_ns = [] { return test_now_ns.load(); };
+    store->looked(test_now_ns);
+    publish(1);
+    auto opened = HttpApi::open({"127.0.0.1", 0}, store, std::make_shared<TuneQueue>(), options);
+    REQUIRE(opened.ok());
+    http = *std::move(opened);
+    auto verdicts = VerdictWriter::open("/dev/null");
+    REQUIRE(verdicts.ok());
+    http->answer_incidents(std::make_shared<Reporter>(*std::move(verdicts), nullptr, Reporter::Bounds{}));
+    http->start();
+  }
+  void publish(uint64_t ticks) {
+    auto snapshot = std::make_shared<report::Snapshot>();
+    snapshot->ticks = ticks;
+    CommStatus comm;
+    comm.comm = CommUid(0xabc);
+    comm.job = "a/job with blanks";
+    snapshot->status.communicators = {comm};
+    store->publish(snapshot);
+  }
+  httplib::Client client() const { return httplib::Client("127.0.0.1", http->address().port); }
+
+  int connect() const {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(http->address().port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+    return fd;
+  }
+  // Sends until the service takes no more, and gives the answer.
+  std::string raw(const std::string& request) const {
+    const int fd = connect();
+    for (size_t sent = 0; sent < request.size();) {
+      const ssize_t n = ::send(fd, request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
+      if (n <= 0) break;
+      sent += static_cast<size_t>(n);
+    }
+    std::string answer;
+    char buffer[4096];
+    for (ssize_t n; (n = ::recv(fd, buffer, sizeof(buffer), 0)) > 0;) answer.append(buffer, static_cast<size_t>(n));
+    close(fd);
+    return answer;
+  }
+
+  std::shared_ptr<SnapshotStore> store = std::make_shared<SnapshotStore>();
+  std::unique_ptr<HttpApi> http;
+};
+
+const std::string post_tune = "POST /v1/tune HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n";
+
+}  // namespace
+
+TEST_CASE("Health is the age of the newest look, and 503 when it is too old") {
+  Api api({.look_max_ns = 30 * ns_per_s});
+  auto client = api.client();
+  test_now_ns += 2 * ns_per_s;
+  auto well = client.Get("/healthz");
+  REQUIRE(well);
+  CHECK(well->status == 200);
+  CHECK(report::Json::parse(well->body)["last_look_ms"] == 2000);
+  test_now_ns += 29 * ns_per_s;
+  auto stale = client.Get("/healthz");
+  REQUIRE(stale);
+  CHECK(stale->status == 503);
+  CHECK(report::Json::parse(stale->body)["error"] == "the analysis has not looked at its jobs for 31 s");
+}
+
+TEST_CASE("A document is not sent again to who has it, until there is a newer snapshot") {
+  Api api;
+  auto client = api.client();
+  for (const char* path : {"/v1/status", "/v1/jobs", "/v1/jobs/a%2Fjob%20with%20blanks", "/v1/communicators", "/v1/communicators/0000000000000abc",
+                           "/v1/communicators/0000000000000abc/ranks", "/v1/processes", "/v1/incidents", "/v1/tune/1"}) {
+    INFO(path);
+    const auto first = client.Get(path);
+    REQUIRE(first);
+    REQUIRE(first->status == 200);
+    const std::string etag = first->get_header_value("ETag");
+    REQUIRE_FALSE(etag.empty());
+    const auto same = client.Get(path, httplib::Headers{{"If-None-Match", etag}});
+    REQUIRE(same);
+    CHECK(same->status == 304);
+    CHECK(same->body.empty());
+    CHECK(same->get_header_value("ETag") == etag);
+    api.publish(api.store->newest()->ticks + 1);
+    const auto newer = client.Get(path, httplib::Headers{{"If-None-Match", etag}});
+    REQUIRE(newer);
+    CHECK(newer->status == 200);
+    CHECK(newer->get_header_value("ETag") != etag);
+  }
+}
+
+TEST_CASE("What is wrong with a question is one line, and has no ETag") {
+  Api api;
+  auto client = api.client();
+  const auto refused = [&](const char* path, int status, const std::string& error) {
+    const auto answer = client.Get(path);
+    REQUIRE(answer);
+    CHECK(answer->status == status);
+    CHECK(report::Json::parse(answer->body)["error"] == error);
+    CHECK_FALSE(answer->has_header("ETag"));
+  };
+  refused("/v1/status?limit=0", 400, "limit must be a whole number from 1 to 1000");
+  refused("/v1/processes?limit=51", 400, "limit must be a whole number from 1 to 50");
+  refused("/v1/communicators?colour=1", 400, "parameter 'colour' is not known here");
+  refused("/v1/communicators/xyz", 404, "there is no communicator 'xyz'");
+  refused("/v1/jobs/none", 404, "there is no job 'none'");
+  refused("/v1/nothing", 404, "no answer for GET /v1/nothing");
+}
+
+TEST_CASE("A part of a document that is made for each answer is not sent") {
+  Api api;
+  auto client = api.client();
+  const auto answer = client.Get("/v1/status", httplib::Headers{{"Range", "bytes=0-9"}});
+  REQUIRE(answer);
+  CHECK(answer->status == 200);
+  CHECK(answer->body.size() > 10);
+}
+
+TEST_CASE("Bodies are bounded, whatever a client says of their length") {
+  Api api;
+  std::string chunks;
+  for (int i = 0; i < 100; ++i) chunks += "400\r\n" + std::string(0x400, 'x') + "\r\n";
+  CHECK(absl::StrContains(api.raw(post_tune + "Transfer-Encoding: chunked\r\n\r\n" + chunks + "0\r\n\r\n"), " 413 "));
+  CHECK(absl::StrContains(api.raw(post_tune + "Content-Length: 100000000\r\n\r\n" + std::string(100'000, 'x')), " 413 "));
+  // Without a length the body ends with the connection: it is cut at the limit, or when the time is over.
+  CHECK_FALSE(absl::StrContains(api.raw(post_tune + "\r\n" + std::string(1'000'000, 'x')), " 200 "));
+  // A body that nobody asked for is not read.
+  CHECK(absl::StrContains(api.raw("POST /v1/other HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks), " 404 "));
+  CHECK(absl::StrContains(api.raw("PUT /v1/tune HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + std::string(100'000, 'x')), " 405 "));
+  CHECK(api.client().Get("/healthz"));
+}
+
+TEST_CASE("Headers are bounded in length and number") {
+  Api api;
+  CHECK(absl::StrContains(api.raw("GET /healthz HTTP/1.1\r\nX: " + std::string(1'000'000, 'x') + "\r\n\r\n"), "HTTP/1.1 4"));
+  std::string many = "GET /healthz HTTP/1.1\r\n";
+  for (int i = 0; i < 100'000; ++i) many += "A: b\r\n";
+  CHECK(absl::StrContains(api.raw(many + "\r\n"), "HTTP/1.1 4"));
+  CHECK(api.client().Get("/healthz"));
+}
+
+TEST_CASE("A request to change something comes under our name and from no other page") {
+  Api api({.names = {"ccld.example"}});
+  const std::string body = R"({"job": "demo", "sample_us": 500})";
+  const auto status = [&](httplib::Headers headers) {
+    const auto answer = api.client().Post("/v1/tune", headers, body, "application/json");
+    REQUIRE(answer);
+    return answer->status;
+  };
+  CHECK(status({{"Host", "evil.example"}}) == 403);
+  CHECK(status({{"Origin", "http://evil.example"}}) == 403);
+  CHECK(status({{"Origin", "null"}}) == 403);
+  // The next ones pass; nobody takes requests here.
+  CHECK(status({{"Host", "ccld.example:5580"}}) == 503);
+  CHECK(status({{"Host", "localhost:5580"}, {"Origin", "http://localhost:5580"}}) == 503);
+}
+
+TEST_CASE("Slow clients do not keep others out") {
+  Api api;
+  std::vector<int> slow;
+  for (int i = 0; i < 64; ++i) {
+    slow.push_back(api.connect());
+    if (i % 2 == 0) REQUIRE(::send(slow.back(), "GET /v1/st", 10, MSG_NOSIGNAL) == 10);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const auto answer = api.client().Get("/healthz");
+  REQUIRE(answer);
+  CHECK(answer->status == 200);
+  // 64 of them a second each would be longer by far.
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(4));
+  for (const int fd : slow) close(fd);
+}
+
+}  // namespace ccld::decision::server
