@@ -44,13 +44,16 @@ class Graphs {
       CCLD_GPU_CHECK(cudaStreamBeginCapture(rank.stream, cudaStreamCaptureModeThreadLocal));
     });
     for (int i = 0; i < operations; ++i) ranks.issue(call);
-    ranks.each([this](const Rank& rank) {
-      cudaGraph_t graph = nullptr;
-      cudaGraphExec_t executable = nullptr;
-      CCLD_GPU_CHECK(cudaStreamEndCapture(rank.stream, &graph));
-      CCLD_GPU_CHECK(cudaGraphInstantiate(&executable, graph, 0));
-      CCLD_GPU_CHECK(cudaGraphDestroy(graph));
-      executables_.push_back(executable);
+    std::vector<cudaGraph_t> graphs;
+    ranks.each([&graphs](const Rank& rank) {
+      graphs.emplace_back();
+      CCLD_GPU_CHECK(cudaStreamEndCapture(rank.stream, &graphs.back()));
+    });
+    // Not before every stream has ended its capture: CUDA refuses to instantiate while this thread captures.
+    ranks.each([&](const Rank& rank) {
+      executables_.emplace_back();
+      CCLD_GPU_CHECK(cudaGraphInstantiate(&executables_.back(), graphs[static_cast<size_t>(rank.number)], 0));
+      CCLD_GPU_CHECK(cudaGraphDestroy(graphs[static_cast<size_t>(rank.number)]));
     });
   }
   ~Graphs() {

@@ -74,7 +74,7 @@ class TorchJob(Job):
         environment.update({"NCCL_PROBE_ENDPOINT": "tcp://127.0.0.1:%d" % self.service.port, "NCCL_PROBE_JOB": self.plan.name})
         environment.update(self.plan.environment)
         command = self.build.command(self.plan.rank_count, [
-            "--job", self.plan.job, "--folder", self.scratch, "--board", board_path, "--faults", self.fault_file, "--logs", self.folder,
+            "--job", self.plan.job, "--folder", self.scratch, "--board", board_path, "--faults", self.fault_file, "--log-folder", self.folder,
             "--seconds", str(self.plan.seconds)])
         self.launcher = Child("torchrun", command, os.path.join(self.folder, "torchrun.log"), environment)
 

@@ -15,6 +15,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--nproc-per-node", type=int, required=True)
     parser.add_argument("--master-port", default="0")
+    # torchrun has these, too. Arguments of PROGRAM that could be the begin of them end it (torch 2.11).
+    for option in ("logs-specs", "log-dir", "local-ranks-filter", "max-restarts", "rdzv-backend"):
+        parser.add_argument("--" + option, "--" + option.replace("-", "_"))
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     ranks = []

@@ -21,7 +21,8 @@ cudaError_t capture_event_wait(const StreamPtr&, const EventPtr&, unsigned flags
 // For calls that wait for or ask about a stream or an event.
 cudaError_t check_synchronizing_call(const StreamPtr&);
 cudaError_t check_event_call(const EventPtr&);
-// For calls that CUDA calls potentially unsafe during captures: allocation, freeing, synchronous copies.
+// For calls that CUDA calls potentially unsafe during captures: allocation, freeing, synchronous copies, instantiating
+// a graph (seen with driver 580).
 cudaError_t check_unsafe_call();
 
 // The stream is destroyed.

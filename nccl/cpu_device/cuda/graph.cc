@@ -5,6 +5,7 @@
 #include <set>
 
 #include "nccl/cpu_device/base/diagnostics.h"
+#include "nccl/cpu_device/cuda/capture.h"
 #include "nccl/cpu_device/cuda/errors.h"
 #include "nccl/cpu_device/cuda/events.h"
 #include "nccl/cpu_device/cuda/launch.h"
@@ -318,6 +319,7 @@ CCLD_CUDA_API cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cuda
     report("cudaGraphInstantiate: flags 0x%llx are not supported by the CPU device", flags & ~harmless);
     return remember(cudaErrorNotSupported);
   }
+  if (const cudaError_t error = check_unsafe_call(); error != cudaSuccess) return remember(error);
   std::shared_ptr<Plan> plan = make_plan(*graph);
   if (plan == nullptr) return remember(cudaErrorInvalidValue);  // a circle
   *executable = new CUgraphExec_st{std::move(plan)};

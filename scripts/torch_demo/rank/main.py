@@ -103,7 +103,8 @@ def main():
     parser.add_argument("--job", default="ddp")
     parser.add_argument("--board")
     parser.add_argument("--faults")
-    parser.add_argument("--logs", help="folder of this rank's log")
+    # torchrun takes what can be the begin of its own options for these, also behind the script: not --logs.
+    parser.add_argument("--log-folder", help="folder of this rank's log")
     parser.add_argument("--seconds", type=float, default=0, help="end after that long (0: never)")
     parser.add_argument("--lazy", action="store_true", help="torch sets up its communicators when they are first used")
     options = parser.parse_args()
@@ -116,7 +117,7 @@ def main():
     # Tied to whoever started it, and its output in a file of its own.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     rank, rank_count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    log = os.open(os.path.join(options.logs, "rank-%d.log" % rank), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    log = os.open(os.path.join(options.log_folder, "rank-%d.log" % rank), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
     line = BoardLine(options.board, rank, rank_count)

@@ -242,6 +242,21 @@ TEST_CASE("The capture mode decides which threads may allocate", "[capture]") {
   }
 }
 
+TEST_CASE("A graph is not instantiated by a thread that captures another", "[capture]") {
+  Fixture f;
+  f.begin(cudaStreamCaptureModeThreadLocal);
+  REQUIRE(f.end() == cudaSuccess);
+  cudaGraph_t first = f.graph;
+  f.graph = nullptr;
+  cudaGraphExec_t executable;
+  f.begin(cudaStreamCaptureModeThreadLocal);
+  REQUIRE(cudaGraphInstantiate(&executable, first, 0) == cudaErrorStreamCaptureUnsupported);
+  REQUIRE(f.end() == cudaErrorStreamCaptureInvalidated);
+  REQUIRE(cudaGraphInstantiate(&executable, first, 0) == cudaSuccess);
+  REQUIRE(cudaGraphExecDestroy(executable) == cudaSuccess);
+  REQUIRE(cudaGraphDestroy(first) == cudaSuccess);
+}
+
 TEST_CASE("A capture ends on the stream and thread where it began", "[capture]") {
   Fixture f;
   f.begin(cudaStreamCaptureModeThreadLocal);
