@@ -4,8 +4,10 @@
 #include <array>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "decision/analysis/call_records.h"
 #include "decision/analysis/hangs.h"
 #include "decision/analysis/incident_writer.h"
 #include "decision/analysis/inits.h"
@@ -41,6 +43,7 @@ struct Analyzer::State {
   HangAnalysis hangs{settings, watches, processes, inits, writer};
   IterationAnalysis iterations{settings, watches, writer};
   WhatIfAnalysis whatif{settings, watches, writer, iterations};
+  CallRecords calls;                // for people
   std::optional<PaperRules> paper;  // instead of the four above
   Nanoseconds forgot_ns = 0;
   uint64_t contradictions = 0;
@@ -98,9 +101,13 @@ struct Analyzer::State {
   }
 
   void take_rounds(Watch& w, Nanoseconds now_ns) {
+    // Of the calls that are taken together one is measured: a look at all ranks for each would cost too much.
+    bool measured = false;
     const auto add = [&](const RoundEntry& e) {
       iterations.add(w, e, now_ns);
       whatif.add(w.comm, e);
+      calls.add(w.comm.uid(), e);
+      w.call_history.add(1, std::exchange(measured, true) ? std::nullopt : call_times(e), now_ns);
     };
     w.comm.history().visit_complete(add);
     for (const RoundEntry& e : w.comm.replays().take_complete()) add(e);
@@ -118,12 +125,18 @@ struct Analyzer::State {
       look_for_mismatch(*w, writer, settings, now_ns);
       take_rounds(*w, now_ns);
       // Rounds of which some reports were lost still say where ranks wait.
-      w->comm.history().visit_overdue(now_ns, [&](const RoundEntry& e) { whatif.add(w->comm, e); });
+      w->comm.history().visit_overdue(now_ns, [&](const RoundEntry& e) {
+        whatif.add(w->comm, e);
+        calls.add(uid, e);
+        w->call_history.add(1, std::nullopt, now_ns);
+      });
+      w->call_history.settle(now_ns);
       hangs.look(*w, now_ns);
     }
     hangs.settle(now_ns);
     whatif.settle(now_ns);
     iterations.settle(now_ns);
+    calls.choose(writer.book(), watches);
     look_at_inits(inits, hangs.init_links(), watches, processes, writer, settings, now_ns);
   }
 
@@ -187,6 +200,7 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
               w->comm.p2p_rounds(m, *process, now_ns);
               if (!state_->paper) state_->whatif.add(w->comm, *process, m, now_ns);
               if (!state_->paper) w->mismatch.bytes.ended(w->comm, m, *process, now_ns);
+              w->call_history.add(m.rounds.size(), call_times(m), now_ns);
             }
             if constexpr (std::is_same_v<T, InFlight>) {
               w->comm.in_flight(m, *process, now_ns);
@@ -221,8 +235,11 @@ StatusView Analyzer::status(Nanoseconds now_ns) const {
   view.incidents_open = state_->writer.book().open_count();
   view.communicators.reserve(state_->watches.size());
   view.processes.reserve(state_->processes.all().size());
-  for (const auto& [uid, w] : state_->watches)
+  for (const auto& [uid, w] : state_->watches) {
     view.communicators.push_back(comm_status(w->comm, state_->processes, now_ns));
+    view.communicators.back().call_history = w->call_history.over();
+  }
+  view.calls = state_->calls.all();
   for (const auto& [id, p] : state_->processes.all()) view.processes.push_back(process_status(*p, now_ns));
   for (const auto& [key, initialization] : state_->inits.all())
     view.inits.push_back(init_status(key, initialization, now_ns));

@@ -40,6 +40,12 @@ class IncidentBook {
     for (uint64_t id : fresh_)
       if (Incident* i = find(id)) visit(*i);
   }
+  // Those that are open, the oldest first.
+  template <class F>
+  void visit_open(F&& visit) const {
+    for (const Incident& i : incidents_)
+      if (is_open(i.state)) visit(i);
+  }
   // Those that a reader has to be told of (told.h), each with a new revision. The others wait until they are due.
   std::vector<Incident> take_changed(Nanoseconds now_ns);
   std::vector<Incident> all() const { return {incidents_.begin(), incidents_.end()}; }

@@ -50,6 +50,9 @@ CommStatus comm_status(const Communicator& c, const ProcessTable& processes, Nan
     if (!r.last.p2p.empty())
       rank.p2p_age_ns = static_cast<Nanoseconds>(r.last.p2p.front().enter_age_ms) * ns_per_ms + (now_ns - r.sampled_ns);
     rank.p2p_rounds = r.p2p_ended ? r.p2p_ended->count : 0;
+    const OpSeq next = r.in_flight() ? r.oldest_in_flight() : OpSeq{};
+    for (const InFlightOp& o : r.last.operations)
+      if (o.op == next && o.replay == 0) rank.begun = o.begun;
     for (const InFlightOp& o : r.last.operations)
       if (o.replay != 0 && o.begun && rank.replay == RoundKey{}) rank.replay = o.key();
     s.p2p_in_flight += rank.p2p_in_flight;

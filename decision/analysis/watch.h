@@ -14,6 +14,7 @@
 #include "decision/iteration/stage.h"
 #include "decision/locate/finding.h"
 #include "decision/locate/pair_bytes.h"
+#include "decision/model/call_history.h"
 #include "decision/model/communicator.h"
 
 namespace ccld::decision {
@@ -59,6 +60,7 @@ struct Watch {
   Communicator comm;
   HangState hang;
   MismatchState mismatch;
+  CallHistory call_history;
 
   OperationMix mix;
   std::unique_ptr<IterationTimes> iterations;  // of a witness of the iteration time

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "decision/model/call_history.h"
+#include "decision/model/call_record.h"
 #include "decision/model/events.h"
 #include "decision/model/metric_table.h"
 #include "decision/model/processes.h"
@@ -24,6 +26,7 @@ struct RankStatus {
   bool up = false;                   // CommUp seen, CommDown not
   char process_state = '?';          // as siblings report it; '?': not reported
   bool watched = true;               // false: an operator has stopped its probe
+  bool begun = false;                // the oldest operation that it has entered and not completed runs on its GPU
   uint32_t p2p_in_flight = 0;        // Send and Recv calls that have not ended
   Nanoseconds p2p_age_ns = 0;        // of the oldest of them
   uint64_t p2p_rounds = 0;           // that have ended
@@ -51,6 +54,13 @@ struct CommStatus {
   Signature oldest_signature;
   Nanoseconds oldest_age_ns = 0;  // how long it has been in flight
   std::vector<RankStatus> ranks;
+  std::shared_ptr<const CallHistory::Buckets> call_history;  // nullptr: no calls so far
+};
+
+// The newest calls of a communicator, the oldest of them first.
+struct CommCalls {
+  CommUid comm;
+  std::vector<std::shared_ptr<const RecordedCall>> calls;
 };
 
 // A communicator being initialized, or whose initialization failed.
@@ -107,6 +117,7 @@ struct StatusView {
   std::vector<CommStatus> communicators;
   std::vector<ProcessStatus> processes;
   std::vector<InitStatus> inits;
+  std::vector<CommCalls> calls;  // by comm; of those that an open incident names
   uint64_t incidents_open = 0;
   uint64_t ranks_refused = 0;   // messages of ranks for which there was no room (memberships_max)
   uint64_t contradictions = 0;  // communicators begun anew, for their ranks disagreed about how many there are
