@@ -14,8 +14,8 @@ pkg_check_modules(CCLD_NCURSES REQUIRED IMPORTED_TARGET ncursesw)  # ccld top
 find_path(CCLD_CPPZMQ_INCLUDE zmq.hpp REQUIRED)
 find_path(CCLD_PROTOZERO_INCLUDE protozero/pbf_writer.hpp REQUIRED)
 
-set(ccld_page_parts page/index.html page/style.css page/app.js)
-list(TRANSFORM ccld_page_parts PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+file(GLOB ccld_page_parts CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/page/*.html ${CMAKE_CURRENT_SOURCE_DIR}/page/*.css
+     ${CMAKE_CURRENT_SOURCE_DIR}/page/*.js)
 add_custom_command(
   OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/page_files.cc
   COMMAND ${CMAKE_COMMAND} -DOUT=${CMAKE_CURRENT_BINARY_DIR}/page_files.cc -DFOLDER=${CMAKE_CURRENT_SOURCE_DIR}/page
@@ -55,9 +55,13 @@ add_library(ccld_server STATIC
   recording/recorder.cc
   recording/recording_file.cc
   report/acknowledgement.cc
+  report/call_pages.cc
   report/departed_metrics.cc
+  report/find_communicator.cc
   report/headline.cc
   report/incident_metrics.cc
+  report/lateness.cc
+  report/loss_parts.cc
   report/metric_families.cc
   report/page_query.cc
   report/probe_metrics.cc

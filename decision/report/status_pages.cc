@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "decision/report/find_communicator.h"
 
 namespace ccld::decision::report {
 namespace {
@@ -35,11 +36,6 @@ std::string cursor_text(Trouble state, absl::string_view rest) {
   return absl::StrCat(static_cast<unsigned>(state), ".", rest);
 }
 
-bool parse_id(absl::string_view text, CommUid* id) {
-  constexpr size_t digits = 16;
-  return text.size() == digits && absl::SimpleHexAtoi(text, &id->value);
-}
-
 // The rows of a page, and where the next one begins.
 struct Page {
   Json rows = Json::array();
@@ -54,10 +50,10 @@ absl::StatusOr<std::vector<uint32_t>> page_of_communicators(const Snapshot& s, c
   auto it = all.begin();
   if (!query.after.empty()) {
     const auto cursor = cursor_of(query);
-    CommUid id;
-    if (!cursor.ok() || !parse_id(cursor->rest, &id)) return bad_cursor(query);
+    const auto id = cursor.ok() ? parse_comm(cursor->rest) : std::nullopt;
+    if (!id) return bad_cursor(query);
     it = std::partition_point(all.begin(), all.end(),
-                              [&](uint32_t at) { return key(at) <= std::tuple(cursor->state, id); });
+                              [&](uint32_t at) { return key(at) <= std::tuple(cursor->state, *id); });
   }
   std::vector<uint32_t> page;
   for (; it != all.end(); ++it) {
@@ -172,18 +168,33 @@ absl::StatusOr<Page> process_page(const Snapshot& s, const PageQuery& query, siz
   return result;
 }
 
-const CommStatus* find(const Snapshot& s, const StatusIndex& index, absl::string_view text, Trouble* state) {
-  CommUid id;
-  if (!parse_id(text, &id)) return nullptr;
-  const std::vector<CommStatus>& comms = s.status.communicators;
-  for (uint32_t at = 0; at < comms.size(); ++at)
-    if (comms[at].comm == id) return *state = index.state(at), &comms[at];
-  return nullptr;
-}
-
-absl::Status no_communicator(absl::string_view id) {
-  constexpr size_t shown_max = 60;
-  return absl::NotFoundError(absl::StrCat("there is no communicator '", id.substr(0, shown_max), "'"));
+// How far the ranks are in the operation that is in flight: what a rank has not reached, nobody behind it can.
+Json progress_json(const CommStatus& c) {
+  constexpr size_t missing_max = 8;  // the number is exact
+  struct Stage {
+    const char* name;
+    bool (*reached)(const RankStatus&, OpSeq);
+  };
+  constexpr Stage stages[] = {
+      {"entered", [](const RankStatus& r, OpSeq op) { return r.entered >= op; }},
+      {"launched", [](const RankStatus& r, OpSeq op) { return std::max(r.launched, r.completed) >= op; }},
+      {"begun", [](const RankStatus& r,
+                   OpSeq op) { return r.completed >= op || (r.begun && r.completed.value + 1 >= op.value); }},
+      {"completed", [](const RankStatus& r, OpSeq op) { return r.completed >= op; }},
+  };
+  Json rows = Json::array();
+  for (const Stage& stage : stages) {
+    size_t count = 0;
+    Json missing = Json::array();
+    for (const RankStatus& r : c.ranks) {
+      if (stage.reached(r, c.oldest_op))
+        ++count;
+      else if (missing.size() < missing_max)
+        missing.push_back(r.rank.value);
+    }
+    rows.push_back({{"stage", stage.name}, {"rank_count", count}, {"missing", std::move(missing)}});
+  }
+  return rows;
 }
 
 }  // namespace
@@ -267,18 +278,19 @@ absl::StatusOr<Json> communicators_json(const Snapshot& s, const StatusIndex& in
 }
 
 absl::StatusOr<Json> communicator_json(const Snapshot& s, const StatusIndex& index, const std::string& id) {
-  Trouble state{};
-  const CommStatus* c = find(s, index, id, &state);
-  if (!c) return no_communicator(id);
+  const auto at = find_communicator(s, id);
+  if (!at) return no_communicator(id);
+  const CommStatus& c = s.status.communicators[*at];
   Json result = {{"time", s.clock.text(s.now_ns)}};
-  result.update(comm_json(*c, state));
+  result.update(comm_json(c, index.state(*at)));
+  if (c.in_flight) result["in_flight"]["progress"] = progress_json(c);
   return result;
 }
 
 absl::StatusOr<Json> ranks_json(const Snapshot& s, const StatusIndex& index, const std::string& id, const PageQuery& query) {
-  Trouble state{};
-  const CommStatus* c = find(s, index, id, &state);
-  if (!c) return no_communicator(id);
+  const auto at = find_communicator(s, id);
+  if (!at) return no_communicator(id);
+  const CommStatus* c = &s.status.communicators[*at];
   auto it = c->ranks.begin();
   if (!query.after.empty()) {
     int32_t after = 0;
@@ -295,7 +307,7 @@ absl::StatusOr<Json> ranks_json(const Snapshot& s, const StatusIndex& index, con
     ranks.push_back(rank_json(*it, s.silent_ns));
   }
   Json result = {{"time", s.clock.text(s.now_ns)}};
-  result.update(comm_json(*c, state));
+  result.update(comm_json(*c, index.state(*at)));
   result["ranks"] = std::move(ranks);
   result["next"] = std::move(next);
   return result;

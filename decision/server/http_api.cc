@@ -14,6 +14,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "decision/report/call_pages.h"
+#include "decision/report/find_communicator.h"
 #include "decision/report/prometheus.h"
 #include "decision/report/status_json.h"
 #include "decision/report/status_pages.h"
@@ -218,6 +220,18 @@ struct HttpApi::Impl {
              [](const httplib::Request& request, const Asked& asked, const PageQuery& query) {
                return ranks_json(asked.snapshot(), asked.index(), request.matches[1], query);
              });
+    get_page(R"(/v1/communicators/([^/]+)/calls)", 0, page_rows_max,
+             [](const httplib::Request& request, const Asked& asked, const PageQuery&) {
+               return calls_json(asked.snapshot(), request.matches[1]);
+             });
+    get_page(R"(/v1/communicators/([^/]+)/calls/ranks)", with_page, page_rows_max,
+             [](const httplib::Request& request, const Asked& asked, const PageQuery& query) {
+               return call_ranks_json(asked.snapshot(), request.matches[1], query);
+             });
+    get_page(R"(/v1/communicators/([^/]+)/history)", 0, page_rows_max,
+             [](const httplib::Request& request, const Asked& asked, const PageQuery&) {
+               return call_history_json(asked.snapshot(), request.matches[1]);
+             });
     get_page("/v1/processes", with_page | with_job | with_process_state, process_rows_max,
              [](const httplib::Request&, const Asked& asked, const PageQuery& query) {
                return processes_json(asked.snapshot(), asked.index(), query);
@@ -226,7 +240,9 @@ struct HttpApi::Impl {
 
   void add_routes() {
     server.Get("/healthz", [this](const httplib::Request&, httplib::Response& response) { health(response); });
-    add_page_routes(server, [this](uint64_t id) { return incident_answer(id, *store->newest(), *reporter); });
+    add_page_routes(
+        server, [this](uint64_t id) { return incident_answer(id, *store->newest(), *reporter); },
+        [this](const std::string& id) { return report::find_communicator(*store->newest(), id).has_value(); });
     add_pages();
     get("/v1/incidents", [this](const httplib::Request& request, const Asked& asked) {
       return incidents_answer([&request](const std::string& name) { return request.get_param_value(name); }, asked.snapshot(), *reporter);

@@ -1,4 +1,5 @@
-// The query API: GET /healthz, /v1/status, /v1/jobs[/<job>], /v1/communicators[/<id>[/ranks]], /v1/processes,
+// The query API: GET /healthz, /v1/status, /v1/jobs[/<job>], /v1/communicators[/<id>[/ranks|/calls[/ranks]|/history]],
+// /v1/processes,
 // /v1/incidents[?since=&job=&class=&open=&limit=&after=], /v1/incidents/<id>[?revisions=1], /v1/tune/<sequence>,
 // /v1/silences, /metrics; POST /v1/tune, /v1/incidents/<id>/ack,
 // /v1/silences[/<id>/end]. Lists come in pages (report/page_query.h); documents

@@ -1,14 +1,18 @@
 #include "decision/server/page_routes.h"
 
+#include <functional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "decision/page/page_files.h"
+#include "decision/report/loss_parts.h"
 #include "decision/report/status_json.h"
+#include "decision/report/text_format.h"
 #include "decision/report/verdict_text.h"
 #include "decision/server/answers.h"
+#include "decision/server/request_checks.h"
 #include "httplib.h"
 
 namespace ccld::decision::server {
@@ -35,9 +39,20 @@ Json paragraphs(const Json& verdict, bool evidence) {
   return rows;
 }
 
+// Its ETag is that of its text: acknowledgements change it without a new snapshot, and a closed incident changes no more.
+void send_if_new(const Json& document, const httplib::Request& request, httplib::Response& response) {
+  answer(response, document);
+  const std::string etag = absl::StrCat("\"", absl::Hex(std::hash<std::string>()(response.body)), "\"");
+  response.set_header("Cache-Control", "no-cache");
+  response.set_header("ETag", etag);
+  if (!matches_etag(request.get_header_value("If-None-Match"), etag)) return;
+  response.status = 304;
+  response.body.clear();
+}
+
 }  // namespace
 
-void add_page_routes(httplib::Server& server, IncidentAnswer incident) {
+void add_page_routes(httplib::Server& server, IncidentAnswer incident, KnowsCommunicator knows) {
   for (const page::File& file : page::files()) {
     const auto send = [&file](const httplib::Request&, httplib::Response& response) { send_file(file, response); };
     if (file.name == "index.html") {
@@ -47,18 +62,22 @@ void add_page_routes(httplib::Server& server, IncidentAnswer incident) {
       server.Get("/page/" + std::string(file.name), send);
     }
   }
-  server.Get(R"(/page/incident/(\d{1,20}))", [incident = std::move(incident)](const httplib::Request& request, httplib::Response& response) {
+  server.Get(R"(/page/incident/(\d{1,20}))", [incident = std::move(incident), knows = std::move(knows)](
+                                                 const httplib::Request& request, httplib::Response& response) {
     uint64_t id = 0;
     const std::string text = request.matches[1];
     const absl::StatusOr<Json> verdict = absl::SimpleAtoi(text, &id) ? incident(id) : absl::NotFoundError("no number");
     if (!verdict.ok()) {
       return refuse(response, 404, absl::StrCat("there is no incident ", text));
     }
-    answer(response, {{"title", report::verdict_title(*verdict)},
-                      {"state", report::verdict_state(*verdict)},
-                      {"short", paragraphs(*verdict, false)},
-                      {"all", paragraphs(*verdict, true)},
-                      {"verdict", *verdict}});
+    send_if_new({{"title", report::verdict_title(*verdict)},
+                 {"state", report::verdict_state(*verdict)},
+                 {"short", paragraphs(*verdict, false)},
+                 {"all", paragraphs(*verdict, true)},
+                 {"loss", report::loss_json(*verdict)},
+                 {"communicator_known", knows(report::text_of(*verdict, "communicator"))},
+                 {"verdict", *verdict}},
+                request, response);
   });
 }
 

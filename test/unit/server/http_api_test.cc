@@ -32,13 +32,18 @@ struct Api {
     http->answer_incidents(std::make_shared<Reporter>(*std::move(verdicts), nullptr, Reporter::Bounds{}));
     http->start();
   }
-  void publish(uint64_t ticks) {
+  void publish(uint64_t ticks, VerdictState state = VerdictState::resolved) {
     auto snapshot = std::make_shared<report::Snapshot>();
     snapshot->ticks = ticks;
     CommStatus comm;
     comm.comm = CommUid(0xabc);
     comm.job = "a/job with blanks";
     snapshot->status.communicators = {comm};
+    Incident incident;
+    incident.id = incident.revision = 1;
+    incident.comm = comm.comm;
+    incident.state = state;
+    snapshot->incidents = {incident};
     store->publish(snapshot);
   }
   httplib::Client client() const { return httplib::Client("127.0.0.1", http->address().port); }
@@ -94,7 +99,8 @@ TEST_CASE("A document is not sent again to who has it, until there is a newer sn
   Api api;
   auto client = api.client();
   for (const char* path : {"/v1/status", "/v1/jobs", "/v1/jobs/a%2Fjob%20with%20blanks", "/v1/communicators", "/v1/communicators/0000000000000abc",
-                           "/v1/communicators/0000000000000abc/ranks", "/v1/processes", "/v1/incidents", "/v1/tune/1"}) {
+                           "/v1/communicators/0000000000000abc/ranks", "/v1/communicators/0000000000000abc/calls",
+                           "/v1/communicators/0000000000000abc/calls/ranks", "/v1/communicators/0000000000000abc/history", "/v1/processes", "/v1/incidents", "/v1/tune/1"}) {
     INFO(path);
     const auto first = client.Get(path);
     REQUIRE(first);
@@ -114,6 +120,27 @@ TEST_CASE("A document is not sent again to who has it, until there is a newer sn
   }
 }
 
+TEST_CASE("The page's document of an incident is sent again when it says something else") {
+  Api api;
+  auto client = api.client();
+  const char* const path = "/page/incident/1";
+  const auto first = client.Get(path);
+  REQUIRE(first);
+  REQUIRE(first->status == 200);
+  CHECK(report::Json::parse(first->body)["communicator_known"] == true);
+  const httplib::Headers known{{"If-None-Match", first->get_header_value("ETag")}};
+  api.publish(2);
+  const auto same = client.Get(path, known);
+  REQUIRE(same);
+  CHECK(same->status == 304);
+  CHECK(same->body.empty());
+  api.publish(3, VerdictState::ended);
+  const auto other = client.Get(path, known);
+  REQUIRE(other);
+  CHECK(other->status == 200);
+  CHECK(report::Json::parse(other->body)["verdict"]["state"] == "ended");
+}
+
 TEST_CASE("What is wrong with a question is one line, and has no ETag") {
   Api api;
   auto client = api.client();
@@ -128,6 +155,9 @@ TEST_CASE("What is wrong with a question is one line, and has no ETag") {
   refused("/v1/processes?limit=51", 400, "limit must be a whole number from 1 to 50");
   refused("/v1/communicators?colour=1", 400, "parameter 'colour' is not known here");
   refused("/v1/communicators/xyz", 404, "there is no communicator 'xyz'");
+  refused("/v1/communicators/xyz/calls", 404, "there is no communicator 'xyz'");
+  refused("/v1/communicators/0000000000000abc/calls/ranks?after=7", 400, "after must be what `next` of a page said");
+  refused("/v1/communicators/0000000000000abc/history?limit=3", 400, "parameter 'limit' is not known here");
   refused("/v1/jobs/none", 404, "there is no job 'none'");
   refused("/v1/nothing", 404, "no answer for GET /v1/nothing");
 }

@@ -112,6 +112,27 @@ TEST_CASE("Pages follow each other without gaps or repetitions, whatever their s
   }
 }
 
+TEST_CASE("Of an operation in flight it is said how far the ranks are, and who is not there") {
+  Snapshot s = cluster(1, 4);
+  std::vector<RankStatus>& ranks = s.status.communicators[0].ranks;
+  for (RankStatus& r : ranks) r.entered = r.launched = OpSeq(9), r.completed = OpSeq(8), r.begun = true;
+  ranks[1].entered = ranks[1].launched = OpSeq(8);  // it does not call
+  ranks[1].begun = false;
+  ranks[2].begun = false;            // its kernel waits
+  ranks[3].completed = OpSeq(9);     // it is done, and in the next one already
+  ranks[3].begun = false;
+  const Json c = *communicator_json(s, StatusIndex(s), "0000000000000001");
+  std::vector<std::string> rows;
+  for (const Json& row : c["in_flight"]["progress"])
+    rows.push_back(absl::StrCat(row["stage"].get<std::string>(), " ", row["rank_count"].get<int>(), " without ", to_line(row["missing"])));
+  CHECK(rows == std::vector<std::string>{"entered 3 without [1]", "launched 3 without [1]", "begun 2 without [1,2]",
+                                         "completed 1 without [0,1,2]"});
+  Snapshot many = cluster(1, 1000);
+  const Json row = (*communicator_json(many, StatusIndex(many), "0000000000000001"))["in_flight"]["progress"][0];
+  CHECK(row["rank_count"] == 0);
+  CHECK(row["missing"].size() == 8);
+}
+
 TEST_CASE("Lists are asked for by job and by state") {
   Snapshot s = cluster(12, 2);
   add_incident(s, 1, 4, VerdictState::suspected);
