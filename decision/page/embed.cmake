@@ -1,6 +1,11 @@
 # Makes a C++ file that holds the files of the page, so that `ccld` needs nothing beside it at run time.
 # Usage: cmake -DOUT=page_files.cc -DFOLDER=decision/page -P embed.cmake
-set(files "index.html|text/html" "style.css|text/css" "app.js|text/javascript")
+set(files "index.html|text/html" "style.css|text/css")
+file(GLOB scripts RELATIVE "${FOLDER}" "${FOLDER}/*.js")
+list(SORT scripts)
+foreach(script IN LISTS scripts)
+  list(APPEND files "${script}|text/javascript")
+endforeach()
 set(text "// Made by decision/page/embed.cmake.\n#include \"decision/page/page_files.h\"\n\nnamespace ccld::decision::page {\nnamespace {\n\n")
 set(rows "")
 foreach(entry IN LISTS files)

@@ -60,6 +60,20 @@ class Browser:
         """The value of a script's `return`."""
         return self._ask("/execute/sync", {"script": script, "args": []})
 
+    def _devtools(self, command, **parameters):
+        return self._ask("/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def screen(self, width, height):
+        """As on a device with such a screen: a window is never narrower than 500."""
+        self._devtools("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def prefer_dark(self, dark):
+        self._devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def press(self, key):
+        for kind in ("keyDown", "keyUp"):
+            self._devtools("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode={"Tab": 9, "Enter": 13}[key])
+
     def text(self):
         return self.run("return document.body.innerText")
 

@@ -45,10 +45,11 @@ def signals_end_the_run():
 
 
 class Job:
-    """`recording`: where the service records what arrives; None: nowhere."""
+    """`recording`: where the service records what arrives; None: nowhere. `history`: it keeps incidents and their recordings, in
+    `folder`. `http_port`: of its query API; 0: any. In a namespace of its own always any."""
 
-    def __init__(self, build, plan, folder, recording=None):
-        self.recording = recording
+    def __init__(self, build, plan, folder, recording=None, history=False, http_port=0):
+        self.recording, self.history, self.http_port = recording, history, http_port
         self.build, self.plan, self.folder = build, plan, folder
         self.children = []
         self.control_files = []
@@ -84,7 +85,8 @@ class Job:
         if self.network:
             # A namespace of its own: all its addresses are wires that we made.
             listen, wrap = "tcp://0.0.0.0:5555", lambda command: self.network.command("service", command)
-        self.service = Service(self.build, self.folder, self.plan.settings, listen, wrap, self.recording)
+        self.service = Service(self.build, self.folder, self.plan.settings, listen, wrap, self.recording,
+                               history=self.history, http_port=0 if self.network else self.http_port)
         self._stack.callback(self.service.end)
         self.service.wait_ready()
 

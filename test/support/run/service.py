@@ -10,11 +10,13 @@ from .verdicts import VerdictFile
 class Service:
     """Starts `ccld serve`; `port` is where it takes telemetry and `http` the address of its query API once wait_ready() has returned."""
 
-    def __init__(self, build, folder, settings, listen="tcp://127.0.0.1:*", wrap=lambda command: command, recording=None):
+    def __init__(self, build, folder, settings, listen="tcp://127.0.0.1:*", wrap=lambda command: command, recording=None, history=False,
+                 http_port=0):
         verdict_path = os.path.join(folder, "verdicts.jsonl")
         self._ready_path = os.path.join(folder, "service-ready.json")
-        command = [build.service, "serve", "--listen", listen, "--http", "127.0.0.1:0", "--verdicts", verdict_path,
-                   "--ready-file", self._ready_path, "--no-history"]
+        command = [build.service, "serve", "--listen", listen, "--http", "127.0.0.1:%d" % http_port, "--verdicts", verdict_path,
+                   "--ready-file", self._ready_path]
+        command += ["--state", os.path.join(folder, "state")] if history else ["--no-history"]
         if recording:
             command += ["--record", recording]
         for name, value in settings.items():
