@@ -2,22 +2,24 @@
 import {element} from "./dom.js";
 import {heat, scale} from "./heat.js";
 import {ask, askSeldom} from "./service.js";
-import {count, duration, ranks} from "./words.js";
+import {count, duration, quantile, ranks} from "./words.js";
 
 const everyRankMax = 64;      // so many have a row of their own with a name
 const oneDocumentMax = 1000;  // so many come in one document
 const worstShownMax = 12;
 const largeAgeMs = 5000;      // documents of larger communicators are asked for less often
-const leastScaleMs = 1;       // below, differences are noise and shall not shine
+const leastScaleMs = 1;       // below, differences are noise and shall not shine,
+const leastScalePart = 0.5;   // nor what is little of the time that a call takes
 
 let chosenHost = "";  // the first one of the group that somebody wants to see rank by rank
 
 // Of the one who is late the most; single pauses of others shall not pale it.
-function scaleOf(worst) {
-  const values = (worst.length > 0 ? worst[0].late_ms : []).filter((ms) => ms !== null).sort((a, b) => a - b);
-  const p90 = values.length > 0 ? values[Math.floor(0.9 * (values.length - 1))] : 0;
-  return Math.max(leastScaleMs, p90);
+function scaleOf(document) {
+  const most = document.worst.length > 0 ? quantile(document.worst[0].late_ms, 0.9) : null;
+  return Math.max(leastScaleMs, most || 0, leastScalePart * callMs(document));
 }
+
+const callMs = (document) => quantile(document.calls.map((call) => call.longest_ms), 0.5) || 0;
 
 function describe(row) {
   return `rank ${row.rank} on ${row.host}${row.gpu === null ? "" : `, GPU ${row.gpu}`}`;
@@ -84,7 +86,7 @@ function sentence(document, culprits) {
   if (worst.length === 0) return "";
   const late = worst.filter((row) => culprits.has(row.rank));
   const others = worst.filter((row) => !culprits.has(row.rank));
-  if (late.length === 0) return `No rank comes late all the time: ${ranks([worst[0].rank])} ${duration(worst[0].late_mean_ms)} on average, the most of all.`;
+  if (late.length === 0) return `No rank comes late all the time: ${ranks([worst[0].rank])} ${duration(worst[0].late_mean_ms)} on average, the most of all, and a call takes ${duration(callMs(document))}.`;
   const least = others.length > 0 ? `; the next one, rank ${others[0].rank}, ${duration(others[0].late_mean_ms)}` : "";
   return `${late.map((row) => `Rank ${row.rank} comes ${duration(row.late_mean_ms)} late on average`).join(", ")}${least}.`;
 }
@@ -101,7 +103,7 @@ export async function callsSection(verdict, refresh) {
   }
   // A connection's culprit is no rank that comes late.
   const culprits = new Set(verdict.culprits.filter((c) => c.peer === null).map((c) => c.rank));
-  const most = scaleOf(document.worst);
+  const most = scaleOf(document);
   section.append(element("p", {textContent: sentence(document, culprits)}), scale(most, `${duration(most)} late or more`));
   if (!large) {
     const all = await ask(`${path}/ranks?limit=${everyRankMax}`);

@@ -1,18 +1,13 @@
 // The last quarter of an hour of a communicator: how many calls, how long they took, and when the incident began.
 import {element, svg} from "./dom.js";
 import {ask, askSeldom} from "./service.js";
-import {count, duration} from "./words.js";
+import {count, duration, quantile} from "./words.js";
 
 const minutesMax = 15, minutesMin = 2;
 const msPerMinute = 60000;
 const height = 40;
 
 const clock = (time) => new Date(time).toLocaleTimeString([], {hour12: false});
-
-function median(values) {
-  const sorted = values.filter((v) => v !== null).sort((a, b) => a - b);
-  return sorted.length === 0 ? null : sorted[Math.floor((sorted.length - 1) / 2)];
-}
 
 // Values side by side, from below. `layers`: the ones behind come first.
 function bars(layers, spanMs, bucketMs, untilMs, fromMs, most, label) {
@@ -55,7 +50,7 @@ function markerWords(verdict, revisions) {
 function changeWords(document, values, onset, words) {
   const bucketMs = 1000 * document.bucket_s, from = Date.parse(document.from_time);
   const begin = (i) => from + i * bucketMs;
-  const before = median(values.filter((_, i) => begin(i) + bucketMs <= onset)), since = median(values.filter((_, i) => begin(i) >= onset));
+  const before = quantile(values.filter((_, i) => begin(i) + bucketMs <= onset), 0.5), since = quantile(values.filter((_, i) => begin(i) >= onset), 0.5);
   if (before === null || since === null) return null;
   return `${words(before)} before the onset, ${words(since)} since`;
 }

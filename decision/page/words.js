@@ -5,7 +5,13 @@ export function duration(ms) {
   // As the service's own texts have it: no more than was measured.
   if (ms >= 60000) return `${Math.floor(ms / 60000)} min ${String(Math.floor(ms % 60000 / 1000)).padStart(2, "0")} s`;
   if (ms >= 1000) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
-  return ms >= 10 ? `${Math.floor(ms)} ms` : `${Number(ms.toPrecision(2))} ms`;
+  return `${Number(ms.toPrecision(3))} ms`;
+}
+
+// Of what is known; null: nothing is.
+export function quantile(values, part) {
+  const sorted = values.filter((value) => value !== null).sort((a, b) => a - b);
+  return sorted.length === 0 ? null : sorted[Math.floor(part * (sorted.length - 1))];
 }
 
 export function percent(share) {
