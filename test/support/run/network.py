@@ -64,7 +64,11 @@ class TwoNodes:
 
     def command(self, place, command):
         """`command` as it is to be started to run in that place; the process id stays that of the command."""
-        return ["nsenter", "--net=/proc/%d/ns/net" % self._holders[place].pid, "--"] + list(command)
+        return ["nsenter", "--net=" + self.namespace(place), "--"] + list(command)
+
+    def namespace(self, place):
+        """The file that stands for the network namespace of that place."""
+        return "/proc/%d/ns/net" % self._holders[place].pid
 
     def throttle(self, node, rate):
         """Limits what leaves that node on the data link; the other direction stays as it is."""

@@ -1,0 +1,1 @@
+"""What `make demo-web` is made of."""
