@@ -3,51 +3,19 @@
 #include <catch2/catch.hpp>
 #include <ctime>
 
-#include "absl/strings/str_cat.h"
+#include "test/support/snapshots/slow_job.h"
 
 namespace ccld::decision::report {
 namespace {
 
-using Micros = RecordedCall::Micros;
-constexpr char id[] = "0000000000000abc";
+using test::slow_job;
+constexpr auto* id = test::slow_job_comm_text;
 constexpr size_t answer_bytes_max = size_t{1} << 20;
-
-// A communicator of so many ranks, 8 on a host, whose `culprit` comes 80 ms late to each of 100 calls.
-Snapshot slow_job(int ranks, int culprit, const std::string& host_prefix = "node", double others_ms = 0.5) {
-  Snapshot s;
-  s.now_ns = 100'003 * ns_per_s;
-  CommStatus comm;
-  comm.comm = CommUid{0xabc};
-  comm.name = "world";
-  comm.rank_count = comm.ranks_seen = ranks;
-  for (int r = 0; r < ranks; ++r) {
-    RankStatus rank;
-    rank.rank = Rank{r};
-    rank.host = absl::StrCat(host_prefix, r / 8);
-    rank.cuda_device = r % 8;
-    comm.ranks.push_back(rank);
-  }
-  s.status.communicators.push_back(std::move(comm));
-  CommCalls calls{CommUid{0xabc}, {}};
-  for (uint64_t op = 1; op <= CallRecord::calls_max; ++op) {
-    auto call = std::make_shared<RecordedCall>();
-    call->op = OpSeq{op};
-    call->signature.function = abi::Function::all_reduce;
-    call->signature.datatype = abi::Datatype::float32;
-    call->signature.count = 1024;
-    call->times = {84 * ns_per_ms, 4 * ns_per_ms};
-    call->late.assign(static_cast<size_t>(ranks), Micros::encode(static_cast<uint64_t>(others_ms * 1e3)));
-    call->late[static_cast<size_t>(culprit)] = Micros::encode(80'000);
-    calls.calls.push_back(std::move(call));
-  }
-  s.status.calls.push_back(std::move(calls));
-  return s;
-}
 
 }  // namespace
 
 TEST_CASE("The calls document has a column for each call and names the culprit first") {
-  const Json calls = *calls_json(slow_job(8, 6), id);
+  const Json calls = *calls_json(slow_job({}), id);
   CHECK(calls["recorded"] == true);
   REQUIRE(calls["calls"].size() == 100);
   CHECK(calls["calls"][99]["op_seq"] == 100);
@@ -62,7 +30,7 @@ TEST_CASE("The calls document has a column for each call and names the culprit f
 }
 
 TEST_CASE("Ranks come in pages, by host, without gaps or repetitions") {
-  const Snapshot s = slow_job(37, 6);
+  const Snapshot s = slow_job({.ranks = 37});
   for (const size_t limit : {1, 8, 36, 37, 100}) {
     std::vector<int32_t> ranks;
     PageQuery query;
@@ -83,7 +51,7 @@ TEST_CASE("Ranks come in pages, by host, without gaps or repetitions") {
 }
 
 TEST_CASE("A hundred thousand ranks are quantiles of groups of hosts and the fifty worst, in less than 1 MiB") {
-  const Snapshot s = slow_job(100'000, 61'300);
+  const Snapshot s = slow_job({.ranks = 100'000, .culprit = 61'300});
   const std::clock_t begin = std::clock();
   const Json calls = *calls_json(s, id);
   const double cpu_ms = 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
@@ -117,7 +85,8 @@ TEST_CASE("A hundred thousand ranks are quantiles of groups of hosts and the fif
 }
 
 TEST_CASE("The largest page of ranks is less than 1 MiB, whatever hosts are called and however late they are") {
-  const Snapshot s = slow_job(1000, 3, std::string(240, 'h'), 123'456);
+  const Snapshot s =
+      slow_job({.ranks = 1000, .culprit = 3, .host_prefix = std::string(240, 'h'), .others_ms = 123'456});
   PageQuery query;
   query.limit = page_rows_max;
   CHECK(to_line(*call_ranks_json(s, id, query)).size() < answer_bytes_max);
@@ -125,7 +94,7 @@ TEST_CASE("The largest page of ranks is less than 1 MiB, whatever hosts are call
 }
 
 TEST_CASE("Where nothing is recorded the documents say so") {
-  Snapshot s = slow_job(8, 6);
+  Snapshot s = slow_job({});
   s.status.calls.clear();
   const Json calls = *calls_json(s, id);
   CHECK(calls["recorded"] == false);
@@ -139,7 +108,7 @@ TEST_CASE("Where nothing is recorded the documents say so") {
 }
 
 TEST_CASE("The history goes up to now, also where no call was made any more") {
-  Snapshot s = slow_job(8, 6);
+  Snapshot s = slow_job({});
   CallHistory history;
   const Nanoseconds begin_ns = s.now_ns / CallHistory::bucket_ns * CallHistory::bucket_ns - 60 * ns_per_s;
   history.add(640, CallTimes{5 * ns_per_ms, 4 * ns_per_ms}, begin_ns);
