@@ -24,6 +24,7 @@ CommStatus comm_status(const Communicator& c, const ProcessTable& processes, Nan
   size_t known = 0;  // rank_count is what somebody claimed
   for (const RankModel& r : c.ranks()) known += r.process ? 1 : 0;
   s.ranks.reserve(known);
+  std::vector<uint64_t> waiting_channels;
   // The same operation that an incident names. Where nobody talks any more, the last words are all there is.
   const std::optional<OpSeq> oldest_told = s.in_flight ? oldest_operation(c, processes) : std::nullopt;
   if (oldest_told) s.oldest_op = *oldest_told;
@@ -61,6 +62,7 @@ CommStatus comm_status(const Communicator& c, const ProcessTable& processes, Nan
     s.ranks_not_watched += rank.watched ? 0 : 1;
     s.hidden |= r.hidden;
     s.ranks.push_back(std::move(rank));
+    if (known <= waiting_channels_ranks_max) waiting_channels.push_back(r.in_flight() ? r.waiting_channels : 0);
     if (!r.in_flight()) continue;
     if (const OpSeq oldest = r.oldest_in_flight();
         !oldest_told && (s.oldest_op == OpSeq{} || oldest < s.oldest_op))
@@ -70,6 +72,8 @@ CommStatus comm_status(const Communicator& c, const ProcessTable& processes, Nan
         oldest_ns =
             std::max(oldest_ns, static_cast<Nanoseconds>(o.enter_age_ms) * ns_per_ms + (now_ns - r.sampled_ns));
   }
+  if (std::any_of(waiting_channels.begin(), waiting_channels.end(), [](uint64_t c) { return c != 0; }))
+    s.waiting_channels = std::move(waiting_channels);
   if (s.in_flight) {
     s.oldest_signature = c.signature(s.oldest_op);
     s.oldest_age_ns = oldest_ns;

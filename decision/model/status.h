@@ -33,6 +33,9 @@ struct RankStatus {
   RoundKey replay;                   // of a graph, that its GPU is in; 0: none
 };
 
+// For so many ranks it is told rank by rank on which channels they wait: what a person looks at one by one.
+constexpr size_t waiting_channels_ranks_max = 64;
+
 struct CommStatus {
   CommUid comm;
   std::string job;
@@ -54,6 +57,7 @@ struct CommStatus {
   Signature oldest_signature;
   Nanoseconds oldest_age_ns = 0;  // how long it has been in flight
   std::vector<RankStatus> ranks;
+  std::vector<uint64_t> waiting_channels;  // a bit each; by position in `ranks`. Empty: nobody waits, or too many ranks
   std::shared_ptr<const CallHistory::Buckets> call_history;  // nullptr: no calls so far
 };
 

@@ -74,16 +74,43 @@ export function chainSection(verdict) {
 
 const stageWords = {entered: "entered", launched: "launched", begun: "begun on the GPU", completed: "done"};
 
-// `communicator`: its document; null: not known (any more).
-export function progressSection(verdict, communicator) {
-  const flight = communicator && communicator.in_flight;
-  if (!flight || !flight.progress || (verdict.op_seq !== null && flight.op_seq !== verdict.op_seq)) return null;
+function stageBars(communicator) {
   const all = communicator.ranks_seen;
   const grid = element("div", {className: "bars"});
-  for (const stage of flight.progress) {
+  for (const stage of communicator.in_flight.progress) {
     const missing = all - stage.rank_count;
     const who = missing > 0 && missing <= stage.missing.length && missing < all ? `, not ${ranks(stage.missing)}` : "";
     grid.append(element("span", {textContent: stageWords[stage.stage]}), bar(all === 0 ? 0 : stage.rank_count / all, `${stage.rank_count} of ${count(all, "rank")}${who}`, false));
   }
-  return element("section", {id: "progress"}, element("h2", {textContent: `How far the ranks are in ${flight.operation.function} #${flight.op_seq}`}), grid);
+  return grid;
+}
+
+// A square for each channel: those on which the rank waits for a step are filled.
+function channelCells(row, channels) {
+  const waits = new Set(row.waiting_channels);
+  const said = waits.size === 0 ? "none" : [...waits].join(", ");
+  const cells = Array.from({length: channels}, (_, channel) =>
+    element("span", {className: waits.has(channel) ? "channel waits" : "channel", title: `channel ${channel}${waits.has(channel) ? ": waits" : ""}`, aria: {hidden: "true"}}));
+  return element("td", {className: "channels"}, element("span", {className: "unseen", textContent: said}), ...cells);
+}
+
+function rankTable(rows, op, operation, culprits) {
+  const reached = [(r) => r.entered >= op, (r) => Math.max(r.launched, r.completed) >= op, (r) => r.completed >= op || (r.begun && r.completed + 1 >= op), (r) => r.completed >= op];
+  const channels = Math.max(operation.channels || 0, ...rows.flatMap((r) => r.waiting_channels.map((channel) => channel + 1)));
+  const head = ["rank", "entered", "launched", "begun", "done", ...(channels > 0 ? ["waits on channels"] : [])];
+  const body = rows.map((row) => element("tr", {className: culprits.has(row.rank) ? "culprit" : ""},
+    element("th", {scope: "row", textContent: `${row.rank}${culprits.has(row.rank) ? ", culprit" : ""}`}),
+    // What nobody has reached singles out nobody.
+    ...reached.map((has) => element("td", {textContent: has(row) ? "yes" : "no", className: has(row) || !rows.some(has) ? "" : "missing"})),
+    channels > 0 ? channelCells(row, channels) : null));
+  return element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", {scope: "col", textContent: text})))), element("tbody", {}, ...body));
+}
+
+// `communicator`: its document, and of its first ranks theirs; null: not known (any more).
+export function progressSection(verdict, communicator) {
+  const flight = communicator && communicator.in_flight;
+  if (!flight || !flight.progress || (verdict.op_seq !== null && flight.op_seq !== verdict.op_seq)) return null;
+  const told = communicator.ranks.length > 0 && communicator.ranks[0].waiting_channels !== null;
+  return element("section", {id: "progress"}, element("h2", {textContent: `How far the ranks are in ${flight.operation.function} #${flight.op_seq}`}),
+    stageBars(communicator), told ? rankTable(communicator.ranks, flight.op_seq, flight.operation, new Set(verdict.ranks)) : null);
 }

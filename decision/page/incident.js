@@ -37,12 +37,20 @@ function takeAlong(verdict) {
   return element("section", {id: "take"}, element("h2", {textContent: "Take it along"}), list, none);
 }
 
+// With its ranks, if they are few enough to be looked at one by one.
+const everyRankMax = 64;
+async function communicatorWithRanks(verdict) {
+  const path = `/v1/communicators/${verdict.communicator}`;
+  const [communicator, ranks] = await Promise.all([ask(path), verdict.rank_count <= everyRankMax ? ask(`${path}/ranks?limit=${everyRankMax}`) : {ranks: []}]);
+  return {...communicator, ranks: ranks.ranks};
+}
+
 export async function incidentPage(id, refresh) {
   const page = await ask(`/page/incident/${id}`);
   const verdict = page.verdict;
   const slow = verdict.kind === "SLOW", known = page.communicator_known;
   const [communicator, calls, strip] = await Promise.all([
-    known && !slow && isOpen(verdict) ? ask(`/v1/communicators/${verdict.communicator}`) : null,
+    known && !slow && isOpen(verdict) ? communicatorWithRanks(verdict) : null,
     known && slow && isOpen(verdict) ? callsSection(verdict, refresh) : null,
     known ? stripSection(verdict) : null]);
   const all = element("section", {id: "all"}, element("details", {id: "all-numbers"}, element("summary", {id: "all-summary", textContent: "All numbers"}), paragraphs(page.all, [])));

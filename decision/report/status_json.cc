@@ -1,6 +1,7 @@
 #include "decision/report/status_json.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -25,6 +26,15 @@ Json hidden_names(uint32_t hidden) {
   for (const abi::Hidden each : abi::hidden_all)
     if ((hidden & each) != 0) names.push_back(abi::name_of(each));
   return names;
+}
+
+Json channels_json(const CommStatus& c, size_t position) {
+  if (c.ranks.size() > waiting_channels_ranks_max) return nullptr;
+  Json channels = Json::array();
+  if (position >= c.waiting_channels.size()) return channels;
+  for (uint64_t left = c.waiting_channels[position]; left != 0; left &= left - 1)
+    channels.push_back(std::countr_zero(left));
+  return channels;
 }
 
 Json init_json(const InitStatus& s) {
@@ -170,7 +180,8 @@ bool is_silenced(const Incident& i, const Snapshot& s) {
   return silence_of(silence_facts(i), s.silences, (s.now_ns + s.clock.realtime_minus_clock_ns) / ns_per_ms) != nullptr;
 }
 
-Json rank_json(const RankStatus& r, Nanoseconds silent_ns) {
+Json rank_json(const CommStatus& c, size_t position, Nanoseconds silent_ns) {
+  const RankStatus& r = c.ranks[position];
   return {
       {"rank", r.rank.value},
       {"host", r.host},
@@ -188,7 +199,9 @@ Json rank_json(const RankStatus& r, Nanoseconds silent_ns) {
       {"watched", r.watched},
       {"p2p", {{"in_flight", r.p2p_in_flight}, {"age_ms", milliseconds(r.p2p_age_ns)}, {"completed", r.p2p_rounds}}},
       {"replay",
-       r.replay == RoundKey{} ? Json(nullptr) : Json({{"op_seq", r.replay.op.value}, {"replay", r.replay.replay}})}};
+       r.replay == RoundKey{} ? Json(nullptr) : Json({{"op_seq", r.replay.op.value}, {"replay", r.replay.replay}})},
+      {"begun", r.begun},
+      {"waiting_channels", channels_json(c, position)}};
 }
 
 Json comm_json(const CommStatus& c, Trouble state) {

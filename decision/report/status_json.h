@@ -51,7 +51,7 @@ enum class Trouble : uint8_t;
 // The rows of the documents (status_pages.h), and what a summary says without lists of communicators and processes.
 Json job_json(const JobRow&);
 Json comm_json(const CommStatus&, Trouble state);
-Json rank_json(const RankStatus&, Nanoseconds silent_ns);
+Json rank_json(const CommStatus&, size_t position, Nanoseconds silent_ns);  // in CommStatus::ranks
 Json process_json(const ProcessStatus&, Nanoseconds silent_ns);
 Json summary_json(const Snapshot&, const StatusIndex&);
 

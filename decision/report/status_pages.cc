@@ -92,7 +92,7 @@ absl::StatusOr<Page> comm_page(const Snapshot& s, const StatusIndex& index, cons
           ranks_next = r == 0 ? "" : absl::StrCat(c.ranks[r - 1].rank.value);
           break;
         }
-        ranks.push_back(rank_json(c.ranks[r], s.silent_ns));
+        ranks.push_back(rank_json(c, r, s.silent_ns));
         ++rank_rows;
       }
       row["ranks"] = std::move(ranks);
@@ -304,7 +304,7 @@ absl::StatusOr<Json> ranks_json(const Snapshot& s, const StatusIndex& index, con
       next = absl::StrCat(std::prev(it)->rank.value);
       break;
     }
-    ranks.push_back(rank_json(*it, s.silent_ns));
+    ranks.push_back(rank_json(*c, static_cast<size_t>(it - c->ranks.begin()), s.silent_ns));
   }
   Json result = {{"time", s.clock.text(s.now_ns)}};
   result.update(comm_json(*c, index.state(*at)));

@@ -33,6 +33,7 @@ SOON_S = 60  # a busy machine starts a browser slowly, and a slow job shows afte
 VERDICT_WITHIN_MS = 2000
 SCRIPT_BYTES_MAX = 300 * 1024
 LOADS = 3  # of which one is not disturbed by what else the machine does
+RANK_ROWS = "[...document.querySelectorAll('#progress tbody tr')].map(row => [row.className, row.querySelector('.channels .unseen').textContent])"
 PHONE_WIDTH, PHONE_HEIGHT = 320, 640
 
 
@@ -133,6 +134,9 @@ class IncidentTest(unittest.TestCase):
         self.assertRegex(arrows[-1], r"step \d+ wanted, (\d+|none) posted.*channel 1, .*s")
         self.assertRegex(self.browser.run("return document.getElementById('progress').innerText"),
                          r"(?s)entered\s+8 of 8 ranks.*launched\s+8 of 8.*begun on the GPU\s+8 of 8.*done\s+0 of 8")
+        # Everybody waits on the frozen channel, and the culprit for nobody.
+        self.assert_soon("return (%s).every(([who, channels]) => channels === (who === 'culprit' ? 'none' : '1'))" % RANK_ROWS, "channels are not told")
+        self.assertEqual([row[0] for row in self.browser.run("return " + RANK_ROWS)], ["", "", "", "culprit", "", "", "", ""])
         self.assert_strip_has_the_onset()
         self.look("hang")
         self.assert_it_fits_a_phone("hang")

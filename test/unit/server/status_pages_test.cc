@@ -133,6 +133,21 @@ TEST_CASE("Of an operation in flight it is said how far the ranks are, and who i
   CHECK(row["missing"].size() == 8);
 }
 
+TEST_CASE("Of few ranks it is said on which channels each waits") {
+  Snapshot s = cluster(1, 3);
+  const char* const id = "0000000000000001";
+  const auto channels = [&](size_t rank) {
+    return ranks_json(s, StatusIndex(s), id, {})->at("ranks")[rank]["waiting_channels"];
+  };
+  CHECK(channels(0) == Json::array());
+  s.status.communicators[0].waiting_channels = {0b101, 0, uint64_t{1} << 63};
+  CHECK(channels(0) == Json({0, 2}));
+  CHECK(channels(1) == Json::array());
+  CHECK(channels(2) == Json({63}));
+  s = cluster(1, waiting_channels_ranks_max + 1);
+  CHECK(channels(0).is_null());
+}
+
 TEST_CASE("Lists are asked for by job and by state") {
   Snapshot s = cluster(12, 2);
   add_incident(s, 1, 4, VerdictState::suspected);
