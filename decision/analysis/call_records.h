@@ -19,8 +19,9 @@ class CallRecords {
  public:
   // One communicator of the largest size that is accepted (ranks_max), or many smaller ones: 26 MB.
   static constexpr size_t ranks_max = size_t{1} << 18;
-  // A cell takes about 2 ns: 2 of the 100 ms between two looks.
-  static constexpr size_t cells_max = size_t{1} << 20;
+  // A cell takes up to 8 ns (a busy virtual machine): 2 of the 100 ms between two looks. One call of the largest
+  // communicator.
+  static constexpr size_t cells_max = ranks_max;
 
   // A new look: whose calls are kept from now on.
   void choose(const IncidentBook&, const Watches&);

@@ -104,4 +104,39 @@ TEST_CASE("Communicators of no more ranks than the bound are recorded, those of 
   CHECK(kept() == std::vector<uint64_t>{2});
 }
 
+TEST_CASE("A look takes no more cells than the bound, and the next one goes on") {
+  const Settings settings;
+  RankBudget budget(settings.memberships_max);
+  Watches watches;
+  IncidentBook book(settings);
+  ProcessModel process;
+  const CommUid comm{1};
+  watches[comm] = std::make_unique<Watch>(comm, settings, budget);
+  CommUp up;
+  up.comm = comm;
+  up.rank_count = static_cast<int>(CallRecords::ranks_max);
+  watches[comm]->comm.up(up, process, 1);
+  Incident incident;
+  incident.comm = comm;
+  book.open(incident);
+  RoundEntry call;
+  call.groups.push_back({fake::all_reduce(), 2});
+  call.cells.resize(CallRecords::ranks_max);
+  for (size_t r : {size_t{0}, CallRecords::ranks_max - 1}) {
+    call.cells[r].end_device_ns = 10;
+    call.cells[r].timed = true;
+  }
+  CallRecords records;
+  records.add(comm, call);  // nobody has chosen it yet
+  for (uint64_t look = 1; look <= 3; ++look) {
+    records.choose(book, watches);
+    for (int i = 0; i < 5; ++i) {
+      ++call.op.value;
+      records.add(comm, call);
+    }
+    REQUIRE(records.all().size() == 1);
+    CHECK(records.all()[0].calls.size() == look);
+  }
+}
+
 }  // namespace ccld::decision
