@@ -11,7 +11,7 @@ namespace {
 
 using Member = std::variant<bool Settings::*, int64_t Settings::*, std::string Settings::*>;
 
-enum class Text { any, job, folder, endpoint };
+enum class Text { any, job, folder, endpoint, server_key, key_file };
 
 struct Row {
   const char* name;
@@ -30,6 +30,12 @@ const Row table[] = {
     {"NCCL_PROBE_ENDPOINT", &Settings::endpoint, "", 0, 0, Text::endpoint,
      "Where `ccld serve` listens, for example `tcp://127.0.0.1:5566`. Empty: nothing is sent, the frames can still be "
      "read."},
+    {"NCCL_PROBE_SERVER_KEY", &Settings::server_key, "", 0, 0, Text::server_key,
+     "Public key of the service: 40 characters, or the file that has it (it begins with `/`). With it telemetry is "
+     "encrypted and goes only to a service that proves this key. A key that cannot be used: nothing is sent."},
+    {"NCCL_PROBE_KEY_FILE", &Settings::key_file, "", 0, 0, Text::key_file,
+     "File with the secret key by which the service knows this process (`ccld keys make`). Needed with "
+     "`NCCL_PROBE_SERVER_KEY`."},
     {"NCCL_PROBE_JOB", &Settings::job, "default", 0, 0, Text::job,
      "Name of the job, equal on all its ranks. Not set: `SLURM_JOB_ID` if there is one."},
     {"NCCL_PROBE_FRAMES_DIR", &Settings::frames_dir, "/dev/shm", 0, 0, Text::folder,
@@ -80,6 +86,8 @@ std::string accepted(const Row& row) {
   switch (row.text) {
     case Text::endpoint: return "transport://address or empty";
     case Text::folder: return "an absolute path";
+    case Text::server_key: return "a key, an absolute path or empty";
+    case Text::key_file: return "an absolute path or empty";
     case Text::job: return "1 to " + std::to_string(job_bytes_max) + " printable characters";
     case Text::any: break;
   }
@@ -99,6 +107,8 @@ bool acceptable_text(Text kind, const std::string& text) {
       for (unsigned char c : text)
         if (c < 0x20 || c == 0x7f) return false;
       return true;
+    case Text::server_key:  // judged where they are used: there is no default that would do in their place
+    case Text::key_file:
     case Text::any: break;
   }
   return true;

@@ -19,6 +19,9 @@ namespace ccld::probe {
 struct Settings {
   bool enable = true;
   std::string endpoint;
+  // Used as they are: a wrong one must end in no telemetry, never in telemetry without keys (transport/curve_keys.h).
+  std::string server_key;
+  std::string key_file;
   std::string job;
   std::string frames_dir;
   int64_t sample_us = 0;

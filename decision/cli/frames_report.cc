@@ -254,7 +254,9 @@ ProcessReport report_process(const LocalProcesses& processes, const std::string&
     const auto metric = static_cast<abi::MetricId>(i);
     const uint64_t value = process.metric(metric);
     const std::string name = abi::name_of(metric);
-    if (metric == abi::MetricId::agent_service_state || metric == abi::MetricId::agent_service_monotonic_ns) continue;
+    if (metric == abi::MetricId::agent_service_state || metric == abi::MetricId::agent_service_monotonic_ns ||
+        metric == abi::MetricId::agent_service_keys)
+      continue;
     if (value != 0) report.counters.emplace_back(name == "?" ? "metric_" + std::to_string(i) : name, value);
   }
   report.service = report_service(report.process, process);
@@ -319,13 +321,16 @@ const char* service_text(abi::ServiceState state) {
     case abi::ServiceState::connecting: return "no connection yet";
     case abi::ServiceState::connected: return "connected, no answer yet";
     case abi::ServiceState::reached: return "takes what is sent";
-    case abi::ServiceState::unusable: return "the endpoint or libzmq cannot be used, nothing is sent";
+    case abi::ServiceState::unusable: return "the endpoint, a key or libzmq cannot be used, nothing is sent";
     case abi::ServiceState::unresolved: return "its name has no address";
     case abi::ServiceState::refused: return "nothing listens there, or there is no route";
     case abi::ServiceState::unanswered: return "nobody answers at that address";
     case abi::ServiceState::mute: return "what listens there does not answer as ZeroMQ does";
     case abi::ServiceState::deaf: return "connected, and has never acknowledged a batch";
     case abi::ServiceState::stalled: return "connected, and acknowledges no batches any more";
+    case abi::ServiceState::rejected: return "does not accept the key of this process";
+    case abi::ServiceState::one_sided: return "one side demands keys, the other uses none";
+    case abi::ServiceState::other_key: return "ends the handshake, its key is not NCCL_PROBE_SERVER_KEY";
   }
   return "something newer than this reader";
 }

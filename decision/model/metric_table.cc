@@ -47,6 +47,7 @@ MetricType type_of(abi::MetricId id) {
     case abi::MetricId::agent_waiting_batches:
     case abi::MetricId::agent_unconfirmed_batches:
     case abi::MetricId::agent_service_state:
+    case abi::MetricId::agent_service_keys:
     case abi::MetricId::health_sources:
     case abi::MetricId::process_threads_running:
     case abi::MetricId::process_threads_sleeping:

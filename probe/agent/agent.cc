@@ -15,7 +15,7 @@ namespace {
 using abi::ServiceState;
 
 // Of the service, in its warning.
-std::string trouble_text(ServiceState state) {
+std::string trouble_text(ServiceState state, bool keys) {
   const auto seconds = [](uint64_t ns) { return std::to_string(ns / ns_per_s) + " s"; };
   switch (state) {
     case ServiceState::unresolved: return "cannot be reached: its name has no address";
@@ -30,8 +30,20 @@ std::string trouble_text(ServiceState state) {
     case ServiceState::stalled:
       return "is connected and has acknowledged no batch for " + seconds(service_answer_ns) +
              ": it is stopped or overloaded";
+    case ServiceState::rejected:
+      return "does not accept the key of this process (NCCL_PROBE_KEY_FILE): it is not in the service's list";
+    case ServiceState::one_sided:
+      return keys ? "uses no keys, and NCCL_PROBE_SERVER_KEY demands that it proves its own"
+                  : "accepts only processes with a key: NCCL_PROBE_SERVER_KEY and NCCL_PROBE_KEY_FILE are not set";
+    case ServiceState::other_key:
+      return "ends the handshake: its key is not that of NCCL_PROBE_SERVER_KEY, or it is not ccld serve";
     default: return "cannot be reached: no connection comes about, or none lasts";
   }
+}
+
+// Nothing waits for such a service: libzmq has no queue for it.
+bool refuses_us(ServiceState state) {
+  return state == ServiceState::rejected || state == ServiceState::one_sided || state == ServiceState::other_key;
 }
 
 }  // namespace
@@ -104,6 +116,7 @@ void Agent::change_transport(std::unique_ptr<Transport> transport) {
   service_.restart();
   undelivered_when_there_ = deliveries_.undelivered();
   unconfirmed_when_there_ = deliveries_.unconfirmed_when_answered();
+  queues_lost_ = 0;
   transport_ = std::move(transport);
 }
 
@@ -427,7 +440,9 @@ void Agent::publish_health(std::vector<Message>* out) {
       const auto id = static_cast<abi::MetricId>(i);
       const auto own = [id](const HealthMetric& m) { return m.id == id; };
       if (std::any_of(std::begin(health_metrics), std::end(health_metrics), own)) continue;
-      if (id == abi::MetricId::agent_service_state || id == abi::MetricId::agent_service_monotonic_ns) continue;
+      if (id == abi::MetricId::agent_service_state || id == abi::MetricId::agent_service_monotonic_ns ||
+          id == abi::MetricId::agent_service_keys)
+        continue;
       const uint64_t value = board_->metric(id);
       if (value != 0 || id == abi::MetricId::proxy_away_ns)
         message.metrics.push_back({id, "", static_cast<int64_t>(value)});
@@ -555,6 +570,7 @@ void Agent::send_batch() {
 bool Agent::look_for_service(Instant now, bool process_ends) {
   const Transport::Connection connection = transport_->connection(now.monotonic_ns);
   const bool connected = connection.link == Link::up;
+  if (std::exchange(queues_lost_, connection.queues_lost) != connection.queues_lost) give_up_waiting();
   if (connected) {
     health_.sent_batches += std::exchange(health_.waiting_batches, 0);
     health_.sent_bytes += std::exchange(waiting_bytes_, 0);
@@ -574,9 +590,12 @@ void Agent::say(ServiceWatch::News news) {
   switch (news) {
     case ServiceWatch::News::none: break;
     case ServiceWatch::News::trouble:
-      log_line(LogLevel::warning, service + " (NCCL_PROBE_ENDPOINT) " + trouble_text(service_.said()) +
-                                      "; batches wait where there is room for them (NCCL_PROBE_QUEUE_MAX=" +
-                                      std::to_string(settings_.queue_max) + "), then they are dropped and counted");
+      log_line(LogLevel::warning,
+               service + " (NCCL_PROBE_ENDPOINT) " + trouble_text(service_.said(), !settings_.server_key.empty()) +
+                   (refuses_us(service_.said())
+                        ? "; batches are dropped and counted until it does"
+                        : "; batches wait where there is room for them (NCCL_PROBE_QUEUE_MAX=" +
+                              std::to_string(settings_.queue_max) + "), then they are dropped and counted"));
       break;
     case ServiceWatch::News::back: {
       const uint64_t unconfirmed = deliveries_.unconfirmed_when_answered();
@@ -605,6 +624,7 @@ void Agent::publish_service() {
                                                           : ServiceState::unusable;
   board_->set_metric(abi::MetricId::agent_service_state, static_cast<uint64_t>(state));
   board_->set_metric(abi::MetricId::agent_service_monotonic_ns, transport_ != nullptr ? service_.since_ns() : 0);
+  board_->set_metric(abi::MetricId::agent_service_keys, transport_ != nullptr && !settings_.server_key.empty());
 }
 
 void Agent::give_up_waiting() {

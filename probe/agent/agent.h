@@ -125,6 +125,7 @@ class Agent {
   ServiceWatch service_;
   DeliveryLedger deliveries_;
   uint64_t waiting_bytes_ = 0;  // of Health::waiting_batches
+  uint64_t queues_lost_ = 0;    // of the transport, that are counted
   // When the service was last there.
   uint64_t undelivered_when_there_ = 0, unconfirmed_when_there_ = 0;
   OpenTransport open_transport_;

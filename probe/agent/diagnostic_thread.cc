@@ -18,6 +18,7 @@
 #include "probe/frames/frame_file.h"
 #include "probe/process/process_file.h"
 #include "probe/settings.h"
+#include "probe/transport/curve_keys.h"
 #include "probe/transport/zmq_transport.h"
 
 namespace ccld::probe {
@@ -50,6 +51,13 @@ std::unique_ptr<Transport> open_transport(const std::string& endpoint) {
   options.endpoint = endpoint;
   options.queue_max = static_cast<int>(settings().queue_max);
   options.linger_ms = static_cast<int>(settings().linger_ms);
+  std::string error;
+  const auto keys = read_curve_keys(settings().server_key, settings().key_file, &error);
+  if (!keys) {
+    warn_once(Warning::transport_keys, "nothing is sent to " + endpoint + ": " + error);
+    return nullptr;
+  }
+  options.keys = *keys;
   std::unique_ptr<Transport> transport = open_zmq_transport(options);
   // Once more: handlers run in reverse order, and the thread must stop before the static objects of libzmq go, which is
   // loaded by now and stays.

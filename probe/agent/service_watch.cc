@@ -44,6 +44,9 @@ ServiceState ServiceWatch::judge(Link link) const {
     case Link::refused: return ServiceState::refused;
     case Link::unanswered: return ServiceState::unanswered;
     case Link::mute: return ServiceState::mute;
+    case Link::rejected: return ServiceState::rejected;
+    case Link::one_sided: return ServiceState::one_sided;
+    case Link::other_key: return ServiceState::other_key;
     case Link::up: break;
   }
   if (waits_ && waited_ns_ >= service_answer_ns) return ever_answered_ ? ServiceState::stalled : ServiceState::deaf;

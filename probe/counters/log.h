@@ -18,6 +18,7 @@ enum class Warning : uint8_t {
   transport_library,
   transport_endpoint,
   transport_context,
+  transport_keys,
   other,
   count
 };

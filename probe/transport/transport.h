@@ -22,7 +22,8 @@ class Transport {
   virtual SendResult send(const uint8_t* data, size_t size) = 0;
   struct Connection {
     Link link = Link::up;
-    uint64_t handshakes = 0;  // so far; one more is another connection
+    uint64_t handshakes = 0;   // so far; one more is another connection
+    uint64_t queues_lost = 0;  // so far: times that all that waited was given up
   };
   // How far it has come. What is sent while it is not `up` waits for it.
   virtual Connection connection(uint64_t now_ns) {

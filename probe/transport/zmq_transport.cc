@@ -8,6 +8,7 @@
 #include <zmq.h>
 
 #include "probe/counters/log.h"
+#include "schemas/keys/curve_key.h"
 
 namespace ccld::probe {
 namespace {
@@ -25,6 +26,9 @@ struct ZmqLibrary {
   decltype(&zmq_errno) last_error = nullptr;
   decltype(&zmq_strerror) error_text = nullptr;
   decltype(&zmq_socket_monitor) socket_monitor = nullptr;
+  // Only with keys; nullptr: this libzmq has none of it.
+  decltype(&zmq_curve_public) curve_public = nullptr;
+  decltype(&zmq_disconnect) disconnect = nullptr;
 };
 
 // What the monitor tells of each attempt to connect, and of the connection.
@@ -39,14 +43,19 @@ constexpr MonitoredEvent monitored_events[] = {
     {ZMQ_EVENT_CONNECTED, LinkEvent::accepted},
     {ZMQ_EVENT_HANDSHAKE_SUCCEEDED, LinkEvent::handshake},
     {ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL, LinkEvent::handshake_failed},
-    {ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL, LinkEvent::handshake_failed},
-    {ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, LinkEvent::handshake_failed},
+    {ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL, LinkEvent::protocol_failed},
+    {ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, LinkEvent::key_rejected},
     {ZMQ_EVENT_DISCONNECTED, LinkEvent::disconnected},
 };
 constexpr int monitored_mask() {
   int mask = 0;
   for (const MonitoredEvent& e : monitored_events) mask |= e.number;
   return mask;
+}
+LinkEvent meaning_of(const MonitoredEvent& event, uint32_t value) {
+  const bool mechanism = event.number == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL &&
+                         value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
+  return mechanism ? LinkEvent::keys_one_sided : event.meaning;
 }
 constexpr const char* monitor_endpoint = "inproc://ccld-monitor";  // each transport has a context of its own
 
@@ -69,8 +78,11 @@ bool load(const std::string& name, ZmqLibrary* zmq, std::string* error) {
       resolve(handle, "zmq_connect", &zmq->connect) && resolve(handle, "zmq_send", &zmq->send) &&
       resolve(handle, "zmq_recv", &zmq->recv) &&
       resolve(handle, "zmq_close", &zmq->close) && resolve(handle, "zmq_errno", &zmq->last_error) &&
-      resolve(handle, "zmq_strerror", &zmq->error_text) && resolve(handle, "zmq_socket_monitor", &zmq->socket_monitor))
+      resolve(handle, "zmq_strerror", &zmq->error_text) && resolve(handle, "zmq_socket_monitor", &zmq->socket_monitor)) {
+    resolve(handle, "zmq_curve_public", &zmq->curve_public);
+    resolve(handle, "zmq_disconnect", &zmq->disconnect);
     return true;
+  }
   *error = name + " lacks a function of the ZeroMQ API";
   return false;
 }
@@ -78,8 +90,13 @@ bool load(const std::string& name, ZmqLibrary* zmq, std::string* error) {
 class ZmqTransport final : public Transport {
  public:
   // `monitor` may be null: then the other end is taken to be there.
-  ZmqTransport(const ZmqLibrary& zmq, void* context, void* socket, void* monitor)
-      : zmq_(zmq), context_(context), socket_(socket), monitor_(monitor) {}
+  ZmqTransport(const ZmqLibrary& zmq, const ZmqOptions& options, void* context, void* socket, void* monitor)
+      : zmq_(zmq),
+        endpoint_(options.endpoint),
+        context_(context),
+        socket_(socket),
+        monitor_(monitor),
+        tracker_(options.keys.used()) {}
   ~ZmqTransport() override {
     if (monitor_ != nullptr) {
       zmq_.socket_monitor(socket_, nullptr, 0);
@@ -101,12 +118,22 @@ class ZmqTransport final : public Transport {
     char address[256];
     while (zmq_.recv(monitor_, event, sizeof event, ZMQ_DONTWAIT) >= 0) {
       uint16_t number = 0;
+      uint32_t value = 0;
       std::memcpy(&number, event, sizeof number);
+      std::memcpy(&value, event + sizeof number, sizeof value);
       for (const MonitoredEvent& e : monitored_events)
-        if (e.number == number) tracker_.on(e.meaning, now_ns);
+        if (e.number == number && !retry_.away()) tracker_.on(meaning_of(e, value), now_ns);
       if (zmq_.recv(monitor_, address, sizeof address, ZMQ_DONTWAIT) < 0) break;
     }
-    return {tracker_.link(now_ns), tracker_.handshakes()};
+    switch (retry_.next(tracker_, now_ns)) {
+      case Retry::Step::none: break;
+      case Retry::Step::leave:
+        ++queues_lost_;
+        if (zmq_.disconnect != nullptr) zmq_.disconnect(socket_, endpoint_.c_str());
+        break;
+      case Retry::Step::connect: zmq_.connect(socket_, endpoint_.c_str()); break;
+    }
+    return {tracker_.link(now_ns), tracker_.handshakes(), queues_lost_};
   }
 
   bool receive(std::vector<uint8_t>* out) override {
@@ -118,10 +145,13 @@ class ZmqTransport final : public Transport {
 
  private:
   const ZmqLibrary zmq_;
+  const std::string endpoint_;
   void* const context_;
   void* const socket_;
   void* const monitor_;
   LinkTracker tracker_;
+  Retry retry_;
+  uint64_t queues_lost_ = 0;
 };
 
 // Tells of the connections of `socket`; nullptr: libzmq cannot.
@@ -132,6 +162,17 @@ void* open_monitor(const ZmqLibrary& zmq, void* context, void* socket) {
   if (monitor != nullptr) zmq.close(monitor);
   zmq.socket_monitor(socket, nullptr, 0);
   return nullptr;
+}
+
+// False: this libzmq takes no keys, or not these.
+bool set_keys(const ZmqLibrary& zmq, void* socket, const CurveKeys& keys) {
+  char own[keys::key_chars + 1] = "";
+  if (zmq.curve_public == nullptr || zmq.curve_public(own, keys.secret.c_str()) != 0) return false;
+  const auto set = [&](int option, const char* key) {
+    return zmq.setsockopt(socket, option, key, keys::key_chars + 1) == 0;
+  };
+  return set(ZMQ_CURVE_SERVERKEY, keys.server.c_str()) && set(ZMQ_CURVE_PUBLICKEY, own) &&
+         set(ZMQ_CURVE_SECRETKEY, keys.secret.c_str());
 }
 
 }  // namespace
@@ -153,6 +194,14 @@ std::unique_ptr<Transport> open_zmq_transport(const ZmqOptions& options) {
     return nullptr;
   }
   const auto set = [&](int option, int value) { zmq.setsockopt(socket, option, &value, sizeof value); };
+  if (options.keys.used() && !set_keys(zmq, socket, options.keys)) {
+    warn_once(Warning::transport_keys, "nothing is sent to " + options.endpoint + ": " + options.library +
+                                           " cannot use the keys of NCCL_PROBE_SERVER_KEY and NCCL_PROBE_KEY_FILE: " +
+                                           zmq.error_text(zmq.last_error()));
+    zmq.close(socket);
+    zmq.ctx_term(context);
+    return nullptr;
+  }
   set(ZMQ_SNDHWM, options.queue_max);
   set(ZMQ_RCVHWM, received_queue_max);
   const int64_t bytes_max = received_bytes_max;
@@ -177,7 +226,7 @@ std::unique_ptr<Transport> open_zmq_transport(const ZmqOptions& options) {
     zmq.ctx_term(context);
     return nullptr;
   }
-  return std::make_unique<ZmqTransport>(zmq, context, socket, monitor);
+  return std::make_unique<ZmqTransport>(zmq, options, context, socket, monitor);
 }
 
 }  // namespace ccld::probe

@@ -3,8 +3,9 @@
 //
 // Contract
 //   open() returns nullptr after one warning when libzmq is missing or the endpoint is not usable. A service that is
-//   not there (yet) is no error, and connection() tells it: up to `queue_max` batches wait for it, further ones are refused as `full`. send()
-//   never blocks. What the service says is received up to `received_bytes_max` a message; longer ones end the connection.
+//   not there (yet) is no error, and connection() tells it: up to `queue_max` batches wait for it, further ones are refused as `full`.
+//   With keys nothing leaves this process before the other end has proved that it has the secret of `keys.server`. An
+//   end that does not want us is left alone for a while, and what waits for it is lost (`queues_lost`). send() never blocks. What the service says is received up to `received_bytes_max` a message; longer ones end the connection.
 //   The destructor waits at most `linger_ms` for what is not sent yet.
 //
 // Threads: one thread at a time; libzmq adds two threads of its own with all signals blocked.
@@ -13,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "probe/transport/curve_keys.h"
 #include "probe/transport/transport.h"
 
 namespace ccld::probe {
@@ -26,6 +28,7 @@ struct ZmqOptions {
   std::string endpoint;
   int queue_max = 0;
   int linger_ms = 0;
+  CurveKeys keys;
   std::string library = "libzmq.so.5";
 };
 

@@ -52,6 +52,7 @@ enum class MetricId : uint16_t {
   agent_unconfirmed_batches = 33,   // gauge: sent, and the service has not said (yet) that they came
   agent_service_state = 34,         // gauge: ServiceState (process.h); only in the process file
   agent_service_monotonic_ns = 35,  // when that state began; only in the process file
+  agent_service_keys = 36,          // gauge: 1: both ends prove their keys (CURVE); only in the process file
 
   // ---- the process
   process_threads_running = 130,       // gauges: threads by state of /proc/<pid>/task/*/stat

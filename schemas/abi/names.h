@@ -135,6 +135,9 @@ constexpr const char* name_of(ServiceState value) {
     case ServiceState::mute: return "mute";
     case ServiceState::deaf: return "deaf";
     case ServiceState::stalled: return "stalled";
+    case ServiceState::rejected: return "rejected";
+    case ServiceState::one_sided: return "one_sided";
+    case ServiceState::other_key: return "other_key";
   }
   return "?";
 }
@@ -216,6 +219,7 @@ constexpr const char* name_of(MetricId value) {
     case MetricId::agent_unconfirmed_batches: return "agent_unconfirmed_batches";
     case MetricId::agent_service_state: return "agent_service_state";
     case MetricId::agent_service_monotonic_ns: return "agent_service_monotonic_ns";
+    case MetricId::agent_service_keys: return "agent_service_keys";
     case MetricId::process_threads_running: return "process_threads_running";
     case MetricId::process_threads_sleeping: return "process_threads_sleeping";
     case MetricId::process_threads_disk_wait: return "process_threads_disk_wait";

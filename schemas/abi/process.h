@@ -107,13 +107,16 @@ enum class ServiceState : uint32_t {
   connected = 2,   // speaks ZeroMQ; whether it takes batches is not known yet
   reached = 3,     // acknowledges batches
   // Of the following nothing is delivered.
-  unusable = 4,    // the endpoint or libzmq cannot be used: nothing is sent
+  unusable = 4,    // the endpoint, a key or libzmq cannot be used: nothing is sent
   unresolved = 5,  // the name has no address
   refused = 6,     // nothing listens there, or there is no route
   unanswered = 7,  // nobody answers at that address
   mute = 8,        // somebody listens, and does not answer as ZeroMQ does
   deaf = 9,        // speaks ZeroMQ, and has never acknowledged a batch
   stalled = 10,    // connected, and does not acknowledge batches any more
+  rejected = 11,   // the service does not accept the key of this process
+  one_sided = 12,  // one side demands keys, the other uses none
+  other_key = 13,  // ends the handshake: its key is another than the one this process was told, or it is no ccld serve
 };
 
 // How far the initialization of a communicator came on this rank. A stage is reached when its value is stored.

@@ -12,6 +12,8 @@ namespace {
 using E = LinkEvent;
 
 struct Attempts {
+  Attempts() = default;
+  explicit Attempts(const LinkTracker& t) : tracker(t) {}
   void happen(std::initializer_list<LinkEvent> events) {
     for (const LinkEvent e : events) tracker.on(e, now_ns);
   }
@@ -75,6 +77,95 @@ TEST_CASE("who accepts and does not speak ZeroMQ is mute, also when it closes ag
   }
   CHECK(a.link() == Link::mute);
   CHECK(a.tracker.handshakes() == 0);
+}
+
+TEST_CASE("who does not accept our key stays so until there is a connection, or something else is known") {
+  Attempts a{LinkTracker(true)};
+  a.happen({E::attempt, E::accepted, E::key_rejected, E::disconnected});
+  CHECK(a.link() == Link::rejected);
+  a.now_ns += 60 * ns_per_s;
+  a.happen({E::attempt, E::accepted});
+  CHECK(a.link() == Link::rejected);
+  SECTION("accepted") {
+    a.happen({E::handshake});
+    CHECK(a.link() == Link::up);
+  }
+  SECTION("gone") {
+    a.happen({E::handshake_failed, E::disconnected, E::retry, E::attempt, E::attempt_closed});
+    CHECK(a.link() == Link::refused);
+  }
+  SECTION("accepted and removed again") {
+    a.happen({E::handshake, E::disconnected, E::retry, E::attempt, E::accepted, E::key_rejected});
+    CHECK(a.link() == Link::rejected);
+    CHECK(a.tracker.barrings() == 2);
+  }
+}
+
+TEST_CASE("that one side demands keys is known although the other side mostly hangs up first") {
+  for (const bool keys : {false, true}) {
+    Attempts a{LinkTracker(keys)};
+    a.happen({E::attempt, E::accepted, E::handshake_failed, E::disconnected, E::retry});
+    CHECK(a.link() == Link::mute);
+    a.happen({E::attempt, E::accepted, E::keys_one_sided, E::disconnected});
+    CHECK(a.link() == Link::one_sided);
+    a.happen({E::attempt, E::accepted, E::handshake_failed, E::disconnected, E::retry});
+    CHECK(a.link() == Link::one_sided);
+    CHECK(a.tracker.barrings() == 1);
+  }
+}
+
+TEST_CASE("with keys, who hangs up at once, and again, has another key than we were told") {
+  Attempts a{LinkTracker(true)};
+  a.happen({E::attempt, E::accepted, E::handshake_failed, E::disconnected, E::retry});
+  CHECK(a.link() == Link::mute);  // it may have been ending
+  CHECK(a.tracker.barrings() == 0);
+  a.happen({E::attempt, E::accepted, E::handshake_failed, E::disconnected, E::retry});
+  CHECK(a.link() == Link::other_key);
+  CHECK(a.tracker.barrings() == 1);
+  a.happen({E::attempt, E::accepted, E::handshake});
+  CHECK(a.link() == Link::up);
+}
+
+TEST_CASE("with keys, who is silent until the time for the handshake is over is stopped, not another") {
+  Attempts a{LinkTracker(true)};
+  for (int i = 0; i < 3; ++i) {
+    a.happen({E::attempt, E::accepted});
+    a.now_ns += 30 * ns_per_s;
+    a.happen({E::handshake_failed, E::disconnected, E::retry});
+    CHECK(a.link() == Link::mute);
+  }
+}
+
+TEST_CASE("with keys, who breaks the protocol has not the right one; without, it is no ZeroMQ") {
+  Attempts with{LinkTracker(true)}, without{LinkTracker(false)};
+  with.happen({E::attempt, E::accepted, E::protocol_failed});
+  without.happen({E::attempt, E::accepted, E::protocol_failed});
+  CHECK(with.link() == Link::other_key);
+  CHECK(without.link() == Link::mute);
+}
+
+TEST_CASE("an endpoint that bars us is left, and tried again less and less often, at least once a minute") {
+  Attempts a{LinkTracker(true)};
+  Retry retry;
+  const auto next = [&] { return retry.next(a.tracker, a.now_ns); };
+  CHECK(next() == Retry::Step::none);
+  for (const uint64_t wait_s : {2, 4, 8, 16, 32, 60, 60}) {
+    a.happen({E::attempt, E::accepted, E::key_rejected, E::disconnected});
+    CHECK(next() == Retry::Step::leave);
+    CHECK(retry.away());
+    a.now_ns += wait_s * ns_per_s - 1;
+    CHECK(next() == Retry::Step::none);
+    a.now_ns += 1;
+    CHECK(next() == Retry::Step::connect);
+    CHECK(next() == Retry::Step::none);  // the attempt has not ended
+    CHECK_FALSE(retry.away());
+  }
+  a.happen({E::attempt, E::accepted, E::handshake});
+  CHECK(next() == Retry::Step::none);
+  a.happen({E::disconnected, E::retry, E::attempt, E::accepted, E::key_rejected});
+  CHECK(next() == Retry::Step::leave);
+  a.now_ns += 2 * ns_per_s;
+  CHECK(next() == Retry::Step::connect);
 }
 
 TEST_CASE("a connection is up with the handshake, and lost until an attempt says why") {

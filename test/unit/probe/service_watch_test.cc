@@ -63,10 +63,11 @@ TEST_CASE("a service that answers is reached, and asked every five seconds") {
 }
 
 TEST_CASE("each way not to be there is one warning that says which, after five seconds") {
-  const std::pair<Link, ServiceState> cases[] = {{Link::unresolved, ServiceState::unresolved},
-                                                 {Link::refused, ServiceState::refused},
-                                                 {Link::unanswered, ServiceState::unanswered},
-                                                 {Link::mute, ServiceState::mute}};
+  const std::pair<Link, ServiceState> cases[] = {
+      {Link::unresolved, ServiceState::unresolved}, {Link::refused, ServiceState::refused},
+      {Link::unanswered, ServiceState::unanswered}, {Link::mute, ServiceState::mute},
+      {Link::rejected, ServiceState::rejected},     {Link::one_sided, ServiceState::one_sided},
+      {Link::other_key, ServiceState::other_key}};
   for (const auto& [link, state] : cases) {
     Scene s;
     s.link(link);

@@ -88,6 +88,15 @@ TEST_CASE("a wrong value is one warning that names variable, value and range, an
   }
 }
 
+TEST_CASE("a wrong key is kept as it is: its default would be telemetry without keys") {
+  std::vector<std::string> warnings;
+  const Settings s = parse({{"NCCL_PROBE_SERVER_KEY", "no key"}, {"NCCL_PROBE_KEY_FILE", "no/path"}}, &warnings);
+  CHECK(s.server_key == "no key");
+  CHECK(s.key_file == "no/path");
+  CHECK(warnings.empty());  // said where they are used, once
+  CHECK(parse({}).server_key.empty());
+}
+
 TEST_CASE("the README's table is the table of the settings") {
   std::ifstream file(CCLD_PROBE_README);
   REQUIRE(file.good());

@@ -23,7 +23,15 @@ void remember(LogLevel, const char* line) { warnings.push_back(line); }
 // The service's end.
 class Receiver {
  public:
-  explicit Receiver(const std::string& at = "tcp://127.0.0.1:*") {
+  // `secret`: of the service; empty: without keys.
+  explicit Receiver(const std::string& at = "tcp://127.0.0.1:*", const std::string& secret = "") {
+    if (!secret.empty()) {
+      const int yes = 1;
+      REQUIRE(zmq_setsockopt(socket_, ZMQ_CURVE_SERVER, &yes, sizeof yes) == 0);
+      REQUIRE(zmq_setsockopt(socket_, ZMQ_CURVE_SECRETKEY, secret.c_str(), secret.size() + 1) == 0);
+      admission_ = zmq_socket(context_, ZMQ_REP);
+      REQUIRE(zmq_bind(admission_, "inproc://zeromq.zap.01") == 0);
+    }
     zmq_setsockopt(socket_, ZMQ_RCVTIMEO, &timeout_ms_, sizeof timeout_ms_);
     REQUIRE(zmq_bind(socket_, at.c_str()) == 0);
     char text[128];
@@ -33,7 +41,23 @@ class Receiver {
   }
   ~Receiver() {
     zmq_close(socket_);
+    if (admission_ != nullptr) zmq_close(admission_);
     zmq_ctx_term(context_);
+  }
+  // Answers the next request of libzmq whether a key is accepted. False: none came.
+  bool admit(bool accepted, int patience_ms = 10000) {
+    zmq_setsockopt(admission_, ZMQ_RCVTIMEO, &patience_ms, sizeof patience_ms);
+    std::vector<std::string> request;
+    int more = 1;
+    for (size_t size = sizeof more; more != 0; zmq_getsockopt(admission_, ZMQ_RCVMORE, &more, &size)) {
+      char buffer[256];
+      const int n = zmq_recv(admission_, buffer, sizeof buffer, 0);
+      if (n < 0) return false;
+      request.emplace_back(buffer, static_cast<size_t>(n));
+    }
+    const std::string answer[] = {"1.0", request.at(1), accepted ? "200" : "400", "", "", ""};
+    for (size_t i = 0; i < 6; ++i) zmq_send(admission_, answer[i].data(), answer[i].size(), i < 5 ? ZMQ_SNDMORE : 0);
+    return true;
   }
   std::string receive() {
     sender = part();
@@ -55,6 +79,7 @@ class Receiver {
 
   void* context_ = zmq_ctx_new();
   void* socket_ = zmq_socket(context_, ZMQ_ROUTER);
+  void* admission_ = nullptr;
   int timeout_ms_ = 10000;
 };
 
@@ -63,6 +88,17 @@ ZmqOptions options(const std::string& endpoint) {
   o.endpoint = endpoint;
   o.queue_max = 8;
   o.linger_ms = 200;
+  return o;
+}
+
+struct Pair {
+  Pair() { REQUIRE(zmq_curve_keypair(open, secret) == 0); }
+  char open[41] = "", secret[41] = "";
+};
+
+ZmqOptions options(const std::string& endpoint, const Pair& service, const Pair& own) {
+  ZmqOptions o = options(endpoint);
+  o.keys = {service.open, own.secret};
   return o;
 }
 
@@ -144,6 +180,77 @@ TEST_CASE("who accepts connections and does not speak ZeroMQ is not there") {
   REQUIRE(recv(accepted, greeting, sizeof greeting, MSG_WAITALL) == sizeof greeting);  // so it is connected
   CHECK(becomes(*transport, Link::mute));
   close(accepted);
+}
+
+TEST_CASE("with the right keys on both sides what is sent arrives") {
+  const Pair service, own;
+  Receiver receiver("tcp://127.0.0.1:*", service.secret);
+  auto transport = open_zmq_transport(options(receiver.endpoint, service, own));
+  REQUIRE(transport != nullptr);
+  CHECK(transport->send(bytes("one"), 3) == SendResult::sent);
+  REQUIRE(receiver.admit(true));
+  CHECK(receiver.receive() == "one");
+  CHECK(becomes(*transport, Link::up));
+}
+
+TEST_CASE("a key that is not accepted is said, what waited is given up, and the key is tried again") {
+  const Pair service, own;
+  Receiver receiver("tcp://127.0.0.1:*", service.secret);
+  auto transport = open_zmq_transport(options(receiver.endpoint, service, own));
+  REQUIRE(transport != nullptr);
+  CHECK(transport->send(bytes("lost"), 4) == SendResult::sent);
+  REQUIRE(receiver.admit(false));
+  CHECK(becomes(*transport, Link::rejected));
+  CHECK(transport->connection(now_ns()).queues_lost == 1);
+  CHECK(transport->send(bytes("full"), 4) == SendResult::full);
+  // Somebody adds it.
+  bool asked = false;
+  for (int i = 0; i < 10000 && !asked; ++i) {
+    transport->connection(now_ns());
+    asked = receiver.admit(true, 1);
+  }
+  REQUIRE(asked);
+  CHECK(becomes(*transport, Link::up));
+  CHECK(transport->send(bytes("two"), 3) == SendResult::sent);
+  CHECK(receiver.receive() == "two");
+}
+
+TEST_CASE("nothing goes to a service with another key, nor to one without keys") {
+  const Pair service, other, own;
+  SECTION("another key") {
+    Receiver receiver("tcp://127.0.0.1:*", service.secret);
+    auto transport = open_zmq_transport(options(receiver.endpoint, other, own));
+    REQUIRE(transport != nullptr);
+    transport->send(bytes("secret"), 6);
+    CHECK(becomes(*transport, Link::other_key));
+    CHECK_FALSE(receiver.admit(true, 1));
+  }
+  SECTION("no keys") {
+    Receiver receiver;
+    auto transport = open_zmq_transport(options(receiver.endpoint, other, own));
+    REQUIRE(transport != nullptr);
+    transport->send(bytes("secret"), 6);
+    CHECK(becomes(*transport, Link::one_sided));
+  }
+}
+
+TEST_CASE("a service that demands keys is told from one that is not ZeroMQ") {
+  const Pair service;
+  Receiver receiver("tcp://127.0.0.1:*", service.secret);
+  auto transport = open_zmq_transport(options(receiver.endpoint));
+  REQUIRE(transport != nullptr);
+  CHECK(becomes(*transport, Link::one_sided));
+}
+
+TEST_CASE("keys that libzmq does not take are one warning that names the settings") {
+  warnings.clear();
+  log_set(remember);
+  ZmqOptions o = options("tcp://127.0.0.1:1");
+  o.keys = {"no key", "no key"};
+  CHECK(open_zmq_transport(o) == nullptr);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("NCCL_PROBE_SERVER_KEY") != std::string::npos);
+  log_set(nullptr);
 }
 
 TEST_CASE("with nobody listening the queue fills and then refuses, without ever blocking") {

@@ -28,7 +28,7 @@ TEST_CASE("every value has its own name") {
   check_distinct<WaitKind>(static_cast<int>(WaitKind::credit));
   check_distinct<CommState>(static_cast<int>(CommState::init_failed));
   check_distinct<InitStage>(static_cast<int>(InitStage::failed));
-  check_distinct<ServiceState>(static_cast<int>(ServiceState::stalled));
+  check_distinct<ServiceState>(static_cast<int>(ServiceState::other_key));
   check_distinct<NetKind>(static_cast<int>(NetKind::socket));
   check_distinct<LogVerbosity>(static_cast<int>(LogVerbosity::trace));
 }
