@@ -9,7 +9,7 @@ pkg_check_modules(CCLD_HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
 pkg_check_modules(CCLD_PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
 pkg_check_modules(CCLD_ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(CCLD_SQLITE REQUIRED IMPORTED_TARGET sqlite3)  # incidents with their revisions: history/README.md
-pkg_check_modules(CCLD_CRYPTO REQUIRED IMPORTED_TARGET libcrypto)  # signatures of the webhook
+pkg_check_modules(CCLD_CRYPTO REQUIRED IMPORTED_TARGET libcrypto)  # signatures of the webhook, hashes of tokens
 pkg_check_modules(CCLD_NCURSES REQUIRED IMPORTED_TARGET ncursesw)  # ccld top
 find_path(CCLD_CPPZMQ_INCLUDE zmq.hpp REQUIRED)
 find_path(CCLD_PROTOZERO_INCLUDE protozero/pbf_writer.hpp REQUIRED)
@@ -25,6 +25,12 @@ add_custom_command(
   VERBATIM)
 
 add_library(ccld_server STATIC
+  admission/files.cc
+  admission/key_list.cc
+  admission/key_pair.cc
+  admission/lines.cc
+  admission/reloader.cc
+  admission/token_list.cc
   history/acknowledgements.cc
   history/deliveries.cc
   history/filter.cc
