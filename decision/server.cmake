@@ -10,6 +10,7 @@ pkg_check_modules(CCLD_PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
 pkg_check_modules(CCLD_ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(CCLD_SQLITE REQUIRED IMPORTED_TARGET sqlite3)  # incidents with their revisions: history/README.md
 pkg_check_modules(CCLD_CRYPTO REQUIRED IMPORTED_TARGET libcrypto)  # signatures of the webhook, hashes of tokens
+pkg_check_modules(CCLD_SSL REQUIRED IMPORTED_TARGET libssl)  # https of the query API
 pkg_check_modules(CCLD_NCURSES REQUIRED IMPORTED_TARGET ncursesw)  # ccld top
 find_path(CCLD_CPPZMQ_INCLUDE zmq.hpp REQUIRED)
 find_path(CCLD_PROTOZERO_INCLUDE protozero/pbf_writer.hpp REQUIRED)
@@ -89,7 +90,9 @@ add_library(ccld_server STATIC
   server/analysis_loop.cc
   server/change_request.cc
   server/config_file.cc
+  server/exposure.cc
   server/host_port.cc
+  server/http_access.cc
   server/http_api.cc
   server/incidents_api.cc
   server/http_server.cc
@@ -100,10 +103,13 @@ add_library(ccld_server STATIC
   server/replay.cc
   server/reporter.cc
   server/request_checks.cc
+  server/request_role.cc
   server/run_id.cc
   server/serve.cc
   server/silences.cc
   server/surroundings.cc
+  server/tls.cc
+  server/tls_connection.cc
   server/tune.cc
   server/verdict_writer.cc
   server/webhook.cc
@@ -120,7 +126,7 @@ target_include_directories(ccld_server SYSTEM PUBLIC ${CCLD_CPPZMQ_INCLUDE})
 target_link_libraries(ccld_server
   PUBLIC ccld_decision ccld_wire PkgConfig::CCLD_ZMQ nlohmann_json::nlohmann_json absl::synchronization absl::time absl::span
          absl::hash absl::str_format absl::cord absl::cleanup Threads::Threads
-  PRIVATE ccld_options PkgConfig::CCLD_CRYPTO PkgConfig::CCLD_HTTPLIB PkgConfig::CCLD_PROMETHEUS PkgConfig::CCLD_SQLITE PkgConfig::CCLD_ZSTD spdlog::spdlog CLI11::CLI11)
+  PRIVATE ccld_options PkgConfig::CCLD_CRYPTO PkgConfig::CCLD_SSL PkgConfig::CCLD_HTTPLIB PkgConfig::CCLD_PROMETHEUS PkgConfig::CCLD_SQLITE PkgConfig::CCLD_ZSTD spdlog::spdlog CLI11::CLI11)
 
 # Traces for viewers; protozero writes protobuf by field number, without a schema of its own.
 add_library(ccld_trace STATIC

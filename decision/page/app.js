@@ -1,6 +1,7 @@
 // Which page it is, asked for again once a second and shown where it changed.
 import {incidentPage} from "./incident.js";
 import {jobsPage} from "./jobs.js";
+import {TokenNeeded, tokenForm} from "./token.js";
 
 const askAgainMs = 1000;
 const incident = /^\/i\/(\d+)$/.exec(location.pathname);
@@ -43,6 +44,11 @@ async function refresh() {
     show(main, page.sections);
     if (performance.getEntriesByName("shown").length === 0) performance.mark("shown");  // a test holds how long it took
   } catch (error) {
+    if (error instanceof TokenNeeded) {
+      service.textContent = "";
+      show(main, [tokenForm(error.message, refresh)]);
+      return;
+    }
     service.textContent = error instanceof TypeError ? "The service does not answer; what is below is old." : error.message;
     service.className = "lost";
   }

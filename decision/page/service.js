@@ -1,8 +1,10 @@
 // Everything that goes to the service and comes back, in one place.
+import {hasToken, TokenNeeded, withToken} from "./token.js";
 
 async function request(path, options) {
-  const response = await fetch(path, options);
+  const response = await fetch(path, {...options, headers: withToken(options.headers || {})});
   const document = await response.json();
+  if (response.status === 401) throw new TokenNeeded(hasToken() ? document.error : "");
   if (!response.ok) throw new Error(document.error || `the service answers ${response.status}`);
   return document;
 }

@@ -20,7 +20,7 @@ std::optional<std::string> take_change(const ChangeRules& rules, const httplib::
   if (!is_our_name(host, rules.names)) {
     return no(403, absl::StrCat("Host '", host, "' is not a name of this service: `ccld serve --http-name` adds one"));
   }
-  if (!is_same_origin(origin, host)) return no(403, absl::StrCat("Origin '", origin, "' is another web page"));
+  if (!is_same_origin(origin, host, rules.tls)) return no(403, absl::StrCat("Origin '", origin, "' is another web page"));
   if (!absl::StartsWith(request.get_header_value("Content-Type"), json_type)) return no(415, absl::StrCat("the request is not ", json_type));
   std::string body;
   bool fits = true;

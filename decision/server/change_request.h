@@ -17,6 +17,7 @@ struct ChangeRules {
   const char* doing = "";    // "tuning"
   const char* flag = "";     // of `ccld serve`, that allows it from other hosts
   std::vector<std::string> names;  // of this service, besides addresses and localhost
+  bool tls = false;          // the service is reached by https
 };
 
 // The body; nothing: refused, and the answer is made.

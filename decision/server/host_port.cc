@@ -1,5 +1,7 @@
 #include "decision/server/host_port.h"
 
+#include <arpa/inet.h>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -12,7 +14,16 @@ std::string HostPort::text() const {
   return absl::StrCat(ipv6 ? "[" : "", host, ipv6 ? "]" : "", ":", port);
 }
 
-bool HostPort::is_loopback() const { return host == "localhost" || host == "::1" || absl::StartsWith(host, "127."); }
+bool HostPort::is_loopback() const { return is_loopback_host(host); }
+
+// By the address, not by how it begins: 127.example.org is a name like any other.
+bool is_loopback_host(absl::string_view host) {
+  if (absl::EqualsIgnoreCase(host, "localhost") || host == "::1") return true;
+  in_addr address{};
+  constexpr uint32_t loopback_network = 127;
+  return inet_pton(AF_INET, std::string(host).c_str(), &address) == 1 &&
+         ntohl(address.s_addr) >> 24 == loopback_network;
+}
 
 absl::StatusOr<HostPort> parse_host_port(absl::string_view text) {
   const auto refuse = [text](absl::string_view why) {

@@ -17,6 +17,9 @@ struct HostPort {
   bool is_loopback() const;
 };
 
+// A loopback address or localhost.
+bool is_loopback_host(absl::string_view host);
+
 absl::StatusOr<HostPort> parse_host_port(absl::string_view text);
 
 }  // namespace ccld::decision::server

@@ -27,6 +27,7 @@
 #include "decision/server/incidents_api.h"
 #include "decision/server/page_routes.h"
 #include "decision/server/request_checks.h"
+#include "decision/server/request_role.h"
 #include "decision/server/silences.h"
 #include "httplib.h"
 #include "spdlog/spdlog.h"
@@ -76,6 +77,8 @@ class Asked {
 }  // namespace
 
 struct HttpApi::Impl {
+  explicit Impl(const HttpOptions& o) : options(o), server(HttpLimits(), o.tls) {}
+
   HostPort address;
   std::shared_ptr<const SnapshotStore> store;
   std::shared_ptr<TuneQueue> requests;
@@ -134,6 +137,11 @@ struct HttpApi::Impl {
     });
   }
 
+  // Who has a token with the role may ask from anywhere: the role was looked at before.
+  ChangeRules rules(bool remote, const char* doing, const char* flag) const {
+    return {remote || options.tokens != nullptr, doing, flag, options.names, options.tls != nullptr};
+  }
+
   void health(httplib::Response& response) {
     const Nanoseconds age_ns = options.clock_ns() - store->looked_ns();
     const bool well = age_ns <= options.look_max_ns;
@@ -146,7 +154,7 @@ struct HttpApi::Impl {
   }
 
   void tune(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
-    const auto body = take_change({options.allow_remote_tune, "tuning", "--allow-remote-tune", options.names}, request, response, read);
+    const auto body = take_change(rules(options.allow_remote_tune, "tuning", "--allow-remote-tune"), request, response, read);
     if (!body.has_value()) return;
     auto parsed = parse_tune_request(*body);
     if (!parsed.ok()) return refuse(response, 400, std::string(parsed.status().message()));
@@ -158,7 +166,7 @@ struct HttpApi::Impl {
   }
 
   void ack(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
-    const auto body = take_change({options.allow_remote_ack, "acknowledging", "--allow-remote-ack", options.names}, request, response, read);
+    const auto body = take_change(rules(options.allow_remote_ack, "acknowledging", "--allow-remote-ack"), request, response, read);
     if (!body.has_value()) return;
     const auto done = [&]() -> absl::StatusOr<Json> {
       const auto id = incident_number(request.matches[1]);
@@ -173,7 +181,7 @@ struct HttpApi::Impl {
 
   // `end`: the silence that the path names, else a new one.
   void silence(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read, bool end) {
-    const auto body = take_change({options.allow_remote_ack, "silencing", "--allow-remote-ack", options.names}, request, response, read);
+    const auto body = take_change(rules(options.allow_remote_ack, "silencing", "--allow-remote-ack"), request, response, read);
     if (!body.has_value()) return;
     const int64_t now_ms = realtime_now_ns() / ns_per_ms;
     const auto done = [&]() -> absl::StatusOr<Json> {
@@ -277,12 +285,16 @@ struct HttpApi::Impl {
     server.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
       response.set_content(report::prometheus_text(*store->newest()), "text/plain; version=0.0.4");
     });
-    // What has no answer is refused before its body is read.
-    server.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
-      if (request.method == "GET" || request.method == "HEAD") return httplib::Server::HandlerResponse::Unhandled;
-      if (request.method == "POST" && takes_post(request.path)) return httplib::Server::HandlerResponse::Unhandled;
-      refuse(response, request.method == "POST" ? 404 : 405, absl::StrCat("no answer for ", request.method, " ", request.path));
-      return httplib::Server::HandlerResponse::Handled;
+    // What has no answer, or is not for who asks, is refused before its body is read.
+    server.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+      using httplib::Server;
+      const bool gets = request.method == "GET" || request.method == "HEAD";
+      if (!gets && (request.method != "POST" || !takes_post(request.path))) {
+        refuse(response, request.method == "POST" ? 404 : 405, absl::StrCat("no answer for ", request.method, " ", request.path));
+        return Server::HandlerResponse::Handled;
+      }
+      if (options.tokens != nullptr && !admit(*options.tokens->newest(), request, response)) return Server::HandlerResponse::Handled;
+      return Server::HandlerResponse::Unhandled;
     });
     server.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
       if (response.body.empty()) refuse(response, response.status, absl::StrCat("no answer for ", request.method, " ", request.path));
@@ -305,11 +317,10 @@ HttpApi::HttpApi(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 absl::StatusOr<std::unique_ptr<HttpApi>> HttpApi::open(const HostPort& address, std::shared_ptr<const SnapshotStore> store,
                                                        std::shared_ptr<TuneQueue> requests, const HttpOptions& options) {
-  auto impl = std::make_shared<Impl>();
+  auto impl = std::make_shared<Impl>(options);
   impl->address = address;
   impl->store = std::move(store);
   impl->requests = std::move(requests);
-  impl->options = options;
   impl->options.names.push_back(address.host);
   impl->run = absl::StrCat(absl::Hex(absl::ToUnixMicros(absl::Now())));
   httplib::Server& server = impl->server;
@@ -329,6 +340,8 @@ absl::StatusOr<std::unique_ptr<HttpApi>> HttpApi::open(const HostPort& address, 
 }
 
 const HostPort& HttpApi::address() const { return impl_->address; }
+
+std::string HttpApi::url() const { return absl::StrCat(impl_->options.tls != nullptr ? "https://" : "http://", impl_->address.text()); }
 
 void HttpApi::answer_incidents(std::shared_ptr<Reporter> reporter) { impl_->reporter = std::move(reporter); }
 

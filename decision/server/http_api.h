@@ -5,9 +5,9 @@
 // /v1/silences[/<id>/end]. Lists come in pages (report/page_query.h); documents
 // have an ETag, which changes with the snapshot.
 // It answers from the newest snapshot in threads of its own; no request ever touches the analysis thread.
-// Contract: no authentication, so it listens on loopback unless told otherwise, and what changes anything (POST) is
-// accepted from this host only, unless told otherwise, under a name of ours, from no other web page, and only as
-// application/json. What a client may cost is bounded (http_server.h).
+// Contract: with tokens every request but /healthz and the page's files needs one with the right role
+// (request_role.h), wherever it comes from. Without, what changes anything (POST) is accepted from this host only, unless
+// told otherwise. Either way it must come under a name of ours, from no other web page, and as application/json. What a client may cost is bounded (http_server.h).
 // Errors: open() names the address. Threads: open, start and stop from one thread.
 #pragma once
 
@@ -17,10 +17,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "decision/admission/book.h"
 #include "decision/server/acknowledge.h"
 #include "decision/server/host_port.h"
 #include "decision/server/reporter.h"
 #include "decision/server/snapshot_store.h"
+#include "decision/server/tls.h"
 #include "decision/server/tune.h"
 
 namespace ccld::decision::server {
@@ -28,6 +30,8 @@ namespace ccld::decision::server {
 struct HttpOptions {
   bool allow_remote_tune = false;
   bool allow_remote_ack = false;
+  std::shared_ptr<const admission::TokenBook> tokens;  // nullptr: anybody may ask
+  std::shared_ptr<const TlsBook> tls;               // nullptr: plain HTTP
   std::vector<std::string> names;     // of this service, in `Host`, besides addresses and localhost
   Nanoseconds look_max_ns = 30 * ns_per_s;  // /healthz: not well when the newest look is older (--health-look-max-s)
   Nanoseconds (*clock_ns)() = nullptr;      // of the looks
@@ -40,6 +44,7 @@ class HttpApi {
   ~HttpApi();
 
   const HostPort& address() const;  // with the port that was picked
+  std::string url() const;          // "https://10.0.0.5:5580"
   void answer_incidents(std::shared_ptr<Reporter>);  // before start()
   // Is told what operators say of incidents, from the threads of the query API. Before start().
   void tell_acknowledgements(AcknowledgementListener);

@@ -8,7 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <string>
+#include <utility>
+
+#include "decision/server/tls_connection.h"
 
 namespace ccld::decision::server {
 namespace {
@@ -49,7 +53,20 @@ class BoundedStream : public httplib::Stream {
   BoundedStream(socket_t fd, size_t bytes_max, std::chrono::milliseconds request, std::chrono::milliseconds answer)
       : fd_(fd), bytes_left_(bytes_max), until_(Clock::now() + request), answer_(answer) {}
 
-  bool is_readable() const override { return begin_ < end_ || wait(POLLIN); }
+  // False: the client is none of TLS, or too slow.
+  bool encrypt(std::shared_ptr<const Tls> tls) {
+    tls_.emplace(std::move(tls), fd_);
+    for (;;) {
+      const TlsConnection::Want want = tls_->handshake();
+      if (want == TlsConnection::Want::nothing) return true;
+      if (!wait_for(want)) return false;
+    }
+  }
+  void say_goodbye() {
+    if (tls_.has_value()) tls_->say_goodbye();
+  }
+
+  bool is_readable() const override { return begin_ < end_ || (tls_.has_value() && tls_->has_decrypted()) || wait(POLLIN); }
   bool is_writable() const override { return wait(POLLOUT); }
   socket_t socket() const override { return fd_; }
 
@@ -59,8 +76,7 @@ class BoundedStream : public httplib::Stream {
         too_long_ = true;
         return -1;
       }
-      if (!wait(POLLIN)) return -1;
-      const ssize_t n = recv(fd_, buffer_.data(), std::min(buffer_.size(), bytes_left_), 0);
+      const ssize_t n = receive(buffer_.data(), std::min(buffer_.size(), bytes_left_));
       if (n <= 0) return n;
       bytes_left_ -= static_cast<size_t>(n);
       begin_ = 0;
@@ -77,6 +93,11 @@ class BoundedStream : public httplib::Stream {
       answering_ = true;
       until_ = Clock::now() + answer_;
     }
+    while (tls_.has_value()) {
+      TlsConnection::Want want;
+      const ssize_t n = tls_->write(from, size, &want);
+      if (n >= 0 || !wait_for(want)) return n;
+    }
     for (;;) {
       const ssize_t n = send(fd_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n >= 0 || (errno != EAGAIN && errno != EINTR)) return n;
@@ -91,6 +112,18 @@ class BoundedStream : public httplib::Stream {
   bool answered() const { return answering_; }
 
  private:
+  ssize_t receive(char* to, size_t size) {
+    while (tls_.has_value()) {
+      TlsConnection::Want want;
+      const ssize_t n = tls_->read(to, size, &want);
+      if (n >= 0 || !wait_for(want)) return n;
+    }
+    return wait(POLLIN) ? recv(fd_, to, size, 0) : -1;
+  }
+  bool wait_for(TlsConnection::Want want) const {
+    if (want == TlsConnection::Want::failed) return false;
+    return wait(want == TlsConnection::Want::writable ? POLLOUT : POLLIN);
+  }
   bool wait(short events) const {
     for (;;) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - Clock::now()).count();
@@ -114,6 +147,7 @@ class BoundedStream : public httplib::Stream {
   }
 
   const socket_t fd_;
+  std::optional<TlsConnection> tls_;
   size_t bytes_left_;
   Clock::time_point until_;
   const std::chrono::milliseconds answer_;
@@ -156,7 +190,7 @@ bool has_unread(socket_t fd) {
 
 }  // namespace
 
-HttpServer::HttpServer(const HttpLimits& limits) : limits_(limits) {
+HttpServer::HttpServer(const HttpLimits& limits, std::shared_ptr<const TlsBook> tls) : limits_(limits), tls_(std::move(tls)) {
   new_task_queue = [this] { return new BoundedQueue(limits_.threads, limits_.connections_waiting_max); };
 }
 
@@ -165,15 +199,18 @@ bool HttpServer::process_and_close_socket(socket_t fd) {
   BoundedStream stream(fd, limits_.request_bytes_max, busy ? limits_.request_timeout_busy : limits_.request_timeout,
                        busy ? limits_.answer_timeout_busy : limits_.answer_timeout);
   bool done = false;
-  if (refusing) {
+  // The thread that accepts waits for no handshake: with TLS it refuses without a word.
+  const bool speaks = tls_ == nullptr || (!refusing && stream.encrypt(tls_->newest()));
+  if (speaks && refusing) {
     answer(stream, "503 Service Unavailable", "too many clients wait");
-  } else {
+  } else if (speaks) {
     bool closed = false;
     done = stream.is_readable() &&
            process_request(stream, true, closed, [](httplib::Request& request) { request.ranges.clear(); });
     if (!done && stream.too_long() && !stream.answered())
       answer(stream, "431 Request Header Fields Too Large",
              "the request is longer than " + std::to_string(limits_.request_bytes_max) + " bytes");
+    stream.say_goodbye();
     if (has_unread(fd)) read_leftovers(fd, busy ? limits_.request_timeout_busy / 2 : limits_.request_timeout_busy);
   }
   ::shutdown(fd, SHUT_RDWR);

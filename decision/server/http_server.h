@@ -7,13 +7,16 @@
 //   A client that is slow to send or to take the answer is cut off. While most threads are busy, sooner: so slow clients
 //   do not keep others out.
 //   When connections_waiting_max wait for a thread, further ones are answered 503 at once.
+//   With TLS its handshake counts as part of the request's time. Who speaks plain HTTP then is cut off.
 //   `Range` is ignored: documents are made for each answer, so parts of two would not fit together.
 // Threads: as httplib::Server.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 
+#include "decision/server/tls.h"
 #include "httplib.h"
 
 namespace ccld::decision::server {
@@ -31,12 +34,14 @@ struct HttpLimits {
 
 class HttpServer : public httplib::Server {
  public:
-  explicit HttpServer(const HttpLimits& = {});
+  // `tls`: nullptr: plain HTTP.
+  explicit HttpServer(const HttpLimits& = {}, std::shared_ptr<const TlsBook> tls = nullptr);
 
  private:
   bool process_and_close_socket(socket_t) override;
 
   const HttpLimits limits_;
+  const std::shared_ptr<const TlsBook> tls_;
   std::atomic<size_t> busy_ = 0;
 };
 

@@ -36,10 +36,11 @@ bool is_our_name(absl::string_view host, const std::vector<std::string>& names) 
   return false;
 }
 
-bool is_same_origin(absl::string_view origin, absl::string_view host) {
+bool is_same_origin(absl::string_view origin, absl::string_view host, bool tls) {
   origin = absl::StripAsciiWhitespace(origin);
   if (origin.empty()) return true;
-  return absl::ConsumePrefix(&origin, "http://") && absl::EqualsIgnoreCase(origin, absl::StripAsciiWhitespace(host));
+  return absl::ConsumePrefix(&origin, tls ? "https://" : "http://") &&
+         absl::EqualsIgnoreCase(origin, absl::StripAsciiWhitespace(host));
 }
 
 bool matches_etag(absl::string_view if_none_match, absl::string_view etag) {

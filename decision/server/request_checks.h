@@ -19,8 +19,8 @@ bool is_this_host(absl::string_view address);
 bool is_our_name(absl::string_view host, const std::vector<std::string>& names);
 
 // `origin`: the header of that name, empty if there is none, as of every client but browsers. A page that we served
-// ourselves has our own address there.
-bool is_same_origin(absl::string_view origin, absl::string_view host);
+// ourselves has our own address there. `tls`: we serve it encrypted.
+bool is_same_origin(absl::string_view origin, absl::string_view host, bool tls = false);
 
 // `if_none_match`: the header of that name: tags with commas between, or *.
 bool matches_etag(absl::string_view if_none_match, absl::string_view etag);

@@ -24,4 +24,5 @@ TEST_CASE("Loopback is told from the rest") {
   CHECK(parse_host_port("localhost:1")->is_loopback());
   CHECK(parse_host_port("[::1]:1")->is_loopback());
   CHECK_FALSE(parse_host_port("0.0.0.0:1")->is_loopback());
+  CHECK_FALSE(parse_host_port("127.example.org:1")->is_loopback());  // a name like any other
 }

@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "httplib.h"
+#include "test/support/files/folder.h"
+#include "test/support/tls/certificate.h"
 
 namespace ccld::decision::server {
 namespace {
@@ -224,6 +227,123 @@ TEST_CASE("Slow clients do not keep others out") {
   // 64 of them a second each would be longer by far.
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(4));
   for (const int fd : slow) close(fd);
+}
+
+TEST_CASE("With tokens every question needs one with the right role, and a change too, from this host as from others") {
+  const auto book = [](const std::string& text) {
+    return std::make_shared<const admission::TokenList>(*admission::TokenList::parse(text, "tokens"));
+  };
+  const auto line = [](const char* token, const char* roles) { return absl::StrCat(admission::hex_of(admission::hash_of(token)), " roles=", roles, "\n"); };
+  const auto tokens = std::make_shared<admission::TokenBook>(book(absl::StrCat(line("r", "read"), line("a", "acknowledge"), line("t", "read,tune"))));
+  Api api({.tokens = tokens});
+  auto client = api.client();
+  const auto status_of = [&client](const char* method, const char* path, const char* authorization) {
+    httplib::Headers headers;
+    if (*authorization != '\0') headers.emplace("Authorization", authorization);
+    const bool get = std::string(method) == "GET";
+    const auto answer = get ? client.Get(path, headers) : client.Post(path, headers, "{}", "application/json");
+    REQUIRE(answer);
+    if (answer->status == 401) CHECK(absl::StartsWith(answer->get_header_value("WWW-Authenticate"), "Bearer"));
+    if (answer->status == 401 || answer->status == 403) CHECK(report::Json::parse(answer->body)["error"].is_string());
+    return answer->status;
+  };
+  for (const char* path : {"/healthz", "/", "/page/app.js"}) CHECK(status_of("GET", path, "") == 200);
+  for (const char* path : {"/v1/status", "/metrics", "/v1/silences", "/v1/nothing"}) {
+    INFO(path);
+    CHECK(status_of("GET", path, "") == 401);
+    CHECK(status_of("GET", path, "Bearer x") == 401);
+    CHECK(status_of("GET", path, "Basic r") == 401);
+    CHECK(status_of("GET", path, "Bearer a") == 403);
+  }
+  CHECK(status_of("GET", "/v1/status", "Bearer r") == 200);
+  CHECK(status_of("GET", "/v1/nothing", "Bearer r") == 404);
+  CHECK(status_of("POST", "/v1/tune", "") == 401);
+  CHECK(status_of("POST", "/v1/tune", "Bearer r") == 403);
+  CHECK(status_of("POST", "/v1/tune", "Bearer t") == 400);  // let in; the request is none
+  CHECK(status_of("POST", "/v1/incidents/1/ack", "Bearer t") == 403);
+  CHECK(status_of("POST", "/v1/incidents/1/ack", "Bearer a") == 400);
+  CHECK(status_of("POST", "/v1/silences", "Bearer r") == 403);
+  CHECK(status_of("POST", "/v1/silences", "Bearer a") == 400);
+  // Removed, and another one added: at once.
+  tokens->replace(book(line("new", "read")));
+  CHECK(status_of("GET", "/v1/status", "Bearer r") == 401);
+  CHECK(status_of("GET", "/v1/status", "Bearer new") == 200);
+}
+
+namespace {
+
+std::shared_ptr<const Tls> self_signed(const test::Folder& folder, const std::string& name) {
+  test::write_certificate(folder.file(name + ".pem"), folder.file(name + ".key"), name);
+  auto tls = Tls::load(folder.file(name + ".pem"), folder.file(name + ".key"));
+  REQUIRE(tls.ok());
+  return *tls;
+}
+
+}  // namespace
+
+TEST_CASE("With a certificate the query API speaks https, to clients that trust it, and takes another one without a restart") {
+  const test::Folder folder;
+  const auto book = std::make_shared<TlsBook>(self_signed(folder, "one"));
+  Api api({.tls = book});
+  CHECK(api.http->url() == absl::StrCat("https://127.0.0.1:", api.http->address().port));
+  const auto client_that_trusts = [&](const std::string& name) {
+    auto client = std::make_unique<httplib::SSLClient>("127.0.0.1", api.http->address().port);
+    client->set_ca_cert_path(folder.file(name + ".pem").c_str());
+    client->enable_server_certificate_verification(true);
+    return client;
+  };
+  const auto answer = client_that_trusts("one")->Get("/v1/status");
+  REQUIRE(answer);
+  CHECK(answer->status == 200);
+  CHECK(report::Json::parse(answer->body)["version"].is_string());
+  CHECK(client_that_trusts("one")->Post("/v1/tune", "{}", "application/json")->status == 400);
+  book->replace(self_signed(folder, "two"));
+  CHECK_FALSE(client_that_trusts("one")->Get("/healthz"));
+  CHECK(client_that_trusts("two")->Get("/healthz"));
+}
+
+TEST_CASE("A page that we serve by https may change something, one that comes by http may not") {
+  const test::Folder folder;
+  Api api({.tls = std::make_shared<TlsBook>(self_signed(folder, "one"))});
+  httplib::SSLClient client("127.0.0.1", api.http->address().port);
+  client.enable_server_certificate_verification(false);
+  const std::string host = absl::StrCat("127.0.0.1:", api.http->address().port);
+  CHECK(client.Post("/v1/tune", {{"Origin", "https://" + host}}, "{}", "application/json")->status == 400);
+  CHECK(client.Post("/v1/tune", {{"Origin", "http://" + host}}, "{}", "application/json")->status == 403);
+}
+
+TEST_CASE("Whoever speaks plain HTTP to a port of https, or nothing at all, is cut off") {
+  const test::Folder folder;
+  Api api({.tls = std::make_shared<TlsBook>(self_signed(folder, "one"))});
+  CHECK_FALSE(absl::StrContains(api.raw("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"), "200"));
+  const auto before = std::chrono::steady_clock::now();
+  CHECK(api.raw("") == "");
+  CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(5));
+}
+
+TEST_CASE("A request by https is bounded as one by http is") {
+  const test::Folder folder;
+  Api api({.tls = std::make_shared<TlsBook>(self_signed(folder, "one"))});
+  httplib::SSLClient client("127.0.0.1", api.http->address().port);
+  client.enable_server_certificate_verification(false);
+  const auto answer = client.Get("/healthz", {{"X-Long", std::string(7000, 'x')}, {"X-Longer", std::string(7000, 'x')}, {"X-Longest", std::string(7000, 'x')}});
+  REQUIRE(answer);
+  CHECK(answer->status / 100 == 4);
+}
+
+TEST_CASE("A certificate that cannot be used is refused with its file") {
+  const test::Folder folder;
+  self_signed(folder, "one");
+  self_signed(folder, "two");
+  const auto refused = [&](const char* certificate, const char* key) {
+    const auto tls = Tls::load(folder.file(certificate), folder.file(key));
+    REQUIRE_FALSE(tls.ok());
+    return std::string(tls.status().message());
+  };
+  CHECK(absl::StrContains(refused("none.pem", "one.key"), "none.pem"));
+  CHECK(absl::StrContains(refused("one.pem", "none.key"), "none.key"));
+  CHECK(absl::StrContains(refused("one.key", "one.key"), "one.key"));
+  CHECK(absl::StrContains(refused("one.pem", "two.key"), "two.key"));
 }
 
 }  // namespace ccld::decision::server

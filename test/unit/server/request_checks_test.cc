@@ -21,6 +21,11 @@ TEST_CASE("A request of another web page tells by its origin") {
     CHECK_FALSE(is_same_origin(origin, "127.0.0.1:5580"));
 }
 
+TEST_CASE("Where we speak https, our own pages come by https") {
+  CHECK(is_same_origin("https://node7:5580", "node7:5580", true));
+  CHECK_FALSE(is_same_origin("http://node7:5580", "node7:5580", true));
+}
+
 TEST_CASE("A document that the client has is recognized") {
   CHECK(matches_etag("\"a-1\"", "\"a-1\""));
   CHECK(matches_etag("\"x\", W/\"a-1\"", "\"a-1\""));
