@@ -49,9 +49,11 @@ add_library(ccld_server STATIC
   ingest/decode_in_flight.cc
   ingest/decode_rounds.cc
   ingest/distinct_errors.cc
+  ingest/door.cc
   ingest/ingest.cc
   ingest/rejection.cc
   ingest/sequence_tracker.cc
+  ingest/speaker.cc
   ingest/telemetry_socket.cc
   recording/block.cc
   recording/incident_files.cc
@@ -108,6 +110,7 @@ add_library(ccld_server STATIC
   server/serve.cc
   server/silences.cc
   server/surroundings.cc
+  server/telemetry_access.cc
   server/tls.cc
   server/tls_connection.cc
   server/tune.cc

@@ -29,8 +29,11 @@ enum class RejectReason {
   version,       // a schema version that is not supported
   structure,     // FlatBuffers verification failed: truncated or damaged
   field,         // a field outside its range
+  key,           // the sender's key is not in the list any more
+  job,           // its key may not speak for this job
+  host,          // its key may not speak for this host
 };
-constexpr int reject_reason_count = 6;
+constexpr int reject_reason_count = 9;
 const char* name(RejectReason);
 
 struct DecodeNotes {

@@ -21,9 +21,15 @@ void Ingest::reject(const absl::Status& status, Nanoseconds now_ns) {
   }
 }
 
-std::optional<Batch> Ingest::accept(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns) {
+std::optional<Batch> Ingest::accept(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns,
+                                    const Speaker* speaker) {
   DecodeNotes notes;
   absl::StatusOr<Batch> batch = decode_batch(message, &notes);
+  // Before anything else of it counts: gaps in the numbers of a process that somebody else claims to be are no losses.
+  if (batch.ok() && speaker != nullptr) {
+    if (absl::Status status = check_speaker(*speaker, *batch); !status.ok()) batch = std::move(status);
+  }
+  newest_is_foreign_ = !batch.ok() && is_about_speaker(reject_reason(batch.status()));
   if (!batch.ok()) {
     reject(batch.status(), now_ns);
     return std::nullopt;

@@ -16,6 +16,7 @@
 #include "decision/ingest/batch_decoder.h"
 #include "decision/ingest/distinct_errors.h"
 #include "decision/ingest/sequence_tracker.h"
+#include "decision/ingest/speaker.h"
 
 namespace ccld::decision::ingest {
 
@@ -36,7 +37,11 @@ class Ingest {
  public:
   Ingest();
 
-  std::optional<Batch> accept(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns);
+  // `speaker`: whose key the message came under; nullptr: keys are not used.
+  std::optional<Batch> accept(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns,
+                              const Speaker* speaker = nullptr);
+  // The newest message was refused for who sent it: nothing of it may be kept.
+  bool newest_is_foreign() const { return newest_is_foreign_; }
   // For what the socket already knows to be bad.
   void reject(const absl::Status& rejection, Nanoseconds now_ns);
 
@@ -47,6 +52,7 @@ class Ingest {
   IngestCounters counters_;
   DistinctErrors errors_;
   SequenceTracker sequences_;
+  bool newest_is_foreign_ = false;
 };
 
 }  // namespace ccld::decision::ingest

@@ -21,6 +21,9 @@ const char* name(RejectReason reason) {
     case RejectReason::version: return "version";
     case RejectReason::structure: return "structure";
     case RejectReason::field: return "field";
+    case RejectReason::key: return "key";
+    case RejectReason::job: return "job";
+    case RejectReason::host: return "host";
   }
   return "unknown";
 }

@@ -13,7 +13,8 @@ constexpr int queued_messages_max = 1000;
 
 }  // namespace
 
-absl::StatusOr<TelemetrySocket> TelemetrySocket::open(const std::string& endpoint) {
+absl::StatusOr<TelemetrySocket> TelemetrySocket::open(const std::string& endpoint,
+                                                      const std::optional<DoorOptions>& door) {
   if (!absl::StartsWith(endpoint, "tcp://") && !absl::StartsWith(endpoint, "ipc://")) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", endpoint, "' is not an endpoint: tcp://address:port or ipc://path is expected"));
@@ -25,6 +26,7 @@ absl::StatusOr<TelemetrySocket> TelemetrySocket::open(const std::string& endpoin
     result.socket_.set(zmq::sockopt::linger, 0);
     result.socket_.set(zmq::sockopt::router_mandatory, true);
     if (absl::StrContains(endpoint, "tcp://[")) result.socket_.set(zmq::sockopt::ipv6, 1);
+    if (door.has_value()) result.door_ = std::make_unique<Door>(result.context_, result.socket_, *door);
     result.socket_.bind(endpoint);
     result.endpoint_ = result.socket_.get(zmq::sockopt::last_endpoint);
     return result;
@@ -44,6 +46,10 @@ TelemetrySocket::Received TelemetrySocket::receive(absl::Span<const uint8_t>& by
       ++parts;
     }
     if (parts == 0) message_.rebuild();  // ROUTER always puts the connection in front: then the batch is empty
+    if (door_ != nullptr) {
+      const char* const key = zmq_msg_gets(message_.handle(), "User-Id");
+      speaker_ = {key != nullptr ? key : "", door_->keys().newest()};
+    }
     bytes = absl::MakeConstSpan(message_.data<uint8_t>(), message_.size());
     return parts > 1 ? Received::multipart : Received::message;
   } catch (const zmq::error_t&) {  // EINTR, or the context ends

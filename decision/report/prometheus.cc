@@ -41,6 +41,15 @@ void add_ingest(const Snapshot& s, MetricFamilies& out) {
     out.add(static_cast<double>(s.ingest.rejected[static_cast<size_t>(r)]),
             {{"reason", ingest::name(static_cast<ingest::RejectReason>(r))}});
   }
+  out.begin("ccld_connections_refused_total", MetricKind::counter,
+            "Connections that were turned away at the telemetry endpoint; all 0 where it demands no keys.");
+  for (int r = 0; r < ingest::door_reason_count; ++r) {
+    out.add(static_cast<double>(s.access.door.refused[static_cast<size_t>(r)]),
+            {{"reason", ingest::name(static_cast<ingest::DoorReason>(r))}});
+  }
+  out.begin("ccld_authentication", MetricKind::gauge, "1 where only those who prove who they are come in.");
+  out.add(s.access.telemetry_keys ? 1 : 0, {{"side", "telemetry"}});
+  out.add(s.access.http_tokens ? 1 : 0, {{"side", "http"}});
   service.gauge("ccld_ingest_lag_seconds", "Age of the newest batch when it was read; includes clock differences.",
                 seconds(s.ingest.lag_ns));
 }

@@ -123,11 +123,13 @@ Json ingest_json(const Snapshot& s) {
     rejected[ingest::name(static_cast<ingest::RejectReason>(r))] = s.ingest.rejected[static_cast<size_t>(r)];
   }
   Json errors = Json::array();
-  for (const ingest::DistinctError& e : s.ingest_errors) {
-    errors.push_back({{"error", e.text},
-                      {"count", e.count},
-                      {"first_time", s.clock.text(e.first_ns)},
-                      {"last_time", s.clock.text(e.last_ns)}});
+  for (const auto* list : {&s.ingest_errors, &s.access.door_errors}) {
+    for (const ingest::DistinctError& e : *list) {
+      errors.push_back({{"error", e.text},
+                        {"count", e.count},
+                        {"first_time", s.clock.text(e.first_ns)},
+                        {"last_time", s.clock.text(e.last_ns)}});
+    }
   }
   return {{"batches", s.ingest.batches},
           {"bytes", s.ingest.bytes},
@@ -140,6 +142,20 @@ Json ingest_json(const Snapshot& s) {
           {"rejected", std::move(rejected)},
           {"errors", std::move(errors)},
           {"lag_ms", milliseconds(s.ingest.lag_ns)}};
+}
+
+Json access_json(const AccessStatus& a) {
+  Json refused = Json::object();
+  for (int r = 0; r < ingest::door_reason_count; ++r) {
+    refused[ingest::name(static_cast<ingest::DoorReason>(r))] = a.door.refused[static_cast<size_t>(r)];
+  }
+  return {{"telemetry", a.telemetry_keys ? "keys" : "anybody"},
+          {"http", a.http_tokens ? "tokens" : "anybody"},
+          {"tls", a.http_tls},
+          {"keys", a.door.keys},
+          {"admitted", a.door.admitted},
+          {"refused_total", a.door.refused_total()},
+          {"refused", std::move(refused)}};
 }
 
 Json recording_json(const std::optional<RecorderCounters>& r) {
@@ -305,6 +321,7 @@ Json summary_json(const Snapshot& s, const StatusIndex& index) {
           {"communicator_count", s.status.communicators.size()},
           {"communicators_by_state", std::move(by_state)},
           {"ingest", ingest_json(s)},
+          {"access", access_json(s.access)},
           {"service",
            {{"ticks", s.ticks},
             {"late_ticks", s.late_ticks},

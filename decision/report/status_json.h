@@ -9,6 +9,7 @@
 
 #include "decision/ingest/ingest.h"
 #include "decision/model/status.h"
+#include "decision/report/access_status.h"
 #include "decision/report/acknowledgement.h"
 #include "decision/report/history_counters.h"
 #include "decision/report/recorder_counters.h"
@@ -36,6 +37,7 @@ struct Snapshot {
   uint64_t verdict_lines = 0, verdict_write_errors = 0;
   std::optional<RecorderCounters> recording;  // nothing: nothing is recorded
   HistoryCounters history;
+  AccessStatus access;
   std::optional<WebhookCounters> webhook;  // nothing: there is none
   Silences silences;                  // whose time is not over
   Acknowledgements acknowledgements;  // also of incidents that closed since

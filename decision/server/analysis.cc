@@ -7,8 +7,9 @@ namespace ccld::decision::server {
 Analysis::Analysis(const Settings& settings, std::optional<VerdictWriter> writer, Numbering numbering)
     : analyzer_(settings, std::move(numbering)), writer_(std::move(writer)) {}
 
-std::optional<Batch> Analysis::on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns) {
-  auto batch = ingest_.accept(message, now_ns, realtime_ns);
+std::optional<Batch> Analysis::on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns,
+                                          const ingest::Speaker* speaker) {
+  auto batch = ingest_.accept(message, now_ns, realtime_ns, speaker);
   if (batch.has_value()) analyzer_.apply(*batch, now_ns);
   return batch;
 }

@@ -23,7 +23,8 @@ class Analysis {
   Analysis(const Settings&, std::optional<VerdictWriter>, Numbering = {});
 
   // The batch, if the message is one.
-  std::optional<Batch> on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns);
+  std::optional<Batch> on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns,
+                                  const ingest::Speaker* speaker = nullptr);
   void on_multipart_message(Nanoseconds now_ns);
   // One tick: incidents that are new or changed are written and returned.
   std::vector<Incident> tick(Nanoseconds now_ns, Nanoseconds realtime_ns);

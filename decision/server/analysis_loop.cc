@@ -18,9 +18,9 @@ AnalysisLoop::AnalysisLoop(const Settings& settings, std::shared_ptr<Reporter> r
       started_ns_(now_ns) {}
 
 void AnalysisLoop::on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns,
-                              Nanoseconds realtime_ns, const ControlDesk::Send& send) {
-  if (recorder_ != nullptr) recorder_->message(message, now_ns, realtime_ns);
-  const auto batch = analysis_.on_message(message, now_ns, realtime_ns);
+                              Nanoseconds realtime_ns, const ControlDesk::Send& send, const ingest::Speaker* speaker) {
+  const auto batch = analysis_.on_message(message, now_ns, realtime_ns, speaker);
+  if (recorder_ != nullptr && !ingest().newest_is_foreign()) recorder_->message(message, now_ns, realtime_ns);
   if (!batch.has_value()) return;
   desk_.heard(*batch, connection, now_ns, realtime_ns, send);
   if (recorder_ != nullptr) recorder_->decoded(*batch, message, now_ns, realtime_ns);
@@ -91,6 +91,7 @@ void AnalysisLoop::publish(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   snapshot->verdict_lines = reporter_->verdict_lines();
   snapshot->verdict_write_errors = reporter_->verdict_write_errors();
   snapshot->history = reporter_->counters();
+  if (access_) snapshot->access = access_();
   if (webhook_counters_) snapshot->webhook = webhook_counters_();
   snapshot->silences = reporter_->book().silences(realtime_ns / ns_per_ms);
   snapshot->acknowledgements = reporter_->book().acknowledgements();

@@ -27,12 +27,15 @@ class AnalysisLoop {
   // What earlier runs left open; what is not found again within this time gets its last revision.
   void take_up(std::vector<LeftOpen>, Nanoseconds within_ns);
 
+  // What the snapshots say of who may come in.
+  void tell_access(std::function<report::AccessStatus()> access) { access_ = std::move(access); }
   // What the snapshots say of the webhook.
   void count_webhook(std::function<report::WebhookCounters()> counters) { webhook_counters_ = std::move(counters); }
 
-  // `connection`: how `send` reaches the sender, for an answer.
+  // `connection`: how `send` reaches the sender, for an answer. `speaker`: nullptr: keys are not used. A message whose
+  // sender may not say what it says is not recorded either: a replay has no keys, and would believe it.
   void on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns,
-                  const ControlDesk::Send& send);
+                  const ControlDesk::Send& send, const ingest::Speaker* speaker = nullptr);
   void on_multipart_message(Nanoseconds now_ns, Nanoseconds realtime_ns);
 
   // Analyses, writes verdicts, and refreshes the snapshot. `finished_ns()` tells the time again when asked, so that
@@ -68,6 +71,7 @@ class AnalysisLoop {
   std::shared_ptr<Reporter> reporter_;
   std::shared_ptr<SnapshotStore> store_;
   std::unique_ptr<recording::Recorder> recorder_;
+  std::function<report::AccessStatus()> access_;               // none: anybody
   std::function<report::WebhookCounters()> webhook_counters_;  // none: there is no webhook
   ControlDesk desk_;
   Nanoseconds started_ns_;

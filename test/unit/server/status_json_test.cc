@@ -79,6 +79,23 @@ TEST_CASE("The short status names what is in flight and only the silent processe
   CHECK(status["ingest"]["rejected_total"] == 3);
 }
 
+TEST_CASE("The status says who may send and ask, and who was turned away") {
+  Snapshot s = snapshot();
+  CHECK(status_json(s, false)["access"]["telemetry"] == "anybody");
+  CHECK(status_json(s, false)["access"]["http"] == "anybody");
+  s.access = {.telemetry_keys = true, .http_tokens = true, .http_tls = true, .door = {.admitted = 7, .refused = {1, 2, 3, 4}, .keys = 5}};
+  s.access.door_errors = {{"door key", "connection refused (key): a client", 1, 0, 0}};
+  const Json status = status_json(s, false);
+  CHECK(status["access"]["telemetry"] == "keys");
+  CHECK(status["access"]["http"] == "tokens");
+  CHECK(status["access"]["tls"] == true);
+  CHECK(status["access"]["keys"] == 5);
+  CHECK(status["access"]["admitted"] == 7);
+  CHECK(status["access"]["refused_total"] == 10);
+  CHECK(status["access"]["refused"]["service_key"] == 3);
+  CHECK(status["ingest"]["errors"].back()["error"] == "connection refused (key): a client");
+}
+
 TEST_CASE("The long status has every rank and process") {
   const Json status = status_json(snapshot(), true);
   CHECK(status["processes"].size() == 2);
