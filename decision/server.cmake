@@ -175,6 +175,7 @@ add_executable(ccld
   cli/frames_json.cc
   cli/frames_report.cc
   cli/frames_text.cc
+  cli/handshake.cc
   cli/import_command.cc
   cli/incident_source.cc
   cli/incidents_command.cc
@@ -189,7 +190,9 @@ add_executable(ccld
   cli/replay_command.cc
   cli/replay_report.cc
   cli/serve_command.cc
+  cli/keys_command.cc
   cli/service_client.cc
+  cli/service_options.cc
   cli/settings_command.cc
   cli/silence_command.cc
   cli/status_check.cc
@@ -198,6 +201,7 @@ add_executable(ccld
   cli/top_command.cc
   cli/top_screen.cc
   cli/trace_command.cc
+  cli/tokens_command.cc
   cli/tune_command.cc
   cli/tune_local.cc
   cli/verdict_file.cc)

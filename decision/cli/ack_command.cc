@@ -6,6 +6,7 @@
 #include "decision/cli/command.h"
 #include "decision/cli/login_name.h"
 #include "decision/cli/service_client.h"
+#include "decision/cli/service_options.h"
 #include "decision/report/text_format.h"
 
 namespace ccld::decision {
@@ -14,7 +15,7 @@ namespace {
 using report::Json;
 
 struct Values {
-  std::string url = default_service_url;
+  ServiceAddress service;
   uint64_t incident = 0;
   std::string by, note;
   bool undo = false;
@@ -28,7 +29,7 @@ void acknowledge(const Values& values) {
     request["by"] = values.by.empty() ? login_name() : values.by;
     if (!values.note.empty()) request["note"] = values.note;
   }
-  const auto answer = tell_service(values.url, absl::StrCat("/v1/incidents/", values.incident, "/ack"), request);
+  const auto answer = tell_service(values.service, absl::StrCat("/v1/incidents/", values.incident, "/ack"), request);
   end_unless_ok(answer.status());
   try {
     const bool kept = answer->at("kept").get<bool>();
@@ -48,7 +49,7 @@ void add_ack_command(CLI::App& app) {
   CLI::Option* note = command->add_option("--note", values->note, "what others should know")->type_name("TEXT");
   CLI::Option* by = command->add_option("--by", values->by, "who is on it; your login name unless given")->type_name("NAME");
   command->add_flag("--undo", values->undo, "nobody is on it any more")->excludes(note)->excludes(by);
-  command->add_option("--http", values->url, "the service's query API")->type_name("URL")->envname(service_url_variable)->capture_default_str();
+  add_service_options(*command, values->service);
   command->callback([values] { acknowledge(*values); });
 }
 

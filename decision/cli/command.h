@@ -29,6 +29,8 @@ void add_ack_command(CLI::App&);
 void add_silence_command(CLI::App&);
 void add_settings_command(CLI::App&);
 void add_tune_command(CLI::App&);
+void add_keys_command(CLI::App&);
+void add_tokens_command(CLI::App&);
 void add_record_command(CLI::App&);
 void add_replay_command(CLI::App&);
 void add_trace_command(CLI::App&);

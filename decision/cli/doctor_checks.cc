@@ -114,6 +114,29 @@ std::string process_file_of(const DoctorOptions& options, const abi::ProcessName
   return fs::exists(there, error) ? there : here;
 }
 
+// Whether keys are the reason that nothing of a process arrives.
+void check_delivery(const std::string& who, const std::string& endpoint, const abi::ProcessView& process, std::vector<Finding>& out) {
+  const auto state = static_cast<abi::ServiceState>(process.metric(abi::MetricId::agent_service_state));
+  const bool keys = process.metric(abi::MetricId::agent_service_keys) != 0;
+  switch (state) {
+    case abi::ServiceState::rejected:
+      out.push_back(fail(absl::StrCat(who, ": ", endpoint, " does not accept its key"), "`ccld keys add` the public key of its NCCL_PROBE_KEY_FILE (`ccld keys show`)"));
+      return;
+    case abi::ServiceState::one_sided:
+      out.push_back(keys ? fail(absl::StrCat(who, ": ", endpoint, " uses no keys, and NCCL_PROBE_SERVER_KEY demands one"), "give the service --telemetry-secret-file")
+                         : fail(absl::StrCat(who, ": ", endpoint, " lets in only who has a key"), "set NCCL_PROBE_SERVER_KEY and NCCL_PROBE_KEY_FILE before it starts"));
+      return;
+    case abi::ServiceState::other_key:
+      out.push_back(fail(absl::StrCat(who, ": ", endpoint, " has another key than NCCL_PROBE_SERVER_KEY"), "`ccld keys show` on the service's host prints the right one"));
+      return;
+    case abi::ServiceState::unusable:
+      out.push_back(fail(absl::StrCat(who, ": the endpoint, a key or libzmq cannot be used, nothing is sent"), "NCCL's log names it: NCCL_DEBUG=WARN"));
+      return;
+    default: break;
+  }
+  out.push_back(ok(absl::StrCat(who, ": it sends to ", endpoint, keys ? ", with keys" : ", without keys")));
+}
+
 void check_process(const DoctorOptions& options, const LocalProcesses& processes, uint32_t pid,
                    std::vector<Finding>& out, std::vector<std::string>* endpoints) {
   const std::string who = absl::StrCat("pid ", pid);
@@ -159,9 +182,10 @@ void check_process(const DoctorOptions& options, const LocalProcesses& processes
   const std::string endpoint = abi::ProcessView::text(state.endpoint);
   if (endpoint.empty()) {
     out.push_back(warn(who + ": it sends no telemetry", "set NCCL_PROBE_ENDPOINT before it starts, or `ccld tune --pid N endpoint=...`"));
-  } else if (endpoints != nullptr) {
-    endpoints->push_back(endpoint);
+    return;
   }
+  if (endpoints != nullptr) endpoints->push_back(endpoint);
+  check_delivery(who, endpoint, file->view(), out);
 }
 
 }  // namespace
@@ -216,56 +240,78 @@ std::vector<Finding> check_processes(const DoctorOptions& options, std::vector<s
   return out;
 }
 
-Finding check_endpoint_answers(const std::string& endpoint) {
+Finding handshake_finding(const std::string& endpoint, Handshake handshake, bool keys) {
+  const std::string what = absl::StrCat("telemetry ", endpoint);
+  switch (handshake) {
+    case Handshake::done:
+      return keys ? ok(what + " accepts our key and has proved its own: authentication is in force") : ok(what + " answers as ZeroMQ does");
+    case Handshake::rejected:
+      return fail(what + " does not accept our key", "`ccld keys add` adds its public key to the service's list (`ccld keys show` prints that)");
+    case Handshake::one_sided:
+      return keys ? fail(what + " uses no keys, and ours demand that it proves its own", "give the service --telemetry-secret-file, or unset NCCL_PROBE_SERVER_KEY and NCCL_PROBE_KEY_FILE")
+                  : warn(what + " lets in only who has a key: authentication is in force, and none was given here", "--server-key and --key-file, as the probes have them in NCCL_PROBE_SERVER_KEY and NCCL_PROBE_KEY_FILE");
+    case Handshake::broken_off:
+      if (keys) return fail(what + " breaks off the handshake", "its key is not that of NCCL_PROBE_SERVER_KEY (`ccld keys show` on its host), or it is another program");
+      [[fallthrough]];
+    case Handshake::silent:
+      return fail(what + " accepts connections and does not speak ZeroMQ", "another program listens there: `ccld serve --listen` says where ours does");
+    case Handshake::unreachable: break;
+  }
+  return fail(what + " cannot be reached", "is `ccld serve` running, does it listen there, does a firewall stand between?");
+}
+
+Finding check_endpoint_answers(const std::string& endpoint, const std::optional<ProbeKeys>& keys) {
   const std::string what = absl::StrCat("telemetry ", endpoint);
   if (const absl::Status s = server::check_endpoint(endpoint); !s.ok())
     return fail(absl::StrCat(what, ": ", s.message()), "tcp://address:port or ipc://path");
-  constexpr int patience_ms = 3000;
-  constexpr char monitor[] = "inproc://doctor";
+  constexpr std::chrono::milliseconds patience(3000);
   try {
-    zmq::context_t context;
-    zmq::socket_t socket(context, zmq::socket_type::dealer), events(context, zmq::socket_type::pair);
-    socket.set(zmq::sockopt::linger, 0);
-    events.set(zmq::sockopt::linger, 0);
-    if (zmq_socket_monitor(socket.handle(), monitor, ZMQ_EVENT_ALL) != 0) throw zmq::error_t();
-    events.connect(monitor);
-    socket.connect(endpoint);
-    bool connected = false;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
-    for (;;) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
-      if (left <= 0) break;
-      events.set(zmq::sockopt::rcvtimeo, static_cast<int>(left));
-      zmq::message_t event, address;
-      if (!events.recv(event) || event.size() < sizeof(uint16_t) || !events.recv(address)) break;
-      uint16_t number = 0;
-      std::memcpy(&number, event.data(), sizeof(number));
-      if (number == ZMQ_EVENT_CONNECTED) connected = true;
-      if (number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) return ok(what + " answers as ZeroMQ does");
-      if (number == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL || number == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL) break;
-    }
-    if (connected)
-      return fail(what + " accepts connections and does not speak ZeroMQ", "another program listens there: `ccld serve --listen` says where ours does");
-    return fail(what + " cannot be reached", "is `ccld serve` running, does it listen there, does a firewall stand between?");
+    return handshake_finding(endpoint, try_handshake(endpoint, keys, patience), keys.has_value());
   } catch (const zmq::error_t& e) {
     return fail(absl::StrCat(what, ": ", e.what()), "tcp://address:port or ipc://path");
   }
 }
 
-std::vector<Finding> check_service(const std::string& url) {
+namespace {
+
+// Who may send and ask; an older service does not say.
+void check_access(const Json& access, std::vector<Finding>& out) {
+  if (!access.is_object()) return;
+  const bool keys = report::text_of(access, "telemetry") == "keys";
+  out.push_back(keys ? ok(absl::StrCat("telemetry is authenticated: ", report::count_text(report::number_of(access, "keys"), "key is", "keys are"), " let in"))
+                     : ok("telemetry is not authenticated: everyone who reaches the service can send"));
+  const bool tls = access.value("tls", false);
+  out.push_back(report::text_of(access, "http") == "tokens"
+                    ? ok(absl::StrCat("questions need a token", tls ? "" : ", which crosses the network unencrypted"))
+                    : ok("questions are not authenticated: everyone who reaches the service can ask"));
+  if (const uint64_t refused = report::number_of(access, "refused_total"); refused > 0) {
+    std::string reasons;
+    for (const auto& [reason, count] : report::member(access, "refused").items()) {
+      if (count.is_number() && count.get<uint64_t>() > 0) absl::StrAppend(&reasons, reasons.empty() ? "" : ", ", reason, " ", count.get<uint64_t>());
+    }
+    out.push_back(warn(absl::StrCat("the service turned away ", report::count_text(refused, "connection", "connections"), " (", reasons, ")"),
+                       "ccld status names them; ccld keys add lets a key in"));
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> check_service(const ServiceAddress& service) {
   std::vector<Finding> out;
-  const auto health = ask_service(url, "/healthz");
+  const auto health = ask_service(service, "/healthz");
   if (!health.ok()) {
     out.push_back(fail(std::string(health.status().message()), "start `ccld serve`, or say where it is: --http, CCLD_HTTP"));
     if (absl::StrContains(health.status().message(), "no service answers")) return out;
   } else {
-    out.push_back(ok(absl::StrCat("service ", url, " is well, its newest look is ", report::number_of(*health, "last_look_ms"), " ms old")));
+    out.push_back(ok(absl::StrCat("service ", service.url, " is well, its newest look is ", report::number_of(*health, "last_look_ms"), " ms old")));
   }
   const absl::Time before = absl::Now();
-  const auto status = ask_service(url, "/v1/status?limit=1");
+  const auto status = ask_service(service, "/v1/status?limit=1");
   const absl::Time after = absl::Now();
   if (!status.ok()) {
-    out.push_back(fail(std::string(status.status().message()), "versions of ccld must fit on both sides"));
+    const bool token = absl::IsUnauthenticated(status.status()) || absl::IsPermissionDenied(status.status());
+    out.push_back(fail(std::string(status.status().message()),
+                       token ? "`ccld tokens add` on the service's host makes one" : "versions of ccld must fit on both sides"));
     return out;
   }
   const std::string version = report::text_of(*status, "version", "?");
@@ -281,6 +327,7 @@ std::vector<Finding> check_service(const std::string& url) {
     const std::string text = absl::StrCat("the clocks of the service and of this host are ", absl::ToInt64Milliseconds(apart), " ms apart at most");
     out.push_back(apart <= apart_max ? ok(text) : warn(text, "times in verdicts are the service's: run NTP on both"));
   }
+  check_access(report::member(*status, "access"), out);
   const Json& ingest = report::member(*status, "ingest");
   const uint64_t batches = report::number_of(ingest, "batches");
   const uint64_t refused = report::number_of(ingest, "rejected_total");

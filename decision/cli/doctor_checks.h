@@ -4,8 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "decision/cli/handshake.h"
+#include "decision/cli/service_client.h"
 
 namespace ccld::decision {
 
@@ -21,8 +25,9 @@ struct DoctorOptions {
   std::vector<uint32_t> pids;  // empty: all processes of this user that use NCCL
   std::string proc_dir = "/proc";
   std::string dir = "/dev/shm";  // of frames
-  std::string url;               // of the service's query API
+  ServiceAddress service;        // its query API
   std::string endpoint;          // of its telemetry; empty: what the processes have in force, or the default
+  std::string server_key, key_file;  // NCCL_PROBE_SERVER_KEY, NCCL_PROBE_KEY_FILE
 };
 
 // "ok    telemetry tcp://127.0.0.1:5566 answers as ZeroMQ does"
@@ -33,8 +38,10 @@ std::vector<Finding> check_folder(const DoctorOptions&);
 // Also adds the endpoints that are in force there.
 std::vector<Finding> check_processes(const DoctorOptions&, std::vector<std::string>* endpoints);
 // TCP, then the handshake of ZeroMQ: another program on that port answers the first and not the second.
-Finding check_endpoint_answers(const std::string& endpoint);
-// Health, version, clock and what it refused.
-std::vector<Finding> check_service(const std::string& url);
+// With keys also whether both sides accept those of the other.
+Finding check_endpoint_answers(const std::string& endpoint, const std::optional<ProbeKeys>& keys);
+Finding handshake_finding(const std::string& endpoint, Handshake, bool keys);
+// Health, version, clock, what it refused, and whether it knows who sends and asks.
+std::vector<Finding> check_service(const ServiceAddress&);
 
 }  // namespace ccld::decision

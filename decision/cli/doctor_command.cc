@@ -6,6 +6,7 @@
 #include "decision/cli/command.h"
 #include "decision/cli/doctor_checks.h"
 #include "decision/cli/service_client.h"
+#include "decision/cli/service_options.h"
 
 namespace ccld::decision {
 namespace {
@@ -26,8 +27,13 @@ void examine(const DoctorOptions& options) {
   if (endpoints.empty()) endpoints = {default_endpoint};
   std::sort(endpoints.begin(), endpoints.end());
   endpoints.erase(std::unique(endpoints.begin(), endpoints.end()), endpoints.end());
-  for (const std::string& endpoint : endpoints) say(check_endpoint_answers(endpoint));
-  for (const Finding& f : check_service(options.url)) say(f);
+  const auto keys = read_probe_keys(options.server_key, options.key_file);
+  if (keys.ok()) {
+    for (const std::string& endpoint : endpoints) say(check_endpoint_answers(endpoint, *keys));
+  } else {
+    say({Health::fail, std::string(keys.status().message()), "a probe with these settings sends nothing"});
+  }
+  for (const Finding& f : check_service(options.service)) say(f);
   if (failed) throw CLI::RuntimeError(exit_failed);
 }
 
@@ -36,12 +42,15 @@ void examine(const DoctorOptions& options) {
 void add_doctor_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("doctor", "Check that our library is in force, its telemetry arrives, and the service is well");
   auto options = std::make_shared<DoctorOptions>();
-  options->url = default_service_url;
   command->add_option("--pid", options->pids, "these processes; without it, all of this user that use NCCL")->type_name("PID");
-  command->add_option("--http", options->url, "the service's query API")->type_name("URL")->envname(service_url_variable)->capture_default_str();
+  add_service_options(*command, options->service);
   command->add_option("--endpoint", options->endpoint, "the service's telemetry endpoint; without it, the one that the processes have in force")
       ->type_name("ENDPOINT")
       ->envname("NCCL_PROBE_ENDPOINT");
+  command->add_option("--server-key", options->server_key, "the service's public key, or the file that has it, to connect as a probe with keys does")
+      ->type_name("KEY|FILE")
+      ->envname("NCCL_PROBE_SERVER_KEY");
+  command->add_option("--key-file", options->key_file, "file of the probe's secret key")->type_name("FILE")->envname("NCCL_PROBE_KEY_FILE");
   command->add_option("--dir", options->dir, "folder of the frames")->type_name("FOLDER")->envname("NCCL_PROBE_FRAMES_DIR")->capture_default_str();
   command->callback([options] { examine(*options); });
 }

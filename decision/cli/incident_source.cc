@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "decision/cli/service_options.h"
 #include "decision/cli/verdict_file.h"
 #include "decision/history/reader.h"
 #include "decision/history/state_folder.h"
@@ -34,11 +35,11 @@ absl::StatusOr<history::Filter> filter_of(const FilterTexts& texts) {
 
 class ServiceSource : public IncidentSource {
  public:
-  explicit ServiceSource(std::string url) : url_(std::move(url)) {}
+  explicit ServiceSource(ServiceAddress service) : service_(std::move(service)) {}
 
   absl::StatusOr<Page> list(const FilterTexts& texts) override {
     if (const auto filter = filter_of(texts); !filter.ok()) return filter.status();
-    const auto answer = ask_service(url_, httplib::append_query_params("/v1/incidents", httplib::Params(texts.begin(), texts.end())));
+    const auto answer = ask_service(service_, httplib::append_query_params("/v1/incidents", httplib::Params(texts.begin(), texts.end())));
     if (!answer.ok()) return answer.status();
     if (!report::member(*answer, "incidents").is_array()) return absl::UnavailableError("the service's answer has no incidents");
     Page page;
@@ -49,7 +50,7 @@ class ServiceSource : public IncidentSource {
   }
 
   absl::StatusOr<std::vector<Found>> find(uint64_t id, bool all_revisions) override {
-    auto answer = ask_service(url_, absl::StrCat("/v1/incidents/", id, all_revisions ? "?revisions=1" : ""));
+    auto answer = ask_service(service_, absl::StrCat("/v1/incidents/", id, all_revisions ? "?revisions=1" : ""));
     if (!answer.ok()) return answer.status();
     Found found;
     if (all_revisions) {
@@ -62,7 +63,7 @@ class ServiceSource : public IncidentSource {
   }
 
  private:
-  std::string url_;
+  ServiceAddress service_;
 };
 
 class DatabaseSource : public IncidentSource {
@@ -174,7 +175,7 @@ absl::StatusOr<std::unique_ptr<IncidentSource>> open_state(const std::string& fo
 CLI::Option* add_source_flags(CLI::App& command, SourceFlags& flags) {
   command.add_option("--file", flags.file, "read a file of verdicts, or a database of a history, instead of asking a service")->type_name("FILE");
   command.add_option("--state", flags.state, "read the history in this folder of a service instead of asking it")->type_name("FOLDER");
-  return command.add_option("--http", flags.url, "the service's query API")->type_name("URL")->envname(service_url_variable)->capture_default_str();
+  return add_service_options(command, flags.service);
 }
 
 absl::StatusOr<std::unique_ptr<IncidentSource>> open_source(const SourceFlags& flags) {
@@ -190,13 +191,13 @@ absl::StatusOr<std::unique_ptr<IncidentSource>> open_source(const SourceFlags& f
     const std::string folder = history::default_state_folder();
     std::error_code error;
     if (!folder.empty() && std::filesystem::exists(history::database_path(folder), error) &&
-        ask_service(flags.url, "/v1/incidents?limit=1").status().code() == absl::StatusCode::kUnavailable) {
+        ask_service(flags.service, "/v1/incidents?limit=1").status().code() == absl::StatusCode::kUnavailable) {
       auto source = open_database("--state", history::database_path(folder),
-                                  absl::StrCat("no service answers at ", flags.url, "; this is the history in '", folder, "'"));
+                                  absl::StrCat("no service answers at ", flags.service.url, "; this is the history in '", folder, "'"));
       if (source.ok()) return source;
     }
   }
-  return std::make_unique<ServiceSource>(flags.url);
+  return std::make_unique<ServiceSource>(flags.service);
 }
 
 std::string list_text(const Page& page) {

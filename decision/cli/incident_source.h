@@ -17,7 +17,7 @@
 namespace ccld::decision {
 
 struct SourceFlags {
-  std::string url = default_service_url;
+  ServiceAddress service;
   bool url_given = false;
   std::string file;      // empty: not given
   std::string state;     // a folder; empty: not given

@@ -45,6 +45,8 @@ int run(int argc, char** argv) {
   add_silence_command(app);
   add_settings_command(app);
   add_tune_command(app);
+  add_keys_command(app);
+  add_tokens_command(app);
   add_frames_command(app);
   add_record_command(app);
   add_replay_command(app);

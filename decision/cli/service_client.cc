@@ -1,8 +1,18 @@
 #include "decision/cli/service_client.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "decision/admission/files.h"
 #include "decision/server/host_port.h"
 #include "httplib.h"
 
@@ -12,23 +22,70 @@ namespace {
 constexpr time_t connect_timeout_s = 3;
 constexpr time_t read_timeout_s = 10;
 
+// A server answers that much in its headers at most; a token is shorter.
+constexpr size_t token_bytes_max = 4096;
+
+struct Target {
+  server::HostPort address;
+  bool tls = false;
+  std::string origin;  // "https://node7:5580"
+  std::string token;   // empty: none
+};
+
+absl::StatusOr<Target> target_of(const ServiceAddress& address) {
+  absl::string_view url = address.url;
+  const bool tls = absl::ConsumePrefix(&url, "https://");
+  const auto parsed = server::parse_host_port(url);
+  if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat("--http: ", parsed.status().message()));
+  Target target{*parsed, tls, absl::StrCat(tls ? "https://" : "http://", parsed->text()), ""};
+  if (!address.token_file.empty()) {
+    const auto text = admission::read_file(address.token_file, token_bytes_max);
+    if (!text.ok()) return absl::UnavailableError(absl::StrCat("--token-file: ", text.status().message()));
+    target.token = std::string(absl::StripAsciiWhitespace(*text));
+  } else if (const char* const token = std::getenv(token_variable)) {
+    target.token = std::string(absl::StripAsciiWhitespace(token));
+  }
+  // It becomes part of a header.
+  if (std::any_of(target.token.begin(), target.token.end(), [](unsigned char c) { return !absl::ascii_isgraph(c); }))
+    return absl::InvalidArgumentError(absl::StrCat(address.token_file.empty() ? token_variable : "--token-file", ": it does not hold one token"));
+  if (tls && !address.ca_file.empty() && access(address.ca_file.c_str(), R_OK) != 0)
+    return absl::UnavailableError(absl::StrCat("--ca-file: cannot read '", address.ca_file, "': ", std::strerror(errno)));
+  return target;
+}
+
+std::string remedy_for(httplib::Error error) {
+  switch (error) {
+    case httplib::Error::SSLServerVerification: return "its certificate is not trusted, or is for another name: --ca-file names who signed it";
+    case httplib::Error::SSLLoadingCerts: return "--ca-file holds no certificates";
+    case httplib::Error::SSLConnection: return "does it speak https? --http names another one";
+    default: return "is `ccld serve` running? --http names another one";
+  }
+}
+
 template <class Request>
-absl::StatusOr<report::Json> exchange(const std::string& url, const std::string& path, const Request& request) {
-  const auto address = server::parse_host_port(url);
-  if (!address.ok()) return absl::InvalidArgumentError(absl::StrCat("--http: ", address.status().message()));
-  httplib::Client client(address->host, address->port);
-  client.set_connection_timeout(connect_timeout_s);
-  client.set_read_timeout(read_timeout_s);
-  const httplib::Result answer = request(client);
+absl::StatusOr<report::Json> exchange(const ServiceAddress& address, const std::string& path, const Request& request) {
+  const auto target = target_of(address);
+  if (!target.ok()) return target.status();
+  // By address and port: httplib reads no URL with every IPv6 address.
+  const std::unique_ptr<httplib::ClientImpl> client =
+      target->tls ? std::make_unique<httplib::SSLClient>(target->address.host, target->address.port)
+                  : std::make_unique<httplib::ClientImpl>(target->address.host, target->address.port);
+  client->set_connection_timeout(connect_timeout_s);
+  client->set_read_timeout(read_timeout_s);
+  client->enable_server_certificate_verification(true);
+  if (!address.ca_file.empty()) client->set_ca_cert_path(address.ca_file.c_str());
+  if (!target->token.empty()) client->set_default_headers({{"Authorization", absl::StrCat("Bearer ", target->token)}});
+  const httplib::Result answer = request(*client);
   if (!answer) {
-    return absl::UnavailableError(absl::StrCat("no service answers at http://", address->text(), " (", httplib::to_string(answer.error()),
-                                               "): is `ccld serve` running? --http names another one"));
+    return absl::UnavailableError(
+        absl::StrCat("no service answers at ", target->origin, " (", httplib::to_string(answer.error()), "): ", remedy_for(answer.error())));
   }
   report::Json document = report::Json::parse(answer->body, nullptr, false);
   if (document.is_object() && document.contains("error")) {
     const std::string words = document["error"].is_string() ? document["error"].get<std::string>() : report::to_line(document["error"]);
     switch (answer->status) {
       case 400: return absl::InvalidArgumentError(words);
+      case 401: return absl::UnauthenticatedError(words);
       case 403: return absl::PermissionDeniedError(words);
       case 404: return absl::NotFoundError(words);
       case 409: return absl::FailedPreconditionError(words);
@@ -37,19 +94,19 @@ absl::StatusOr<report::Json> exchange(const std::string& url, const std::string&
     }
   }
   if (answer->status != 200 || document.is_discarded()) {
-    return absl::UnavailableError(absl::StrCat("http://", address->text(), path, " did not answer as a ccld service does (HTTP status ", answer->status, ")"));
+    return absl::UnavailableError(absl::StrCat(target->origin, path, " did not answer as a ccld service does (HTTP status ", answer->status, ")"));
   }
   return document;
 }
 
 }  // namespace
 
-absl::StatusOr<report::Json> ask_service(const std::string& url, const std::string& path) {
-  return exchange(url, path, [&](httplib::Client& client) { return client.Get(path); });
+absl::StatusOr<report::Json> ask_service(const ServiceAddress& address, const std::string& path) {
+  return exchange(address, path, [&](httplib::ClientImpl& client) { return client.Get(path); });
 }
 
-absl::StatusOr<report::Json> tell_service(const std::string& url, const std::string& path, const report::Json& request) {
-  return exchange(url, path, [&](httplib::Client& client) { return client.Post(path, report::to_line(request), "application/json"); });
+absl::StatusOr<report::Json> tell_service(const ServiceAddress& address, const std::string& path, const report::Json& request) {
+  return exchange(address, path, [&](httplib::ClientImpl& client) { return client.Post(path, report::to_line(request), "application/json"); });
 }
 
 std::string percent_encoded(const std::string& value) {

@@ -8,6 +8,7 @@
 #include "decision/cli/command.h"
 #include "decision/cli/login_name.h"
 #include "decision/cli/service_client.h"
+#include "decision/cli/service_options.h"
 #include "decision/report/silence.h"
 #include "decision/report/text_format.h"
 
@@ -17,7 +18,7 @@ namespace {
 using report::Json;
 
 struct Values {
-  std::string url = default_service_url;
+  ServiceAddress service;
   std::string action;
   std::optional<uint64_t> id;
   std::map<std::string, std::string> fields;  // of the request, by name
@@ -31,7 +32,7 @@ struct Values {
 };
 
 void list(const Values& values) {
-  const auto document = ask_service(values.url, "/v1/silences");
+  const auto document = ask_service(values.service, "/v1/silences");
   end_unless_ok(document.status());
   std::fputs(values.json ? (document->dump(2) + "\n").c_str() : report::silence_list_text(*document).c_str(), stdout);
 }
@@ -42,7 +43,7 @@ void add(const Values& values) {
     if (!text.empty()) request[name] = text;
   if (!request.contains("for")) fail(exit_usage, "--for is needed: how long, such as 30m, 2h, 7d");
   if (!request.contains("by")) request["by"] = login_name();
-  const auto answer = tell_service(values.url, "/v1/silences", request);
+  const auto answer = tell_service(values.service, "/v1/silences", request);
   end_unless_ok(answer.status());
   const Json& silence = report::member(*answer, "silence");
   std::printf("silence %s until %s\n", report::text_of(silence, "silence").c_str(), report::text_of(silence, "until").c_str());
@@ -50,7 +51,7 @@ void add(const Values& values) {
 }
 
 void end(const Values& values) {
-  const auto answer = tell_service(values.url, absl::StrCat("/v1/silences/", *values.id, "/end"), Json::object());
+  const auto answer = tell_service(values.service, absl::StrCat("/v1/silences/", *values.id, "/end"), Json::object());
   end_unless_ok(answer.status());
   std::printf("silence %llu is ended\n", static_cast<unsigned long long>(*values.id));
 }
@@ -89,7 +90,7 @@ void add_silence_command(CLI::App& app) {
   text("note", "TEXT", "why");
   text("by", "NAME", "who asks for it; your login name unless given");
   command->add_flag("--json", values->json, "list: the document as it is");
-  command->add_option("--http", values->url, "the service's query API")->type_name("URL")->envname(service_url_variable)->capture_default_str();
+  add_service_options(*command, values->service);
   command->callback([values] { run(*values); });
 }
 

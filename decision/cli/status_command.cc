@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "decision/cli/command.h"
 #include "decision/cli/service_client.h"
+#include "decision/cli/service_options.h"
 #include "decision/cli/status_check.h"
 #include "decision/cli/terminal.h"
 #include "decision/report/page_query.h"
@@ -25,11 +26,11 @@ using report::Json;
 constexpr size_t text_rows_default = 20;
 
 struct Values {
-  std::string url = default_service_url;
+  ServiceAddress service;
   std::string job, state, after;
   size_t limit = 0;  // 0: not given
   double watch_s = 0;
-  bool json = false, ranks = false, wide = false, check = false;
+  bool json = false, ranks = false, wide = false, check = false, health = false;
 };
 
 std::string path_of(const Values& v) {
@@ -55,9 +56,9 @@ std::string text_of(const Values& v, const Json& document) {
 
 CheckResult check(const Values& v) {
   // A service that answers from what it knew long ago is none.
-  if (const auto health = ask_service(v.url, "/healthz"); !health.ok()) return check_unknown(std::string(health.status().message()));
+  if (const auto health = ask_service(v.service, "/healthz"); !health.ok()) return check_unknown(std::string(health.status().message()));
   const auto document =
-      ask_service(v.url, v.job.empty() ? "/v1/status?limit=1" : absl::StrCat("/v1/jobs/", percent_encoded(v.job), "?limit=1"));
+      ask_service(v.service, v.job.empty() ? "/v1/status?limit=1" : absl::StrCat("/v1/jobs/", percent_encoded(v.job), "?limit=1"));
   if (!document.ok()) return check_unknown(std::string(document.status().message()));
   try {
     return check_of(*document);
@@ -69,7 +70,7 @@ CheckResult check(const Values& v) {
 void show(const Values& v) {
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   for (;;) {
-    const auto document = ask_service(v.url, path_of(v));
+    const auto document = ask_service(v.service, path_of(v));
     end_unless_ok(document.status());
     std::string text;
     try {
@@ -86,12 +87,19 @@ void show(const Values& v) {
   }
 }
 
+// For the health checks of containers, which have no token.
+void show_health(const Values& v) {
+  const auto health = ask_service(v.service, "/healthz");
+  end_unless_ok(health.status());
+  std::printf("%s\n", health->dump().c_str());
+}
+
 }  // namespace
 
 void add_status_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("status", "Show jobs and communicators, the troubled first, what is in flight and for how long, silent processes");
   auto values = std::make_shared<Values>();
-  command->add_option("--http", values->url, "the service's query API")->type_name("URL")->envname(service_url_variable)->capture_default_str();
+  add_service_options(*command, values->service);
   command->add_option("--job", values->job, "this job only")->type_name("JOB");
   command->add_option("--state", values->state, "communicators in this state only: troubled, confirmed, suspected, victim, silent, busy, idle, ended")->type_name("STATE");
   command->add_option("--limit", values->limit, "communicators shown, 20 unless said otherwise (--json: 100)")
@@ -106,10 +114,13 @@ void add_status_command(CLI::App& app) {
                     ->expected(0, 1)
                     ->default_str("2")
                     ->check(CLI::Range(0.1, 86400.0));
+  auto* health = command->add_flag("--health", values->health, "only whether the service is well, which needs no token: exit status 0 or 1");
   command->add_flag("--check", values->check, "one line for a monitoring system, exit status 0 OK, 1 suspected, 2 confirmed, 3 unknown")
       ->excludes(json)
-      ->excludes(watch);
+      ->excludes(watch)
+      ->excludes(health);
   command->callback([values] {
+    if (values->health) return show_health(*values);
     if (!values->check) return show(*values);
     const CheckResult result = check(*values);
     std::printf("%s\n", result.line.c_str());

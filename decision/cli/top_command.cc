@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "decision/cli/command.h"
 #include "decision/cli/service_client.h"
+#include "decision/cli/service_options.h"
 #include "decision/cli/status_check.h"
 #include "decision/cli/top_screen.h"
 #include "decision/report/page_query.h"
@@ -29,7 +30,7 @@ using report::Json;
 constexpr char open_incidents_path[] = "/v1/incidents?open=1&limit=1000";
 
 struct Values {
-  std::string url = default_service_url;
+  ServiceAddress service;
   double every_s = 1;
 };
 
@@ -40,8 +41,8 @@ std::string path_for(int lines) {
 
 // A service that does not answer is shown, and asked again: it may come back.
 std::vector<std::string> screen(const Values& values, size_t columns, size_t rows) {
-  const auto status = ask_service(values.url, path_for(static_cast<int>(rows)));
-  const auto incidents = status.ok() ? ask_service(values.url, open_incidents_path) : status;
+  const auto status = ask_service(values.service, path_for(static_cast<int>(rows)));
+  const auto incidents = status.ok() ? ask_service(values.service, open_incidents_path) : status;
   if (!incidents.ok()) return {report::shortened(report::printable(incidents.status().message()), columns), "", "q: quit"};
   try {
     return top_screen(*status, *incidents, columns, rows);
@@ -74,7 +75,7 @@ void run_on_terminal(const Values& values) {
 
 void run(const Values& values) {
   if (isatty(STDOUT_FILENO) != 0 && isatty(STDIN_FILENO) != 0) return run_on_terminal(values);
-  const auto status = ask_service(values.url, "/v1/status?limit=1");
+  const auto status = ask_service(values.service, "/v1/status?limit=1");
   end_unless_ok(status.status());
   try {
     std::printf("%s\n", check_of(*status).line.c_str());
@@ -88,7 +89,7 @@ void run(const Values& values) {
 void add_top_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("top", "Watch jobs, open incidents and communicators on a terminal; q quits");
   auto values = std::make_shared<Values>();
-  command->add_option("--http", values->url, "the service's query API")->type_name("URL")->envname(service_url_variable)->capture_default_str();
+  add_service_options(*command, values->service);
   command->add_option("--every", values->every_s, "seconds between two looks")->type_name("SECONDS")->check(CLI::Range(0.1, 3600.0))->capture_default_str();
   command->callback([values] { run(*values); });
 }

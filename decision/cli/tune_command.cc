@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "decision/cli/command.h"
 #include "decision/cli/service_client.h"
+#include "decision/cli/service_options.h"
 #include "decision/cli/tune_local.h"
 #include "decision/report/text_format.h"
 #include "schemas/abi/names.h"
@@ -21,7 +22,7 @@ using report::Json;
 using Clock = std::chrono::steady_clock;
 
 struct Values {
-  std::string url = default_service_url;
+  ServiceAddress service;
   std::string job, host;
   uint32_t pid = 0;
   std::string dir = "/dev/shm";
@@ -62,7 +63,7 @@ Json request_json(const Values& values, const ControlWishes& w) {
 }
 
 void tune_job(const Values& values, const ControlWishes& wishes) {
-  const auto answer = tell_service(values.url, "/v1/tune", request_json(values, wishes));
+  const auto answer = tell_service(values.service, "/v1/tune", request_json(values, wishes));
   end_unless_ok(answer.status());
   const uint64_t asked = report::number_of(*answer, "asked"), matched = report::number_of(*answer, "matched");
   std::printf("asked %s of job %s\n", report::count_text(asked, "probe", "probes").c_str(), values.job.c_str());
@@ -74,7 +75,7 @@ void tune_job(const Values& values, const ControlWishes& wishes) {
   const auto deadline = Clock::now() + std::chrono::duration<double>(values.timeout_s);
   constexpr std::chrono::milliseconds ask_every{100};
   for (;;) {
-    const auto state = ask_service(values.url, path);
+    const auto state = ask_service(values.service, path);
     end_unless_ok(state.status());
     const uint64_t answered = report::number_of(*state, "answered");
     const bool over = answered >= matched || Clock::now() >= deadline;
@@ -127,10 +128,7 @@ void add_tune_command(CLI::App& app) {
   command->add_option("--pid", values->pid, "only this process; without --job: of this machine, without a service")
       ->type_name("PID")
       ->check(CLI::Range(1, INT32_MAX));
-  command->add_option("--http,--service", values->url, "the service's query API")
-      ->type_name("URL")
-      ->envname(service_url_variable)
-      ->capture_default_str();
+  add_service_options(*command, values->service, "--http,--service");
   command->add_option("--dir", values->dir, "folder of the process files")
       ->envname("NCCL_PROBE_FRAMES_DIR")
       ->type_name("FOLDER")

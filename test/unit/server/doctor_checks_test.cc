@@ -66,4 +66,31 @@ TEST_CASE("A finding is one line, whatever is in it") {
   CHECK(text_of({Health::ok, "a", ""}) == "ok    a");
 }
 
+TEST_CASE("Why a handshake fails is said, with what to do on which side") {
+  const auto text = [](Handshake h, bool keys) { return text_of(handshake_finding("tcp://h:1", h, keys)); };
+  const auto contains = [](const std::string& whole, const std::string& part) { return whole.find(part) != std::string::npos; };
+  CHECK(text(Handshake::done, false) == "ok    telemetry tcp://h:1 answers as ZeroMQ does");
+  CHECK(contains(text(Handshake::done, true), "authentication is in force"));
+  CHECK(contains(text(Handshake::rejected, true), "FAIL  telemetry tcp://h:1 does not accept our key  -> `ccld keys add`"));
+  CHECK(contains(text(Handshake::one_sided, true), "FAIL  telemetry tcp://h:1 uses no keys"));
+  // Whoever has no key at hand cannot tell whether it is well.
+  CHECK(contains(text(Handshake::one_sided, false), "warn  telemetry tcp://h:1 lets in only who has a key"));
+  CHECK(contains(text(Handshake::broken_off, true), "its key is not that of NCCL_PROBE_SERVER_KEY"));
+  CHECK(contains(text(Handshake::broken_off, false), "does not speak ZeroMQ"));
+  CHECK(contains(text(Handshake::unreachable, true), "cannot be reached"));
+}
+
+TEST_CASE("Keys for the doctor are read as a probe reads them") {
+  const test::Folder folder;
+  const std::string key = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID", secret = "D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs";
+  std::ofstream(folder.file("key")) << "secret " << secret << "\n";
+  std::ofstream(folder.file("pub")) << "public " << key << "\n";
+  CHECK_FALSE(read_probe_keys("", "")->has_value());
+  CHECK((*read_probe_keys(key, folder.file("key")))->server == key);
+  CHECK((*read_probe_keys(folder.file("pub"), folder.file("key")))->secret == secret);
+  for (const auto& [server, file] : {std::pair{key, std::string()}, {std::string(), folder.file("key")}, {std::string("junk"), folder.file("key")},
+                                     {key, folder.file("pub")}, {folder.file("key"), folder.file("key")}, {key, folder.file("none")}})
+    CHECK_FALSE(read_probe_keys(server, file).ok());
+}
+
 }  // namespace ccld::decision
