@@ -20,6 +20,11 @@ struct Flag {
 constexpr Flag flags[] = {
     {"listen", &ServeOptions::listen, "ENDPOINT", "where probes send telemetry, tcp://address:port or ipc://path; port 0: any free one"},
     {"http", &ServeOptions::http, "ADDRESS", "address:port of the query API; port 0: any free one"},
+    {"telemetry-secret-file", &ServeOptions::telemetry_secret_file, "FILE", "this service's secret key (`ccld keys make`): telemetry is encrypted, and only probes with a key get in"},
+    {"telemetry-allow-file", &ServeOptions::telemetry_allow_file, "FILE", "public keys of the probes that get in, one a line (`ccld keys add`); read again when it changes"},
+    {"http-tokens-file", &ServeOptions::http_tokens_file, "FILE", "who may ask what, by token (`ccld tokens add`); read again when it changes"},
+    {"http-certificate-file", &ServeOptions::http_certificate_file, "FILE", "the query API speaks https with this certificate (PEM, with those that signed it); read again when it changes"},
+    {"http-key-file", &ServeOptions::http_key_file, "FILE", "the key of that certificate (PEM)"},
     {"verdicts", &ServeOptions::verdicts, "FILE", "verdicts as JSON lines are appended here; -: standard output"},
     {"rules", &ServeOptions::rules, "RULES", "default: this project's rules; paper: the rules of the paper as published"},
     {"log-level", &ServeOptions::log_level, "LEVEL", "trace, debug, info, warning, error, critical or off; the log goes to standard error"},
@@ -80,8 +85,9 @@ void add_serve_command(CLI::App& app) {
   }
   command->add_flag("--no-history", values->options.no_history, "keep nothing in the state folder: no incidents of earlier runs, no recordings of incidents unless --record-incidents");
   command->add_flag("--record-overwrite", values->options.record_overwrite, "replace an existing file of --record");
-  command->add_flag("--allow-remote-tune", values->options.allow_remote_tune, "accept requests to tune probes from other hosts too");
-  command->add_flag("--allow-remote-ack", values->options.allow_remote_ack, "accept acknowledgements and silences from other hosts too");
+  command->add_flag("--insecure", values->options.insecure, "listen beyond this host although everyone can send telemetry (no --telemetry-secret-file) or ask (no --http-tokens-file)");
+  command->add_flag("--allow-remote-tune", values->options.allow_remote_tune, "without --http-tokens-file: accept requests to tune probes from other hosts too");
+  command->add_flag("--allow-remote-ack", values->options.allow_remote_ack, "without --http-tokens-file: accept acknowledgements and silences from other hosts too");
   command->add_option("--http-name", values->options.http_names, "a name under which others reach the query API, for requests that change something; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);

@@ -5,16 +5,23 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "decision/ingest/batch_decoder.h"
+#include "decision/ingest/distinct_errors.h"
+#include "decision/ingest/limits.h"
+#include "decision/ingest/speaker.h"
 #include "decision/ingest/telemetry_socket.h"
 #include "decision/recording/recorder.h"
 #include "decision/recording/recording_file.h"
 #include "decision/server/clock.h"
 #include "decision/server/surroundings.h"
+#include "decision/server/telemetry_access.h"
 #include "decision/server/tune.h"
+#include "spdlog/spdlog.h"
 
 namespace ccld::decision::server {
 namespace {
@@ -27,6 +34,17 @@ constexpr std::chrono::milliseconds flush_period(500);
 // Processes that said nothing for so long are not counted on.
 constexpr Nanoseconds forget_ns = 3600 * ns_per_s;
 
+// Whether it may be recorded: not what its sender's key may not say. Each cause is said once.
+bool is_welcome(const TelemetrySocket& socket, absl::Span<const uint8_t> message, ingest::DistinctErrors& errors, Nanoseconds now_ns) {
+  if (socket.speaker() == nullptr) return true;
+  const auto batch = ingest::decode_batch(message);
+  if (!batch.ok()) return true;
+  const absl::Status status = check_speaker(*socket.speaker(), *batch);
+  if (!status.ok() && errors.record(ingest::reject_key(status), status.message(), now_ns))
+    spdlog::warn("telemetry refused ({}): {}; more of this kind are not recorded either", ingest::name(ingest::reject_reason(status)), std::string(status.message()));
+  return status.ok();
+}
+
 // Probes want to know what has come.
 void acknowledge(TelemetrySocket& socket, absl::Span<const uint8_t> message, ControlDesk& desk, Nanoseconds now_ns,
                  Nanoseconds realtime_ns) {
@@ -36,7 +54,7 @@ void acknowledge(TelemetrySocket& socket, absl::Span<const uint8_t> message, Con
              [&socket](const std::string& connection, absl::Span<const uint8_t> answer) { return socket.send(connection, answer); });
 }
 
-void drain(TelemetrySocket& socket, Recorder& recorder, ControlDesk& desk) {
+void drain(TelemetrySocket& socket, Recorder& recorder, ControlDesk& desk, ingest::DistinctErrors& errors) {
   constexpr int messages_max = 10000;  // a stop signal is looked for in between
   for (int i = 0; i < messages_max; ++i) {
     absl::Span<const uint8_t> bytes;
@@ -44,6 +62,7 @@ void drain(TelemetrySocket& socket, Recorder& recorder, ControlDesk& desk) {
       case TelemetrySocket::Received::nothing: return;
       case TelemetrySocket::Received::message: {
         const Nanoseconds now_ns = monotonic_now_ns(), realtime_ns = realtime_now_ns();
+        if (!is_welcome(socket, bytes, errors, now_ns)) break;
         recorder.message(bytes, now_ns, realtime_ns);
         acknowledge(socket, bytes, desk, now_ns, realtime_ns);
         break;
@@ -56,6 +75,7 @@ void drain(TelemetrySocket& socket, Recorder& recorder, ControlDesk& desk) {
 void record_until_stopped(TelemetrySocket& socket, int signal_fd, Recorder& recorder) {
   zmq::pollitem_t items[] = {socket.poll_item(), {nullptr, signal_fd, ZMQ_POLLIN, 0}};
   ControlDesk desk(0);
+  ingest::DistinctErrors errors(ingest::distinct_errors_max);
   Nanoseconds next_forget_ns = 0;
   while (recorder.counters().file_open) {
     try {
@@ -65,7 +85,7 @@ void record_until_stopped(TelemetrySocket& socket, int signal_fd, Recorder& reco
       continue;
     }
     if ((items[1].revents & ZMQ_POLLIN) != 0 && read_stop_signal(signal_fd) != 0) return;
-    drain(socket, recorder, desk);
+    drain(socket, recorder, desk, errors);
     const Nanoseconds now_ns = monotonic_now_ns();
     recorder.flush_if_due(now_ns);
     if (now_ns < next_forget_ns) continue;
@@ -79,12 +99,15 @@ void record_until_stopped(TelemetrySocket& socket, int signal_fd, Recorder& reco
 absl::Status record(const RecordOptions& options) {
   if (absl::Status s = start_log("warning"); !s.ok()) return s;
   if (absl::Status s = check_endpoint(options.listen); !s.ok()) return naming("--listen", s);
+  auto telemetry_access =
+      open_telemetry_access({options.listen, options.telemetry_secret_file, options.telemetry_allow_file, options.insecure});
+  if (!telemetry_access.ok()) return telemetry_access.status();
   const auto bytes_max = recording::parse_bytes(options.max_bytes);
   if (!bytes_max.ok()) return naming("--max-bytes", bytes_max.status());
   const auto signal_fd = open_stop_signals();
   if (!signal_fd.ok()) return signal_fd.status();
   const absl::Cleanup close_signals = [&] { close(*signal_fd); };
-  auto socket = TelemetrySocket::open(options.listen);
+  auto socket = TelemetrySocket::open(options.listen, telemetry_access->door);
   if (!socket.ok()) return naming("--listen", socket.status());
 
   recording::RecorderOptions r;
@@ -96,7 +119,9 @@ absl::Status record(const RecordOptions& options) {
     return absl::UnavailableError(absl::StrCat(recorder.status().message(), "; --overwrite replaces it"));
   }
   if (!recorder.ok()) return recorder.status();
-  warn_if_reachable("--listen", socket->endpoint(), is_loopback_endpoint(socket->endpoint()));
+  std::vector<admission::WatchedFiles> files;
+  if (telemetry_access->allow_file.has_value()) files.push_back(*std::move(telemetry_access->allow_file));
+  const admission::Reloader reloader(std::move(files));
   std::fprintf(stderr, "ccld: recording %s into %s\n", socket->endpoint().c_str(), options.path.c_str());
   std::fflush(stderr);
 

@@ -13,6 +13,8 @@ namespace ccld::decision::server {
 
 struct RecordOptions {
   std::string listen = "tcp://127.0.0.1:5566";
+  std::string telemetry_secret_file, telemetry_allow_file;  // as of ServeOptions
+  bool insecure = false;
   std::string path;
   std::string max_bytes = "4G";
   bool overwrite = false;

@@ -21,11 +21,13 @@
 #include "decision/recording/recording_file.h"
 #include "decision/server/analysis_loop.h"
 #include "decision/server/clock.h"
+#include "decision/server/http_access.h"
 #include "decision/server/http_api.h"
 #include "decision/server/layout_file.h"
 #include "decision/server/reporter.h"
 #include "decision/server/run_id.h"
 #include "decision/server/surroundings.h"
+#include "decision/server/telemetry_access.h"
 #include "decision/server/webhook.h"
 #include "decision/settings.h"
 #include "spdlog/spdlog.h"
@@ -196,7 +198,7 @@ void drain(TelemetrySocket& socket, const ControlDesk::Send& send, AnalysisLoop&
       absl::Span<const uint8_t> bytes;
       switch (socket.receive(bytes)) {
         case TelemetrySocket::Received::nothing: return;
-        case TelemetrySocket::Received::message: loop.on_message(bytes, socket.connection(), now_ns, realtime_ns, send); break;
+        case TelemetrySocket::Received::message: loop.on_message(bytes, socket.connection(), now_ns, realtime_ns, send, socket.speaker()); break;
         case TelemetrySocket::Received::multipart: loop.on_multipart_message(now_ns, realtime_ns); break;
       }
     }
@@ -258,11 +260,16 @@ absl::Status serve(const ServeOptions& options) {
   const auto http_address = parse_host_port(options.http);
   if (!http_address.ok()) return naming("--http", http_address.status());
   if (absl::Status s = check_endpoint(options.listen); !s.ok()) return naming("--listen", s);
+  auto telemetry_access = open_telemetry_access({options.listen, options.telemetry_secret_file, options.telemetry_allow_file, options.insecure});
+  if (!telemetry_access.ok()) return telemetry_access.status();
+  auto http_access = open_http_access(
+      {*http_address, options.http_tokens_file, options.http_certificate_file, options.http_key_file, options.insecure});
+  if (!http_access.ok()) return http_access.status();
   const auto signal_fd = open_stop_signals();
   if (!signal_fd.ok()) return signal_fd.status();
   const absl::Cleanup close_signals = [&] { close(*signal_fd); };
 
-  auto socket = TelemetrySocket::open(options.listen);
+  auto socket = TelemetrySocket::open(options.listen, telemetry_access->door);
   if (!socket.ok()) return naming("--listen", socket.status());
   const auto store = std::make_shared<SnapshotStore>();
   const auto requests = std::make_shared<TuneQueue>();
@@ -270,6 +277,8 @@ absl::Status serve(const ServeOptions& options) {
   http_options.allow_remote_tune = options.allow_remote_tune;
   http_options.allow_remote_ack = options.allow_remote_ack;
   http_options.names = options.http_names;
+  http_options.tokens = http_access->tokens;
+  http_options.tls = http_access->tls;
   double look_max_s = 0;
   if (!absl::SimpleAtod(options.health_look_max_s, &look_max_s) || !(look_max_s >= 1 && look_max_s <= 86400)) {
     return absl::InvalidArgumentError(
@@ -283,11 +292,9 @@ absl::Status serve(const ServeOptions& options) {
   auto writer = VerdictWriter::open(options.verdicts);
   if (!writer.ok()) return naming("--verdicts", writer.status());
 
-  warn_if_reachable("--listen", socket->endpoint(), is_loopback_endpoint(socket->endpoint()));
-  if (options.allow_remote_tune && !(*http)->address().is_loopback()) {
+  if (options.allow_remote_tune && http_access->tokens == nullptr && !(*http)->address().is_loopback()) {
     spdlog::warn("--allow-remote-tune: everyone who reaches {} can stop and redirect probes", (*http)->address().text());
   }
-  warn_if_reachable("--http", (*http)->address().text(), (*http)->address().is_loopback());
   const std::string run = new_run_id(realtime_now_ns());
   auto history = open_history(options, bounds->database, run);
   const Numbering numbering{run, history != nullptr ? history->last_id_before() : 0};
@@ -305,12 +312,24 @@ absl::Status serve(const ServeOptions& options) {
   };
   AnalysisLoop loop(*settings, reporter, store, *std::move(recorder), numbering, monotonic_now_ns(), realtime_now_ns());
   if (*webhook != nullptr) loop.count_webhook([hook = webhook->get()] { return hook->counters(); });
+  loop.tell_access([&socket = *socket, tokens = http_access->tokens != nullptr, tls = http_access->tls != nullptr] {
+    report::AccessStatus access{socket.door() != nullptr, tokens, tls, {}, {}};
+    if (access.telemetry_keys) {
+      access.door = socket.door()->counters();
+      access.door_errors = socket.door()->errors();
+    }
+    return access;
+  });
   loop.take_up(std::move(left_open), bounds->take_up_ns);
   (*http)->answer_incidents(reporter);
   loop.tick(monotonic_now_ns(), realtime_now_ns(), monotonic_now_ns);  // the first query finds a snapshot
   (*http)->start();
 
-  const std::string http_url = absl::StrCat("http://", (*http)->address().text());
+  std::vector<admission::WatchedFiles> files = std::move(http_access->files);
+  if (telemetry_access->allow_file.has_value()) files.push_back(*std::move(telemetry_access->allow_file));
+  const admission::Reloader reloader(std::move(files));
+
+  const std::string http_url = (*http)->url();
   if (!options.ready_file.empty()) {
     if (absl::Status s = write_ready_file(options.ready_file, socket->endpoint(), http_url); !s.ok()) return s;
   }

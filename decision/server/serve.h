@@ -3,6 +3,7 @@
 // Contract
 //   Nothing is announced before everything is open. Standard error gets "ccld: listening on <telemetry> and <query API>";
 //   with ready_file the same as JSON, written whole and removed at the end.
+//   It listens beyond this host only with keys (telemetry) and tokens (query API), or with `insecure`.
 //   A signal ends the service within a second, exit 0.
 //   A state folder that cannot be used (not writable, in use by another service, a newer version) is one warning, and the
 //   service goes on without a history.
@@ -22,6 +23,12 @@ namespace ccld::decision::server {
 struct ServeOptions {
   std::string listen = "tcp://127.0.0.1:5566";
   std::string http = "127.0.0.1:5580";
+  std::string telemetry_secret_file;  // our secret key; empty: probes need no key
+  std::string telemetry_allow_file;   // public keys of probes
+  std::string http_tokens_file;       // empty: questions need no token
+  std::string http_certificate_file;  // empty: plain HTTP
+  std::string http_key_file;
+  bool insecure = false;              // listens beyond this host without keys and tokens
   std::string verdicts = "-";
   std::string rules = "default";
   std::string log_level = "info";

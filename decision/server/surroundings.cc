@@ -9,7 +9,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "decision/server/host_port.h"
@@ -51,15 +50,6 @@ absl::StatusOr<int> open_stop_signals() {
 int read_stop_signal(int fd) {
   signalfd_siginfo info{};
   return read(fd, &info, sizeof(info)) == sizeof(info) ? static_cast<int>(info.ssi_signo) : 0;
-}
-
-void warn_if_reachable(const char* option, const std::string& where, bool loopback) {
-  if (!loopback) spdlog::warn("{} {}: everyone who reaches this address can talk to the service; there is no authentication", option, where);
-}
-
-bool is_loopback_endpoint(const std::string& endpoint) {
-  return absl::StartsWith(endpoint, "ipc://") || absl::StartsWith(endpoint, "tcp://127.") || absl::StartsWith(endpoint, "tcp://[::1]") ||
-         absl::StartsWith(endpoint, "tcp://localhost");
 }
 
 absl::Status check_endpoint(absl::string_view endpoint) {

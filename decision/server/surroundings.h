@@ -21,7 +21,5 @@ int read_stop_signal(int fd);
 
 // ZeroMQ takes any number for a port and wraps it around.
 absl::Status check_endpoint(absl::string_view endpoint);
-bool is_loopback_endpoint(const std::string& endpoint);
-void warn_if_reachable(const char* option, const std::string& where, bool loopback);
 
 }  // namespace ccld::decision::server

@@ -1,6 +1,7 @@
 // The probe and the service with all that can be between them, over real sockets: what the job's log says, once, what
 // `ccld frames` shows, and that what was not delivered is counted. Times are those of the product
 // (probe/agent/service_watch.h).
+#include "test/integration/admission/keys.h"
 #include "test/integration/serve/service.h"
 #include "test/support/net/listener.h"
 
@@ -178,6 +179,52 @@ TEST_CASE("A service that is killed and restarted at once is no news, later it i
   CHECK(count(probe.service_is("reached"), "undelivered_batches") == 0);
   CHECK(probe.ends());
   CHECK(probe.warnings() == 2);
+}
+
+TEST_CASE("With keys telemetry goes to the right service only; what is wrong with a key is one line that names it",
+          "[keys]") {
+  KeyedService s;
+  const Key own(s.folder, "own.key"), stranger(s.folder, "stranger.key");
+  s.add(own);
+  s.has_keys(1);
+  const std::string& there = s.service->telemetry;
+  const auto keys = [](const std::string& server, const std::string& file) {
+    return std::vector<std::string>{"NCCL_PROBE_SERVER_KEY=" + server, "NCCL_PROBE_KEY_FILE=" + file};
+  };
+  // All at once: each warning takes its time.
+  Probe right(there, keys(s.key.open, own.file)), rejected(there, keys(s.key.open, stranger.file)), without(there),
+      mistaken(there, keys(own.open, own.file)), unreadable(there, keys(s.key.open, s.folder.file("none.key")));
+  const Service plain;
+  Probe demanding(plain.telemetry, keys(s.key.open, own.file));
+
+  right.says("is there");
+  CHECK(count(right.service_is("reached"), "undelivered_batches") == 0);
+  CHECK(
+      contains(rejected.says("WARN the service at"), "does not accept the key of this process (NCCL_PROBE_KEY_FILE)"));
+  rejected.service_is("rejected");
+  CHECK(contains(without.says("WARN the service at"),
+                 "accepts only processes with a key: NCCL_PROBE_SERVER_KEY and NCCL_PROBE_KEY_FILE are not set"));
+  without.service_is("one_sided");
+  CHECK(contains(mistaken.says("WARN the service at"), "its key is not that of NCCL_PROBE_SERVER_KEY"));
+  mistaken.service_is("other_key");
+  CHECK(contains(demanding.says("WARN the service at"),
+                 "uses no keys, and NCCL_PROBE_SERVER_KEY demands that it proves its own"));
+  demanding.service_is("one_sided");
+  CHECK(contains(unreadable.says("WARN nothing is sent to"),
+                 "NCCL_PROBE_KEY_FILE=\"" + s.folder.file("none.key") + "\" cannot be used"));
+  unreadable.service_is("unusable");
+  CHECK(plain.get("/v1/status")["ingest"]["batches"] == 0);
+  CHECK(s.service->get("/v1/status")["process_count"] == 1);
+
+  s.add(stranger);
+  CHECK(undelivered_in(rejected.says("is there; ")) > 0);
+  rejected.service_is("reached");
+  CHECK(s.service->get("/v1/status")["process_count"] == 2);
+  for (Probe* each : {&rejected, &without, &mistaken, &demanding, &unreadable}) CHECK(each->ends());
+  CHECK(rejected.warnings() == 2);
+  for (Probe* each : {&without, &mistaken, &demanding, &unreadable}) CHECK(each->warnings() == 1);
+  CHECK(right.ends());
+  CHECK(right.warnings() == 0);
 }
 
 }  // namespace ccld::test

@@ -101,6 +101,25 @@ class ManifestsTest(unittest.TestCase):
         self.pod["spec"]["volumes"] = [each for each in self.pod["spec"]["volumes"] if each["name"] != "shm"]
         self.assert_refused("train", "shm")
 
+    def test_a_volume_of_a_secret_without_a_name_or_of_two_kinds_is_refused(self):
+        secret = next(each for each in self.template["spec"]["volumes"] if each["name"] == "keys")
+        secret["emptyDir"] = {}
+        self.assert_refused("spec.template.spec.volumes")
+        del secret["emptyDir"]
+        del secret["secret"]["secretName"]
+        self.assert_refused("spec.template.spec.volumes", "secretName")
+
+    def test_the_service_knows_who_comes_in_and_the_training_pod_has_a_key(self):
+        self.assertNotIn("--insecure", self.container["args"])
+        mount = next(each for each in self.container["volumeMounts"] if each["name"] == "keys")
+        for flag in ("--telemetry-secret-file", "--telemetry-allow-file", "--http-tokens-file"):
+            path = self.container["args"][self.container["args"].index(flag) + 1]
+            self.assertTrue(path.startswith(mount["mountPath"] + "/"), path)
+        variables = {each["name"]: each.get("value") for each in self.training["env"]}
+        mount = next(each for each in self.training["volumeMounts"] if each["name"] == "ccld-probe")
+        for name in ("NCCL_PROBE_SERVER_KEY", "NCCL_PROBE_KEY_FILE"):
+            self.assertTrue(variables[name].startswith(mount["mountPath"] + "/"), name)
+
     def test_an_endpoint_that_is_not_the_service_is_refused(self):
         for variable in self.training["env"]:
             if variable["name"] == "NCCL_PROBE_ENDPOINT":

@@ -118,6 +118,29 @@ class SlurmTest(unittest.TestCase):
         with open(self.path("log/%d/log" % self.job_id)) as file:
             self.assertIn("listening on", file.read())
 
+    def test_with_a_folder_of_keys_the_service_demands_them_and_the_tasks_have_them(self):
+        keys = self.path("keys")
+        os.mkdir(keys)
+        public = subprocess.run([CCLD, "keys", "make", os.path.join(keys, "service.key")], check=True, stdout=subprocess.PIPE, text=True).stdout
+        with open(os.path.join(keys, "service.pub"), "w") as file:
+            file.write(public)
+        probe = subprocess.run([CCLD, "keys", "make", os.path.join(keys, "probe.key")], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+        subprocess.run([CCLD, "keys", "add", probe, "--list", os.path.join(keys, "probes")], check=True)
+        for name in os.listdir(keys):
+            os.chown(os.path.join(keys, name), self.user, -1)
+        with open(self.path("slurm/ccld.conf"), "a") as file:
+            file.write("CCLD_KEYS=%s\n" % keys)
+        prolog = self.run_script("prolog")
+        self.assertEqual((prolog.returncode, prolog.stderr), (0, ""))
+        variables = self.exported(self.run_script("task_prolog", "node2").stdout)
+        with open(self.path("log/%d/ready.json" % self.job_id)) as file:
+            ready = json.load(file)
+        doctor = [CCLD, "doctor", "--http", ready["http"], "--endpoint", variables["NCCL_PROBE_ENDPOINT"], "--dir", self.folder]
+        keyed = subprocess.run(doctor, env=dict(os.environ, **variables), stdout=subprocess.PIPE, text=True)
+        self.assertIn("authentication is in force", keyed.stdout)
+        self.assertEqual(keyed.returncode, 0, keyed.stdout)
+        self.run_script("epilog")
+
     def test_the_other_nodes_start_nothing(self):
         self.assertEqual(self.run_script("prolog", "node2").returncode, 0)
         self.assertIsNone(self.service_pid())
