@@ -1,12 +1,15 @@
 #include "decision/server/request_role.h"
 
 #include <algorithm>
+#include <string>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "decision/report/text_format.h"
 #include "decision/server/answers.h"
+#include "spdlog/spdlog.h"
 
 namespace ccld::decision::server {
 namespace {
@@ -25,6 +28,14 @@ bool is_page_file(absl::string_view path) {
 void demand(httplib::Response& response, const std::string& error) {
   response.set_header("WWW-Authenticate", "Bearer realm=\"ccld\"");
   refuse(response, 401, error);
+}
+
+// "POST /v1/tune from 10.0.0.7 with token 2bb80d537b1da3e3 (oncall)"
+std::string change_text(const admission::TokenEntry& entry, const httplib::Request& request) {
+  constexpr size_t digits = 16;  // as `ccld tokens list` shows them
+  return report::printable(absl::StrCat(request.method, " ", request.path, " from ", request.remote_addr,
+                                        " with token ", admission::hex_of(entry.hash).substr(0, digits),
+                                        entry.comment.empty() ? "" : absl::StrCat(" (", entry.comment, ")")));
 }
 
 }  // namespace
@@ -53,7 +64,10 @@ bool admit(const admission::TokenList& tokens, const httplib::Request& request, 
     demand(response, "this token is not known to the service, or not any more");
     return false;
   }
-  if (entry->roles.has(*role)) return true;
+  if (entry->roles.has(*role)) {
+    if (*role != Role::read) spdlog::info("{}", change_text(*entry, request));
+    return true;
+  }
   refuse(response, 403,
          absl::StrCat("this token has the role ", text_of(entry->roles), ", and ", name(*role), " is needed"));
   return false;

@@ -13,7 +13,8 @@ namespace ccld::decision::server {
 // of the page, which are the same everywhere: it asks for a token itself.
 std::optional<admission::Role> role_needed(absl::string_view method, absl::string_view path);
 
-// False: refused, and the answer is made: 401 without a known token, 403 with one that lacks the role.
+// False: refused, and the answer is made: 401 without a known token, 403 with one that lacks the role. Who is let in to
+// change something is in the log, by the digits and the comment of the token's line.
 bool admit(const admission::TokenList&, const httplib::Request&, httplib::Response&);
 
 }  // namespace ccld::decision::server

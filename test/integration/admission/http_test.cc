@@ -19,8 +19,8 @@ struct Tokens {
 
 TEST_CASE("With tokens the commands need one with the right role, and say what is missing") {
   Tokens tokens;
-  const std::string read = tokens.add({"read"}, "prometheus"), acknowledge = tokens.add({"read", "acknowledge"}),
-                    tune = tokens.add({"tune"});
+  const std::string read = tokens.add({"read"}, "prometheus"),
+                    acknowledge = tokens.add({"read", "acknowledge"}, "oncall"), tune = tokens.add({"tune"});
   CHECK_FALSE(contains(content(tokens.file), read));
   Service service({"--http-tokens-file", tokens.file});
   const auto ask = [&service](const std::string& token, std::vector<std::string> words) {
@@ -44,6 +44,8 @@ TEST_CASE("With tokens the commands need one with the right role, and say what i
   CHECK(ask(acknowledge, {"silence", "add", "--job", "a", "--for", "1h"}).status == 0);
   CHECK(contains(ask(acknowledge, {"tune", "--job", "demo", "running=0"}).error, "and tune is needed"));
   CHECK(contains(ask(tune, {"tune", "--job", "demo", "running=0"}).error, "no probe of job 'demo'"));
+
+  CHECK(contains(service.child.wait_for_error("POST /v1/silences from 127.0.0.1 with token "), " (oncall)"));
 
   std::ofstream(tokens.folder.file("mine")) << read << "\n";
   CHECK(run({ccld, "status", "--http", service.http, "--token-file", tokens.folder.file("mine")}).status == 0);
