@@ -14,10 +14,10 @@ std::optional<std::string> take_change(const ChangeRules& rules, const httplib::
     return std::nullopt;
   };
   const std::string host = request.get_header_value("Host"), origin = request.get_header_value("Origin");
-  if (!rules.remote && !is_this_host(request.remote_addr)) {
+  if (!rules.token && !rules.remote && !is_this_host(request.remote_addr)) {
     return no(403, absl::StrCat(rules.doing, " from ", request.remote_addr, " is not allowed: `ccld serve ", rules.flag, "` allows it"));
   }
-  if (!is_our_name(host, rules.names)) {
+  if (!rules.token && !is_our_name(host, rules.names)) {
     return no(403, absl::StrCat("Host '", host, "' is not a name of this service: `ccld serve --http-name` adds one"));
   }
   if (!is_same_origin(origin, host, rules.tls)) return no(403, absl::StrCat("Origin '", origin, "' is another web page"));

@@ -18,6 +18,9 @@ struct ChangeRules {
   const char* flag = "";     // of `ccld serve`, that allows it from other hosts
   std::vector<std::string> names;  // of this service, besides addresses and localhost
   bool tls = false;          // the service is reached by https
+  // The request had a token with the right role: from wherever, under whatever name. A web page of somebody else, also
+  // one whose name resolves to us, has none.
+  bool token = false;
 };
 
 // The body; nothing: refused, and the answer is made.

@@ -139,7 +139,7 @@ struct HttpApi::Impl {
 
   // Who has a token with the role may ask from anywhere: the role was looked at before.
   ChangeRules rules(bool remote, const char* doing, const char* flag) const {
-    return {remote || options.tokens != nullptr, doing, flag, options.names, options.tls != nullptr};
+    return {remote, doing, flag, options.names, options.tls != nullptr, options.tokens != nullptr};
   }
 
   void health(httplib::Response& response) {

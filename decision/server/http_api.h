@@ -7,7 +7,8 @@
 // It answers from the newest snapshot in threads of its own; no request ever touches the analysis thread.
 // Contract: with tokens every request but /healthz and the page's files needs one with the right role
 // (request_role.h), wherever it comes from. Without, what changes anything (POST) is accepted from this host only, unless
-// told otherwise. Either way it must come under a name of ours, from no other web page, and as application/json. What a client may cost is bounded (http_server.h).
+// told otherwise, and under a name of ours. Either way it must come from no other web page, and as application/json.
+// What a client may cost is bounded (http_server.h).
 // Errors: open() names the address. Threads: open, start and stop from one thread.
 #pragma once
 

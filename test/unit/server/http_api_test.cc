@@ -264,6 +264,10 @@ TEST_CASE("With tokens every question needs one with the right role, and a chang
   CHECK(status_of("POST", "/v1/incidents/1/ack", "Bearer a") == 400);
   CHECK(status_of("POST", "/v1/silences", "Bearer r") == 403);
   CHECK(status_of("POST", "/v1/silences", "Bearer a") == 400);
+  // Under whatever name: who has a token is no page of a stranger. Another page is one.
+  const auto under = [&client](const httplib::Headers& headers) { return client.Post("/v1/tune", headers, "{}", "application/json")->status; };
+  CHECK(under({{"Authorization", "Bearer t"}, {"Host", "ccld.example"}}) == 400);
+  CHECK(under({{"Authorization", "Bearer t"}, {"Host", "ccld.example"}, {"Origin", "http://evil.example"}}) == 403);
   // Removed, and another one added: at once.
   tokens->replace(book(line("new", "read")));
   CHECK(status_of("GET", "/v1/status", "Bearer r") == 401);
