@@ -20,6 +20,8 @@ using whatif::Cause;
 // A part of a large job is looked at for so many windows if nothing is seen there.
 constexpr int fruitless_max = 2;
 constexpr Nanoseconds forget_after_ns = 120 * ns_per_s;
+// How long a thread waits for a processor is read once a second and told with the next message.
+constexpr Nanoseconds told_late_ns = 2 * ns_per_s;
 
 }  // namespace
 
@@ -92,7 +94,7 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds since_ns, N
     if (gpu.proxy_samples > 0)
       facts[g].proxy_age_ms = static_cast<double>(gpu.proxy_age_ms) / static_cast<double>(gpu.proxy_samples);
     facts[g].proxy_away_part = proxy_away_part(*r->process, {since_ns, now_ns});
-    if (const auto wait_ns = r->process->turns.longest_wait_ns(now_ns))
+    if (const auto wait_ns = r->process->turns.longest_wait_ns(since_ns - told_late_ns, now_ns))
       facts[g].turn_wait_ns = static_cast<double>(*wait_ns);
     const Nanoseconds host_to_service =
         r->process->clock.to_local(static_cast<uint64_t>(now_ns), std::numeric_limits<Nanoseconds>::max()) - now_ns;

@@ -45,10 +45,9 @@ void ProcessorTurns::add(int64_t turns, Nanoseconds waits_ns, Nanoseconds now_ns
   history_.add({turn_ns * static_cast<Nanoseconds>(turns), waits_ns}, now_ns);
 }
 
-std::optional<Nanoseconds> ProcessorTurns::longest_wait_ns(Nanoseconds now_ns) const {
+std::optional<Nanoseconds> ProcessorTurns::longest_wait_ns(Nanoseconds from_ns, Nanoseconds now_ns) const {
   std::optional<Nanoseconds> longest_ns;
-  for (int ago = 0; ago < seconds; ++ago) {
-    const Nanoseconds to_ns = now_ns - ago * ns_per_s;
+  for (Nanoseconds to_ns = now_ns; to_ns > from_ns; to_ns -= ns_per_s) {
     const auto grown = history_.between(to_ns - ns_per_s, to_ns);
     if (grown && (*grown)[0] >= turn_ns)
       longest_ns = std::max(longest_ns.value_or(0), (*grown)[1] / ((*grown)[0] / turn_ns));

@@ -37,13 +37,11 @@ class RunDelayHistory {
 class ProcessorTurns {
  public:
   void add(int64_t turns, Nanoseconds waits_ns, Nanoseconds now_ns);
-  // How long they waited for each, in the worst second of the last ten: threads that only hand the processor to each
+  // How long they waited for each, in the worst second between the two: threads that only hand the processor to each
   // other get many turns, and hide for a while how long the others take. nullopt: it is not known, or there was none.
-  std::optional<Nanoseconds> longest_wait_ns(Nanoseconds now_ns) const;
+  std::optional<Nanoseconds> longest_wait_ns(Nanoseconds from_ns, Nanoseconds now_ns) const;
 
  private:
-  static constexpr int seconds = 10;
-
   CounterHistory<2> history_;
 };
 
