@@ -291,6 +291,9 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
   for (const Suspect& s : suspects)
     if (const Seen seen = seen_of(job, s); seen.streak >= enough && seen.windows > 1)
       sure.push_back(&s), gains_ns += s.gain_ns;
+  // What is seen and not sure yet may be a second cause: an incident is confirmed when it names all of them, or when
+  // there was time to become sure.
+  const uint64_t confirmed_after = sure.size() < suspects.size() ? 2 * enough : enough;
   while (!sure.empty()) {
     const Communicator* const comm = teller(job, look, sure);
     if (!comm) return;
@@ -362,7 +365,8 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
       known->causes = std::move(told.causes);
       writer_.update(known->incident, *comm, f, now_ns);
     }
-    if (streak > enough && !std::exchange(known->confirmed, true)) writer_.book().confirm(known->incident, now_ns);
+    if (streak > confirmed_after && !std::exchange(known->confirmed, true))
+      writer_.book().confirm(known->incident, now_ns);
   }
 }
 
