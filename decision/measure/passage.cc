@@ -43,13 +43,18 @@ void Passage::add(const EdgeIntervals& i, const Later& later) {
   if (i.two_clocks) wire_ns = std::max(i.wire_at_least_ns, std::min({wire_ns, awaited_ns, posted_ns + handed_ns}));
   if (bounded) wire_ns = std::min(wire_ns, awaited_ns);
   if (std::isinf(wire_ns)) wire_ns = 0;
-  const double proxy_ns = std::min({posted_ns, at_most_ns(i, Interval::awaited_to_handed), awaited_ns});
-  add(to_hand_on, proxy_ns, waited_ns);
+  const double handed_late_ns = at_most_ns(i, Interval::awaited_to_handed),
+               proxy_ns = std::min({posted_ns, handed_late_ns, awaited_ns});
+  const double given_ns = known_ns(i, Interval::arrived_to_given), taken_ns = known_ns(i, Interval::given_to_consumed);
+  // A proxy waits for a late rank where the receiver has no room: then the steps before these wait further on. Or it
+  // has posted no receives yet; where it is known since when they were awaited, that is not in proxy_ns.
+  const double unposted_ns = std::isfinite(handed_late_ns) ? 0 : posted_late_ns;
+  add(to_hand_on, proxy_ns, std::min(waited_ns, unposted_ns + sent_ns + wire_ns + given_ns + taken_ns));
   add(to_be_sent, sent_ns, bounded ? 0 : posted_late_ns);
   add(on_the_wire, wire_ns, bounded ? 0 : posted_late_ns);
-  add(to_be_given, known_ns(i, Interval::arrived_to_given), until(later.all_begun_ns - later.begun_ns));
+  add(to_be_given, given_ns, until(later.all_begun_ns - later.begun_ns));
   // The receiver's GPU may wait for what a rank has to give that has not begun.
-  add(to_be_taken, known_ns(i, Interval::given_to_consumed), std::max(late_ns, waited_ns));
+  add(to_be_taken, taken_ns, std::max(late_ns, waited_ns));
   sender_away_ns = std::max(sender_away_ns, i.sender_away_part * i.round_ns);
   receiver_away_ns = std::max(receiver_away_ns, i.receiver_away_part * i.round_ns);
 }

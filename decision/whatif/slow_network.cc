@@ -64,10 +64,10 @@ void name_part(const Context& s, const ConnectionSteps& c, const std::map<Ends, 
     beyond_ns[part] = std::max(0.0, c.times.mean_ns(part) - reference.ns[part]);
     link.waiting[part] = c.times.waiting(beyond_ns[part]);
   }
-  // By how much longer the receiver's proxy takes to hand on what its own GPU sends.
+  // By how much longer the receiver's proxy takes to hand on what its own GPU sends, beyond chance.
   double receiver_sends_ns = 0;
   for (const auto& [ends, other] : s.connections)
-    if (other.network && ends.first == link.receiver.value)
+    if (other.network && ends.first == link.receiver.value && s.reference.exceeded(ends, other))
       receiver_sends_ns = std::max(receiver_sends_ns, other.times.mean_ns(to_hand_on) - usual.at(ends).ns[to_hand_on]);
   switch (whose_part(beyond_ns, receiver_sends_ns, s.settings.whatif_proxy_part_min)) {
     case WhosePart::device: link.component = Component::nic; break;
