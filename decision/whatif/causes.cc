@@ -86,16 +86,22 @@ class Remedy {
   const std::vector<SlowCollectives>& collectives_;
 };
 
-// A slow connection beside ranks that come late may hardly cost the job anything as long as they do. It is named if it
-// makes a good part of the loss.
+bool is_late(const Cause& c) { return c.kind == Cause::Kind::gpu || c.kind == Cause::Kind::host; }
+
+// Ranks that come late and a connection that has become slow may hide each other: whoever is gone, the job waits for
+// the other. Each is named if it makes a good part of the loss.
 bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::vector<SlowCollectives>& collectives,
                const Settings& settings) {
-  const int loss = candidates[i].cause.collectives;
-  if (loss == none || !collectives[static_cast<size_t>(loss)].changed) return false;
-  double late_ns = 0;
+  const auto changed = [&](const Cause& c) {
+    return c.collectives != none && collectives[static_cast<size_t>(c.collectives)].changed;
+  };
+  const bool late = is_late(candidates[i].cause);
+  if (!late && !changed(candidates[i].cause)) return false;
+  double others_ns = 0;
   for (const Candidate& c : candidates)
-    if (c.cause.kind == Cause::Kind::gpu || c.cause.kind == Cause::Kind::host) late_ns += c.most_ns;
-  return late_ns > 0 && candidates[i].most_ns >= settings.slow_component_share_min * (late_ns + candidates[i].most_ns);
+    if (late ? changed(c.cause) : is_late(c.cause)) others_ns += c.most_ns;
+  return others_ns > 0 &&
+         candidates[i].most_ns >= settings.slow_component_share_min * (others_ns + candidates[i].most_ns);
 }
 
 bool stands_out(const Beyond::OfGpu& of, double least_ns, const Settings& settings) {
@@ -193,7 +199,11 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
   for (size_t i = candidates.size(); i-- > 0;) {
     const double without_it = remedy.length_without(candidates, i);
     candidates[i].cause.gain_ns = without_it - out.length_without_ns;
-    if (candidates[i].cause.gain_ns >= gain_min_ns || is_second(candidates, i, collectives, settings)) continue;
+    if (candidates[i].cause.gain_ns >= gain_min_ns) continue;
+    // A rank is one only if the job gains without it alone: others may seem late behind a slow connection.
+    if (is_second(candidates, i, collectives, settings) &&
+        (!is_late(candidates[i].cause) || out.length_ns - remedy.length_without({candidates[i]}) >= gain_min_ns))
+      continue;
     out.length_without_ns = without_it;
     candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
   }
