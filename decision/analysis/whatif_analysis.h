@@ -5,10 +5,10 @@
 // Contract: a job is judged once in half a slow_window_s, on the timeline of all its GPUs; less often where its
 // iterations are longer, where it has few kernels, or where causes come and go. A cause that is seen in slow_repeat + 1
 // of these windows (a prolonged one counts as two, one without it against it) becomes an incident, unless another
-// incident of that job is open; one more window confirms it. It is resolved after slow_clean_windows of slow_window_s
-// without it, and no sooner than chance (slow_clean_chance_max) explains them no more. In the first
-// whatif_starting_windows of a job nothing is said of the network, nor of what only the past tells. Threads: those of
-// the analyzer.
+// incident of that job is open; one more window confirms it, or a later one while further causes are seen that are not
+// sure yet. It is resolved after slow_clean_windows of slow_window_s without it, and no sooner than chance
+// (slow_clean_chance_max) explains them no more. In the first whatif_starting_windows of a job nothing is said of the
+// network, nor of what only the past tells. Threads: those of the analyzer.
 #pragma once
 
 #include <algorithm>
