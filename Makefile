@@ -29,7 +29,7 @@ build: configure ## Build everything into build/dev
 
 # FULL=1: every function, for all architectures of the toolkit.
 CUDA_PRESET := $(if $(FULL),cuda-full,cuda)
-nccl: bootstrap ## Build libnccl.so.2 for GPUs, with nvcc (10 minutes; FULL=1: every function; NVCC_GENCODE="-gencode=arch=compute_90,code=sm_90 ...")
+nccl: bootstrap ## Build libnccl.so.2 for GPUs, with nvcc (20 minutes on two cores; FULL=1: every function; NVCC_GENCODE="-gencode=arch=compute_90,code=sm_90 ...")
 	@scripts/configure $(CUDA_PRESET) "-DCCLD_NVCC_GENCODE=$(or $(NVCC_GENCODE),$(if $(FULL),all,shipped))"
 	@cmake --build --preset $(CUDA_PRESET) --parallel $(JOBS) --target nccl
 	@echo "build/$(CUDA_PRESET)/nccl/lib/libnccl.so.2"
