@@ -112,8 +112,9 @@ absl::StatusOr<Json> revisions_answer(uint64_t id, const report::Snapshot& snaps
     const uint64_t stored_last = revisions.empty() ? 0 : report::number_of(revisions.back(), "revision");
     for (Json& verdict : waiting)
       if (is_about(verdict, id) && report::number_of(verdict, "revision") > stored_last) revisions.push_back(std::move(verdict));
-    if (revisions.empty()) return absl::NotFoundError(absl::StrCat("there is no incident ", id));
-  } else {
+  }
+  // Without a history there is the newest one only. So there is of an incident that a snapshot shows before it is reported.
+  if (revisions.empty()) {
     auto newest = incident_answer(id, snapshot, reporter);
     if (!newest.ok()) return newest.status();
     revisions.push_back(*std::move(newest));

@@ -162,6 +162,10 @@ TEST_CASE("An open incident that the database does not have is answered from the
   CHECK(list.value()["incidents"][0]["incident"] == 1);
   CHECK(server::incident_answer(1, snapshot, reporter).value()["now"] == snapshot.clock.text(snapshot.now_ns));
   CHECK_FALSE(server::incident_answer(2, snapshot, reporter).value().contains("now"));
+  const auto revisions = server::revisions_answer(1, snapshot, reporter);
+  REQUIRE(revisions.ok());
+  CHECK(revisions.value()["revisions"].size() == 1);
+  CHECK(absl::IsNotFound(server::revisions_answer(3, snapshot, reporter).status()));
 }
 
 TEST_CASE("A queue without room keeps the newest state of an incident, and counts") {
