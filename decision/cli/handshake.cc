@@ -14,8 +14,9 @@ namespace ccld::decision {
 namespace {
 
 constexpr char monitor[] = "inproc://handshake";
-// Where one side demands keys and the other has none, each hangs up as soon as it sees that; who is first to see it is
-// chance, and only then does libzmq say why.
+// With keys: what breaks off so often has another key or is another program. Without: where the other side demands
+// keys each hangs up as soon as it sees that; who is first to see it is chance, and only then does libzmq say why. So it
+// is tried for as long as there is patience: beside busy loops that twice the processors run, one attempt in four tells.
 constexpr int broken_off_max = 5;
 
 absl::Status naming(const char* setting, const absl::Status& status) {
@@ -90,7 +91,7 @@ Handshake try_handshake(const std::string& endpoint, const std::optional<ProbeKe
       case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
         return value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH ? Handshake::one_sided : Handshake::broken_off;
       case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-        if (++broken_off >= broken_off_max) return Handshake::broken_off;
+        if (++broken_off >= broken_off_max && probe_keys.has_value()) return Handshake::broken_off;
         break;
       default: break;
     }
