@@ -113,7 +113,7 @@ absl::StatusOr<Json> revisions_answer(uint64_t id, const report::Snapshot& snaps
     for (Json& verdict : waiting)
       if (is_about(verdict, id) && report::number_of(verdict, "revision") > stored_last) revisions.push_back(std::move(verdict));
   }
-  // Without a history there is the newest one only. So there is of an incident that a snapshot shows before it is reported.
+  // There is the newest one only: no history is kept, or a snapshot shows the incident before the history has it.
   if (revisions.empty()) {
     auto newest = incident_answer(id, snapshot, reporter);
     if (!newest.ok()) return newest.status();
