@@ -34,7 +34,7 @@ from store import version_of_files, write_json  # noqa: E402
 
 FACTORS = (0.7, 1.4)
 # What the rules for slowness read. The other slow_... belong to the paper's rules, baseline_... too.
-SLOW_RULES = re.compile(r"slow_|whatif_|processor_wait_|iteration_|clock_|network_")
+SLOW_RULES = re.compile(r"slow_|whatif_|processor_|iteration_|clock_|network_|batches_")
 PAPER_ONLY = ("slow_theta", "slow_alpha", "slow_beta")
 SEEDS_AT_A_TIME = 10
 

@@ -104,7 +104,7 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds since_ns, N
       if (!first) known->second = std::min(known->second, after_ns);
     }
     if (gpu.launch_least_ns == INT64_MAX) continue;
-    clocks[g] = {true, static_cast<double>(host_to_service - gpu.launch_least_ns)};
+    clocks[g] = {true, facts[g].machine, static_cast<double>(host_to_service - gpu.launch_least_ns)};
   }
   machines.batches_arrive(std::move(batches_after_ns));
   return true;
@@ -160,9 +160,9 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
     const Communicator& comm = watch->second->comm;
     const auto rounds = whatif::rounds_of(comm, groups, graph, job.timeline, lateness.kinds, job.machine_clocks);
     std::vector<Rank> late;
-    for (int member : graph.groups[static_cast<size_t>(groups.front())]) {
-      const whatif::Node& n = graph.nodes[static_cast<size_t>(member)];
-      if (lateness.late[static_cast<size_t>(n.gpu)]) late.push_back(n.kernel->rank);
+    for (int member : whatif::at(graph.groups, groups.front())) {
+      const whatif::Node& n = whatif::at(graph.nodes, member);
+      if (whatif::at(lateness.late, n.gpu)) late.push_back(n.kernel->rank);
     }
     // Threads that are held are caught at it now and then: once while a cause is counted is enough.
     const Nanoseconds since_ns =

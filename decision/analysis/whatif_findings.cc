@@ -23,7 +23,7 @@ constexpr const char* part_texts[passage_parts] = {"wait for the sender's proxy"
                                                    "are handed to the network and not sent", "are on the wire",
                                                    "wait for the receiver's proxy", "wait for the receiver's GPU"};
 
-const Kernel& kernel(const WhatIfLook& look, int node) { return *look.graph.nodes[static_cast<size_t>(node)].kernel; }
+const Kernel& kernel(const WhatIfLook& look, int node) { return *whatif::at(look.graph.nodes, node).kernel; }
 
 std::string reference_text(const Cause& c, const char* verb) {
   return c.peers > 0 ? absl::StrFormat("%d peers %s %.1f ms", c.peers, verb, c.reference_ns / 1e6)
@@ -34,13 +34,13 @@ Basis basis_of(const Cause& c, const WhatIfLook& look) {
   if (is_late(c)) return c.peers > 0 ? Basis::peers : Basis::past;
   if (c.expected) return Basis::expectation;
   if (c.kind != Cause::Kind::collectives) return c.peers > 0 ? Basis::transfers : Basis::past_transfers;
-  return look.collectives[static_cast<size_t>(c.collectives)].by_past ? Basis::past_connections : Basis::connections;
+  return whatif::at(look.collectives, c.collectives).by_past ? Basis::past_connections : Basis::connections;
 }
 
 void add_connections(const Cause& c, const WhatIfLook& look, const Communicator& comm, Finding& f) {
   std::set<std::pair<int32_t, int32_t>> ends;
   for (int i : c.transfers) {
-    const Transfer& t = look.graph.transfers[static_cast<size_t>(i)];
+    const Transfer& t = whatif::at(look.graph.transfers, i);
     const Kernel &send = kernel(look, t.send), &recv = kernel(look, t.recv);
     if (send.comm != comm.uid() || !ends.insert({send.rank.value, recv.rank.value}).second) continue;
     const std::string reason =
@@ -51,7 +51,7 @@ void add_connections(const Cause& c, const WhatIfLook& look, const Communicator&
              : absl::StrFormat("before it was %.1f ms", c.reference_ns / 1e6));
     f.signature.function = abi::Function::send;
     if (c.kind == Cause::Kind::proxy) {
-      const bool sends = look.graph.nodes[static_cast<size_t>(t.send)].gpu == c.gpu;
+      const bool sends = whatif::at(look.graph.nodes, t.send).gpu == c.gpu;
       f.culprits.push_back(
           make_culprit(comm, sends ? send.rank : recv.rank, Component::proxy, Condition::proxy_slow, reason));
       return;
@@ -121,20 +121,20 @@ std::string process_text(const RankModel* r) {
 }
 
 CommUid told_by(const Cause& c, const WhatIfLook& look) {
-  if (c.kind == Cause::Kind::collectives) return look.collectives[static_cast<size_t>(c.collectives)].comm->uid();
+  if (c.kind == Cause::Kind::collectives) return whatif::at(look.collectives, c.collectives).comm->uid();
   std::map<CommUid, double> waited_ns;
   if (is_late(c)) {
-    const auto [from, to] = look.graph.gpus[static_cast<size_t>(c.gpu)];
+    const auto [from, to] = whatif::at(look.graph.gpus, c.gpu);
     for (int i = from; i < to; ++i) {
-      const whatif::Node& n = look.graph.nodes[static_cast<size_t>(i)];
+      const whatif::Node& n = whatif::at(look.graph.nodes, i);
       double& sum = waited_ns[n.kernel->comm];
       if (n.group == none) continue;
-      for (int member : look.graph.groups[static_cast<size_t>(n.group)])
-        sum += std::max(0.0, n.begin_ns - look.graph.nodes[static_cast<size_t>(member)].begin_ns);
+      for (int member : whatif::at(look.graph.groups, n.group))
+        sum += std::max(0.0, n.begin_ns - whatif::at(look.graph.nodes, member).begin_ns);
     }
   }
   for (int i : c.transfers) {
-    const Transfer& t = look.graph.transfers[static_cast<size_t>(i)];
+    const Transfer& t = whatif::at(look.graph.transfers, i);
     waited_ns[kernel(look, t.recv).comm] += t.ns;
   }
   return std::max_element(waited_ns.begin(), waited_ns.end(),
@@ -146,7 +146,7 @@ bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& co
                   Finding& f) {
   const size_t before = f.culprits.size();
   if (is_late(c)) {
-    const auto [from, to] = look.graph.gpus[static_cast<size_t>(c.gpu)];
+    const auto [from, to] = whatif::at(look.graph.gpus, c.gpu);
     for (int i = from; i < to; ++i) {
       const Kernel& k = kernel(look, i);
       if (k.comm != comm.uid()) continue;
@@ -162,7 +162,7 @@ bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& co
       break;
     }
   } else if (c.kind == Cause::Kind::collectives) {
-    const whatif::SlowCollectives& s = look.collectives[static_cast<size_t>(c.collectives)];
+    const whatif::SlowCollectives& s = whatif::at(look.collectives, c.collectives);
     if (s.comm != &comm) return false;
     add_links(s, comm, f);
     if (f.op.value == 0) f.op = s.op, f.signature = s.signature;

@@ -25,11 +25,11 @@ Place place_of(const Cause& c, const WhatIfLook& look) {
   Place p;
   if (is_late(c)) {
     p.component = Component::gpu;
-    p.at = rank_of(look, look.graph.gpus[static_cast<size_t>(c.gpu)].first);
+    p.at = rank_of(look, whatif::at(look.graph.gpus, c.gpu).first);
     return p;
   }
   for (int i : c.transfers) {
-    const whatif::Transfer& t = look.graph.transfers[static_cast<size_t>(i)];
+    const whatif::Transfer& t = whatif::at(look.graph.transfers, i);
     p.connections.emplace_back(rank_of(look, t.send), rank_of(look, t.recv));
   }
   p.unexplained = c.kind == Cause::Kind::connection && !c.staged;

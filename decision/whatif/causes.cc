@@ -58,25 +58,22 @@ class Remedy {
  private:
   void apply(const Cause& c, Change& change) const {
     if (c.collectives != none) {
-      for (const auto& [group, lost_part] : collectives_[static_cast<size_t>(c.collectives)].operations)
-        for (int member : g_.groups[static_cast<size_t>(group)])
-          change.transfer_less_ns[static_cast<size_t>(member)] =
-              std::max(change.transfer_less_ns[static_cast<size_t>(member)],
-                       static_cast<float>(lost_part * g_.nodes[static_cast<size_t>(member)].transfer_ns));
+      for (const auto& [group, lost_part] : at(collectives_, c.collectives).operations)
+        for (int member : at(g_.groups, group))
+          at(change.transfer_less_ns, member) = std::max(
+              at(change.transfer_less_ns, member), static_cast<float>(lost_part * at(g_.nodes, member).transfer_ns));
       return;
     }
     if (c.transfers.empty()) {
-      const auto [from, to] = g_.gpus[static_cast<size_t>(c.gpu)];
-      for (int i = from; i < to; ++i)
-        change.own_less_ns[static_cast<size_t>(i)] = beyond_.own_ns[static_cast<size_t>(i)];
+      const auto [from, to] = at(g_.gpus, c.gpu);
+      for (int i = from; i < to; ++i) at(change.own_less_ns, i) = at(beyond_.own_ns, i);
       return;
     }
     for (int i : c.transfers) {
-      const Transfer& t = g_.transfers[static_cast<size_t>(i)];
-      const auto less = static_cast<float>(transfer_less_ns_[static_cast<size_t>(i)]);
+      const Transfer& t = at(g_.transfers, i);
+      const auto less = static_cast<float>(at(transfer_less_ns_, i));
       for (int end : {t.send, t.recv})
-        change.transfer_less_ns[static_cast<size_t>(end)] =
-            std::max(change.transfer_less_ns[static_cast<size_t>(end)], less);
+        at(change.transfer_less_ns, end) = std::max(at(change.transfer_less_ns, end), less);
     }
   }
 
@@ -92,9 +89,7 @@ bool is_late(const Cause& c) { return c.kind == Cause::Kind::gpu || c.kind == Ca
 // the other. Each is named if it makes a good part of the loss.
 bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::vector<SlowCollectives>& collectives,
                const Settings& settings) {
-  const auto changed = [&](const Cause& c) {
-    return c.collectives != none && collectives[static_cast<size_t>(c.collectives)].changed;
-  };
+  const auto changed = [&](const Cause& c) { return c.collectives != none && at(collectives, c.collectives).changed; };
   const bool late = is_late(candidates[i].cause);
   if (!late && !changed(candidates[i].cause)) return false;
   double others_ns = 0;
@@ -112,7 +107,7 @@ bool stands_out(const Beyond::OfGpu& of, double least_ns, const Settings& settin
 bool is_sure(const Graph& g, const Beyond& b, size_t gpu, double least_ns) {
   double sum_ns = 0;
   for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i)
-    sum_ns += std::max(0.0, b.own_ns[static_cast<size_t>(i)] - g.turn_wait_ns);
+    sum_ns += std::max(0.0, at(b.own_ns, i) - g.turn_wait_ns);
   return sum_ns >= least_ns;
 }
 
@@ -123,8 +118,8 @@ Beyond better_supported(Beyond peers, const Beyond& past, const Graph& g, double
     if (stands_out(peers.gpus[gpu], least_ns, settings) && peers.gpus[gpu].sum_ns >= past.gpus[gpu].sum_ns) continue;
     peers.gpus[gpu] = past.gpus[gpu];
     for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i) {
-      peers.own_ns[static_cast<size_t>(i)] = past.own_ns[static_cast<size_t>(i)];
-      peers.host_ns[static_cast<size_t>(i)] = past.host_ns[static_cast<size_t>(i)];
+      at(peers.own_ns, i) = at(past.own_ns, i);
+      at(peers.host_ns, i) = at(past.host_ns, i);
     }
   }
   return peers;
@@ -166,7 +161,7 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
   std::vector<double>& transfer_less_ns = out.transfer_less_ns;
   for (Cause& cause : slow_connections(g, t, past, facts, passages, settings, transfer_less_ns)) {
     Candidate c;
-    for (int i : cause.transfers) c.most_ns += transfer_less_ns[static_cast<size_t>(i)];
+    for (int i : cause.transfers) c.most_ns += at(transfer_less_ns, i);
     c.cause = std::move(cause);
     if (c.most_ns >= least_ns) candidates.push_back(std::move(c));
   }
@@ -178,8 +173,7 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
     double sum_ns = 0;
     for (const auto& [group, lost_part] : operations) {
       double longest_ns = 0;
-      for (int member : g.groups[static_cast<size_t>(group)])
-        longest_ns = std::max(longest_ns, g.nodes[static_cast<size_t>(member)].transfer_ns);
+      for (int member : at(g.groups, group)) longest_ns = std::max(longest_ns, at(g.nodes, member).transfer_ns);
       sum_ns += longest_ns;
       c.most_ns += lost_part * longest_ns;
     }

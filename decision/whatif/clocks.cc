@@ -99,14 +99,36 @@ class Proven {
   std::map<std::pair<int, int>, Interval> of_;
 };
 
+// Common time minus the service's is the same by all GPUs of a component, but for what their kernels queue at least,
+// and for what is not known of the clocks of machines: where there are enough on its machine a GPU is compared with
+// those.
+template <class ByHost>
+std::vector<double> always_queued(const Clocks& c, const std::vector<HostClock>& hosts, ByHost by_host) {
+  constexpr size_t enough = 3;  // for a middle
+  std::vector<double> out(c.shift_ns.size());
+  if (hosts.size() != out.size()) return out;
+  const auto offset_ns = [&](size_t g) { return c.shift_ns[g] - by_host(g); };
+  std::map<int, std::vector<double>> of_component;
+  std::map<std::pair<int, int>, std::vector<double>> of_machine;
+  for (size_t g = 0; g < out.size(); ++g) {
+    if (!hosts[g].known) continue;
+    of_component[c.component[g]].push_back(offset_ns(g));
+    of_machine[{c.component[g], hosts[g].machine}].push_back(offset_ns(g));
+  }
+  for (size_t g = 0; g < out.size(); ++g) {
+    const std::vector<double>& here = of_machine[{c.component[g], hosts[g].machine}];
+    const std::vector<double>& among = here.size() >= enough ? here : of_component[c.component[g]];
+    if (hosts[g].known && among.size() >= enough) out[g] = std::max(0.0, offset_ns(g) - middle(among));
+  }
+  return out;
+}
+
 }  // namespace
 
 Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<HostClock>& hosts,
                       const Settings& settings) {
   const size_t n = t.gpus().size();
-  const auto kernel = [&](Place p) -> const Kernel& {
-    return t.gpus()[static_cast<size_t>(p.gpu)].kernels[static_cast<size_t>(p.kernel)];
-  };
+  const auto kernel = [&](Place p) -> const Kernel& { return kernel_at(t, p); };
   // Device times are far from zero: differences are taken before they become floating point.
   std::vector<uint64_t> origin(n);
   uint64_t longest_ns = 0;
@@ -118,13 +140,14 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
     }
     longest_ns = std::max(longest_ns, last_ns - origin[g]);
   }
-  const auto at = [&](Place p, uint64_t ns) {
-    return static_cast<double>(static_cast<int64_t>(ns - origin[static_cast<size_t>(p.gpu)]));
+  const auto since_first = [&](Place p, uint64_t ns) {
+    return static_cast<double>(static_cast<int64_t>(ns - at(origin, p.gpu)));
   };
 
   Proven proven(2e-6 * settings.clock_drift_max_ppm * static_cast<double>(longest_ns));
   const auto begun_before = [&](Place begun, Place ended) {
-    proven.begun_before(begun.gpu, at(begun, kernel(begun).begin_ns), ended.gpu, at(ended, kernel(ended).end_ns));
+    proven.begun_before(begun.gpu, since_first(begun, kernel(begun).begin_ns), ended.gpu,
+                        since_first(ended, kernel(ended).end_ns));
   };
   for (const Pair& p : m.pairs) begun_before(p.send, p.recv);
   for (const Collective& c : m.collectives)
@@ -170,8 +193,8 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
     for (const auto& [ns, c] : *list)
       for (Place p : c->members)
         if (p.gpu != c->members[0].gpu)
-          ends[{c->members[0].gpu, p.gpu}].push_back(at(c->members[0], kernel(c->members[0]).end_ns) -
-                                                     at(p, kernel(p).end_ns));
+          ends[{c->members[0].gpu, p.gpu}].push_back(since_first(c->members[0], kernel(c->members[0]).end_ns) -
+                                                     since_first(p, kernel(p).end_ns));
     for (auto& [gpus, ns] : ends) {
       const auto a = static_cast<size_t>(gpus.first), b = static_cast<size_t>(gpus.second);
       const double apart_ns = middle(ns);
@@ -212,15 +235,7 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
     out.origin_ns.push_back(origin[g]);
   }
   out.components = static_cast<int>(numbers.size());
-  // Common time minus the service's: the same by all GPUs of a component, but for what a kernel queues at least.
-  std::map<int, std::vector<double>> offsets;
-  const auto offset_ns = [&](size_t g) { return out.shift_ns[g] - by_hosts(g); };
-  for (size_t g = 0; g < n; ++g)
-    if (hosts.size() == n && hosts[g].known) offsets[out.component[g]].push_back(offset_ns(g));
-  out.always_queued_ns.resize(n);
-  for (size_t g = 0; g < n; ++g)
-    if (hosts.size() == n && hosts[g].known && offsets[out.component[g]].size() > 2)
-      out.always_queued_ns[g] = std::max(0.0, offset_ns(g) - middle(offsets[out.component[g]]));
+  out.always_queued_ns = always_queued(out, hosts, by_hosts);
   return out;
 }
 

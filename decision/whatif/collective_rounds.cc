@@ -9,10 +9,9 @@ namespace ccld::decision::whatif {
 namespace {
 
 size_t kind_of(const Graph& g, int group, const Kinds& kinds) {
-  const int member = g.groups[static_cast<size_t>(group)].front();
-  const Kernel& k = *g.nodes[static_cast<size_t>(member)].kernel;
-  return absl::HashOf(kinds.of_node[static_cast<size_t>(member)], k.signature.algorithm, k.signature.protocol,
-                      k.replay != 0);
+  const int member = at(g.groups, group).front();
+  const Kernel& k = *at(g.nodes, member).kernel;
+  return absl::HashOf(at(kinds.of_node, member), k.signature.algorithm, k.signature.protocol, k.replay != 0);
 }
 
 }  // namespace
@@ -20,7 +19,7 @@ size_t kind_of(const Graph& g, int group, const Kinds& kinds) {
 std::map<CommUid, std::vector<int>> groups_by_communicator(const Graph& g) {
   std::map<CommUid, std::vector<int>> out;
   for (size_t i = 0; i < g.whole_groups; ++i)
-    out[g.nodes[static_cast<size_t>(g.groups[i].front())].kernel->comm].push_back(static_cast<int>(i));
+    out[at(g.nodes, g.groups[i].front()).kernel->comm].push_back(static_cast<int>(i));
   return out;
 }
 
@@ -29,7 +28,7 @@ void add_incomplete(SlowCollectives& slow, const Graph& g, const Kinds& kinds) {
   for (const auto& [group, lost_part] : slow.operations) lost_parts[kind_of(g, group, kinds)] = lost_part;
   for (size_t i = g.whole_groups; i < g.groups.size(); ++i) {
     const auto group = static_cast<int>(i);
-    if (g.nodes[static_cast<size_t>(g.groups[i].front())].kernel->comm != slow.comm->uid()) continue;
+    if (at(g.nodes, g.groups[i].front()).kernel->comm != slow.comm->uid()) continue;
     if (const auto it = lost_parts.find(kind_of(g, group, kinds)); it != lost_parts.end())
       slow.operations.push_back({group, it->second});
   }
@@ -43,8 +42,8 @@ std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vect
     return r && r->process ? clocks.number_of(r->process->id.boot_id) : -1;
   };
   for (int group : groups) {
-    const std::vector<int>& members = g.groups[static_cast<size_t>(group)];
-    const Kernel& first = *g.nodes[static_cast<size_t>(members.front())].kernel;
+    const std::vector<int>& members = at(g.groups, group);
+    const Kernel& first = *at(g.nodes, members.front()).kernel;
     CollectiveRound round;
     round.group = group;
     round.kind = kind_of(g, group, kinds);
@@ -54,7 +53,7 @@ std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vect
     round.posted_ns.resize(round.begins_ns.size(), NAN);
     double longest_ns = 0, started_ns = -INFINITY, ended_ns = -INFINITY;
     for (int member : members) {
-      const Node& n = g.nodes[static_cast<size_t>(member)];
+      const Node& n = at(g.nodes, member);
       started_ns = std::max(started_ns, n.begin_ns), ended_ns = std::max(ended_ns, n.end_ns);
       const auto r = static_cast<size_t>(n.kernel->rank.value);
       // It may have reported them before it was known that the communicator has fewer ranks.

@@ -1,6 +1,7 @@
 #include "decision/whatif/connection_steps.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "decision/measure/middle.h"
 #include "decision/whatif/connections.h"
@@ -17,7 +18,8 @@ std::map<int32_t, double> find_away_parts(const Connections& connections) {
   }
   std::vector<double> all;
   for (const auto& [rank, part] : parts) all.push_back(part);
-  const double usual_part = all.empty() ? 0 : middle(all);
+  // Of two, one may be the slow one.
+  const double usual_part = all.empty() ? 0 : lower_middle(std::move(all));
   for (auto& [rank, part] : parts) part -= usual_part;
   return parts;
 }

@@ -52,7 +52,6 @@ class StepReference {
   std::optional<UsualStep> before(const Ends&) const;  // nullopt: not known
 
  private:
-
   CommUid comm_;
   size_t kind_;
   const StepPast& past_;

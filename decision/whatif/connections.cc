@@ -49,8 +49,7 @@ double usual(const std::vector<StepTimes>& others, Of of) {
 
 // Whether a proxy did not poll its connections. It counts that itself, so one that always polled is not slow.
 void look_at_proxies(const std::vector<GpuFacts>& facts, const Settings& settings, Connection& c) {
-  const auto &sender = facts[static_cast<size_t>(c.sender)].proxy_away_part,
-             &receiver = facts[static_cast<size_t>(c.receiver)].proxy_away_part;
+  const auto &sender = at(facts, c.sender).proxy_away_part, &receiver = at(facts, c.receiver).proxy_away_part;
   if (!sender || !receiver) return;
   c.proxies_told = true;
   if (std::abs(*sender - *receiver) >= settings.whatif_away_min)
@@ -140,14 +139,14 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
                                     const Settings& settings, std::vector<double>& less_ns) {
   less_ns.assign(g.transfers.size(), 0);
   std::vector<Cause> causes;
-  const auto host = [&](int gpu) { return facts[static_cast<size_t>(gpu)].host; };
-  const auto process = [&](int gpu) { return facts[static_cast<size_t>(gpu)].process; };
-  const auto age_ms = [&](int gpu) { return facts[static_cast<size_t>(gpu)].proxy_age_ms; };
+  const auto host = [&](int gpu) { return at(facts, gpu).host; };
+  const auto process = [&](int gpu) { return at(facts, gpu).process; };
+  const auto age_ms = [&](int gpu) { return at(facts, gpu).proxy_age_ms; };
   // Comparable: the same bytes, over the network or not.
   std::map<std::pair<uint64_t, bool>, std::map<std::pair<int, int>, Connection>> kinds;
   for (size_t i = 0; i < g.transfers.size(); ++i) {
     const Transfer& t = g.transfers[i];
-    const int sender = g.nodes[static_cast<size_t>(t.send)].gpu, receiver = g.nodes[static_cast<size_t>(t.recv)].gpu;
+    const int sender = at(g.nodes, t.send).gpu, receiver = at(g.nodes, t.recv).gpu;
     Connection& c = kinds[{t.bytes, host(sender) != host(receiver)}][{sender, receiver}];
     c.sender = sender, c.receiver = receiver;
     if (!t.measured) {
@@ -179,9 +178,8 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
                                      : INFINITY;
       // A few transfers that take very long (a process that got no processor) make no connection slow.
       const auto exceeds = [&, &connection = c](double reference_ns, double most_ns, double most_of_one_ns) {
-        const auto longer = std::count_if(connection.transfers.begin(), connection.transfers.end(), [&](int i) {
-          return g.transfers[static_cast<size_t>(i)].ns > most_of_one_ns;
-        });
+        const auto longer = std::count_if(connection.transfers.begin(), connection.transfers.end(),
+                                          [&](int i) { return at(g.transfers, i).ns > most_of_one_ns; });
         return connection.mean_ns() > std::max(most_ns, reference_ns + settings.processor_turns_max * g.turn_wait_ns) &&
                static_cast<double>(longer) >=
                    settings.whatif_recurs_min * static_cast<double>(connection.transfers.size());
@@ -200,11 +198,9 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
       slow.push_back(&c);
     }
     for (Connection* c : slow) {
-      for (int i : c->transfers)
-        less_ns[static_cast<size_t>(i)] = std::max(0.0, g.transfers[static_cast<size_t>(i)].ns - c->reference_ns);
+      for (int i : c->transfers) at(less_ns, i) = std::max(0.0, at(g.transfers, i).ns - c->reference_ns);
       for (int i : c->unmeasured)
-        less_ns[static_cast<size_t>(i)] =
-            std::min(g.transfers[static_cast<size_t>(i)].ns, std::max(0.0, c->mean_ns() - c->reference_ns));
+        at(less_ns, i) = std::min(at(g.transfers, i).ns, std::max(0.0, c->mean_ns() - c->reference_ns));
       look_at_proxies(facts, settings, *c);
       look_at_stages(others, settings, *c);
     }

@@ -15,9 +15,9 @@ std::vector<std::vector<int>> kernels_in_order(const Timeline& t, const Matches&
   const size_t n = t.gpus().size();
   std::vector<uint64_t> from(n, UINT64_MAX), to(n, 0);
   const auto seen = [&](Place p) {
-    const Kernel& k = t.gpus()[static_cast<size_t>(p.gpu)].kernels[static_cast<size_t>(p.kernel)];
-    from[static_cast<size_t>(p.gpu)] = std::min(from[static_cast<size_t>(p.gpu)], k.begin_ns);
-    to[static_cast<size_t>(p.gpu)] = std::max(to[static_cast<size_t>(p.gpu)], k.end_ns);
+    const Kernel& k = kernel_at(t, p);
+    at(from, p.gpu) = std::min(at(from, p.gpu), k.begin_ns);
+    at(to, p.gpu) = std::max(at(to, p.gpu), k.end_ns);
   };
   absl::flat_hash_set<CommUid> reported;
   for (const auto* collectives : {&m.collectives, &m.others})
@@ -35,7 +35,7 @@ std::vector<std::vector<int>> kernels_in_order(const Timeline& t, const Matches&
     for (size_t i = 0; i < kernels.size(); ++i)
       if (kernels[i].begin_ns >= from[g] && kernels[i].end_ns <= to[g]) out[g].push_back(static_cast<int>(i));
     std::sort(out[g].begin(), out[g].end(), [&](int a, int b) {
-      const Kernel &x = kernels[static_cast<size_t>(a)], &y = kernels[static_cast<size_t>(b)];
+      const Kernel &x = at(kernels, a), &y = at(kernels, b);
       return x.begin_ns != y.begin_ns ? x.begin_ns < y.begin_ns : x.end_ns < y.end_ns;
     });
   }
@@ -68,28 +68,27 @@ bool find_order(Graph& g) {
   std::vector<int> waiting(static_cast<size_t>(all)), first(static_cast<size_t>(all) + 1), to;
   const auto edges = [&](auto visit) {  // (before, after)
     for (int i = 0; i < n; ++i) {
-      const Node& node = g.nodes[static_cast<size_t>(i)];
+      const Node& node = at(g.nodes, i);
       if (node.before != none) visit(node.before + n, i);
       visit(i, i + n);
       if (node.group != none) {
         visit(i, node.group + 2 * n);
         if (node.waited) visit(node.group + 2 * n, i + n);
       }
-      for (int j = 0; j < node.needs; ++j) visit(g.needs[static_cast<size_t>(node.first_need + j)], i + n);
+      for (int j = 0; j < node.needs; ++j) visit(at(g.needs, node.first_need + j), i + n);
     }
   };
-  edges([&](int from, int after) { ++first[static_cast<size_t>(from) + 1], ++waiting[static_cast<size_t>(after)]; });
+  edges([&](int from, int after) { ++first[static_cast<size_t>(from) + 1], ++at(waiting, after); });
   for (size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
   to.resize(static_cast<size_t>(first.back()));
   std::vector<int> next = first;
-  edges([&](int from, int after) { to[static_cast<size_t>(next[static_cast<size_t>(from)]++)] = after; });
+  edges([&](int from, int after) { at(to, at(next, from)++) = after; });
   for (int v = 0; v < all; ++v)
-    if (waiting[static_cast<size_t>(v)] == 0) g.order.push_back(v);
+    if (at(waiting, v) == 0) g.order.push_back(v);
   for (size_t i = 0; i < g.order.size(); ++i) {
     const auto v = static_cast<size_t>(g.order[i]);
     for (int e = first[v]; e < first[v + 1]; ++e)
-      if (--waiting[static_cast<size_t>(to[static_cast<size_t>(e)])] == 0)
-        g.order.push_back(to[static_cast<size_t>(e)]);
+      if (--at(waiting, at(to, e)) == 0) g.order.push_back(at(to, e));
   }
   return static_cast<int>(g.order.size()) == all;
 }
@@ -103,8 +102,7 @@ template <class Begin>
 double ready_ns(const Graph& g, const Node& node, double own_begin_ns, double group_ns, Begin begin_ns) {
   double ready = own_begin_ns;
   if (node.group != none && node.waited) ready = std::max(ready, group_ns);
-  for (int j = 0; j < node.needs; ++j)
-    ready = std::max(ready, begin_ns(g.needs[static_cast<size_t>(node.first_need + j)]));
+  for (int j = 0; j < node.needs; ++j) ready = std::max(ready, begin_ns(at(g.needs, node.first_need + j)));
   return ready;
 }
 
@@ -116,7 +114,7 @@ struct UnreportedNodes {
 // Adds the nodes of a GPU: `order` are its reported kernels. The others go into `unreported`, too.
 void add_nodes(Graph& g, int gpu, const Timeline& t, const Clocks& clocks, const std::vector<int>& order,
                const std::vector<Unreported>& lost, std::vector<int>& node_of, UnreportedNodes& unreported) {
-  const std::vector<Kernel>& kernels = t.gpus()[static_cast<size_t>(gpu)].kernels;
+  const std::vector<Kernel>& kernels = at(t.gpus(), gpu).kernels;
   const auto first = static_cast<int>(g.nodes.size());
   const auto add = [&](const Kernel& kernel, bool reported) {
     Node node;
@@ -141,8 +139,8 @@ void add_nodes(Graph& g, int gpu, const Timeline& t, const Clocks& clocks, const
   };
   node_of.assign(kernels.size(), none);
   for (int i : order) {
-    add_lost_until(kernels[static_cast<size_t>(i)].begin_ns);
-    node_of[static_cast<size_t>(i)] = add(kernels[static_cast<size_t>(i)], true);
+    add_lost_until(at(kernels, i).begin_ns);
+    at(node_of, i) = add(at(kernels, i), true);
   }
   g.gpus.emplace_back(first, static_cast<int>(g.nodes.size()));
   find_before(g.nodes, first, static_cast<int>(g.nodes.size()));
@@ -156,7 +154,7 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
   UnreportedNodes unreported;
   for (size_t gpu = 0; gpu < order.size(); ++gpu)
     add_nodes(g, static_cast<int>(gpu), t, clocks, order[gpu], lost[gpu], node_of[gpu], unreported);
-  const auto node_at = [&](Place p) { return node_of[static_cast<size_t>(p.gpu)][static_cast<size_t>(p.kernel)]; };
+  const auto node_at = [&](Place p) { return at(at(node_of, p.gpu), p.kernel); };
   for (const auto* collectives : {&m.collectives, &m.others}) {
     g.whole_groups = g.groups.size();
     for (const Collective& c : *collectives) {
@@ -166,13 +164,13 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
       if (const auto it = unreported.of.find(&c); it != unreported.of.end())
         group.insert(group.end(), it->second.begin(), it->second.end());
       if (group.size() < 2) continue;
-      for (int member : group) g.nodes[static_cast<size_t>(member)].group = static_cast<int>(g.groups.size());
+      for (int member : group) at(g.nodes, member).group = static_cast<int>(g.groups.size());
       g.groups.push_back(std::move(group));
     }
   }
   std::vector<double> started(g.groups.size(), -INFINITY);
   for (size_t i = 0; i < g.groups.size(); ++i)
-    for (int member : g.groups[i]) started[i] = std::max(started[i], g.nodes[static_cast<size_t>(member)].begin_ns);
+    for (int member : g.groups[i]) started[i] = std::max(started[i], at(g.nodes, member).begin_ns);
   // Who was still there when the last one began may have waited for it. Clocks are not compared exactly: who ended
   // about then has waited, too.
   const auto was_there = [&](const Node& n, double at_ns) {
@@ -180,12 +178,12 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
   };
   for (size_t i = g.whole_groups; i < g.groups.size(); ++i)
     for (int member : g.groups[i]) {
-      Node& n = g.nodes[static_cast<size_t>(member)];
+      Node& n = at(g.nodes, member);
       n.waited = was_there(n, started[i]);
     }
   std::vector<std::pair<int, int>> needs;  // node, what it needs
   const auto add_transfer = [&](int send, int recv, uint64_t bytes, uint64_t pair_seq) {
-    const Node &s = g.nodes[static_cast<size_t>(send)], &r = g.nodes[static_cast<size_t>(recv)];
+    const Node &s = at(g.nodes, send), &r = at(g.nodes, recv);
     needs.emplace_back(recv, send);
     if (was_there(s, r.begin_ns)) needs.emplace_back(send, recv);
     const double ns = std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns));
@@ -200,28 +198,26 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
   }
   std::sort(needs.begin(), needs.end());
   for (const auto& [node, need] : needs) {
-    Node& at = g.nodes[static_cast<size_t>(node)];
-    if (at.needs++ == 0) at.first_need = static_cast<int>(g.needs.size());
+    Node& n = at(g.nodes, node);
+    if (n.needs++ == 0) n.first_need = static_cast<int>(g.needs.size());
     g.needs.push_back(need);
   }
   if (!find_order(g)) return std::nullopt;
   for (Node& node : g.nodes) {
-    const double ready =
-        ready_ns(g, node, node.begin_ns, node.group == none ? 0 : started[static_cast<size_t>(node.group)],
-                 [&](int i) { return g.nodes[static_cast<size_t>(i)].begin_ns; });
+    const double ready = ready_ns(g, node, node.begin_ns, node.group == none ? 0 : at(started, node.group),
+                                  [&](int i) { return at(g.nodes, i).begin_ns; });
     node.transfer_ns = std::max(0.0, node.end_ns - ready);
   }
   for (Node& node : g.nodes) {
-    const Gpu& gpu = t.gpus()[static_cast<size_t>(node.gpu)];
+    const Gpu& gpu = at(t.gpus(), node.gpu);
     const uint64_t launch_ns = node.kernel->launch_monotonic_ns;
     node.host_ns = node.queued_ns = NAN;
     if (node.before == none || launch_ns == 0 || gpu.launch_least_ns == INT64_MAX) continue;
     node.queued_ns = static_cast<double>(static_cast<int64_t>(node.kernel->begin_ns - launch_ns) - gpu.launch_least_ns);
-    const uint64_t ended_ns = g.nodes[static_cast<size_t>(node.before)].kernel->end_ns;
+    const uint64_t ended_ns = at(g.nodes, node.before).kernel->end_ns;
     const auto launched_after_ns =
         static_cast<int64_t>(launch_ns + static_cast<uint64_t>(gpu.launch_least_ns) - ended_ns);
-    const double after_ns =
-        static_cast<double>(launched_after_ns) - clocks.always_queued_ns[static_cast<size_t>(node.gpu)];
+    const double after_ns = static_cast<double>(launched_after_ns) - at(clocks.always_queued_ns, node.gpu);
     node.host_ns = std::clamp(after_ns, 0.0, node.own_ns);
   }
   g.length_ns = length_with(g, Change(g.nodes.size()));
@@ -250,15 +246,14 @@ double length_with(const Graph& g, const Change& change, std::vector<double>* wa
     const auto i = static_cast<size_t>(v < n ? v : v - n);
     const Node& node = g.nodes[i];
     if (v < n) {
-      begin[i] = node.before == none ? node.begin_ns
-                                     : end[static_cast<size_t>(node.before)] +
-                                           std::max(0.0, node.own_ns - static_cast<double>(change.own_less_ns[i]));
-      if (node.group != none)
-        group[static_cast<size_t>(node.group)] = std::max(group[static_cast<size_t>(node.group)], begin[i]);
+      begin[i] = node.before == none
+                     ? node.begin_ns
+                     : at(end, node.before) + std::max(0.0, node.own_ns - static_cast<double>(change.own_less_ns[i]));
+      if (node.group != none) at(group, node.group) = std::max(at(group, node.group), begin[i]);
       continue;
     }
-    const double ready = ready_ns(g, node, begin[i], node.group == none ? 0 : group[static_cast<size_t>(node.group)],
-                                  [&](int need) { return begin[static_cast<size_t>(need)]; });
+    const double ready = ready_ns(g, node, begin[i], node.group == none ? 0 : at(group, node.group),
+                                  [&](int need) { return at(begin, need); });
     if (waits_ns) (*waits_ns)[i] = ready - begin[i];
     end[i] = ready + std::max(0.0, node.transfer_ns - static_cast<double>(change.transfer_less_ns[i]));
   }
@@ -267,8 +262,8 @@ double length_with(const Graph& g, const Change& change, std::vector<double>* wa
   for (const auto& [from, to] : g.gpus) {
     double last = -INFINITY;
     for (int i = from; i < to; ++i) {
-      first = std::min(first, g.nodes[static_cast<size_t>(i)].begin_ns);
-      last = std::max(last, end[static_cast<size_t>(i)]);
+      first = std::min(first, at(g.nodes, i).begin_ns);
+      last = std::max(last, at(end, i));
     }
     if (from < to) sum += last, ++gpus;
   }

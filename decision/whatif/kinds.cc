@@ -11,13 +11,13 @@ namespace {
 size_t kind_of(const Graph& g, const Timeline& t, const Node& n) {
   const Kernel& k = *n.kernel;
   if (k.op.value != 0) {
-    const size_t here = n.group == none ? 0 : g.groups[static_cast<size_t>(n.group)].size(),
+    const size_t here = n.group == none ? 0 : at(g.groups, n.group).size(),
                  members = k.ranks > 0 ? static_cast<size_t>(k.ranks) : here;
     return absl::HashOf(k.signature.function, k.signature.count, k.signature.datatype, members);
   }
   size_t kind = 0;
   for (uint32_t c = 0; c < k.call_count; ++c) {
-    const Call& call = t.gpus()[static_cast<size_t>(n.gpu)].calls[k.first_call + c];
+    const Call& call = at(t.gpus(), n.gpu).calls[k.first_call + c];
     kind = absl::HashOf(kind, call.direction, call.peer > k.rank, call.bytes);
   }
   return kind;
@@ -42,8 +42,8 @@ std::vector<int> roles_of(const Graph& g, const std::vector<size_t>& kinds, doub
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
     Habits habits;
     for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i)
-      if (const int before = g.nodes[static_cast<size_t>(i)].before; before != none)
-        ++habits[absl::HashOf(kinds[static_cast<size_t>(before)], kinds[static_cast<size_t>(i)])];
+      if (const int before = at(g.nodes, i).before; before != none)
+        ++habits[absl::HashOf(at(kinds, before), at(kinds, i))];
     if (habits.empty()) continue;
     size_t role = 0;
     while (role < known.size() && angle(known[role], habits) < same_role_min) ++role;

@@ -20,9 +20,9 @@ Matches match_kernels(const Timeline& t) {
   };
   std::map<std::tuple<CommUid, int32_t, int32_t, uint64_t, uint32_t>, Ends> ends;
   for (int g = 0; g < static_cast<int>(t.gpus().size()); ++g) {
-    const Gpu& gpu = t.gpus()[static_cast<size_t>(g)];
+    const Gpu& gpu = at(t.gpus(), g);
     for (int i = 0; i < static_cast<int>(gpu.kernels.size()); ++i) {
-      const Kernel& k = gpu.kernels[static_cast<size_t>(i)];
+      const Kernel& k = at(gpu.kernels, i);
       ranks.try_emplace({k.comm, k.rank.value}, Place{g, i});
       if (k.op.value != 0) {
         members[k.comm].emplace(g, i);
@@ -44,8 +44,7 @@ Matches match_kernels(const Timeline& t) {
   for (auto& [key, c] : collectives) {
     if (members[c.comm].size() < 2) continue;
     c.whole = c.members.size() == members[c.comm].size();
-    const Place any = c.members.front();
-    const Kernel& k = t.gpus()[static_cast<size_t>(any.gpu)].kernels[static_cast<size_t>(any.kernel)];
+    const Kernel& k = kernel_at(t, c.members.front());
     if (c.whole && needs_everybody(k.signature.function)) {
       m.collectives.push_back(std::move(c));
       continue;

@@ -13,6 +13,8 @@ struct Place {
   int gpu, kernel;  // of the timeline
 };
 
+inline const Kernel& kernel_at(const Timeline& t, Place p) { return at(at(t.gpus(), p.gpu).kernels, p.kernel); }
+
 struct Collective {
   CommUid comm;
   std::vector<Place> members;

@@ -14,7 +14,7 @@ OperationSteps steps_of(const CollectiveRound& round) {
     if (!std::isnan(ns)) last_ns = std::max(last_ns, ns);
   for (const auto& [edge, i] : round.links) {
     if (i.steps <= 0) continue;
-    const double begun_ns = round.begins_ns[static_cast<size_t>(edge.sender)];
+    const double begun_ns = at(round.begins_ns, edge.sender);
     const auto later_ns = [&](double ns) { return std::isfinite(ns - begun_ns) ? ns - begun_ns : 0; };
     const auto receiver = static_cast<size_t>(edge.receiver);
     out.passages[{edge.sender, edge.receiver}].add(

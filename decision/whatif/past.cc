@@ -21,18 +21,16 @@ using Work = absl::flat_hash_map<uint64_t, std::vector<int>>;
 Work work_of(const Graph& g, const Timeline& t, const Kinds& kinds, size_t gpu, const Settings& settings) {
   Work out;
   for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i) {
-    const Node& n = g.nodes[static_cast<size_t>(i)];
+    const Node& n = at(g.nodes, i);
     // Whoever is late to a barrier may be so on purpose: it writes a checkpoint.
     if (!n.own_known || is_barrier(n.kernel->signature, settings.barrier_bytes_max)) continue;
-    out[absl::HashOf(t.gpus()[gpu].key, kinds.of_node[static_cast<size_t>(n.before)],
-                     kinds.of_node[static_cast<size_t>(i)])]
-        .push_back(i);
+    out[absl::HashOf(t.gpus()[gpu].key, at(kinds.of_node, n.before), at(kinds.of_node, i))].push_back(i);
   }
   return out;
 }
 
 uint64_t transfer_key(int sender, int receiver, uint64_t bytes, const Timeline& t) {
-  return absl::HashOf(t.gpus()[static_cast<size_t>(sender)].key, t.gpus()[static_cast<size_t>(receiver)].key, bytes);
+  return absl::HashOf(at(t.gpus(), sender).key, at(t.gpus(), receiver).key, bytes);
 }
 
 double known(double ns) { return std::isnan(ns) ? 0 : ns; }
@@ -53,7 +51,7 @@ void Past::leave_out_common(const Graph& g, const Timeline& t, Beyond& b) const 
     if (of.nodes == 0) continue;
     const auto less_ns = static_cast<float>(common_ns / static_cast<double>(of.nodes));
     for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i)
-      if (b.own_ns[static_cast<size_t>(i)] != 0) b.own_ns[static_cast<size_t>(i)] -= less_ns;
+      if (at(b.own_ns, i) != 0) at(b.own_ns, i) -= less_ns;
     of.sum_ns -= common_ns;
     const auto own = part_.find(t.gpus()[gpu].key);
     of.deviation_ns = std::max(distance_ns, own == part_.end() ? 0 : own->second.means.deviation() * g.length_ns);
@@ -102,10 +100,10 @@ Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) cons
       const Usual& usual = it->second;
       const double usual_ns = usual.own_ns.middle(), usual_host_ns = usual.host_ns.middle();
       for (int i : nodes) {
-        const Node& node = g.nodes[static_cast<size_t>(i)];
+        const Node& node = at(g.nodes, i);
         const double own_ns = node.own_ns - usual_ns, host_ns = known(node.host_ns) - usual_host_ns;
-        b.own_ns[static_cast<size_t>(i)] = static_cast<float>(own_ns);
-        b.host_ns[static_cast<size_t>(i)] = static_cast<float>(host_ns);
+        at(b.own_ns, i) = static_cast<float>(own_ns);
+        at(b.host_ns, i) = static_cast<float>(host_ns);
         if (own_ns > most_ns)
           second_ns = std::exchange(most_ns, own_ns), most = i;
         else
@@ -118,7 +116,7 @@ Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) cons
     if (most != none) {
       const double once_ns = most_ns - second_ns;
       of.sum_ns -= once_ns, of.host_ns = std::min(of.host_ns, std::max(0.0, of.sum_ns));
-      b.own_ns[static_cast<size_t>(most)] -= static_cast<float>(once_ns);
+      at(b.own_ns, most) -= static_cast<float>(once_ns);
     }
   }
   leave_out_common(g, t, b);
@@ -140,8 +138,8 @@ void Past::learn_transfers(const Graph& g, const Timeline& t, const std::vector<
   for (size_t i = 0; i < g.transfers.size(); ++i) {
     const Transfer& transfer = g.transfers[i];
     if (!transfer.measured) continue;
-    Window& w = windows[transfer_key(g.nodes[static_cast<size_t>(transfer.send)].gpu,
-                                     g.nodes[static_cast<size_t>(transfer.recv)].gpu, transfer.bytes, t)];
+    Window& w =
+        windows[transfer_key(at(g.nodes, transfer.send).gpu, at(g.nodes, transfer.recv).gpu, transfer.bytes, t)];
     w.ns.push_back(transfer.ns);
     w.slow |= transfer_less_ns[i] > 0;
   }
@@ -169,8 +167,8 @@ void Past::learn(const Graph& g, const Timeline& t, const Kinds& kinds, const Be
       Usual& usual = usual_[key];
       own_ns.clear(), host_ns.clear();
       for (int i : nodes) {
-        own_ns.push_back(g.nodes[static_cast<size_t>(i)].own_ns);
-        host_ns.push_back(known(g.nodes[static_cast<size_t>(i)].host_ns));
+        own_ns.push_back(at(g.nodes, i).own_ns);
+        host_ns.push_back(known(at(g.nodes, i).host_ns));
       }
       usual.own_ns.add(own_ns, settings_);
       usual.host_ns.add(host_ns, settings_);

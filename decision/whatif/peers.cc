@@ -19,8 +19,7 @@ constexpr float off = NAN;  // of a node that is not compared
 // Operations of communicators that do the same have the same numbers.
 size_t occurrence_of(const Timeline& t, const Node& n, size_t kind) {
   const Kernel& k = *n.kernel;
-  const uint64_t number =
-      k.op.value != 0 ? k.op.value : t.gpus()[static_cast<size_t>(n.gpu)].calls[k.first_call].pair_seq;
+  const uint64_t number = k.op.value != 0 ? k.op.value : at(t.gpus(), n.gpu).calls[k.first_call].pair_seq;
   return absl::HashOf(kind, number, k.replay);
 }
 
@@ -30,7 +29,7 @@ void leave_out_rare(const Graph& g, const Kinds& kinds, const Settings& settings
   std::map<std::pair<int, size_t>, std::vector<float>> of_role;  // and kind: by how much each is beyond
   for (size_t i = 0; i < g.nodes.size(); ++i)
     if (!std::isnan(b.own_ns[i]))
-      of_role[{kinds.role_of_gpu[static_cast<size_t>(g.nodes[i].gpu)], kinds.of_node[i]}].push_back(b.own_ns[i]);
+      of_role[{at(kinds.role_of_gpu, g.nodes[i].gpu), kinds.of_node[i]}].push_back(b.own_ns[i]);
   for (auto& [kind, ns] : of_role) std::sort(ns.begin(), ns.end());
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
     struct OfKind {
@@ -39,23 +38,22 @@ void leave_out_rare(const Graph& g, const Kinds& kinds, const Settings& settings
     };
     absl::flat_hash_map<size_t, OfKind> of;
     for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i) {
-      if (std::isnan(b.own_ns[static_cast<size_t>(i)])) continue;
-      OfKind& k = of[kinds.of_node[static_cast<size_t>(i)]];
-      k.sum_ns += b.own_ns[static_cast<size_t>(i)];
+      if (std::isnan(at(b.own_ns, i))) continue;
+      OfKind& k = of[at(kinds.of_node, i)];
+      k.sum_ns += at(b.own_ns, i);
       k.nodes.push_back(i);
     }
     for (const auto& [kind, k] : of) {
       if (k.sum_ns <= 0) continue;
       const auto nodes = static_cast<double>(k.nodes.size());
       const auto late_ns = static_cast<float>(k.sum_ns / nodes / 2);
-      const auto own = std::count_if(k.nodes.begin(), k.nodes.end(),
-                                     [&](int i) { return b.own_ns[static_cast<size_t>(i)] >= late_ns; });
+      const auto own = std::count_if(k.nodes.begin(), k.nodes.end(), [&](int i) { return at(b.own_ns, i) >= late_ns; });
       const std::vector<float>& all_ns = of_role[{kinds.role_of_gpu[gpu], kind}];
       const auto all = all_ns.end() - std::lower_bound(all_ns.begin(), all_ns.end(), late_ns);
       if (static_cast<double>(own) <
           std::max<double>(static_cast<double>(settings.slow_rounds_min),
                            settings.whatif_recurs_min * std::min(nodes, static_cast<double>(all))))
-        for (int i : k.nodes) b.own_ns[static_cast<size_t>(i)] = off;
+        for (int i : k.nodes) at(b.own_ns, i) = off;
     }
   }
 }
@@ -91,7 +89,7 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
   absl::flat_hash_map<std::pair<int, size_t>, std::vector<int>> occurrences;
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     const Node& n = g.nodes[i];
-    const int role = roles[static_cast<size_t>(n.gpu)];
+    const int role = at(roles, n.gpu);
     // Whoever is late to a barrier may be so on purpose: it writes a checkpoint.
     if (n.own_known && role != none && !is_barrier(n.kernel->signature, settings.barrier_bytes_max))
       occurrences[{role, occurrence_of(t, n, kinds[i])}].push_back(static_cast<int>(i));
@@ -106,8 +104,8 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
     if (!sizes.has_peers(key.first, nodes.size())) continue;
     own.clear(), host.clear();
     for (int i : nodes) {
-      own.push_back(static_cast<float>(g.nodes[static_cast<size_t>(i)].own_ns));
-      const double ns = g.nodes[static_cast<size_t>(i)].host_ns;
+      own.push_back(static_cast<float>(at(g.nodes, i).own_ns));
+      const double ns = at(g.nodes, i).host_ns;
       if (!std::isnan(ns)) host.push_back(static_cast<float>(ns));
     }
     // The mean of two hides half of their difference.
@@ -115,16 +113,16 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
     const auto own_usual = static_cast<float>(median(own)),
                host_usual = host.empty() ? off : static_cast<float>(median(host));
     for (int i : nodes) {
-      const Node& n = g.nodes[static_cast<size_t>(i)];
-      b.own_ns[static_cast<size_t>(i)] = own_times * (static_cast<float>(n.own_ns) - own_usual);
-      b.host_ns[static_cast<size_t>(i)] = host_times * (static_cast<float>(n.host_ns) - host_usual);
-      Beyond::OfGpu& of = b.gpus[static_cast<size_t>(n.gpu)];
+      const Node& n = at(g.nodes, i);
+      at(b.own_ns, i) = own_times * (static_cast<float>(n.own_ns) - own_usual);
+      at(b.host_ns, i) = host_times * (static_cast<float>(n.host_ns) - host_usual);
+      Beyond::OfGpu& of = at(b.gpus, n.gpu);
       of.peers = std::max(of.peers, static_cast<int>(nodes.size()) - 1);
     }
   }
   leave_out_rare(g, k, settings, b);
   for (size_t i = 0; i < g.nodes.size(); ++i) {
-    Beyond::OfGpu& of = b.gpus[static_cast<size_t>(g.nodes[i].gpu)];
+    Beyond::OfGpu& of = at(b.gpus, g.nodes[i].gpu);
     if (std::isnan(b.own_ns[i])) {
       b.own_ns[i] = b.host_ns[i] = 0;
       continue;

@@ -91,7 +91,7 @@ std::optional<SlowCollectives> slow_collectives(const Communicator& comm, const 
   out.links = most->links;
   out.by_past = std::all_of(out.links.begin(), out.links.end(), [](const SlowLink& l) { return l.by_past; });
   out.changed = out.by_past || most->longer;
-  const CollectiveRound& first = *kinds[static_cast<size_t>(most - looks.begin())].rounds.front();
+  const CollectiveRound& first = *at(kinds, most - looks.begin()).rounds.front();
   out.op = first.op, out.signature = first.signature;
   for (size_t i = 0; i < kinds.size(); ++i)
     if (is_same(out.links, looks[i].links))

@@ -17,6 +17,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "decision/model/events.h"
 #include "decision/settings.h"
+#include "decision/whatif/at.h"
 
 namespace ccld::decision::whatif {
 

@@ -32,7 +32,7 @@ class Finder {
       Lost lost = lost_of(c);
       for (Place p : c.missing) {
         lost.rank = kernel(p).rank;
-        out[static_cast<size_t>(p.gpu)].push_back(lost);
+        at(out, p.gpu).push_back(lost);
       }
     }
     const auto usual_ns = usual_transfers();
@@ -49,7 +49,7 @@ class Finder {
       lost.end_ns = end_ns;
       if (const auto it = usual_ns.find({e.known.gpu, e.other.gpu}); e.known_sends && it != usual_ns.end())
         lost.end_ns = begin_ns + it->second;
-      out[static_cast<size_t>(e.other.gpu)].push_back(lost);
+      at(out, e.other.gpu).push_back(lost);
     }
     for (auto& lost : out)
       std::sort(lost.begin(), lost.end(), [](const Lost& a, const Lost& b) { return a.ready_ns < b.ready_ns; });
@@ -59,14 +59,14 @@ class Finder {
   // Puts them between the reported kernels of a GPU.
   std::vector<Unreported> place(int gpu, const std::vector<Lost>& lost, const std::vector<int>& order) const {
     std::vector<Unreported> out;
-    const std::vector<Kernel>& kernels = t_.gpus()[static_cast<size_t>(gpu)].kernels;
+    const std::vector<Kernel>& kernels = at(t_.gpus(), gpu).kernels;
     std::vector<uint64_t> running_until_ns;
     size_t next = 0;
     uint64_t free_ns = 0;
     for (const Lost& k : lost) {
       const uint64_t ready_ns = device_ns(gpu, k.ready_ns);
-      for (; next < order.size() && kernels[static_cast<size_t>(order[next])].begin_ns < ready_ns; ++next)
-        running_until_ns.push_back(kernels[static_cast<size_t>(order[next])].end_ns);
+      for (; next < order.size() && at(kernels, order[next]).begin_ns < ready_ns; ++next)
+        running_until_ns.push_back(at(kernels, order[next]).end_ns);
       std::erase_if(running_until_ns, [&](uint64_t end_ns) {
         if (end_ns > ready_ns) return false;
         free_ns = std::max(free_ns, end_ns);
@@ -75,7 +75,7 @@ class Finder {
       if (free_ns == 0) continue;
       // A Send may have begun long before its Recv ended: then what follows it may have, too.
       const bool sends = k.other_end && !k.other_end->known_sends;
-      const uint64_t last_ns = kernels[static_cast<size_t>(order.back())].begin_ns;
+      const uint64_t last_ns = at(kernels, order.back()).begin_ns;
       if (last_ns < (sends ? free_ns : ready_ns)) continue;
       Unreported u;
       u.of = k.of, u.other_end = k.other_end;
@@ -85,7 +85,7 @@ class Finder {
       u.kernel.call_count = 0;
       u.kernel.begin_ns = std::min(free_ns, ready_ns);
       // Whatever began on this GPU after that came after it.
-      const uint64_t most_ns = next == order.size() ? UINT64_MAX : kernels[static_cast<size_t>(order[next])].begin_ns;
+      const uint64_t most_ns = next == order.size() ? UINT64_MAX : at(kernels, order[next]).begin_ns;
       u.kernel.end_ns = std::max(u.kernel.begin_ns, std::min(device_ns(gpu, k.end_ns), most_ns));
       free_ns = std::max(free_ns, u.kernel.end_ns);
       out.push_back(u);
@@ -94,9 +94,7 @@ class Finder {
   }
 
  private:
-  const Kernel& kernel(Place p) const {
-    return t_.gpus()[static_cast<size_t>(p.gpu)].kernels[static_cast<size_t>(p.kernel)];
-  }
+  const Kernel& kernel(Place p) const { return kernel_at(t_, p); }
   uint64_t device_ns(int gpu, double common_ns) const {
     const auto g = static_cast<size_t>(gpu);
     return clocks_.origin_ns[g] + static_cast<uint64_t>(std::llround(common_ns - clocks_.shift_ns[g]));

@@ -678,6 +678,22 @@ TEST_CASE("A proxy that does not poll its connections is the cause, whatever see
   }
 }
 
+TEST_CASE("Of the proxies of two ranks the one that does not poll its connections is named") {
+  Cluster cluster(quick(), fake::ClusterOptions{2, 1});
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(200);
+  RoundShape shape;
+  shape.comm_ns = 60 * ns_per_ms;
+  shape.stage_ns[{Edge{0, 1, 0}, Stage::wire}] = 20 * ns_per_ms;
+  shape.away_ns[{Edge{0, 1, 0}, abi::Direction::recv}] = 45 * ns_per_ms;
+  comm.rounds(600, shape);
+  const Incident i = only(cluster);
+  INFO(text({i}));
+  REQUIRE(i.culprits.size() == 1);
+  CHECK(i.culprits[0].rank == Rank{1});
+  CHECK(i.culprits[0].component == Component::proxy);
+}
+
 TEST_CASE("Pauses of one rank now and then, as a collector of garbage makes, are found") {
   Cluster cluster;
   Comm& comm = cluster.add_comm_of_all();

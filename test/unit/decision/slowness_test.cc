@@ -278,6 +278,34 @@ TEST_CASE("A group that knows of two causes tells the incident, not one that see
   CHECK(ranks_of(open[0].culprits) == std::set<int>{1, 3});
 }
 
+TEST_CASE("An incident is confirmed when a second cause that is seen has become sure, too") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  RoundShape late, both;
+  late.gap_ns = both.gap_ns = [](int r, uint64_t) { return (10 + (r == 1 ? 60 : 0)) * ns_per_ms; };
+  both.comm_ns = 44 * ns_per_ms;
+  both.stage_ns[{Edge{3, 4, 0}, Stage::wire}] = 20 * ns_per_ms;
+  const auto until_s = [&](double seconds, const RoundShape& shape) {
+    const Nanoseconds end_ns = cluster.now_ns() + static_cast<Nanoseconds>(seconds * 1e9);
+    while (cluster.now_ns() < end_ns) comm.rounds(1, shape);
+  };
+  until_s(60, {});
+  CHECK(cluster.reported().empty());
+  // The late rank is seen two windows before the link is.
+  until_s(10, late);
+  until_s(60, both);
+  const auto all = cluster.incidents();
+  INFO(text(all));
+  REQUIRE(all.size() == 1);
+  const auto confirmed = std::find_if(cluster.reported().begin(), cluster.reported().end(),
+                                      [](const Incident& i) { return i.state == VerdictState::confirmed; });
+  REQUIRE(confirmed != cluster.reported().end());
+  CHECK(confirmed->fault == FaultClass::s3_mixed_slow);
+  CHECK(ranks_of(confirmed->culprits) == std::set<int>{1, 3});
+  // What was sure first was said first.
+  CHECK(cluster.reported().front().fault == FaultClass::s1_computation_slow);
+}
+
 TEST_CASE("Lost reports of kernels in which a rank was kept make it late in no other group") {
   Job job(0.05);
   job.steps(300);

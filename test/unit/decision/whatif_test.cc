@@ -66,7 +66,7 @@ struct Job {
       r.begin_device_ns = clock_ns(members[i], begins[i]);
       r.end_device_ns = clock_ns(members[i], end_ms);
       // The host launches early, but for a late one, which launches when its GPU has long been idle.
-      const double early_ms = late_host == members[i] ? 0 : own_ms(members[i]);
+      const double early_ms = late_host == members[i] ? 0 : queues_ms ? queues_ms(members[i]) : own_ms(members[i]);
       r.launch_monotonic_ns = static_cast<uint64_t>((5000 + begins[i] - early_ms) * ms);
       m.rounds = {r};
       timeline.add({&keys[static_cast<size_t>(members[i])], 0}, m);
@@ -74,6 +74,8 @@ struct Job {
   }
   std::function<bool(int gpu)> loses;              // a report of it
   std::function<double(int gpu)> leaves_later_ms;  // than the other ranks of an operation
+  std::function<double(int gpu)> queues_ms;        // from a launch to its kernel's begin, instead of the own time
+  std::function<double(int gpu)> clock_error_ms;   // of what is known of its host's clock
   void transfer(uint64_t comm, int sender, int receiver, bool up, double own_ms, double transfer_ms,
                 double slots_ms = 0.1, const Waits* waits = nullptr, uint32_t receiver_away_us = 0) {
     const double send_ms = now_ms[static_cast<size_t>(sender)] + own_ms,
@@ -133,8 +135,11 @@ struct Job {
   std::optional<Graph> graph() {
     const Matches matches = match_kernels(timeline);
     std::vector<HostClock> hosts;  // all launches are told by one clock
-    for (const Gpu& g : timeline.gpus())
-      hosts.push_back({g.launch_least_ns != INT64_MAX, -static_cast<double>(g.launch_least_ns)});
+    for (const Gpu& g : timeline.gpus()) {
+      const int number = static_cast<int>(hosts.size());
+      hosts.push_back({g.launch_least_ns != INT64_MAX, facts[hosts.size()].machine,
+                       -static_cast<double>(g.launch_least_ns) + (clock_error_ms ? clock_error_ms(number) * ms : 0)});
+    }
     auto g = build_graph(timeline, matches, compare_clocks(timeline, matches, hosts, settings), settings);
     if (g) g->turn_wait_ns = turn_wait_ms * ms;
     return g;
@@ -144,8 +149,8 @@ struct Job {
     REQUIRE(g);
     return explain(*g, find_late(*g, timeline, past, settings));
   }
-  Explanation explain(const Graph& g, const Lateness& late) {
-    return whatif::explain(g, timeline, past, late, facts, passages_of_transfers(g, timeline, facts, clocks), {},
+  Explanation explain(const Graph& g, const Lateness& late, const std::vector<SlowCollectives>& slow = {}) {
+    return whatif::explain(g, timeline, past, late, facts, passages_of_transfers(g, timeline, facts, clocks), slow,
                            settings);
   }
   // The past learns what there was, and a new window begins.
@@ -209,6 +214,20 @@ TEST_CASE("A late host is told from a slow GPU by its launches") {
   CHECK(e.causes[0].gpu == 2);
 }
 
+TEST_CASE(
+    "A slow GPU that its host calls late, as all do, is told from its host, however well machines' clocks are known") {
+  const double error_ms = GENERATE(-30.0, 0.0, 30.0);
+  CAPTURE(error_ms);
+  Job job(8);
+  job.clock_error_ms = [&](int g) { return g < 4 ? 0 : error_ms; };
+  job.queues_ms = [](int g) { return g == 5 ? 40.0 : 0.0; };
+  for (int i = 0; i < 40; ++i) job.collective(1, all_8, 5, [](int g) { return 100.0 + (g == 5 ? 40.0 : 0.0); });
+  const Explanation e = job.explain();
+  REQUIRE(e.causes.size() == 1);
+  CHECK(e.causes[0].kind == Cause::Kind::gpu);
+  CHECK(e.causes[0].gpu == 5);
+}
+
 TEST_CASE("Two that are equally slow are both named: without one of them nothing is gained") {
   Job job(8);
   for (int i = 0; i < 40; ++i) job.collective(1, all_8, 5, [](int g) { return g == 1 || g == 6 ? 40.0 : 10.0; });
@@ -216,6 +235,40 @@ TEST_CASE("Two that are equally slow are both named: without one of them nothing
   std::set<int> named;
   for (const Cause& c : e.causes) named.insert(c.gpu);
   CHECK(named == std::set<int>{1, 6});
+}
+
+TEST_CASE("A late rank and a connection that has become slow are both named, although the job waits for others then") {
+  // GPUs 4 to 7 need 80 ms an iteration; the other four 105, and 60 without either cause: one of them is enough.
+  Job job(8);
+  const auto iterations = [&](int n, double late_ms, double transfer_ms) {
+    for (int i = 0; i < n; ++i) {
+      job.collective(1, {0, 1, 2, 3}, transfer_ms, [&](int g) { return g == 2 ? late_ms : 20.0; });
+      job.collective(2, {4, 5, 6, 7}, 60, [](int) { return 20.0; });
+      job.collective(3, all_8, 1, [](int) { return 1.0; });
+    }
+  };
+  iterations(40, 45, 60);
+  const auto graph = job.graph();
+  REQUIRE(graph);
+  SlowCollectives slow;
+  for (size_t i = 0; i < graph->groups.size(); ++i)
+    if (graph->nodes[static_cast<size_t>(graph->groups[i].front())].kernel->comm == CommUid{1})
+      slow.operations.push_back({static_cast<int>(i), 20.0 / 60});
+  const auto kinds = [&] {
+    std::set<Cause::Kind> out;
+    for (const Cause& c : job.explain(*graph, find_late(*graph, job.timeline, job.past, job.settings), {slow}).causes)
+      out.insert(c.kind);
+    return out;
+  };
+  slow.changed = true;
+  CHECK(kinds() == std::set{Cause::Kind::gpu, Cause::Kind::collectives});
+  // It was so slow from the start on: late ranks make healthy connections look slow, too.
+  slow.changed = false;
+  CHECK(kinds() == std::set{Cause::Kind::gpu});
+  // A small part of the loss is none beside the other.
+  slow.changed = true;
+  for (auto& [group, lost_part] : slow.operations) lost_part = 2.0 / 60;
+  CHECK(kinds() == std::set{Cause::Kind::gpu});
 }
 
 TEST_CASE("Who waits for a slow GPU in another communicator is no cause") {
