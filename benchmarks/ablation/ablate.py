@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Which settings of the rules for slowness matter: each of them times 0.7 and times 1.4, judged on recordings of real jobs and on simulated ones.
+"""Which settings of the rules for slowness matter: each of them times 0.7 and times 1.4, and each rule left out, judged on recordings of real jobs and on
+simulated ones.
 
 A variation that was judged with the same build, recordings and seeds is not judged again, so an interrupted run goes on where it ended.
 Exit status: 0 done, 2 cannot run.
@@ -33,6 +34,15 @@ from run.errors import RunError  # noqa: E402
 from store import version_of_files, write_json  # noqa: E402
 
 FACTORS = (0.7, 1.4)
+# In place of a factor: the value with which the rule that the setting belongs to is out of force.
+WITHOUT = "without"
+OUT_OF_FORCE = {
+    "slow_rounds_min": 1, "slow_repeat": 1, "slow_clean_chance_max": 1, "slow_component_share_min": 0,
+    "processor_wait_part_min": 10, "processor_turns_max": 0, "iteration_rise_min": 1000,
+    "whatif_spread_factor": 1, "whatif_recurs_min": 0, "whatif_same_role_min": 0, "whatif_transfer_times_min": 1, "whatif_away_min": 1,
+    "whatif_errors_min": 0, "whatif_proxy_part_min": 1, "whatif_send_part_max": 0, "whatif_lone_times_min": 1000, "whatif_explained_min": 0,
+    "whatif_starting_windows": 0, "whatif_clocks_times_min": 1, "whatif_peers_min": 1, "whatif_kernels_min": 4, "whatif_prolonged_max": 1,
+    "whatif_halves_max": 1, "network_rate_min_mbit_s": 0, "network_latency_max_ms": 0, "clock_drift_max_ppm": 0, "batches_differ_max_ms": 1e6}
 # What the rules for slowness read. The other slow_... belong to the paper's rules, baseline_... too.
 SLOW_RULES = re.compile(r"slow_|whatif_|processor_|iteration_|clock_|network_|batches_")
 PAPER_ONLY = ("slow_theta", "slow_alpha", "slow_beta")
@@ -52,8 +62,11 @@ def of_slow_rules(settings):
 
 
 def varied(setting, factor, value=None):
-    """The text of the setting's value times the factor: within its range, a whole number at least 1 off. None: it is at its bound."""
+    """The text of the setting's value times the factor: within its range, a whole number at least 1 off. None: it is at its bound, or has no such value."""
     value = setting.default if value is None else value
+    if factor == WITHOUT:
+        out = OUT_OF_FORCE.get(setting.name)
+        return None if out is None or out == value else "%.6g" % out
     changed = value * factor
     if setting.whole:
         changed = round(changed)
@@ -222,13 +235,13 @@ def run(arguments):
         rows = []
         for index, setting in enumerate(settings):
             row = {"name": setting.name, "default": "%.6g" % setting.default, "variations": []}
-            for factor in FACTORS:
-                wrong = memory.get("%s*%g" % (setting.name, factor), lambda: evidence.wrong(pool, (setting, factor)))
+            for factor in FACTORS + (WITHOUT,) * (setting.name in OUT_OF_FORCE):
+                wrong = memory.get("%s*%s" % (setting.name, factor), lambda: evidence.wrong(pool, (setting, factor)))
                 row["variations"].append(dict({"factor": factor, "value": varied(setting, factor)}, **compared(baseline, wrong)))
             rows.append(row)
             print("%3d/%d %s: %d verdicts change, %.0f s" % (index + 1, len(settings), setting.name, effect(row), time.monotonic() - begin), flush=True)
     print(shown(rows))
-    document = {"commit": commit(), "machine": machine(), "factors": FACTORS, "seconds": round(time.monotonic() - begin),
+    document = {"commit": commit(), "machine": machine(), "factors": FACTORS + (WITHOUT,), "seconds": round(time.monotonic() - begin),
                 "evidence": evidence.groups(), "baseline": {"right": counts, "wrong": baseline}, "unnoticed": [row["name"] for row in rows if not effect(row)],
                 "settings": sorted(rows, key=effect, reverse=True)}
     os.makedirs(os.path.dirname(os.path.abspath(arguments.out)), exist_ok=True)
