@@ -149,7 +149,7 @@ const Entry entries[] = {
      "and, of a connection, if its steps or transfers take so many times as long as those of its peers, or as before",
      "chosen, not measured; with 2 fewer recorded faults were found, and no false alarm less"},
     {CCLD_FIELD(whatif_away_min), 0, 1,
-     "a proxy is a cause if for this part of the transfers it did not poll its connections, beyond what others did not",
+     "a proxy is a cause if it did not poll its connections for this part of the time in which others did",
      "one that runs for 5 of every 80 ms is away for nine tenths; the limit itself is chosen, not measured"},
     {CCLD_FIELD(whatif_errors_min), 0, 100,
      "and if what a step takes longer is so many standard errors of its mean over the operations of a window",

@@ -79,8 +79,9 @@ void add_links(const whatif::SlowCollectives& s, const Communicator& comm, Findi
     const Rank peer = l.at == l.sender ? l.receiver : l.sender;
     Culprit c = make_culprit(
         comm, l.at, l.component, condition_of(l),
-        l.steps == 0 ? absl::StrFormat("its proxy did not poll its connections for %.0f %% of the transfers",
-                                       100 * std::min(1.0, l.away_part))
+        l.steps == 0
+            ? absl::StrFormat("its proxy did not poll its connections for %.0f %% of the time in which others did",
+                              100 * std::min(1.0, l.away_part))
         : l.sender == l.receiver ? absl::StrFormat("%.1f steps wait for its proxy on average", l.steps)
         : l.component == Component::gpu
             ? absl::StrFormat("%.1f steps from rank %d wait for its GPU on average", l.steps, peer.value)

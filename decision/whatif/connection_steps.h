@@ -30,7 +30,7 @@ class StepReference {
  public:
   StepReference(CommUid, size_t kind, const Connections&, const StepPast&, const Settings&);
 
-  // Part of the transfers in which each rank's proxy did not poll its connections, beyond what is usual of the others.
+  // Part of the transfers in which each rank's proxy did not poll its connections while a usual one did.
   const std::map<int32_t, double>& away_parts() const { return away_parts_; }
   // What a step takes on the faster half of the connections over the network, or of the others, at most: one direction
   // of a wire is half of them, so a healthy one is among these.

@@ -15,7 +15,7 @@ struct SlowLink {
   Rank at;                                // whose component it is
   Component component = Component::link;  // link, nic, proxy or gpu
   double steps = 0;                       // that wait in it, on average; 0: the proxy did not poll
-  double away_part = 0;                   // of the time, in which the proxy did not poll
+  double away_part = 0;                   // of the time in which others poll: in which the proxy did not
   double waiting[passage_parts] = {};     // steps in each part of the way, beyond the reference
   bool by_past = false;                   // the reference; else the other connections
   double lost_part = 0;                   // of an operation, at least

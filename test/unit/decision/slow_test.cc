@@ -685,7 +685,11 @@ TEST_CASE("Of the proxies of two ranks the one that does not poll its connection
   RoundShape shape;
   shape.comm_ns = 60 * ns_per_ms;
   shape.stage_ns[{Edge{0, 1, 0}, Stage::wire}] = 20 * ns_per_ms;
-  shape.away_ns[{Edge{0, 1, 0}, abi::Direction::recv}] = 45 * ns_per_ms;
+  SECTION("alone on its machine") { shape.away_ns[{Edge{0, 1, 0}, abi::Direction::recv}] = 45 * ns_per_ms; }
+  SECTION("on a busy machine, where none polls all the time") {
+    shape.away_ns[{Edge{0, 1, 0}, abi::Direction::send}] = 30 * ns_per_ms;
+    shape.away_ns[{Edge{0, 1, 0}, abi::Direction::recv}] = 48 * ns_per_ms;
+  }
   comm.rounds(600, shape);
   const Incident i = only(cluster);
   INFO(text({i}));
