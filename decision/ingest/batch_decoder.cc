@@ -38,6 +38,10 @@ bool decode(Decoder& d, const wire::Message& in, Batch& out, DecodeNotes& notes)
       return append<wire::NetQueues, NetQueues>(d, in.payload_as_NetQueues(), out.payloads);
     case wire::Payload::ControlState:
       return append<wire::ControlState, ControlState>(d, in.payload_as_ControlState(), out.payloads);
+    case wire::Payload::PackedRounds:
+      return append<wire::PackedRounds, Rounds>(d, in.payload_as_PackedRounds(), out.payloads);
+    case wire::Payload::PackedP2pRounds:
+      return append<wire::PackedP2pRounds, P2pRounds>(d, in.payload_as_PackedP2pRounds(), out.payloads);
     case wire::Payload::NONE: break;
   }
   ++notes.unknown_payloads;
@@ -100,10 +104,10 @@ absl::StatusOr<Batch> decode(absl::Span<const uint8_t> message, DecodeNotes* not
     return rejection(RejectReason::structure, "structure", "batch is truncated or damaged");
   }
   const wire::Batch& wire_batch = *wire::GetBatch(message.data());
-  if (wire_batch.schema_version() != schema_version_supported) {
+  if (wire_batch.schema_version() < schema_version_oldest || wire_batch.schema_version() > schema_version_newest) {
     return rejection(RejectReason::version, absl::StrCat("version ", wire_batch.schema_version()),
                      absl::StrCat("Batch.schema_version is ", wire_batch.schema_version(), ", this service reads ",
-                                  schema_version_supported));
+                                  schema_version_oldest, " to ", schema_version_newest));
   }
   Decoder decoder(message.size());
   Batch batch;

@@ -1,31 +1,11 @@
 #include "decision/ingest/payload_decoders.h"
 
 #include "absl/container/inlined_vector.h"
+#include "schemas/wire/packed_calls.h"
+#include "schemas/wire/packed_links.h"
 
 namespace ccld::decision::ingest {
 namespace {
-
-bool decode(Decoder& d, const wire::LinkStages& in, LinkStages& out) {
-  out.op = OpSeq(in.op_seq());
-  out.gpu_mean_realtime_ns = in.gpu_mean_realtime_ns();
-  out.ready_mean_realtime_ns = in.ready_mean_realtime_ns();
-  out.wire_mean_realtime_ns = in.wire_mean_realtime_ns();
-  out.done_mean_realtime_ns = in.done_mean_realtime_ns();
-  out.peer = in.peer();
-  out.net_device = in.net_device();
-  out.steps = in.steps();
-  out.channel = in.channel();
-  out.direction = static_cast<abi::Direction>(in.direction());
-  out.group = in.group();
-  return d.op_seq("LinkStages.op_seq", in.op_seq()) &&
-         d.signed_time("LinkStages.gpu_mean_realtime_ns", in.gpu_mean_realtime_ns()) &&
-         d.signed_time("LinkStages.ready_mean_realtime_ns", in.ready_mean_realtime_ns()) &&
-         d.signed_time("LinkStages.wire_mean_realtime_ns", in.wire_mean_realtime_ns()) &&
-         d.signed_time("LinkStages.done_mean_realtime_ns", in.done_mean_realtime_ns()) &&
-         d.optional_rank("LinkStages.peer", in.peer()) && d.net_device("LinkStages.net_device", in.net_device()) &&
-         d.channel("LinkStages.channel", in.channel()) && d.direction("LinkStages.direction", in.direction()) &&
-         d.group("LinkStages.group", in.group());
-}
 
 // A column must be as long as the first one.
 template <class T>
@@ -54,6 +34,34 @@ struct LinkFields {
 };
 constexpr LinkFields links_of_rounds{"Rounds.links", "Rounds.link_proxy_away_us", "Rounds.link_first_step"};
 constexpr LinkFields links_of_p2p{"P2pRounds.links", "P2pRounds.link_proxy_away_us", "P2pRounds.link_first_step"};
+constexpr LinkFields packed_links_of_rounds{"PackedRounds.links", nullptr, "PackedRounds.link_first_step"};
+constexpr LinkFields packed_links_of_p2p{"PackedP2pRounds.links", nullptr, "PackedP2pRounds.link_first_step"};
+
+bool take(Decoder& d, const LinkFields& fields, const wire::LinkRow& in, LinkStages& out) {
+  out.op = OpSeq(in.op_seq);
+  out.gpu_mean_realtime_ns = in.gpu_mean_realtime_ns;
+  out.ready_mean_realtime_ns = in.ready_mean_realtime_ns;
+  out.wire_mean_realtime_ns = in.wire_mean_realtime_ns;
+  out.done_mean_realtime_ns = in.done_mean_realtime_ns;
+  out.peer = in.peer;
+  out.net_device = in.net_device;
+  out.steps = in.steps;
+  out.first_step = in.first_step;
+  out.proxy_away_us = in.proxy_away_us;
+  out.channel = in.channel;
+  out.direction = static_cast<abi::Direction>(in.direction);
+  out.group = in.group;
+  if (in.first_step != 0 && in.first_step >= in.steps)
+    return d.fail(fields.first_step, absl::StrCat("is ", in.first_step, ", there are ", in.steps, " steps"));
+  return d.op_seq("LinkStages.op_seq", in.op_seq) &&
+         d.signed_time("LinkStages.gpu_mean_realtime_ns", in.gpu_mean_realtime_ns) &&
+         d.signed_time("LinkStages.ready_mean_realtime_ns", in.ready_mean_realtime_ns) &&
+         d.signed_time("LinkStages.wire_mean_realtime_ns", in.wire_mean_realtime_ns) &&
+         d.signed_time("LinkStages.done_mean_realtime_ns", in.done_mean_realtime_ns) &&
+         d.optional_rank("LinkStages.peer", in.peer) && d.net_device("LinkStages.net_device", in.net_device) &&
+         d.channel("LinkStages.channel", in.channel) && d.direction("LinkStages.direction", in.direction) &&
+         d.group("LinkStages.group", in.group);
+}
 
 // `Table`: Rounds or P2pRounds.
 template <class Table>
@@ -65,78 +73,163 @@ bool decode_links(Decoder& d, const Table& in, const LinkFields& fields, std::ve
     return false;
   out.resize(rows);
   for (size_t i = 0; i < rows; ++i) {
-    LinkStages& link = out[i];
-    if (!decode(d, *in.links()->Get(static_cast<flatbuffers::uoffset_t>(i)), link)) return false;
-    if (in.link_proxy_away_us() != nullptr)
-      link.proxy_away_us = in.link_proxy_away_us()->Get(static_cast<flatbuffers::uoffset_t>(i));
-    if (in.link_first_step() == nullptr) continue;
-    link.first_step = in.link_first_step()->Get(static_cast<flatbuffers::uoffset_t>(i));
-    if (link.first_step != 0 && link.first_step >= link.steps)
-      return d.fail(fields.first_step, absl::StrCat("is ", link.first_step, ", there are ", link.steps, " steps"));
+    const auto at = static_cast<flatbuffers::uoffset_t>(i);
+    const wire::LinkStages& l = *in.links()->Get(at);
+    wire::LinkRow r{l.op_seq(),
+                    l.gpu_mean_realtime_ns(),
+                    l.ready_mean_realtime_ns(),
+                    l.wire_mean_realtime_ns(),
+                    l.done_mean_realtime_ns(),
+                    l.peer(),
+                    l.net_device(),
+                    l.steps(),
+                    0,
+                    0,
+                    l.channel(),
+                    l.direction(),
+                    l.group()};
+    if (in.link_proxy_away_us() != nullptr) r.proxy_away_us = in.link_proxy_away_us()->Get(at);
+    if (in.link_first_step() != nullptr) r.first_step = in.link_first_step()->Get(at);
+    if (!take(d, fields, r, out[i])) return false;
   }
   return true;
 }
 
-bool decode_rows(Decoder& d, const wire::Rounds& in, Rounds& out) {
-  absl::InlinedVector<Signature, 8> signatures(length(in.signatures()));
-  for (size_t i = 0; i < signatures.size(); ++i) {
-    if (!decode(d, *in.signatures()->Get(i), signatures[i])) return false;
-  }
-  const size_t rows = length(in.op_seq());
-  const uint64_t* const op_seq = elements(in.op_seq());
-  const uint32_t* const replay = elements(in.replay());
-  const uint16_t* const index = elements(in.signature_index());
-  const uint64_t *const enter = elements(in.enter_monotonic_ns()), *const launch = elements(in.launch_monotonic_ns()),
-                        *const begin = elements(in.begin_device_ns()), *const end = elements(in.end_device_ns());
-  const uint32_t *const send_steps = elements(in.send_steps()), *const recv_steps = elements(in.recv_steps()),
-                        *const send_changes = elements(in.send_changes()),
-                        *const recv_changes = elements(in.recv_changes()), *const samples = elements(in.samples());
-  const uint8_t *const flags = elements(in.flags()), *const signals = elements(in.signals());
+bool decode_links(Decoder& d, const LinkFields& fields, uint32_t rows, const flatbuffers::Vector<uint8_t>* packed,
+                  std::vector<LinkStages>& out) {
+  if (rows == 0 && packed == nullptr) return true;
+  if (!d.rows(fields.links, rows, links_per_message_max) || !d.vector(fields.links, packed, message_bytes_max))
+    return false;
+  std::vector<wire::LinkRow> links(rows);
+  if (packed == nullptr || !wire::unpack(packed->data(), packed->size(), links))
+    return d.fail(fields.links, absl::StrCat("are not ", rows, " rows"));
+  out.resize(rows);
+  for (size_t i = 0; i < rows; ++i)
+    if (!take(d, fields, links[i], out[i])) return false;
+  return true;
+}
 
+using Signatures = absl::InlinedVector<Signature, 8>;
+
+bool decode(Decoder& d, const flatbuffers::Vector<const wire::OpSignature*>* in, Signatures& out) {
+  out.resize(length(in));
+  for (size_t i = 0; i < out.size(); ++i)
+    if (!decode(d, *in->Get(static_cast<flatbuffers::uoffset_t>(i)), out[i])) return false;
+  return true;
+}
+
+bool take(Decoder& d, const Signatures& signatures, const std::vector<wire::CallRow>& rows, std::vector<Round>& out) {
   // Whether anything is out of range at all; only then which.
   uint64_t times = 0, op_seq_last = 0;
   bool in_order = true, in_range = true;
-  for (size_t i = 0; i < rows; ++i) {
-    times |= (enter[i] > time_ns_max) | (launch[i] > time_ns_max) | (begin[i] > time_ns_max) | (end[i] > time_ns_max);
-    in_range &= op_seq[i] - 1 < sequence_max && index[i] < signatures.size();
+  for (const wire::CallRow& r : rows) {
+    times |= (r.enter_monotonic_ns > time_ns_max) | (r.launch_monotonic_ns > time_ns_max) |
+             (r.begin_device_ns > time_ns_max) | (r.end_device_ns > time_ns_max);
+    in_range &= r.number - 1 < sequence_max && r.kind < signatures.size();
     // A graph is replayed long after its operations were called: only calls are in order.
-    if (replay != nullptr && replay[i] != 0) continue;
-    in_order &= op_seq[i] >= op_seq_last;
-    op_seq_last = op_seq[i];
+    if (r.replay != 0) continue;
+    in_order &= r.number >= op_seq_last;
+    op_seq_last = r.number;
   }
-  for (size_t i = 0; !in_range && i < rows; ++i) {
-    if (!d.op_seq("Rounds.op_seq", op_seq[i])) return false;
-    if (index[i] >= signatures.size())
+  for (size_t i = 0; !in_range && i < rows.size(); ++i) {
+    if (!d.op_seq("Rounds.op_seq", rows[i].number)) return false;
+    if (rows[i].kind >= signatures.size())
       return d.fail("Rounds.signature_index",
-                    absl::StrCat("is ", index[i], ", there are ", signatures.size(), " signatures"));
+                    absl::StrCat("is ", rows[i].kind, ", there are ", signatures.size(), " signatures"));
   }
   if (!in_order) return d.fail("Rounds.op_seq", "is not in order");
-  for (size_t i = 0; times != 0 && i < rows; ++i) {
-    if (!d.time("Rounds.enter_monotonic_ns", enter[i]) || !d.time("Rounds.launch_monotonic_ns", launch[i]) ||
-        !d.time("Rounds.begin_device_ns", begin[i]) || !d.time("Rounds.end_device_ns", end[i])) {
+  for (size_t i = 0; times != 0 && i < rows.size(); ++i) {
+    if (!d.time("Rounds.enter_monotonic_ns", rows[i].enter_monotonic_ns) ||
+        !d.time("Rounds.launch_monotonic_ns", rows[i].launch_monotonic_ns) ||
+        !d.time("Rounds.begin_device_ns", rows[i].begin_device_ns) ||
+        !d.time("Rounds.end_device_ns", rows[i].end_device_ns)) {
       return false;
     }
   }
-
-  out.rounds.resize(rows);
-  for (size_t i = 0; i < rows; ++i) {
-    Round& round = out.rounds[i];
-    round.op = OpSeq(op_seq[i]);
-    round.signature = signatures[index[i]];
-    round.enter_monotonic_ns = enter[i];
-    round.launch_monotonic_ns = launch[i];
-    round.begin_device_ns = begin[i];
-    round.end_device_ns = end[i];
-    round.send_steps = send_steps[i];
-    round.recv_steps = recv_steps[i];
-    round.send_changes = send_changes[i];
-    round.recv_changes = recv_changes[i];
-    round.samples = samples[i];
-    round.flags = flags[i];
-    if (replay != nullptr) round.replay = replay[i];
-    if (signals != nullptr) round.signals = signals[i];
+  out.resize(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const wire::CallRow& r = rows[i];
+    Round& round = out[i];
+    round.op = OpSeq(r.number);
+    round.signature = signatures[r.kind];
+    round.enter_monotonic_ns = r.enter_monotonic_ns;
+    round.launch_monotonic_ns = r.launch_monotonic_ns;
+    round.begin_device_ns = r.begin_device_ns;
+    round.end_device_ns = r.end_device_ns;
+    round.send_steps = r.send_steps;
+    round.recv_steps = r.recv_steps;
+    round.send_changes = r.send_changes;
+    round.recv_changes = r.recv_changes;
+    round.samples = r.samples;
+    round.flags = r.flags;
+    round.replay = r.replay;
+    round.signals = r.signals;
   }
   return true;
+}
+
+struct P2pPeer {
+  int32_t peer = 0;
+  uint8_t direction = 0;
+  uint64_t bytes = 0;
+};
+
+bool take(Decoder& d, const P2pPeer& of, const wire::CallRow& r, P2pRound& out) {
+  out.peer = Rank(of.peer);
+  out.direction = static_cast<abi::Direction>(of.direction);
+  out.pair_seq = r.number;
+  out.bytes = of.bytes;
+  out.enter_monotonic_ns = r.enter_monotonic_ns;
+  out.launch_monotonic_ns = r.launch_monotonic_ns;
+  out.begin_device_ns = r.begin_device_ns;
+  out.end_device_ns = r.end_device_ns;
+  out.flags = r.flags;
+  out.replay = r.replay;
+  out.plan = r.plan;
+  out.send_steps = r.send_steps;
+  out.recv_steps = r.recv_steps;
+  return d.rank("P2pRounds.peer", of.peer) && d.direction("P2pRounds.direction", of.direction) &&
+         d.op_seq("P2pRounds.pair_seq", r.number) && d.time("P2pRounds.enter_monotonic_ns", r.enter_monotonic_ns) &&
+         d.time("P2pRounds.launch_monotonic_ns", r.launch_monotonic_ns) &&
+         d.time("P2pRounds.begin_device_ns", r.begin_device_ns) && d.time("P2pRounds.end_device_ns", r.end_device_ns);
+}
+
+// Rows of columns as they are.
+std::vector<wire::CallRow> rows_of(const wire::Rounds& in) {
+  std::vector<wire::CallRow> rows(length(in.op_seq()));
+  const uint64_t *const op_seq = elements(in.op_seq()), *const enter = elements(in.enter_monotonic_ns()),
+                        *const launch = elements(in.launch_monotonic_ns()),
+                        *const begin = elements(in.begin_device_ns()), *const end = elements(in.end_device_ns());
+  const uint32_t *const replay = elements(in.replay()), *const send_steps = elements(in.send_steps()),
+                        *const recv_steps = elements(in.recv_steps()),
+                        *const send_changes = elements(in.send_changes()),
+                        *const recv_changes = elements(in.recv_changes()), *const samples = elements(in.samples());
+  const uint16_t* const index = elements(in.signature_index());
+  const uint8_t *const flags = elements(in.flags()), *const signals = elements(in.signals());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    wire::CallRow& r = rows[i];
+    r.number = op_seq[i], r.kind = index[i];
+    if (replay != nullptr) r.replay = replay[i];
+    r.enter_monotonic_ns = enter[i], r.launch_monotonic_ns = launch[i];
+    r.begin_device_ns = begin[i], r.end_device_ns = end[i];
+    r.send_steps = send_steps[i], r.recv_steps = recv_steps[i];
+    r.send_changes = send_changes[i], r.recv_changes = recv_changes[i];
+    r.samples = samples[i];
+    r.flags = flags[i], r.signals = signals != nullptr ? signals[i] : signals_default;
+  }
+  return rows;
+}
+
+// `Table`: PackedRounds or PackedP2pRounds.
+template <class Table>
+bool unpack(Decoder& d, const char* field, const Table& in, size_t kinds, wire::Numbering numbering,
+            std::vector<wire::CallRow>& rows) {
+  if (!d.rows(field, in.rows(), rounds_per_message_max) || !d.vector(field, in.calls(), message_bytes_max))
+    return false;
+  rows.resize(in.rows());
+  if (rows.empty() && in.calls() == nullptr) return true;
+  return (in.calls() != nullptr && wire::unpack(in.calls()->data(), in.calls()->size(), kinds, numbering, rows)) ||
+         d.fail(field, absl::StrCat("are not ", in.rows(), " rows of ", kinds, " kinds"));
 }
 
 }  // namespace
@@ -175,8 +268,23 @@ bool decode(Decoder& d, const wire::Rounds& in, Rounds& out) {
   }
   out.comm = CommUid(in.comm_uid());
   out.rank = Rank(in.rank());
-  if (rows > 0 && !decode_rows(d, in, out)) return false;
+  Signatures signatures;
+  if (rows > 0 && (!decode(d, in.signatures(), signatures) || !take(d, signatures, rows_of(in), out.rounds)))
+    return false;
   return decode_links(d, in, links_of_rounds, out.links);
+}
+
+bool decode(Decoder& d, const wire::PackedRounds& in, Rounds& out) {
+  out.comm = CommUid(in.comm_uid());
+  out.rank = Rank(in.rank());
+  Signatures signatures;
+  std::vector<wire::CallRow> rows;
+  return d.comm("PackedRounds.comm_uid", in.comm_uid()) && d.rank("PackedRounds.rank", in.rank()) &&
+         d.vector("PackedRounds.signatures", in.signatures(), rounds_per_message_max) &&
+         decode(d, in.signatures(), signatures) &&
+         unpack(d, "PackedRounds.calls", in, signatures.size(), wire::Numbering::of_all, rows) &&
+         take(d, signatures, rows, out.rounds) &&
+         decode_links(d, packed_links_of_rounds, in.link_rows(), in.links(), out.links);
 }
 
 bool decode(Decoder& d, const wire::P2pRounds& in, P2pRounds& out) {
@@ -198,30 +306,33 @@ bool decode(Decoder& d, const wire::P2pRounds& in, P2pRounds& out) {
   out.rank = Rank(in.rank());
   out.rounds.resize(rows);
   for (size_t i = 0; i < rows; ++i) {
-    P2pRound& round = out.rounds[i];
-    round.peer = Rank(in.peer()->Get(i));
-    round.direction = static_cast<abi::Direction>(in.direction()->Get(i));
-    round.pair_seq = in.pair_seq()->Get(i);
-    round.bytes = in.bytes()->Get(i);
-    round.enter_monotonic_ns = in.enter_monotonic_ns()->Get(i);
-    round.launch_monotonic_ns = in.launch_monotonic_ns()->Get(i);
-    round.begin_device_ns = in.begin_device_ns()->Get(i);
-    round.end_device_ns = in.end_device_ns()->Get(i);
-    round.flags = in.flags()->Get(i);
-    round.replay = in.replay()->Get(i);
-    round.plan = in.plan()->Get(i);
-    if (in.send_steps() != nullptr) round.send_steps = in.send_steps()->Get(i);
-    if (in.recv_steps() != nullptr) round.recv_steps = in.recv_steps()->Get(i);
-    if (!d.rank("P2pRounds.peer", round.peer.value) || !d.direction("P2pRounds.direction", in.direction()->Get(i)) ||
-        !d.op_seq("P2pRounds.pair_seq", round.pair_seq) ||
-        !d.time("P2pRounds.enter_monotonic_ns", round.enter_monotonic_ns) ||
-        !d.time("P2pRounds.launch_monotonic_ns", round.launch_monotonic_ns) ||
-        !d.time("P2pRounds.begin_device_ns", round.begin_device_ns) ||
-        !d.time("P2pRounds.end_device_ns", round.end_device_ns)) {
-      return false;
-    }
+    const auto at = static_cast<flatbuffers::uoffset_t>(i);
+    wire::CallRow r;
+    r.number = in.pair_seq()->Get(at);
+    r.enter_monotonic_ns = in.enter_monotonic_ns()->Get(at), r.launch_monotonic_ns = in.launch_monotonic_ns()->Get(at);
+    r.begin_device_ns = in.begin_device_ns()->Get(at), r.end_device_ns = in.end_device_ns()->Get(at);
+    r.flags = in.flags()->Get(at), r.replay = in.replay()->Get(at), r.plan = in.plan()->Get(at);
+    if (in.send_steps() != nullptr) r.send_steps = in.send_steps()->Get(at);
+    if (in.recv_steps() != nullptr) r.recv_steps = in.recv_steps()->Get(at);
+    if (!take(d, {in.peer()->Get(at), in.direction()->Get(at), in.bytes()->Get(at)}, r, out.rounds[i])) return false;
   }
   return decode_links(d, in, links_of_p2p, out.links);
+}
+
+bool decode(Decoder& d, const wire::PackedP2pRounds& in, P2pRounds& out) {
+  out.comm = CommUid(in.comm_uid());
+  out.rank = Rank(in.rank());
+  std::vector<wire::CallRow> rows;
+  if (!d.comm("PackedP2pRounds.comm_uid", in.comm_uid()) || !d.rank("PackedP2pRounds.rank", in.rank()) ||
+      !d.vector("PackedP2pRounds.kinds", in.kinds(), rounds_per_message_max) ||
+      !unpack(d, "PackedP2pRounds.calls", in, length(in.kinds()), wire::Numbering::of_kind, rows))
+    return false;
+  out.rounds.resize(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const wire::P2pKind& kind = *in.kinds()->Get(rows[i].kind);
+    if (!take(d, {kind.peer(), kind.direction(), kind.bytes()}, rows[i], out.rounds[i])) return false;
+  }
+  return decode_links(d, packed_links_of_p2p, in.link_rows(), in.links(), out.links);
 }
 
 }  // namespace ccld::decision::ingest

@@ -56,6 +56,14 @@ class Decoder {
     return charge(field, n * flatbuffers::IndirectHelper<T>::element_stride);
   }
 
+  // Rows of packed columns, which may take next to nothing on the wire: so many of them in all messages of a batch.
+  bool rows(const char* field, size_t n, size_t in_all_max) {
+    if (n > in_all_max || rows_ + n > in_all_max)
+      return fail(field, absl::StrCat("has ", n, " rows, more than ", in_all_max, " in all"));
+    rows_ += n;
+    return true;
+  }
+
   bool text(const char* field, const flatbuffers::String* s, std::string& out) {
     const size_t n = s == nullptr ? 0 : s->size();
     if (n > text_bytes_max) return fail(field, absl::StrCat("has ", n, " bytes, more than ", text_bytes_max));
@@ -90,6 +98,7 @@ class Decoder {
 
   absl::Status status_;
   size_t budget_bytes_;
+  size_t rows_ = 0;
 };
 
 }  // namespace ccld::decision::ingest

@@ -15,6 +15,8 @@ bool decode(Decoder& d, const wire::CommDown& in, CommDown& out);
 bool decode(Decoder& d, const wire::CommInit& in, CommInit& out);
 bool decode(Decoder& d, const wire::Rounds& in, Rounds& out);
 bool decode(Decoder& d, const wire::P2pRounds& in, P2pRounds& out);
+bool decode(Decoder& d, const wire::PackedRounds& in, Rounds& out);
+bool decode(Decoder& d, const wire::PackedP2pRounds& in, P2pRounds& out);
 bool decode(Decoder& d, const wire::InFlight& in, InFlight& out);
 bool decode(Decoder& d, const wire::AgentHealth& in, AgentHealth& out);
 bool decode(Decoder& d, const wire::Metrics& in, Metrics& out);

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include "schemas/wire/packed_calls.h"
+#include "schemas/wire/packed_links.h"
 
 namespace ccld::probe {
 namespace {
@@ -9,28 +13,59 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
-template <class Row, class Get>
-auto column(FlatBufferBuilder& builder, const std::vector<Row>& rounds, Get get) {
-  using Value = decltype(get(rounds[0]));
-  Value* values = nullptr;
-  const auto offset = builder.CreateUninitializedVector<Value>(rounds.size(), &values);
-  for (size_t i = 0; i < rounds.size(); ++i) flatbuffers::WriteScalar(values + i, get(rounds[i]));
-  return Offset<flatbuffers::Vector<Value>>(offset);
-}
-
-struct LinkOffsets {
-  Offset<flatbuffers::Vector<const wire::LinkStages*>> links;
-  Offset<flatbuffers::Vector<uint32_t>> away, first_step;
+struct PackedLinks {
+  uint32_t rows = 0;
+  Offset<flatbuffers::Vector<uint8_t>> bytes;  // none if there are no rows
 };
 
-LinkOffsets encode_links(FlatBufferBuilder& builder, const LinkColumns& m) {
-  LinkOffsets offsets;
-  offsets.links = builder.CreateVectorOfStructs(m.links);
-  // Proxies that look all the time are the rule.
-  if (std::any_of(m.link_proxy_away_us.begin(), m.link_proxy_away_us.end(), [](uint32_t us) { return us != 0; }))
-    offsets.away = builder.CreateVector(m.link_proxy_away_us);
-  if (!m.link_first_step.empty()) offsets.first_step = builder.CreateVector(m.link_first_step);
-  return offsets;
+PackedLinks encode_links(FlatBufferBuilder& builder, const LinkColumns& m) {
+  if (m.links.empty()) return {};
+  std::vector<wire::LinkRow> rows;
+  for (size_t i = 0; i < m.links.size(); ++i) {
+    const wire::LinkStages& l = m.links[i];
+    wire::LinkRow r;
+    r.op_seq = l.op_seq();
+    r.gpu_mean_realtime_ns = l.gpu_mean_realtime_ns(), r.ready_mean_realtime_ns = l.ready_mean_realtime_ns();
+    r.wire_mean_realtime_ns = l.wire_mean_realtime_ns(), r.done_mean_realtime_ns = l.done_mean_realtime_ns();
+    r.peer = l.peer(), r.net_device = l.net_device();
+    r.steps = l.steps();
+    if (!m.link_first_step.empty()) r.first_step = m.link_first_step[i];
+    if (!m.link_proxy_away_us.empty()) r.proxy_away_us = m.link_proxy_away_us[i];
+    r.channel = l.channel(), r.direction = l.direction(), r.group = l.group();
+    rows.push_back(r);
+  }
+  const auto count = static_cast<uint32_t>(rows.size());
+  return {count, builder.CreateVector(wire::pack(std::move(rows)))};
+}
+
+// The kinds of rows, in the order in which they appear.
+template <class Kind>
+class Kinds {
+ public:
+  uint32_t number_of(const Kind& kind) {
+    // Newest first: a training loop repeats the last few.
+    const auto equal = [&kind](const Kind& k) { return std::memcmp(&k, &kind, sizeof k) == 0; };
+    const auto found = std::find_if(kinds_.rbegin(), kinds_.rend(), equal);
+    if (found != kinds_.rend()) return static_cast<uint32_t>(kinds_.rend() - found) - 1;
+    kinds_.push_back(kind);
+    return static_cast<uint32_t>(kinds_.size()) - 1;
+  }
+  const std::vector<Kind>& all() const { return kinds_; }
+
+ private:
+  std::vector<Kind> kinds_;
+};
+
+// What finished rounds and finished calls of Send and Recv have in common.
+template <class Finished>
+wire::CallRow row_of(const Finished& f) {
+  wire::CallRow r;
+  r.replay = f.replay;
+  r.enter_monotonic_ns = f.enter_monotonic_ns, r.launch_monotonic_ns = f.launch_monotonic_ns;
+  r.begin_device_ns = f.begin_device_ns, r.end_device_ns = f.end_device_ns;
+  r.send_steps = f.send_steps, r.recv_steps = f.recv_steps;
+  r.flags = f.flags;
+  return r;
 }
 
 Offset<void> encode(FlatBufferBuilder& builder, const CommUpMessage& m) {
@@ -47,11 +82,11 @@ Offset<void> encode(FlatBufferBuilder& builder, const CommUpMessage& m) {
     connections.push_back(wire::CreateNetConnectionDirect(builder, static_cast<uint16_t>(c.channel),
                                                           static_cast<uint8_t>(c.direction), c.peer, c.net_device,
                                                           c.net_name.c_str()));
-  return wire::CreateCommUpDirect(
-             builder, m.identity.comm_uid, m.identity.comm_hash, m.comm_number, m.identity.comm_name.c_str(), m.rank,
-             m.rank_count, m.identity.node, m.identity.node_count, m.identity.local_rank, m.cuda_device,
-             m.identity.gpu_bus_id.c_str(), m.identity.host.c_str(), &channels, &connections, m.mode,
-             m.identity.parent_uid, m.hidden)
+  return wire::CreateCommUpDirect(builder, m.identity.comm_uid, m.identity.comm_hash, m.comm_number,
+                                  m.identity.comm_name.c_str(), m.rank, m.rank_count, m.identity.node,
+                                  m.identity.node_count, m.identity.local_rank, m.cuda_device,
+                                  m.identity.gpu_bus_id.c_str(), m.identity.host.c_str(), &channels, &connections,
+                                  m.mode, m.identity.parent_uid, m.hidden)
       .Union();
 }
 
@@ -60,64 +95,39 @@ Offset<void> encode(FlatBufferBuilder& builder, const CommDownMessage& m) {
 }
 
 Offset<void> encode(FlatBufferBuilder& builder, const RoundsMessage& m) {
-  std::vector<wire::OpSignature> signatures;
-  std::vector<uint16_t> signature_index;
-  for (const FinishedRound& r : m.rounds) {
-    // Newest first: a training loop repeats the last few.
-    const auto equal = [&r](const wire::OpSignature& s) { return std::memcmp(&s, &r.signature, sizeof s) == 0; };
-    const auto found = std::find_if(signatures.rbegin(), signatures.rend(), equal);
-    size_t index = signatures.size();
-    if (found != signatures.rend())
-      index = static_cast<size_t>(signatures.rend() - found) - 1;
-    else
-      signatures.push_back(r.signature);
-    signature_index.push_back(static_cast<uint16_t>(index));
+  Kinds<wire::OpSignature> signatures;
+  std::vector<wire::CallRow> rows;
+  for (const FinishedRound& f : m.rounds) {
+    wire::CallRow& r = rows.emplace_back(row_of(f));
+    r.number = f.op_seq;
+    r.kind = signatures.number_of(f.signature);
+    r.send_changes = f.send_changes, r.recv_changes = f.recv_changes;
+    r.samples = f.samples;
+    r.signals = f.signals;
   }
-  using R = FinishedRound;
-  const auto op_seq = column(builder, m.rounds, [](const R& r) { return r.op_seq; });
-  const auto signatures_offset = builder.CreateVectorOfStructs(signatures);
-  const auto index_offset = builder.CreateVector(signature_index);
-  const auto enter = column(builder, m.rounds, [](const R& r) { return r.enter_monotonic_ns; });
-  const auto launch = column(builder, m.rounds, [](const R& r) { return r.launch_monotonic_ns; });
-  const auto begin = column(builder, m.rounds, [](const R& r) { return r.begin_device_ns; });
-  const auto end = column(builder, m.rounds, [](const R& r) { return r.end_device_ns; });
-  const auto send_steps = column(builder, m.rounds, [](const R& r) { return r.send_steps; });
-  const auto recv_steps = column(builder, m.rounds, [](const R& r) { return r.recv_steps; });
-  const auto send_changes = column(builder, m.rounds, [](const R& r) { return r.send_changes; });
-  const auto recv_changes = column(builder, m.rounds, [](const R& r) { return r.recv_changes; });
-  const auto samples = column(builder, m.rounds, [](const R& r) { return r.samples; });
-  const auto flags = column(builder, m.rounds, [](const R& r) { return r.flags; });
-  const LinkOffsets links = encode_links(builder, m);
-  // Hardly any round is a replay.
-  Offset<flatbuffers::Vector<uint32_t>> replay;
-  if (std::any_of(m.rounds.begin(), m.rounds.end(), [](const R& r) { return r.replay != 0; }))
-    replay = column(builder, m.rounds, [](const R& r) { return r.replay; });
-  const auto signals = column(builder, m.rounds, [](const R& r) { return r.signals; });
-  return wire::CreateRounds(builder, m.comm_uid, m.rank, op_seq, signatures_offset, index_offset, enter, launch, begin,
-                            end, send_steps, recv_steps, send_changes, recv_changes, samples, flags, links.links,
-                            replay, signals, links.away, links.first_step)
+  const auto signatures_offset = builder.CreateVectorOfStructs(signatures.all());
+  const auto calls =
+      builder.CreateVector(wire::pack(std::move(rows), signatures.all().size(), wire::Numbering::of_all));
+  const PackedLinks links = encode_links(builder, m);
+  return wire::CreatePackedRounds(builder, m.comm_uid, m.rank, static_cast<uint32_t>(m.rounds.size()),
+                                  signatures_offset, calls, links.rows, links.bytes)
       .Union();
 }
 
 Offset<void> encode(FlatBufferBuilder& builder, const P2pRoundsMessage& m) {
-  using R = FinishedP2p;
-  const auto peer = column(builder, m.rounds, [](const R& r) { return r.peer; });
-  const auto direction = column(builder, m.rounds, [](const R& r) { return r.direction; });
-  const auto pair_seq = column(builder, m.rounds, [](const R& r) { return r.pair_seq; });
-  const auto bytes = column(builder, m.rounds, [](const R& r) { return r.bytes; });
-  const auto enter = column(builder, m.rounds, [](const R& r) { return r.enter_monotonic_ns; });
-  const auto launch = column(builder, m.rounds, [](const R& r) { return r.launch_monotonic_ns; });
-  const auto begin = column(builder, m.rounds, [](const R& r) { return r.begin_device_ns; });
-  const auto end = column(builder, m.rounds, [](const R& r) { return r.end_device_ns; });
-  const auto flags = column(builder, m.rounds, [](const R& r) { return r.flags; });
-  const auto replay = column(builder, m.rounds, [](const R& r) { return r.replay; });
-  const auto plan = column(builder, m.rounds, [](const R& r) { return r.plan; });
-  const auto send_steps = column(builder, m.rounds, [](const R& r) { return r.send_steps; });
-  const auto recv_steps = column(builder, m.rounds, [](const R& r) { return r.recv_steps; });
-  // Most transfers are too short for stages.
-  const LinkOffsets links = m.links.empty() ? LinkOffsets() : encode_links(builder, m);
-  return wire::CreateP2pRounds(builder, m.comm_uid, m.rank, peer, direction, pair_seq, bytes, enter, launch, begin, end,
-                               flags, replay, plan, send_steps, recv_steps, links.links, links.away, links.first_step)
+  Kinds<wire::P2pKind> kinds;
+  std::vector<wire::CallRow> rows;
+  for (const FinishedP2p& f : m.rounds) {
+    wire::CallRow& r = rows.emplace_back(row_of(f));
+    r.number = f.pair_seq;
+    r.kind = kinds.number_of(wire::P2pKind(f.bytes, f.peer, f.direction));
+    r.plan = f.plan;
+  }
+  const auto kinds_offset = builder.CreateVectorOfStructs(kinds.all());
+  const auto calls = builder.CreateVector(wire::pack(std::move(rows), kinds.all().size(), wire::Numbering::of_kind));
+  const PackedLinks links = encode_links(builder, m);
+  return wire::CreatePackedP2pRounds(builder, m.comm_uid, m.rank, static_cast<uint32_t>(m.rounds.size()), kinds_offset,
+                                     calls, links.rows, links.bytes)
       .Union();
 }
 
@@ -173,8 +183,8 @@ Offset<void> encode(FlatBufferBuilder& builder, const HealthMessage& m) {
   for (const SiblingState& s : m.siblings) {
     std::vector<Offset<wire::LastOperations>> last;
     for (const LastOperations& o : s.last_operations)
-      last.push_back(wire::CreateLastOperations(builder, o.comm_uid, o.rank, o.entered_op_seq, o.launched_op_seq,
-                                                o.begun_op_seq));
+      last.push_back(
+          wire::CreateLastOperations(builder, o.comm_uid, o.rank, o.entered_op_seq, o.launched_op_seq, o.begun_op_seq));
     const auto last_offset = last.empty() ? 0 : builder.CreateVector(last);
     siblings.push_back(wire::CreateSibling(builder, s.pid, s.pid_start_ticks, static_cast<uint8_t>(s.state),
                                            s.state_age_ms, last_offset));
@@ -191,11 +201,11 @@ wire::Payload payload_type(const Message& message) {
   struct {
     wire::Payload operator()(const CommUpMessage&) const { return wire::Payload::CommUp; }
     wire::Payload operator()(const CommDownMessage&) const { return wire::Payload::CommDown; }
-    wire::Payload operator()(const RoundsMessage&) const { return wire::Payload::Rounds; }
+    wire::Payload operator()(const RoundsMessage&) const { return wire::Payload::PackedRounds; }
     wire::Payload operator()(const InFlightMessage&) const { return wire::Payload::InFlight; }
     wire::Payload operator()(const HealthMessage&) const { return wire::Payload::AgentHealth; }
     wire::Payload operator()(const CommInitMessage&) const { return wire::Payload::CommInit; }
-    wire::Payload operator()(const P2pRoundsMessage&) const { return wire::Payload::P2pRounds; }
+    wire::Payload operator()(const P2pRoundsMessage&) const { return wire::Payload::PackedP2pRounds; }
     wire::Payload operator()(const MetricsMessage&) const { return wire::Payload::Metrics; }
     wire::Payload operator()(const NetQueuesMessage&) const { return wire::Payload::NetQueues; }
     wire::Payload operator()(const ControlStateMessage&) const { return wire::Payload::ControlState; }
@@ -221,10 +231,10 @@ void BatchEncoder::add(const Message& message) {
 BatchEncoder::Bytes BatchEncoder::finish(const Sender& sender, uint64_t batch_seq, int64_t realtime_ns,
                                          uint64_t monotonic_ns, bool acknowledge) {
   begin();
-  const auto batch = wire::CreateBatchDirect(builder_, wire_schema_version, sender.job.c_str(), sender.host.c_str(),
-                                             sender.boot_id.c_str(), sender.pid, sender.pid_start_ticks, batch_seq,
-                                             realtime_ns, monotonic_ns, &messages_, sender.nccl_version,
-                                             sender.pid_namespace, acknowledge);
+  const auto batch =
+      wire::CreateBatchDirect(builder_, wire_schema_version, sender.job.c_str(), sender.host.c_str(),
+                              sender.boot_id.c_str(), sender.pid, sender.pid_start_ticks, batch_seq, realtime_ns,
+                              monotonic_ns, &messages_, sender.nccl_version, sender.pid_namespace, acknowledge);
   wire::FinishBatchBuffer(builder_, batch);
   finished_ = true;
   return {builder_.GetBufferPointer(), builder_.GetSize()};

@@ -11,7 +11,7 @@
 
 namespace ccld::probe {
 
-constexpr uint16_t wire_schema_version = 2;
+constexpr uint16_t wire_schema_version = 3;
 
 class BatchEncoder {
  public:

@@ -4,16 +4,9 @@
 
 #include <cstdlib>
 
+#include "test/support/packing/unpacked.h"
+
 namespace ccld::operations_test {
-namespace {
-
-// An absent column is all zeros.
-template <class Column>
-auto at(const Column* column, unsigned row) {
-  return column != nullptr ? column->Get(row) : 0;
-}
-
-}  // namespace
 
 TelemetrySink::TelemetrySink() {
   context_ = zmq_ctx_new();
@@ -88,9 +81,9 @@ void TelemetrySink::take(const void* data, size_t bytes) {
       SeenComm& comm = comms[{down->comm_uid(), down->rank()}];
       comm.down = true;
       comm.end_state = down->state();
-    } else if (const auto* rounds = message->payload_as_Rounds()) {
+    } else if (const auto* rounds = message->payload_as_PackedRounds()) {
       take(*rounds);
-    } else if (const auto* p2p = message->payload_as_P2pRounds()) {
+    } else if (const auto* p2p = message->payload_as_PackedP2pRounds()) {
       take(*p2p);
     } else if (const auto* in_flight = message->payload_as_InFlight()) {
       comms[{in_flight->comm_uid(), in_flight->rank()}].completed_op_seq = in_flight->completed_op_seq();
@@ -104,38 +97,39 @@ void TelemetrySink::take(const void* data, size_t bytes) {
   }
 }
 
-void TelemetrySink::take(const wire::Rounds& rounds) {
+void TelemetrySink::take(const wire::PackedRounds& rounds) {
   SeenComm& comm = comms[{rounds.comm_uid(), rounds.rank()}];
-  for (unsigned i = 0; i < rounds.op_seq()->size(); ++i) {
+  for (const wire::CallRow& r : test::calls_of(rounds)) {
     SeenRound round;
-    round.op_seq = rounds.op_seq()->Get(i);
-    round.replay = at(rounds.replay(), i);
-    round.signature = *rounds.signatures()->Get(rounds.signature_index()->Get(i));
-    round.begin_device_ns = at(rounds.begin_device_ns(), i);
-    round.end_device_ns = at(rounds.end_device_ns(), i);
-    round.send_steps = at(rounds.send_steps(), i);
-    round.recv_steps = at(rounds.recv_steps(), i);
-    round.flags = at(rounds.flags(), i);
-    round.signals = at(rounds.signals(), i);
+    round.op_seq = r.number;
+    round.replay = r.replay;
+    round.signature = *rounds.signatures()->Get(r.kind);
+    round.begin_device_ns = r.begin_device_ns;
+    round.end_device_ns = r.end_device_ns;
+    round.send_steps = r.send_steps;
+    round.recv_steps = r.recv_steps;
+    round.flags = r.flags;
+    round.signals = r.signals;
     comm.rounds.push_back(round);
   }
 }
 
-void TelemetrySink::take(const wire::P2pRounds& rounds) {
+void TelemetrySink::take(const wire::PackedP2pRounds& rounds) {
   SeenComm& comm = comms[{rounds.comm_uid(), rounds.rank()}];
-  for (unsigned i = 0; i < rounds.pair_seq()->size(); ++i) {
+  for (const wire::CallRow& r : test::calls_of(rounds)) {
+    const wire::P2pKind& kind = *rounds.kinds()->Get(r.kind);
     SeenP2p call;
-    call.peer = at(rounds.peer(), i);
-    call.is_send = at(rounds.direction(), i) == 1;
-    call.pair_seq = at(rounds.pair_seq(), i);
-    call.bytes = at(rounds.bytes(), i);
-    call.begin_device_ns = at(rounds.begin_device_ns(), i);
-    call.end_device_ns = at(rounds.end_device_ns(), i);
-    call.replay = at(rounds.replay(), i);
-    call.plan = at(rounds.plan(), i);
-    call.send_steps = at(rounds.send_steps(), i);
-    call.recv_steps = at(rounds.recv_steps(), i);
-    call.flags = at(rounds.flags(), i);
+    call.peer = kind.peer();
+    call.is_send = kind.direction() == 1;
+    call.pair_seq = r.number;
+    call.bytes = kind.bytes();
+    call.begin_device_ns = r.begin_device_ns;
+    call.end_device_ns = r.end_device_ns;
+    call.replay = r.replay;
+    call.plan = r.plan;
+    call.send_steps = r.send_steps;
+    call.recv_steps = r.recv_steps;
+    call.flags = r.flags;
     comm.p2ps.push_back(call);
   }
 }

@@ -14,6 +14,7 @@
 #include "schemas/wire/control_generated.h"
 #include "test/unit/probe/support.h"
 #include "test/unit/schemas/synthetic_frame.h"
+#include "test/support/packing/unpacked.h"
 
 namespace ccld::probe {
 namespace {
@@ -107,7 +108,7 @@ TEST_CASE("a communicator is announced, reports where it stands every second, an
   s.agent->detach(&c.comm, abi::CommState::destroyed);
   s.run_ms(50);
   // Its last round is not lost.
-  REQUIRE(s.sent.all<wire::Rounds>().size() == 1);
+  REQUIRE(s.sent.all<wire::PackedRounds>().size() == 1);
   REQUIRE(s.sent.all<wire::CommDown>().size() == 1);
   CHECK(s.sent.all<wire::CommDown>()[0]->state() == static_cast<uint32_t>(abi::CommState::destroyed));
   CHECK(s.sent.all<wire::CommDown>()[0]->last_entered_op_seq() == 1);
@@ -448,11 +449,11 @@ TEST_CASE("rounds are batched") {
   }
   s.run_ms(200);
   uint64_t expected = 1;
-  for (const auto* rounds : s.sent.all<wire::Rounds>())
-    for (const uint64_t op_seq : *rounds->op_seq()) CHECK(op_seq == expected++);
+  for (const auto* rounds : s.sent.all<wire::PackedRounds>())
+    for (const wire::CallRow& r : test::calls_of(*rounds)) CHECK(r.number == expected++);
   CHECK(expected == 201);
-  CHECK(s.sent.all<wire::Rounds>().size() <= 6);
-  CHECK(s.sent.all<wire::Rounds>().size() >= 4);
+  CHECK(s.sent.all<wire::PackedRounds>().size() <= 6);
+  CHECK(s.sent.all<wire::PackedRounds>().size() >= 4);
 }
 
 TEST_CASE("the thread samples every millisecond while something is in flight and backs off when not") {
@@ -555,14 +556,14 @@ TEST_CASE("point-to-point calls are sent, also those of a communicator that ends
   c.frame.launch_p2p(c.frame.enter_p2p(Direction::send, 4), 1);
   c.frame.run_kernel(1, 1, 10, 20);
   s.run_ms(200);
-  REQUIRE(s.sent.all<wire::P2pRounds>().size() == 1);
-  CHECK(s.sent.all<wire::P2pRounds>()[0]->peer()->Get(0) == 4);
+  REQUIRE(s.sent.all<wire::PackedP2pRounds>().size() == 1);
+  CHECK(s.sent.all<wire::PackedP2pRounds>()[0]->kinds()->Get(0)->peer() == 4);
   c.frame.launch_p2p(c.frame.enter_p2p(Direction::recv, 5), 2);
   c.frame.run_kernel(1, 2, 30, 40);
   s.agent->detach(&c.comm, abi::CommState::destroyed);
   s.run_ms(50);
-  REQUIRE(s.sent.all<wire::P2pRounds>().size() == 2);
-  CHECK(s.sent.all<wire::P2pRounds>()[1]->end_device_ns()->Get(0) == 40);
+  REQUIRE(s.sent.all<wire::PackedP2pRounds>().size() == 2);
+  CHECK(test::calls_of(*s.sent.all<wire::PackedP2pRounds>()[1])[0].end_device_ns == 40);
 }
 
 TEST_CASE("an abort that only NCCL knows of is seen with the next heartbeat") {

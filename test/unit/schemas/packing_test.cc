@@ -1,0 +1,193 @@
+// Packed columns, calls and stages come out as they went in; other bytes are refused.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "schemas/wire/number_columns.h"
+#include "schemas/wire/packed_calls.h"
+#include "schemas/wire/packed_links.h"
+
+namespace ccld::wire {
+namespace {
+
+bool equal(const CallRow& a, const CallRow& b) {
+  return a.number == b.number && a.kind == b.kind && a.replay == b.replay && a.plan == b.plan &&
+         a.enter_monotonic_ns == b.enter_monotonic_ns && a.launch_monotonic_ns == b.launch_monotonic_ns &&
+         a.begin_device_ns == b.begin_device_ns && a.end_device_ns == b.end_device_ns && a.send_steps == b.send_steps &&
+         a.recv_steps == b.recv_steps && a.send_changes == b.send_changes && a.recv_changes == b.recv_changes &&
+         a.samples == b.samples && a.flags == b.flags && a.signals == b.signals;
+}
+bool equal(const LinkRow& a, const LinkRow& b) {
+  return a.op_seq == b.op_seq && a.gpu_mean_realtime_ns == b.gpu_mean_realtime_ns &&
+         a.ready_mean_realtime_ns == b.ready_mean_realtime_ns && a.wire_mean_realtime_ns == b.wire_mean_realtime_ns &&
+         a.done_mean_realtime_ns == b.done_mean_realtime_ns && a.peer == b.peer && a.net_device == b.net_device &&
+         a.steps == b.steps && a.first_step == b.first_step && a.proxy_away_us == b.proxy_away_us &&
+         a.channel == b.channel && a.direction == b.direction && a.group == b.group;
+}
+template <class Row>
+bool equal(const std::vector<Row>& a, const std::vector<Row>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Row& x, const Row& y) { return equal(x, y); });
+}
+
+std::vector<CallRow> through(const std::vector<CallRow>& rows, size_t kinds, Numbering numbering,
+                             size_t* size = nullptr) {
+  const std::vector<uint8_t> bytes = pack(rows, kinds, numbering);
+  if (size) *size = bytes.size();
+  std::vector<CallRow> out(rows.size());
+  REQUIRE(unpack(bytes.data(), bytes.size(), kinds, numbering, out));
+  return out;
+}
+
+// A training loop: five kinds in turn, with a jitter of 10 us.
+std::vector<CallRow> loop(size_t rows, uint64_t clock_ns) {
+  std::mt19937_64 random(7);
+  std::vector<CallRow> out;
+  uint64_t host = 777'000'000'000'000, gpu = 1'690'000'000'000'000'000;
+  for (size_t i = 0; i < rows; ++i) {
+    const auto jitter = [&] { return random() % 20'000; };
+    CallRow r;
+    r.number = 100'000 + i;
+    r.kind = static_cast<uint32_t>(i % 5);
+    host += 1'000'000 * (r.kind + 1) + jitter();
+    r.enter_monotonic_ns = host;
+    r.launch_monotonic_ns = host + 30'000 + jitter();
+    r.begin_device_ns = gpu + 400'000 * r.kind + jitter();
+    r.end_device_ns = r.begin_device_ns + 500'000 + jitter();
+    r.begin_device_ns -= r.begin_device_ns % clock_ns, r.end_device_ns -= r.end_device_ns % clock_ns;
+    gpu = r.end_device_ns;
+    r.send_steps = r.recv_steps = 56 * (r.kind + 1);
+    r.send_changes = 1 + static_cast<uint32_t>(random() % 2);
+    r.recv_changes = r.send_changes;
+    r.samples = 2;
+    r.flags = 1, r.signals = 7;
+    out.push_back(r);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("columns of numbers come out again, whatever their size") {
+  std::mt19937_64 random(1);
+  for (int bits : {0, 1, 7, 8, 9, 16, 17, 24, 25, 31, 32, 33, 48, 63, 64})
+    for (size_t length : {0, 1, 2, 3, 4, 5, 8, 31, 32, 33, 1000}) {
+      std::vector<uint64_t> numbers, few, zeros(length);
+      for (size_t i = 0; i < length; ++i) {
+        numbers.push_back(bits == 0 ? 0 : random() >> (64 - bits));
+        few.push_back(i % 7 == 3 ? numbers.back() : 0);
+      }
+      std::vector<uint64_t> coarse = numbers;
+      for (uint64_t& n : coarse) n &= ~uint64_t{1023};
+      ColumnWriter writer;
+      for (const auto* column : {&numbers, &zeros, &few, &coarse}) writer.add(*column);
+      const std::vector<uint8_t> bytes = writer.finish();
+      ColumnReader reader(bytes.data(), bytes.size(), length);
+      CAPTURE(bits, length);
+      for (const auto* column : {&numbers, &zeros, &few, &coarse}) {
+        const uint64_t* const out = reader.next(length);
+        REQUIRE(reader.good());
+        CHECK((out == nullptr ? std::vector<uint64_t>(length) : std::vector<uint64_t>(out, out + length)) == *column);
+      }
+      CHECK(reader.ended());
+    }
+}
+
+TEST_CASE("calls come out again, and those of a loop in few bytes") {
+  size_t size = 0;
+  const auto rows = loop(60, 1);
+  CHECK(equal(through(rows, 5, Numbering::of_all, &size), rows));
+  CHECK(size / 60.0 < 13);
+  // A clock of a microsecond has ten bits less.
+  const auto coarse = loop(60, 1024);
+  CHECK(equal(through(coarse, 5, Numbering::of_all, &size), coarse));
+  CHECK(size / 60.0 < 12);
+  CHECK(through({}, 0, Numbering::of_all).empty());
+}
+
+TEST_CASE("calls of any values come out again") {
+  std::mt19937_64 random(3);
+  for (int run = 0; run < 300; ++run) {
+    std::vector<CallRow> rows;
+    const size_t kinds = 1 + random() % 6;
+    // Half of the fields of half of the runs are 0 or far from what was before.
+    const auto any = [&](int bits) {
+      return random() % 3 == 0 ? 0 : random() >> (random() % 2 ? 64 - bits : 64 - bits / 2);
+    };
+    for (size_t i = random() % 40; i-- > 0;) {
+      CallRow r;
+      r.number = any(62);
+      r.kind = static_cast<uint32_t>(random() % kinds);
+      r.replay = static_cast<uint32_t>(any(32)), r.plan = static_cast<uint32_t>(any(2));
+      r.enter_monotonic_ns = any(64), r.launch_monotonic_ns = any(64);
+      r.begin_device_ns = any(64), r.end_device_ns = any(64);
+      r.send_steps = static_cast<uint32_t>(any(32)), r.recv_steps = static_cast<uint32_t>(any(32));
+      r.send_changes = static_cast<uint32_t>(any(32)), r.recv_changes = static_cast<uint32_t>(any(32));
+      r.samples = static_cast<uint32_t>(any(32));
+      r.flags = static_cast<uint8_t>(any(8)), r.signals = static_cast<uint8_t>(any(8));
+      rows.push_back(r);
+    }
+    for (Numbering numbering : {Numbering::of_all, Numbering::of_kind})
+      CHECK(equal(through(rows, kinds, numbering), rows));
+  }
+}
+
+TEST_CASE("stages of links come out again, in few bytes") {
+  std::mt19937_64 random(5);
+  std::vector<LinkRow> rows;
+  int64_t at = 1'795'000'000'000'000'000;
+  for (uint64_t op = 50; op < 60; ++op, at += 100'000'000)
+    for (uint16_t channel = 0; channel < 4; ++channel)
+      for (uint8_t direction : {0, 1}) {
+        LinkRow r;
+        r.op_seq = op, r.channel = channel, r.direction = direction;
+        r.peer = 3 + direction, r.net_device = channel % 2, r.steps = 128;
+        r.gpu_mean_realtime_ns = at + static_cast<int64_t>(random() % 1'000'000);
+        r.ready_mean_realtime_ns = direction == 1 ? r.gpu_mean_realtime_ns : at - 500'000;
+        r.wire_mean_realtime_ns = r.gpu_mean_realtime_ns + static_cast<int64_t>(random() % 100'000);
+        r.done_mean_realtime_ns = r.wire_mean_realtime_ns + static_cast<int64_t>(random() % 100'000);
+        rows.push_back(r);
+        if (op % 3 == 0) {  // within the node
+          r.net_device = -1, r.peer = 1, r.group = 1;
+          r.ready_mean_realtime_ns = r.wire_mean_realtime_ns = r.done_mean_realtime_ns = 0;
+          rows.push_back(r);
+        }
+      }
+  const std::vector<uint8_t> bytes = pack(rows);
+  std::vector<LinkRow> out(rows.size());
+  REQUIRE(unpack(bytes.data(), bytes.size(), out));
+  CHECK(equal(out, rows));
+  CHECK(bytes.size() / static_cast<double>(rows.size()) < 20);
+  std::vector<LinkRow> none;
+  CHECK(unpack(pack(none).data(), pack(none).size(), none));
+}
+
+TEST_CASE("bytes that are no such rows are refused, or are some rows") {
+  const std::vector<uint8_t> good = pack(loop(30, 1), 5, Numbering::of_all);
+  std::vector<CallRow> rows;
+  const auto takes = [&](const std::vector<uint8_t>& bytes, size_t length, size_t kinds) {
+    rows.assign(length, {});
+    return unpack(bytes.data(), bytes.size(), kinds, Numbering::of_all, rows);
+  };
+  CHECK(takes(good, 30, 5));
+  CHECK_FALSE(takes(good, 29, 5));
+  CHECK_FALSE(takes(good, 31, 5));
+  CHECK_FALSE(takes(good, 30, 4));
+  for (size_t size = 0; size < good.size(); ++size)
+    CHECK_FALSE(takes({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)}, 30, 5));
+  std::vector<uint8_t> longer = good;
+  longer.push_back(0);
+  CHECK_FALSE(takes(longer, 30, 5));
+  std::mt19937_64 random(9);
+  for (int run = 0; run < 20'000; ++run) {
+    std::vector<uint8_t> changed = good;
+    for (uint64_t n = 1 + random() % 4; n-- > 0;) changed[random() % changed.size()] = static_cast<uint8_t>(random());
+    if (!takes(changed, 30, 5)) continue;
+    // Whatever it is comes out again.
+    for (const CallRow& r : rows) REQUIRE(r.kind < 5);
+    CHECK(equal(through(rows, 5, Numbering::of_all), rows));
+  }
+}
+
+}  // namespace ccld::wire
