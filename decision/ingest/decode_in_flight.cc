@@ -1,4 +1,5 @@
 #include "decision/ingest/payload_decoders.h"
+#include "schemas/wire/packed_structs.h"
 
 namespace ccld::decision::ingest {
 namespace {
@@ -96,6 +97,29 @@ bool decode(Decoder& d, const wire::P2pInFlight& in, P2pCall& out) {
          d.rank("P2pInFlight.peer", in.peer()) && d.direction("P2pInFlight.direction", in.direction());
 }
 
+template <class Struct, class State>
+bool take(Decoder& d, const flatbuffers::Vector<const Struct*>* in, std::vector<State>& out) {
+  out.resize(length(in));
+  for (size_t i = 0; i < out.size(); ++i)
+    if (!decode(d, *in->Get(static_cast<flatbuffers::uoffset_t>(i)), out[i])) return false;
+  return true;
+}
+
+// Beside those that came as they are.
+template <class Struct, class State>
+bool unpack(Decoder& d, const char* field, uint32_t rows, const flatbuffers::Vector<uint8_t>* bytes, size_t rows_max,
+            std::vector<State>& out) {
+  if (rows == 0 && bytes == nullptr) return true;
+  if (rows > rows_max) return d.fail(field, absl::StrCat("has ", rows, " rows, more than ", rows_max));
+  if (!d.rows(field, rows, rounds_per_message_max) || !d.vector(field, bytes, message_bytes_max)) return false;
+  std::vector<Struct> states(rows);
+  if (bytes == nullptr || !wire::unpack(bytes->data(), bytes->size(), states))
+    return d.fail(field, absl::StrCat("are not ", rows, " rows"));
+  for (const Struct& s : states)
+    if (!decode(d, s, out.emplace_back())) return false;
+  return true;
+}
+
 }  // namespace
 
 bool decode(Decoder& d, const wire::InFlight& in, InFlight& out) {
@@ -139,15 +163,10 @@ bool decode(Decoder& d, const wire::InFlight& in, InFlight& out) {
   for (size_t i = 0; i < out.operations.size(); ++i) {
     if (!decode(d, *in.operations()->Get(i), out.operations[i])) return false;
   }
-  out.lanes.resize(length(in.lanes()));
-  for (size_t i = 0; i < out.lanes.size(); ++i) {
-    if (!decode(d, *in.lanes()->Get(i), out.lanes[i])) return false;
-  }
-  out.proxies.resize(length(in.proxies()));
-  for (size_t i = 0; i < out.proxies.size(); ++i) {
-    if (!decode(d, *in.proxies()->Get(i), out.proxies[i])) return false;
-  }
-  return true;
+  return take(d, in.lanes(), out.lanes) && take(d, in.proxies(), out.proxies) &&
+         unpack<wire::LaneState>(d, "InFlight.packed_lanes", in.lane_rows(), in.packed_lanes(), lanes_max, out.lanes) &&
+         unpack<wire::ProxyState>(d, "InFlight.packed_proxies", in.proxy_rows(), in.packed_proxies(), abi::proxies_max,
+                                  out.proxies);
 }
 
 }  // namespace ccld::decision::ingest

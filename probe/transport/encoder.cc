@@ -6,6 +6,7 @@
 
 #include "schemas/wire/packed_calls.h"
 #include "schemas/wire/packed_links.h"
+#include "schemas/wire/packed_structs.h"
 
 namespace ccld::probe {
 namespace {
@@ -168,13 +169,15 @@ Offset<void> encode(FlatBufferBuilder& builder, const InFlightMessage& m) {
                                                 o.launch_age_ms, o.launched, o.begun, channels, o.replay, o.signals));
   }
   const auto operations_offset = builder.CreateVector(operations);
-  const auto lanes = builder.CreateVectorOfStructs(m.lanes);
-  const auto proxies = builder.CreateVectorOfStructs(m.proxies);
+  const Offset<flatbuffers::Vector<uint8_t>> lanes = m.lanes.empty() ? 0 : builder.CreateVector(wire::pack(m.lanes)),
+                                             proxies =
+                                                 m.proxies.empty() ? 0 : builder.CreateVector(wire::pack(m.proxies));
   const auto p2p = builder.CreateVectorOfStructs(m.p2p);
   return wire::CreateInFlight(builder, m.comm_uid, m.rank, m.sample_monotonic_ns, m.entered_op_seq, m.launched_op_seq,
-                              m.completed_op_seq, m.moved_age_ms, m.movement, operations_offset, m.operations_total,
-                              lanes, proxies, m.proxy_tick_age_ms, m.late, m.state, p2p, m.p2p_total, m.entered_p2p,
-                              m.launched_p2p, m.kernel_plan, m.kernel_replay, m.stopped)
+                              m.completed_op_seq, m.moved_age_ms, m.movement, operations_offset, m.operations_total, 0,
+                              0, m.proxy_tick_age_ms, m.late, m.state, p2p, m.p2p_total, m.entered_p2p, m.launched_p2p,
+                              m.kernel_plan, m.kernel_replay, m.stopped, static_cast<uint32_t>(m.lanes.size()), lanes,
+                              static_cast<uint32_t>(m.proxies.size()), proxies)
       .Union();
 }
 

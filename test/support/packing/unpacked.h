@@ -6,6 +6,7 @@
 
 #include "schemas/wire/packed_calls.h"
 #include "schemas/wire/packed_links.h"
+#include "schemas/wire/packed_structs.h"
 #include "schemas/wire/telemetry_generated.h"
 
 namespace ccld::test {
@@ -29,6 +30,14 @@ std::vector<wire::LinkRow> links_of(const Message& m) {
   std::vector<wire::LinkRow> out(m.link_rows());
   if (m.links() == nullptr) return out;
   if (!wire::unpack(m.links()->data(), m.links()->size(), out)) throw std::runtime_error("packed links cannot be read");
+  return out;
+}
+
+template <class Struct>
+std::vector<Struct> unpacked(const flatbuffers::Vector<uint8_t>* bytes, uint32_t rows) {
+  std::vector<Struct> out(rows);
+  if (bytes != nullptr && !wire::unpack(bytes->data(), bytes->size(), out))
+    throw std::runtime_error("packed structs cannot be read");
   return out;
 }
 

@@ -234,10 +234,14 @@ TEST_CASE("what is in flight comes out again") {
   CHECK(in_flight->operations()->Get(0)->signature()->count() == 3000);
   CHECK(in_flight->operations()->Get(0)->begun());
   CHECK(in_flight->operations()->Get(0)->channels()->Get(0)->polling_age_ms() == 7);
-  CHECK(in_flight->lanes()->Get(0)->peer() == 4);
-  CHECK(in_flight->lanes()->Get(0)->peer_index() == 3);
-  CHECK(in_flight->lanes()->Get(0)->wait_certain() == 1);
-  CHECK(in_flight->proxies()->Get(0)->done() == 107);
+  const auto lanes = test::unpacked<wire::LaneState>(in_flight->packed_lanes(), in_flight->lane_rows());
+  REQUIRE(lanes.size() == 1);
+  CHECK(lanes[0].peer() == 4);
+  CHECK(lanes[0].peer_index() == 3);
+  CHECK(lanes[0].wait_certain() == 1);
+  const auto proxies = test::unpacked<wire::ProxyState>(in_flight->packed_proxies(), in_flight->proxy_rows());
+  REQUIRE(proxies.size() == 1);
+  CHECK(proxies[0].done() == 107);
   CHECK(in_flight->operations()->Get(0)->replay() == 3);
   CHECK(in_flight->operations()->Get(0)->signals() == 7);
   REQUIRE(in_flight->p2p()->size() == 1);
@@ -406,8 +410,8 @@ uint64_t read_everything(const wire::Batch* batch) {
       numbers(rounds->calls());
       numbers(rounds->links());
     } else if (const auto* in_flight = m->payload_as_InFlight()) {
-      structs(in_flight->lanes());
-      structs(in_flight->proxies());
+      numbers(in_flight->packed_lanes());
+      numbers(in_flight->packed_proxies());
       structs(in_flight->p2p());
       if (in_flight->operations() != nullptr)
         for (const auto* o : *in_flight->operations()) structs(o->channels());

@@ -2,12 +2,14 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <vector>
 
 #include "schemas/wire/number_columns.h"
 #include "schemas/wire/packed_calls.h"
 #include "schemas/wire/packed_links.h"
+#include "schemas/wire/packed_structs.h"
 
 namespace ccld::wire {
 namespace {
@@ -161,6 +163,39 @@ TEST_CASE("stages of links come out again, in few bytes") {
   CHECK(bytes.size() / static_cast<double>(rows.size()) < 20);
   std::vector<LinkRow> none;
   CHECK(unpack(pack(none).data(), pack(none).size(), none));
+}
+
+TEST_CASE("structs come out again, and many that are alike in few bytes") {
+  std::mt19937 random(11);
+  struct State {
+    uint32_t token, step, peer, age_ms;
+    uint16_t channel;
+    uint8_t direction, group;
+  };
+  for (size_t rows : {0, 1, 2, 3, 4, 5, 64}) {
+    std::vector<State> states;
+    for (uint32_t i = 0; i < rows; ++i)
+      states.push_back({77, 0xffffffffu - 3 + i % 8, 3 + i % 2, static_cast<uint32_t>(random() % 3),
+                        static_cast<uint16_t>(i / 2), static_cast<uint8_t>(i % 2), 1});
+    const std::vector<uint8_t> bytes = pack(states);
+    std::vector<State> out(rows);
+    CAPTURE(rows);
+    REQUIRE(unpack(bytes.data(), bytes.size(), out));
+    CHECK((rows == 0 || std::memcmp(out.data(), states.data(), rows * sizeof(State)) == 0));
+    if (rows == 64) CHECK(bytes.size() / 64.0 < 6);
+    for (size_t size = 0; size < bytes.size(); ++size) CHECK_FALSE(unpack(bytes.data(), size, out));
+  }
+  for (int run = 0; run < 1000; ++run) {
+    std::vector<State> any(random() % 20), out(any.size());
+    for (State& s : any)
+      s = {static_cast<uint32_t>(random()), 0, static_cast<uint32_t>(random()), 0, 0, 0,
+           static_cast<uint8_t>(random())};
+    std::vector<uint8_t> bytes = pack(any);
+    REQUIRE(unpack(bytes.data(), bytes.size(), out));
+    CHECK((any.empty() || std::memcmp(out.data(), any.data(), any.size() * sizeof(State)) == 0));
+    bytes[random() % bytes.size()] = static_cast<uint8_t>(random());
+    (void)unpack(bytes.data(), bytes.size(), out);
+  }
 }
 
 TEST_CASE("bytes that are no such rows are refused, or are some rows") {
