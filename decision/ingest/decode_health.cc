@@ -2,6 +2,7 @@
 #include <cctype>
 
 #include "decision/ingest/payload_decoders.h"
+#include "schemas/wire/packed_metrics.h"
 
 namespace ccld::decision::ingest {
 namespace {
@@ -50,6 +51,37 @@ bool decode(Decoder& d, const wire::AgentHealth& in, AgentHealth& out) {
   return true;
 }
 
+namespace {
+
+bool unpack(Decoder& d, const wire::Metrics& in, Metrics& out) {
+  if (in.rows() == 0 && in.packed() == nullptr) return true;
+  if (in.rows() > metrics_per_message_max)
+    return d.fail("Metrics.rows", absl::StrCat("is ", in.rows(), ", more than ", metrics_per_message_max));
+  if (!d.rows("Metrics.rows", in.rows(), rounds_per_message_max) ||
+      !d.vector("Metrics.instances", in.instances(), metrics_per_message_max) ||
+      !d.vector("Metrics.packed", in.packed(), message_bytes_max))
+    return false;
+  std::vector<std::string> instances(length(in.instances()));
+  for (size_t i = 0; i < instances.size(); ++i)
+    if (!d.text("Metrics.instances", in.instances()->Get(static_cast<flatbuffers::uoffset_t>(i)), instances[i]))
+      return false;
+  std::vector<wire::MetricRow> rows(in.rows());
+  if (in.packed() == nullptr || !wire::unpack(in.packed()->data(), in.packed()->size(), rows))
+    return d.fail("Metrics.packed", absl::StrCat("are not ", in.rows(), " rows"));
+  for (const wire::MetricRow& r : rows) {
+    if (r.id == 0) return d.fail("Metric.id", "is 0");
+    if (r.instance >= instances.size())
+      return d.fail("Metrics.instances", absl::StrCat("has no ", r.instance, ", there are ", instances.size()));
+    Metric& to = out.metrics.emplace_back();
+    to.id = static_cast<abi::MetricId>(r.id);
+    to.instance = instances[r.instance];
+    to.value = r.value;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool decode(Decoder& d, const wire::Metrics& in, Metrics& out) {
   if (!d.vector("Metrics.metrics", in.metrics(), metrics_per_message_max)) return false;
   out.metrics.resize(length(in.metrics()));
@@ -61,7 +93,7 @@ bool decode(Decoder& d, const wire::Metrics& in, Metrics& out) {
     to.id = static_cast<abi::MetricId>(from.id());
     to.value = from.value();
   }
-  return true;
+  return unpack(d, in, out);
 }
 
 bool decode(Decoder& d, const wire::NetQueues& in, NetQueues& out) {

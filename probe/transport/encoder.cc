@@ -6,6 +6,7 @@
 
 #include "schemas/wire/packed_calls.h"
 #include "schemas/wire/packed_links.h"
+#include "schemas/wire/packed_metrics.h"
 #include "schemas/wire/packed_structs.h"
 
 namespace ccld::probe {
@@ -139,13 +140,19 @@ Offset<void> encode(FlatBufferBuilder& builder, const CommInitMessage& m) {
 }
 
 Offset<void> encode(FlatBufferBuilder& builder, const MetricsMessage& m) {
-  std::vector<Offset<wire::Metric>> metrics;
-  metrics.reserve(m.metrics.size());
+  std::vector<std::string> instances;
+  std::vector<wire::MetricRow> rows;
   for (const MetricValue& v : m.metrics) {
-    const auto instance = v.instance.empty() ? Offset<flatbuffers::String>() : builder.CreateString(v.instance);
-    metrics.push_back(wire::CreateMetric(builder, static_cast<uint16_t>(v.id), instance, v.value));
+    // Newest first: the values of a GPU or a port follow one another.
+    const auto found = std::find(instances.rbegin(), instances.rend(), v.instance);
+    const auto index = found != instances.rend() ? static_cast<size_t>(instances.rend() - found) - 1 : instances.size();
+    if (index == instances.size()) instances.push_back(v.instance);
+    rows.push_back({static_cast<uint16_t>(v.id), static_cast<uint32_t>(index), v.value});
   }
-  return wire::CreateMetricsDirect(builder, &metrics).Union();
+  const auto count = static_cast<uint32_t>(rows.size());
+  const auto names = builder.CreateVectorOfStrings(instances);
+  const auto packed = builder.CreateVector(wire::pack(std::move(rows)));
+  return wire::CreateMetrics(builder, 0, count, names, packed).Union();
 }
 
 Offset<void> encode(FlatBufferBuilder& builder, const NetQueuesMessage& m) {

@@ -6,6 +6,7 @@
 
 #include "schemas/wire/packed_calls.h"
 #include "schemas/wire/packed_links.h"
+#include "schemas/wire/packed_metrics.h"
 #include "schemas/wire/packed_structs.h"
 #include "schemas/wire/telemetry_generated.h"
 
@@ -30,6 +31,13 @@ std::vector<wire::LinkRow> links_of(const Message& m) {
   std::vector<wire::LinkRow> out(m.link_rows());
   if (m.links() == nullptr) return out;
   if (!wire::unpack(m.links()->data(), m.links()->size(), out)) throw std::runtime_error("packed links cannot be read");
+  return out;
+}
+
+inline std::vector<wire::MetricRow> metrics_of(const wire::Metrics& m) {
+  std::vector<wire::MetricRow> out(m.rows());
+  if (m.packed() == nullptr || !wire::unpack(m.packed()->data(), m.packed()->size(), out))
+    throw std::runtime_error("packed metrics cannot be read");
   return out;
 }
 

@@ -281,9 +281,9 @@ TEST_CASE("every batch is acknowledged, undelivered, waiting or unconfirmed") {
         if (m->payload_as_Metrics() == nullptr) continue;
         told = true;
         uint64_t sum = 0;
-        for (const wire::Metric* metric : *m->payload_as_Metrics()->metrics())
-          if (std::count(std::begin(parts), std::end(parts), static_cast<abi::MetricId>(metric->id())) != 0)
-            sum += static_cast<uint64_t>(metric->value());
+        for (const wire::MetricRow& metric : test::metrics_of(*m->payload_as_Metrics()))
+          if (std::count(std::begin(parts), std::end(parts), static_cast<abi::MetricId>(metric.id)) != 0)
+            sum += static_cast<uint64_t>(metric.value);
         if (sum != s.sent.batch(i)->batch_seq() - 1) return false;
       }
     }
@@ -613,7 +613,7 @@ TEST_CASE("own counters are shown in the process file and sent, with those that 
   CHECK(board.words[abi::MetricId::agent_period_us] == 1000);
   CHECK(board.shown.running);
   std::map<uint16_t, int64_t> sent;
-  for (const wire::Metric* m : *s.sent.all<wire::Metrics>().back()->metrics()) sent[m->id()] = m->value();
+  for (const wire::MetricRow& m : test::metrics_of(*s.sent.all<wire::Metrics>().back())) sent[m.id] = m.value;
   CHECK(sent[static_cast<uint16_t>(abi::MetricId::net_records_dropped)] == 3);
   CHECK(sent[static_cast<uint16_t>(abi::MetricId::agent_reported_rounds)] == 1);
   CHECK(s.sent.all<wire::CommInit>().size() == 3);

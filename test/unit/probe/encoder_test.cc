@@ -311,9 +311,11 @@ TEST_CASE("what is not about communicators comes out again") {
   CHECK((init->result() == 6 && init->cuda_device() == 1));
   const auto* metrics = messages->Get(7)->payload_as_Metrics();
   REQUIRE(metrics != nullptr);
-  CHECK(metrics->metrics()->Get(0)->instance() == nullptr);
-  CHECK(metrics->metrics()->Get(1)->instance()->str() == "mlx5_0:1");
-  CHECK(metrics->metrics()->Get(1)->value() == -4);
+  const auto values = test::metrics_of(*metrics);
+  REQUIRE(values.size() == 2);
+  const auto instance = [&](size_t i) { return metrics->instances()->Get(values[i].instance)->str(); };
+  CHECK((instance(0).empty() && values[0].id == static_cast<uint16_t>(abi::MetricId::agent_samples) && values[0].value == 5));
+  CHECK((instance(1) == "mlx5_0:1" && values[1].id == static_cast<uint16_t>(abi::MetricId::port_state) && values[1].value == -4));
   const auto* net = messages->Get(8)->payload_as_NetQueues();
   REQUIRE(net != nullptr);
   CHECK(net->queues()->Get(0)->queue() == 1);
@@ -423,8 +425,9 @@ uint64_t read_everything(const wire::Batch* batch) {
       numbers(p2p->calls());
       numbers(p2p->links());
     } else if (const auto* metrics = m->payload_as_Metrics()) {
-      if (metrics->metrics() != nullptr)
-        for (const auto* metric : *metrics->metrics()) text(metric->instance());
+      numbers(metrics->packed());
+      if (metrics->instances() != nullptr)
+        for (const auto* name : *metrics->instances()) text(name);
     } else if (const auto* net = m->payload_as_NetQueues()) {
       structs(net->queues());
       if (net->device_names() != nullptr)

@@ -9,6 +9,8 @@
 #include "decision/ingest/limits.h"
 #include "schemas/wire/packed_calls.h"
 #include "schemas/wire/packed_links.h"
+#include "schemas/wire/packed_metrics.h"
+#include "schemas/wire/packed_structs.h"
 #include "test/unit/server/wire_batch.h"
 
 namespace ccld::decision::ingest {
@@ -109,6 +111,43 @@ TEST_CASE("What is wrong with packed rounds is named") {
   CHECK(refused([](Packed& p) { p.kinds[0] = {1, -1, 0}; }, true).find("P2pRounds.peer") == 0);
   CHECK(refused([](Packed& p) { p.kinds[0] = {1, 1, 2}; }, true).find("P2pRounds.direction") == 0);
   CHECK(refused([](Packed& p) { p.kinds.clear(); }, true).find("PackedP2pRounds.calls") == 0);
+}
+
+TEST_CASE("Packed metrics and states are decoded as they were sent, and what is wrong with them is named") {
+  const auto batch_with = [](uint32_t rows, uint32_t lane_rows, std::vector<wire::MetricRow> metrics) {
+    WireBatch b;
+    const std::vector<wire::LaneState> lanes = {wire::LaneState(3, 10, 8, 11, 10, 1, 240, 1, 250, 1, 0, 2, 3, 1, 1, 0),
+                                                wire::LaneState(3, 12, 8, 11, 10, 2, 240, 1, 250, 1, 1, 2, 3, 1, 1, 0)};
+    const std::vector<wire::ProxyState> proxies = {wire::ProxyState(1, 2, 3, 4, 5, 6, 7, 1, 0, 2, 3, 1, 1, 0)};
+    const auto lanes_at = b.fbb.CreateVector(wire::pack(lanes)), proxies_at = b.fbb.CreateVector(wire::pack(proxies));
+    wire::InFlightBuilder in_flight(b.fbb);
+    in_flight.add_comm_uid(1);
+    in_flight.add_lane_rows(lane_rows), in_flight.add_packed_lanes(lanes_at);
+    in_flight.add_proxy_rows(1), in_flight.add_packed_proxies(proxies_at);
+    b.add(wire::Payload::InFlight, in_flight.Finish());
+    const auto names = b.fbb.CreateVectorOfStrings({"", "mlx5_0:1"});
+    b.add(wire::Payload::Metrics, wire::CreateMetrics(b.fbb, 0, rows, names, b.fbb.CreateVector(wire::pack(std::move(metrics)))));
+    return b.finish();
+  };
+  const std::vector<wire::MetricRow> metrics{{1, 0, 42}, {207, 1, -7}};
+  const auto batch = decode_batch(batch_with(2, 2, metrics));
+  REQUIRE(batch.ok());
+  const auto& in_flight = std::get<InFlight>(batch->payloads[0]);
+  REQUIRE((in_flight.lanes.size() == 2 && in_flight.proxies.size() == 1));
+  CHECK((in_flight.lanes[1].peer == 2 && in_flight.lanes[1].current_step == 12 && in_flight.lanes[1].direction == abi::Direction::send));
+  CHECK((in_flight.proxies[0].done == 5 && in_flight.proxies[0].operation == 7));
+  const auto& values = std::get<Metrics>(batch->payloads[1]).metrics;
+  REQUIRE(values.size() == 2);
+  CHECK((values[1].instance == "mlx5_0:1" && values[1].value == -7 && static_cast<int>(values[1].id) == 207));
+  const auto wrong = [&](uint32_t rows, uint32_t lane_rows, std::vector<wire::MetricRow> of) {
+    return std::string(decode_batch(batch_with(rows, lane_rows, std::move(of))).status().message());
+  };
+  CHECK(wrong(3, 2, metrics) == "Metrics.packed are not 3 rows");
+  CHECK(wrong(UINT32_MAX, 2, metrics).find("Metrics.rows is 4294967295, more than") == 0);
+  CHECK(wrong(2, 5, metrics) == "InFlight.packed_lanes are not 5 rows");
+  CHECK(wrong(2, UINT32_MAX, metrics).find("InFlight.packed_lanes has 4294967295 rows, more than") == 0);
+  CHECK(wrong(2, 2, {{1, 0, 42}, {207, 2, -7}}) == "Metrics.instances has no 2, there are 2");
+  CHECK(wrong(2, 2, {{0, 0, 42}, {207, 1, -7}}) == "Metric.id is 0");
 }
 
 TEST_CASE("Rows that take no bytes are bounded, in one message and in all of a batch") {
