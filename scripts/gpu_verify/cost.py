@@ -72,7 +72,9 @@ def run(context):
     facts = {"ranks": RANKS, "rows": rows, "places": places}
     if not context.on_gpu:
         return Result(facts, problems, not_run, "%d rows timed, %d by parts of the probe; the CPU device has no speed to judge" % (len(rows), len(places)))
-    missed = samples.missed(rows)
-    judged = sum(samples.bar_of(row["bytes"]) is not None for row in rows) * 2
-    return Result(facts, missed + problems, not_run, "%d of %d judged figures within the bar, %d of these beyond the aim; %d rows by parts of the probe" % (
-        judged - len(missed), judged, samples.beyond_aim(rows), len(places)))
+    for row in rows:
+        row["outcome"] = {variant: samples.outcome(row, figures) for variant, figures in row["overhead"].items()}
+    missed, doubtful, within = samples.missed(rows), samples.cannot_be_told(rows), samples.judged(rows, samples.WITHIN)
+    facts["cannot_be_told"] = doubtful
+    return Result(facts, missed + problems, not_run, "%d of %d judged figures within the bar, %d of these beyond the aim; %d cannot be told; %d rows by parts of the probe" % (
+        len(within), len(within) + len(missed), samples.beyond_aim(rows), len(doubtful), len(places)))

@@ -7,7 +7,7 @@ import subprocess
 
 from .layout import ROOT, bundle_facts, in_bundle
 from .part import FAILED, MISSED, NOT_RUN
-from .samples import size_text
+from .samples import CANNOT_BE_TOLD, size_text
 
 GOOD = ("passed", "skipped")
 
@@ -90,7 +90,8 @@ def timing_table(rows):
         cells = [row["protocol"], row["algorithm"], size_text(row["bytes"]), row["launch"], "%.1f" % row["time"][base]["median_us"]]
         for variant in variants:
             figures = row["overhead"][variant]
-            cells.append("%+.2f (%+.2f to %+.2f)" % tuple(100 * figures[name] for name in ("median", "quarter", "three_quarters")))
+            cell = "%+.2f (%+.2f to %+.2f)" % tuple(100 * figures[name] for name in ("median", "quarter", "three_quarters"))
+            cells.append(cell + (", " + CANNOT_BE_TOLD if row.get("outcome", {}).get(variant) == CANNOT_BE_TOLD else ""))
         lines.append(tuple(cells))
     return table(lines)
 

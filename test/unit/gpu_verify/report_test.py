@@ -55,6 +55,11 @@ class ReportTest(unittest.TestCase):
                       "NO: class H3 instead of H1", "faults: h1: wrong", "torch: no time was left for it"):
             self.assertIn(piece, text)
 
+    def test_a_figure_that_cannot_be_told_says_so_in_the_table(self):
+        self.assertIn("(+0.50 to +2.00), cannot be told", report.timing_table([dict(ROW, outcome={"on": "cannot be told"})]))
+        for row in (ROW, dict(ROW, outcome={"on": "missed"}), dict(ROW, outcome={"on": None})):
+            self.assertNotIn("cannot be told", report.timing_table([row]))
+
     def test_without_nvidia_smi_the_card_is_what_a_process_saw(self):
         with unittest.mock.patch.object(report, "card_facts", return_value={}):
             facts = report.facts("cuda", False, LAYOUT)
