@@ -49,8 +49,8 @@ class ChannelReader {
     }
     if (found != abi::Found::yes) return;
     ++seen->accepted;
-    if (end.device_ns < begin.device_ns || end.flags != 0) wrong(seen, "ends before it begins", begin.run);
-    previous_end_ns_ = end.device_ns;
+    if (end.flags != 0) wrong(seen, "has the flag of an abort", begin.run);
+    previous_end_ns_ = begin.device_ns + end.duration_ns;
     look_at_counts(seen, begin.run);
     run_ = begin.run;
   }

@@ -56,10 +56,10 @@ void begin(Communicator& c, uint64_t device_ns) {
   device::round_begins(c.channel, ++c.run, token, device_ns);
 }
 
-void end(Communicator& c, uint64_t device_ns, uint64_t busy_ns) {
+void end(Communicator& c, uint64_t busy_ns) {
   const uint32_t steps = c.run * steps_per_operation;
   c.busy_ns_total += static_cast<uint32_t>(busy_ns);
-  device::round_ends(c.channel, c.run, 0, steps, steps, c.busy_ns_total, device_ns);
+  device::round_ends(c.channel, c.run, 0, steps, steps, c.busy_ns_total, busy_ns);
 }
 
 struct Written {
@@ -82,7 +82,7 @@ Written write(std::vector<Communicator>& all, int per_second, int seconds) {
     for (int64_t k = 0; k < burst; ++k, due += period, device_ns += static_cast<uint64_t>(period.count())) {
       for (Communicator& c : all) begin(c, device_ns);
       if (burst == 1) std::this_thread::sleep_until(due + period / 10);
-      for (Communicator& c : all) end(c, device_ns + busy_ns, busy_ns);
+      for (Communicator& c : all) end(c, busy_ns);
       written.operations += all.size();
       written.busy_ns += all.size() * busy_ns;
     }

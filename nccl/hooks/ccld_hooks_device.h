@@ -77,7 +77,7 @@ __device__ __forceinline__ uint32_t ccld_run() { return ncclShmem.channel.ccld_t
 CCLD_WATCHED void ccld_watched_kernel_begins(ccld::abi::DeviceChannel* frame) {
   const uint64_t now_ns = globaltimer();
   const uint32_t run = ccld_run();
-  ncclShmem.channel.ccld_totals[ccld_total_busy_ns] -= static_cast<uint32_t>(now_ns);
+  ncclShmem.ccld_begin_ns = now_ns;
   const uint32_t slot = ncclShmem.args.ccld_replay_slot;
   uint32_t* replays = ncclShmem.comm.ccld_replays;
   // Replays of one graph never overlap, and block 0 has the lowest channel.
@@ -94,19 +94,36 @@ __device__ __forceinline__ void ccld_kernel_begins() {
   if (frame != nullptr) ccld_watched_kernel_begins(frame);
 }
 
+// As one load, which stays where it stands.
+__device__ __forceinline__ ccld_channel_totals ccld_read_totals() {
+#if defined(__CUDACC__)
+  ccld_channel_totals totals;
+  asm volatile("ld.volatile.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(totals.runs), "=r"(totals.recv_steps), "=r"(totals.send_steps), "=r"(totals.busy_ns)
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(ncclShmem.channel.ccld_totals))));
+  return totals;
+#else
+  return *reinterpret_cast<const ccld_channel_totals*>(ncclShmem.channel.ccld_totals);
+#endif
+}
+
 // The next kernel on the channel begins after this one has ended, so it finds the totals.
 __device__ __forceinline__ void ccld_end_is_written() {
+  // All loads stand before the test, which would hold up those behind it.
   ccld::abi::DeviceChannel* frame = ccld_channel();
+  ccld_channel_totals sums = ccld_read_totals();
+  const uint64_t begin_ns = *const_cast<const volatile uint64_t*>(&ncclShmem.ccld_begin_ns);
+  const int aborted = *const_cast<const volatile int*>(&ncclShmem.aborted);
+  const int channel = *const_cast<const volatile int*>(&ncclShmem.channelId);
+  ncclKernelComm* comm = *const_cast<ncclKernelComm* const volatile*>(&ncclShmem.args.comm);
+  const uint64_t duration_ns = globaltimer() - begin_ns;
   if (frame == nullptr) return;
-  const volatile uint32_t* totals = ncclShmem.channel.ccld_totals;
-  const uint32_t flags = ncclShmem.aborted != 0 ? ccld::abi::round_aborted : 0u;
-  const uint64_t now_ns = globaltimer();
-  const ccld_channel_totals sums{totals[ccld_total_runs] + 1, totals[ccld_total_steps + ccld::device::direction_recv],
-                                 totals[ccld_total_steps + ccld::device::direction_send],
-                                 totals[ccld_total_busy_ns] + static_cast<uint32_t>(now_ns)};
-  auto* devices = reinterpret_cast<ncclKernelCommAndChannels*>(ncclShmem.args.comm);
-  *reinterpret_cast<ccld_channel_totals*>(devices->channels[ncclShmem.channelId].ccld_totals) = sums;
-  ccld::device::round_ends(frame, sums.runs, flags, sums.send_steps, sums.recv_steps, sums.busy_ns, now_ns);
+  ++sums.runs;
+  sums.busy_ns += static_cast<uint32_t>(duration_ns);
+  auto* devices = reinterpret_cast<ncclKernelCommAndChannels*>(comm);
+  *reinterpret_cast<ccld_channel_totals*>(devices->channels[channel].ccld_totals) = sums;
+  ccld::device::round_ends(frame, sums.runs, aborted != 0 ? ccld::abi::round_aborted : 0u, sums.send_steps,
+                           sums.recv_steps, sums.busy_ns, duration_ns);
 }
 
 // Threads that have arrived before this one. What they had added to the sums by then is seen by whoever comes later.

@@ -62,8 +62,7 @@ void KernelFollower::run_begun(uint32_t channel, const abi::RoundBegin& begin, S
 void KernelFollower::run_ended(uint32_t channel, uint32_t run, const abi::RoundEnd* end, const abi::RoundCounts* counts,
                                Sampling& s) {
   Channel& ch = channels_[channel];
-  const uint64_t busy_ns =
-      end != nullptr && end->device_ns > ch.begin_device_ns ? end->device_ns - ch.begin_device_ns : 0;
+  const uint64_t busy_ns = end != nullptr ? end->duration_ns : 0;
   if (ch.kernel == nullptr) {
     if (counts != nullptr) ch.summed.add_run(counts->send_steps, counts->recv_steps, busy_ns);
     return;
@@ -72,7 +71,7 @@ void KernelFollower::run_ended(uint32_t channel, uint32_t run, const abi::RoundE
   if (end == nullptr) {
     kernel.lapped = true;
   } else {
-    kernel.end_ns = std::max(kernel.end_ns, end->device_ns);
+    kernel.end_ns = std::max(kernel.end_ns, ch.begin_device_ns + end->duration_ns);
     kernel.end_flags |= end->flags;
   }
   if (!kernel.links.empty()) ch.endpoints.look(frame_, kernel, channel, run, false, s);

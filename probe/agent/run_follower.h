@@ -4,13 +4,14 @@
 // Contract
 //   follow() reads until nothing more has happened. The sink's functions:
 //     run_begun(channel, RoundBegin)
-//     run_ended(channel, run, const RoundEnd*, const RoundCounts*)   null: overwritten, or never written
+//     run_ended(channel, run, const RoundEnd*, const RoundCounts*)   null: overwritten or never written; counts also
+//                                                                    where those of the run before are not known
 //     runs_lost(channel, count, device_ns)                           runs without a row; the one behind them ended then
 //     runs_summed(channel, RunSums)                                  runs whose counts are known as a sum only
 //   Every run_begun is followed by one run_ended. With `thorough`, a run without an end is given up if its successor
-//   has ended: kernels of one communicator run one after the other. Rows of one run become visible in any order: an end
-//   whose counts are not to be seen yet is told in a later call. Every run is told with its counts or is part of one
-//   RunSums, which comes as soon as the totals of a later run can be read.
+//   has ended: kernels of one communicator run one after the other. An end may become visible before its begin: it is
+//   told after it. Every run is told with its counts or is part of one RunSums, which comes as soon as the end of a
+//   later run can be read.
 //
 // Threads: one at a time.
 #pragma once
@@ -21,10 +22,6 @@
 #include "schemas/abi/frame_reader.h"
 
 namespace ccld::probe {
-
-// Calls in which the counts of a run that has ended are looked for in vain: they take microseconds, so they were never
-// written.
-constexpr unsigned counts_looks_max = 8;
 
 class RunFollower {
  public:
@@ -41,7 +38,7 @@ class RunFollower {
   }
 
  private:
-  // The newest run whose totals were read.
+  // The newest run whose end was read.
   struct Known {
     abi::RoundTotals totals;
     uint64_t end_device_ns = 0;  // 0: no run yet
@@ -54,6 +51,7 @@ class RunFollower {
     switch (frame.read_begin(channel, run_, &begin)) {
       case abi::Found::yes:
         open_ = true;
+        begin_device_ns_ = begin.device_ns;
         sink.run_begun(channel, begin);
         return true;
       case abi::Found::later: return skip_lost(frame, channel, begin.run, sink);
@@ -68,9 +66,12 @@ class RunFollower {
   template <class Sink>
   bool skip_lost(const abi::FrameView& frame, uint32_t channel, uint32_t newer, Sink& sink) {
     for (uint32_t oldest = newer - abi::rounds_max + 1; abi::distance(oldest, newer) > 0; ++oldest) {
+      abi::RoundBegin begin;
       abi::RoundEnd end;
-      if (frame.read_end(channel, oldest, &end) != abi::Found::yes) continue;
-      sink.runs_lost(channel, oldest - run_, end.device_ns);
+      if (frame.read_begin(channel, oldest, &begin) != abi::Found::yes ||
+          frame.read_end(channel, oldest, &end) != abi::Found::yes)
+        continue;
+      sink.runs_lost(channel, oldest - run_, begin.device_ns + end.duration_ns);
       run_ = oldest;
       return true;
     }
@@ -82,11 +83,7 @@ class RunFollower {
     abi::RoundEnd end;
     const abi::Found found = frame.read_end(channel, run_, &end);
     if (found == abi::Found::yes) {
-      abi::RoundTotals totals;
-      bool counted = read_totals(frame, channel, &totals);
-      if (!counted && await_counts(frame, channel)) return false;
-      counted = counted || read_totals(frame, channel, &totals);
-      close(channel, &end, counted ? &totals : nullptr, sink);
+      close(channel, &end, sink);
       return true;
     }
     abi::RoundBegin next_begin;
@@ -94,40 +91,28 @@ class RunFollower {
     if (found == abi::Found::later ||
         (thorough && frame.read_begin(channel, run_ + 1, &next_begin) == abi::Found::yes &&
          frame.read_end(channel, run_ + 1, &next_end) == abi::Found::yes)) {
-      close(channel, nullptr, nullptr, sink);
+      close(channel, nullptr, sink);
       return true;
     }
     return false;
   }
 
-  bool read_totals(const abi::FrameView& frame, uint32_t channel, abi::RoundTotals* totals) const {
-    return frame.read_totals(channel, run_, totals) == abi::Found::yes;
-  }
-
-  // Whether the counts, which are not to be seen, may still come. What a kernel has stored is visible before its
-  // successor begins.
-  bool await_counts(const abi::FrameView& frame, uint32_t channel) {
-    abi::RoundBegin next;
-    const abi::Found found = frame.read_begin(channel, run_ + 1, &next);
-    return found != abi::Found::yes && found != abi::Found::later && ++counts_looks_ < counts_looks_max;
-  }
-
   template <class Sink>
-  void close(uint32_t channel, const abi::RoundEnd* end, const abi::RoundTotals* totals, Sink& sink) {
+  void close(uint32_t channel, const abi::RoundEnd* end, Sink& sink) {
     open_ = false;
-    counts_looks_ = 0;
     const uint32_t run = run_++;
-    if (totals == nullptr) {
-      sink.run_ended(channel, run, end, nullptr);
+    if (end == nullptr) {
+      sink.run_ended(channel, run, nullptr, nullptr);
       return;
     }
+    const uint64_t end_device_ns = begin_device_ns_ + end->duration_ns;
     const bool follows = known_.totals.run + 1 == run;
-    const abi::RoundCounts counts = abi::counts_between(known_.totals, *totals);
+    const abi::RoundCounts counts = abi::counts_between(known_.totals, end->totals);
     sink.run_ended(channel, run, end, follows ? &counts : nullptr);
     if (follows)
-      known_ = {*totals, end->device_ns};
+      known_ = {end->totals, end_device_ns};
     else
-      know(channel, *totals, end->device_ns, sink);
+      know(channel, end->totals, end_device_ns, sink);
   }
 
   // Tells the sums of all runs since the known one.
@@ -147,7 +132,7 @@ class RunFollower {
 
   uint32_t run_ = 1;
   bool open_ = false;
-  unsigned counts_looks_ = 0;  // in vain, after the end of `run_` was seen
+  uint64_t begin_device_ns_ = 0;  // of `run_`, if it is open
   Known known_;
 };
 

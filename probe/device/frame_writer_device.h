@@ -95,11 +95,10 @@ CCLD_DEVICE void round_replays(abi::DeviceChannel* channel, uint32_t run, uint32
 // `flags`: abi::RoundFlag. The totals are those of all kernels up to this one on the channel. To be called by the
 // block's last thread.
 CCLD_DEVICE void round_ends(abi::DeviceChannel* channel, uint32_t run, uint32_t flags, uint32_t send_steps_total,
-                            uint32_t recv_steps_total, uint32_t busy_ns_total, uint64_t device_ns) {
+                            uint32_t recv_steps_total, uint32_t busy_ns_total, uint64_t duration_ns) {
   if (channel == nullptr) return;
-  abi::RoundRow& row = round_of(channel, run);
-  store_row(&row.totals_run, run, send_steps_total, recv_steps_total, busy_ns_total);
-  store_row(&row.end_run, run, flags, static_cast<uint32_t>(device_ns), static_cast<uint32_t>(device_ns >> 32));
+  store_row(&round_of(channel, run).end_word, abi::pack_end(run, flags, duration_ns), send_steps_total,
+            recv_steps_total, busy_ns_total);
 }
 
 // ---- lanes: the thread that posts to (or waits for) the peer ------------------------------------------------------

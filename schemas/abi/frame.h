@@ -22,11 +22,12 @@
 //                                                          commit before and after
 //   P2pRecord          user thread in NCCL calls           likewise, with the number of the call
 //   ProxyRecord        proxy progress thread               each word: relaxed store; `ticks` increases with every visit
-//   RoundRow, Lane,    GPU threads (one writer per word)   16-byte vector stores that carry their own run, or single
-//   poll ticks                                             4-byte stores; a row counts only if its run is the wanted one
+//   RoundRow, Lane,    GPU threads (one writer per word)   16-byte vector stores that carry their own run (an end: its
+//   poll ticks                                             lap), or single 4-byte stores; a row counts only if its run is
+//                                                          the wanted one
 //
 //        OpRecord:  free --enter--> entered --plan launched--> launched        (then overwritten ops_max operations later)
-//        RoundRow:  other run --kernel begins--> begin.run = run, token --last thread ends--> totals.run, end.run = run
+//        RoundRow:  other run --kernel begins--> begin.run = run, token --last thread ends--> end of this lap, with totals
 //        Lane:      other run --primitive built--> run, base = current --each post--> current   (--waits--> want, seen, tick)
 //
 // A run is the n-th kernel of this communicator on a channel, counted by the GPU from 1 without gaps, replays of CUDA
@@ -37,7 +38,7 @@
 // Steps are connection steps as NCCL counts them (absolute, modulo 2^32), so that both ends of an edge and the proxies
 // between them can be compared. While a kernel runs, SendCount of a channel is the sum over its send lanes of current - base;
 // RecvCount likewise. Several primitives of one kernel may use a lane one after the other: then it shows the newest. When
-// the kernel has ended, RoundRow::totals has what all of them sent and received, added to that of all kernels before it on
+// the kernel has ended, its RoundRow has what all of them sent and received, added to that of all kernels before it on
 // the channel. So the counts of a kernel are the difference of its totals and those of the run before it, and what ran
 // between two rows that were read is known as a sum, whatever was overwritten meanwhile.
 #pragma once
@@ -45,11 +46,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "schemas/abi/round_end.h"
+
 namespace ccld::abi {
 
 constexpr uint32_t frame_magic = 0x444c4343;  // "CCLD"
-constexpr uint16_t frame_abi_major = 4;
-constexpr uint16_t frame_abi_minor = 1;
+constexpr uint16_t frame_abi_major = 5;
+constexpr uint16_t frame_abi_minor = 0;
 
 // A host may hand CUDA 1024 kernels more than have run, in less time than passes between two looks. The kernel that hangs must
 // still have its record then, so twice as many operations are remembered, and of Send and Recv, which come in groups, more.
@@ -105,7 +108,7 @@ enum OpFlag : uint8_t {
 // What can be seen of an operation while it runs. A signal that is missing is "not measured", never "not moving".
 enum Signal : uint8_t {
   signal_times = 1,   // its kernel writes begin and end on its channels
-  signal_steps = 2,   // its kernel counts steps: lanes and RoundRow::totals
+  signal_steps = 2,   // its kernel counts steps: lanes and totals of RoundRow
   signal_waits = 4,   // its lanes or warps say what they wait for
   signal_proxy = 8,   // proxies may work for it
   signal_stream = 16, // begin and end are written by the stream around it (StreamLine), not by a kernel
@@ -288,24 +291,21 @@ struct alignas(128) ProxyRecord {
 
 // ---- device-written part ---------------------------------------------------------------------------------------
 
-// A kernel on a channel. Slot: run % rounds_max. Four 16-byte rows, each valid if its run is the wanted one.
+// A kernel on a channel. Slot: run % rounds_max. Three 16-byte rows, each valid if it is of the wanted run.
 struct alignas(64) RoundRow {
   uint32_t begin_run;
   uint32_t begin_token;
   uint64_t begin_device_ns;     // globaltimer of this GPU: compare with this GPU only
-  uint32_t end_run;
-  uint32_t end_flags;           // RoundFlag
-  uint64_t end_device_ns;
-  uint32_t totals_run;          // written before the end
+  uint32_t end_word;            // pack_end(): lap of the run, flag, time from begin to end
   uint32_t send_steps_total;    // SendCounts and RecvCounts of all kernels up to this one on this channel, modulo 2^32
   uint32_t recv_steps_total;
   uint32_t busy_ns_total;       // their times from begin to end, modulo 2^32
   uint32_t replay_run;          // only on the lowest channel of a kernel that was recorded into a graph; with the begin
   uint32_t replay_index;        // from 1
   uint32_t replay_reserved[2];
+  uint32_t reserved[4];
 };
-
-enum RoundFlag : uint32_t { round_aborted = 1 };
+static_assert(lap_runs == rounds_max);
 
 enum class WaitKind : uint32_t {
   none = 0,
@@ -368,8 +368,7 @@ static_assert(sizeof(ProxyRecord) == 128);
 static_assert(offsetof(ProxyRecord, ticks) == 24 && offsetof(ProxyRecord, step_count) == 80);
 static_assert(offsetof(ProxyRecord, visited_ns) == 88 && offsetof(ProxyRecord, away_before_ns) == 112);
 static_assert(sizeof(P2pRecord) == 64 && offsetof(P2pRecord, plan) == 48 && offsetof(P2pRecord, signals) == 63);
-static_assert(sizeof(RoundRow) == 64 && offsetof(RoundRow, end_run) == 16 && offsetof(RoundRow, totals_run) == 32 &&
-              offsetof(RoundRow, replay_run) == 48);
+static_assert(sizeof(RoundRow) == 64 && offsetof(RoundRow, end_word) == 16 && offsetof(RoundRow, replay_run) == 32);
 static_assert(sizeof(Lane) == 32 && offsetof(Lane, want_step) == 16);
 static_assert(sizeof(DeviceChannel) == 128 * 64 + 128 + 2 * 32 * 32);
 static_assert(offsetof(DeviceChannel, lanes) == 8320);

@@ -82,11 +82,6 @@ struct RoundBegin {
   uint32_t token = 0;
   uint64_t device_ns = 0;
 };
-struct RoundEnd {
-  uint32_t run = 0;
-  uint32_t flags = 0;  // RoundFlag
-  uint64_t device_ns = 0;
-};
 struct RoundCounts {
   uint32_t run = 0;
   uint32_t send_steps = 0;
@@ -98,6 +93,11 @@ struct RoundTotals {
   uint32_t send_steps = 0;
   uint32_t recv_steps = 0;
   uint32_t busy_ns = 0;
+};
+struct RoundEnd {
+  RoundTotals totals;
+  uint32_t flags = 0;        // RoundFlag
+  uint64_t duration_ns = 0;  // from its begin, as exact as round_end.h says
 };
 constexpr RoundCounts counts_between(const RoundTotals& before, const RoundTotals& totals) {
   return {totals.run, totals.send_steps - before.send_steps, totals.recv_steps - before.recv_steps};
@@ -225,30 +225,31 @@ class FrameView {
     *out = {low(row.low), high(row.low), row.high};
     return found;
   }
+  // With what all kernels up to this one have sent and received. May be seen before the begin.
   Found read_end(uint32_t channel, uint32_t run, RoundEnd* out) const {
-    reading::Row16 row{};
-    const Found found = read_row(channel, run, offsetof(RoundRow, end_run), &row);
-    *out = {low(row.low), high(row.low), row.high};
-    return found;
-  }
-  // Written before the kernel's end, and seen before or after it.
-  Found read_totals(uint32_t channel, uint32_t run, RoundTotals* out) const {
-    if (run == 0) {
-      *out = {};
-      return Found::yes;
+    if (channel >= channel_count_) return Found::earlier;
+    const uint32_t place = run % rounds_max;
+    const RoundRow& round = this->channel(channel)->rounds[place];
+    for (int attempt = 0; attempt < attempts_max; ++attempt) {
+      const uint32_t begun = reading::load(round.begin_run);
+      reading::Row16 row{};
+      if (!load_stable(&round.end_word, &row) || reading::load(round.begin_run) != begun) continue;
+      const uint32_t word = low(row.low);
+      if (!has_end(word)) return Found::earlier;
+      const uint32_t found = run_of_end(place, begun, word);
+      if (distance(run, found) < 0) return Found::earlier;
+      *out = {{found, high(row.low), low(row.high), high(row.high)}, end_flags(word), end_duration_ns(word)};
+      return found == run ? Found::yes : Found::later;
     }
-    reading::Row16 row{};
-    const Found found = read_row(channel, run, offsetof(RoundRow, totals_run), &row);
-    *out = {low(row.low), high(row.low), low(row.high), high(row.high)};
-    return found;
+    return Found::busy;
   }
   // SendCount and RecvCount of the whole kernel. `later` too where the totals of the run before it are overwritten.
   Found read_counts(uint32_t channel, uint32_t run, RoundCounts* out) const {
-    RoundTotals before, totals;
-    const Found found = read_totals(channel, run, &totals);
+    RoundEnd before, end;
+    const Found found = read_end(channel, run, &end);
     if (found != Found::yes) return found;
-    const Found found_before = read_totals(channel, run - 1, &before);
-    *out = counts_between(before, totals);
+    const Found found_before = run == 1 ? Found::yes : read_end(channel, run - 1, &before);
+    *out = counts_between(before.totals, end.totals);
     return found_before;
   }
   // Only of kernels that were recorded into a graph, on their lowest channel.
@@ -346,19 +347,23 @@ class FrameView {
     if (channel >= channel_count_) return Found::earlier;
     const auto* row =
         reinterpret_cast<const unsigned char*>(&this->channel(channel)->rounds[run % rounds_max]) + row_offset;
-    reading::Row16 first = reading::load_row(row);
-    // The same bytes twice in a row are not a row in the middle of being stored.
-    for (int attempt = 0; attempt < 4; ++attempt) {
-      const reading::Row16 again = reading::load_row(row);
-      if (first == again) {
-        const uint32_t found = low(first.low);
-        if (found == 0 || distance(run, found) < 0) return Found::earlier;
-        *out = first;
-        return found == run ? Found::yes : Found::later;
-      }
-      first = again;
+    for (int attempt = 0; attempt < attempts_max; ++attempt) {
+      reading::Row16 read{};
+      if (!load_stable(row, &read)) continue;
+      const uint32_t found = low(read.low);
+      if (found == 0 || distance(run, found) < 0) return Found::earlier;
+      *out = read;
+      return found == run ? Found::yes : Found::later;
     }
     return Found::busy;
+  }
+
+  static constexpr int attempts_max = 4;
+
+  // The same bytes twice in a row are not a row in the middle of being stored.
+  static bool load_stable(const void* address, reading::Row16* row) {
+    *row = reading::load_row(address);
+    return *row == reading::load_row(address);
   }
 
   const FrameHeader* header_ = nullptr;

@@ -308,7 +308,7 @@ TEST_CASE("a frame of another major version is one line, the others are shown") 
   CHECK(contains(output.text, " 4242 "));
   REQUIRE(output.errors.size() == 2);
   CHECK(output.errors[0] ==
-        path + ": frame version 1." + std::to_string(abi::frame_abi_minor) + ", this program reads 4.x");
+        path + ": frame version 1." + std::to_string(abi::frame_abi_minor) + ", this program reads 5.x");
   CHECK(contains(output.errors[1], "ccld-9-0-1.frame: truncated"));
   CHECK(contains(output.errors[1], "no process has its pid (--clean removes it)"));
   CHECK_FALSE(output.failed);

@@ -173,7 +173,10 @@ void begin(Comm* comm, const Operation_& o) {
 void end(Comm* comm, const Operation_& o, uint32_t steps = 0) {
   static std::map<const Comm*, uint32_t> totals;  // of channel 0
   const uint32_t total = totals[comm] += steps;
-  for (unsigned c = 0; c < 2; ++c) device::round_ends(comm->channels + c, o.run, 0, c == 0 ? total : 0, 0, 0, now_ns());
+  for (unsigned c = 0; c < 2; ++c) {
+    const uint64_t begin_ns = device::round_of(comm->channels + c, o.run).begin_device_ns;
+    device::round_ends(comm->channels + c, o.run, 0, c == 0 ? total : 0, 0, 0, now_ns() - begin_ns);
+  }
 }
 
 uint64_t completed(const Comm* comm) {

@@ -52,7 +52,7 @@ TEST_CASE("frames that cannot be read are refused with a reason") {
   SECTION("another major version") {
     id.abi_major = 1;
     id.abi_minor = 7;
-    CHECK(refusal(frame) == "frame version 1.7, this program reads 4.x");
+    CHECK(refusal(frame) == "frame version 1.7, this program reads 5.x");
   }
   SECTION("no end marker") {
     id.end_marker = 1;
@@ -178,11 +178,12 @@ TEST_CASE("the rows of a kernel count only with its run") {
   CHECK(view.read_counts(0, 7, &counts) == Found::earlier);
   CHECK(view.read_replay(0, 7, &replay) == Found::earlier);
   frame.count(0, 6, 100, 200);
+  frame.end_after(0, 6, 50);
   frame.count(0, 7, 11, 12);
   frame.end(0, 7, 2234, round_aborted);
   frame.replay(0, 7, 3);
   CHECK(view.read_end(0, 7, &end) == Found::yes);
-  CHECK((end.flags == round_aborted && end.device_ns == 2234));
+  CHECK((end.flags == round_aborted && end.duration_ns == 1000 && end.totals.run == 7));
   CHECK(view.read_counts(0, 7, &counts) == Found::yes);
   CHECK((counts.send_steps == 11 && counts.recv_steps == 12));
   CHECK(view.read_replay(0, 7, &replay) == Found::yes);
@@ -193,18 +194,62 @@ TEST_CASE("counts are the difference to the kernel before, also over the end of 
   SyntheticFrame frame;
   const FrameView view = open(frame);
   RoundCounts counts;
-  RoundTotals totals;
+  RoundEnd end;
   frame.count(0, 1, 0xfffffff0u, 3, 1000);
+  frame.end_after(0, 1, 1000);
   CHECK(view.read_counts(0, 1, &counts) == Found::yes);  // nothing was before it
   CHECK((counts.send_steps == 0xfffffff0u && counts.recv_steps == 3));
   frame.count(0, 2, 32, 5, 500);
+  frame.end_after(0, 2, 500);
   CHECK(view.read_counts(0, 2, &counts) == Found::yes);
   CHECK((counts.run == 2 && counts.send_steps == 32 && counts.recv_steps == 5));
-  CHECK(view.read_totals(0, 2, &totals) == Found::yes);
-  CHECK((totals.send_steps == 16 && totals.recv_steps == 8 && totals.busy_ns == 1500));
-  frame.count(0, 1 + rounds_max, 0, 0);
+  CHECK(view.read_end(0, 2, &end) == Found::yes);
+  CHECK((end.totals.send_steps == 16 && end.totals.recv_steps == 8 && end.totals.busy_ns == 1500));
+  frame.end_after(0, 1 + rounds_max, 1);
   CHECK(view.read_counts(0, 2, &counts) == Found::later);
   CHECK(view.read_counts(0, 3, &counts) == Found::earlier);
+}
+
+TEST_CASE("the end in a place is told from those of the laps before and behind") {
+  SyntheticFrame frame;
+  const FrameView view = open(frame);
+  RoundEnd end;
+  // Every lap of the tag, twice, and over the end of the runs.
+  for (const uint32_t first : {0u, 5u, 127u, 0u - 130u * rounds_max}) {
+    for (uint32_t lap = 0; lap < 2 * 128 + 2; ++lap) {
+      const uint32_t run = first + lap * rounds_max;
+      if (run == 0) continue;
+      CAPTURE(run);
+      CHECK(view.read_end(0, run, &end) == Found::earlier);
+      frame.begin(0, run, 1, 1000);
+      CHECK(view.read_end(0, run, &end) == Found::earlier);
+      if (lap > 0 && run - rounds_max != 0) {  // a run of 0 does not exist but after the end of the runs
+        CHECK(view.read_end(0, run - rounds_max, &end) == Found::yes);
+        CHECK((end.totals.run == run - rounds_max && end.duration_ns == 7));
+      }
+      frame.end(0, run, 1007);
+      CHECK(view.read_end(0, run, &end) == Found::yes);
+      CHECK((end.totals.run == run && end.duration_ns == 7));
+      CHECK(view.read_end(0, run - rounds_max, &end) == Found::later);
+      CHECK(view.read_end(0, run - 100 * rounds_max, &end) == Found::later);
+      CHECK(view.read_end(0, run + rounds_max, &end) == Found::earlier);
+      CHECK(view.read_end(0, run + 100 * rounds_max, &end) == Found::earlier);
+    }
+    frame.round(0, first) = {};
+  }
+}
+
+TEST_CASE("an end that is seen before its begin has its own run") {
+  SyntheticFrame frame;
+  const FrameView view = open(frame);
+  RoundEnd end;
+  const uint32_t run = 7 + 127 * rounds_max;  // the tag of the run behind it is 0
+  frame.begin(0, run, 1, 100);
+  frame.end(0, run, 200);
+  frame.end_after(0, run + rounds_max, 300);
+  CHECK(view.read_end(0, run, &end) == Found::later);
+  CHECK(view.read_end(0, run + rounds_max, &end) == Found::yes);
+  CHECK(end.duration_ns == 300);
 }
 
 TEST_CASE("a reader that comes late is told which run took the place") {

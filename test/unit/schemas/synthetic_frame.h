@@ -149,21 +149,21 @@ class SyntheticFrame {
     row.begin_token = token;
     row.begin_device_ns = device_ns;
   }
-  void end(unsigned c, uint32_t run, uint64_t device_ns, uint32_t flags = 0) {
-    abi::RoundRow& row = round(c, run);
-    row.end_run = run;
-    row.end_flags = flags;
-    row.end_device_ns = device_ns;
-  }
-  // What this run adds to the totals of its channel.
+  // What this run adds to the totals of its channel; before its end, which shows them.
   void count(unsigned c, uint32_t run, uint32_t send_steps, uint32_t recv_steps, uint32_t busy_ns = 0) {
     abi::RoundTotals& totals = totals_[c];
     totals = {run, totals.send_steps + send_steps, totals.recv_steps + recv_steps, totals.busy_ns + busy_ns};
+  }
+  // Behind its begin.
+  void end(unsigned c, uint32_t run, uint64_t device_ns, uint32_t flags = 0) {
+    end_after(c, run, device_ns - round(c, run).begin_device_ns, flags);
+  }
+  void end_after(unsigned c, uint32_t run, uint64_t duration_ns, uint32_t flags = 0) {
     abi::RoundRow& row = round(c, run);
-    row.totals_run = run;
-    row.send_steps_total = totals.send_steps;
-    row.recv_steps_total = totals.recv_steps;
-    row.busy_ns_total = totals.busy_ns;
+    row.end_word = abi::pack_end(run, flags, duration_ns);
+    row.send_steps_total = totals_[c].send_steps;
+    row.recv_steps_total = totals_[c].recv_steps;
+    row.busy_ns_total = totals_[c].busy_ns;
   }
   void replay(unsigned c, uint32_t run, uint32_t index) {
     abi::RoundRow& row = round(c, run);
