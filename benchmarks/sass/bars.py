@@ -28,7 +28,7 @@ HOOKS_MOST = {
     "ccld_channel_loaded": {INSTRUCTIONS: 8},
     "ccld_kernel_begins": {INSTRUCTIONS: 50, GLOBAL_LOAD: 1, GLOBAL_STORE: 3},
     "ccld_kernel_ends": {INSTRUCTIONS: 8},
-    "ccld_lane_opens": {INSTRUCTIONS: 46, GLOBAL_STORE: 1, ATOMIC: 1},
+    "ccld_lane_opens": {INSTRUCTIONS: 47, GLOBAL_STORE: 1, ATOMIC: 1},
     # nvcc makes two of one place now and then.
     "ccld_lane_posts": {INSTRUCTIONS: 30, GLOBAL_STORE: 1.25},
     "ccld_lane_posts_ll": {INSTRUCTIONS: 30, GLOBAL_STORE: 1.25},

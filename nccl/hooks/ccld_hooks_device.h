@@ -236,54 +236,7 @@ constexpr uint32_t ccld_wait_shown_after_us = 100;
 constexpr uint32_t ccld_wait_shown_again_us = 4000;
 
 #if defined(__CUDACC__)
-// A loop that polls has upstream's counter of polls and not one register more. After its first 64 polls (20 to 60 us: a
-// poll is a load from the GPU's memory or another's) the counter holds, above the polls since the last look at the
-// clock, the tick at which the wait is to be shown next, and whether it was shown before.
-constexpr int ccld_polls_between_looks = 64;
-constexpr int ccld_due_shift = 7;                    // above ccld_polls_between_looks
-constexpr uint32_t ccld_tick_mask = (1u << 22) - 1;  // ticks of the clock's low word: it turns in 4.3 s
-constexpr uint32_t ccld_shown_before = 1u << 29;
-static_assert(1 << ccld_due_shift > ccld_polls_between_looks && ccld_tick_mask << ccld_due_shift < ccld_shown_before);
-
-__device__ __forceinline__ bool ccld_wait_is_due(int spins, uint32_t tick) {
-  const uint32_t left = (static_cast<uint32_t>(spins) >> ccld_due_shift) - tick;
-  return ((left - 1) & ccld_tick_mask) > ccld_tick_mask / 2;
-}
-
-__device__ __forceinline__ int ccld_due_in(uint32_t us, uint32_t flag) {
-  return static_cast<int>(((ccld_tick() + us) & ccld_tick_mask) << ccld_due_shift | flag);
-}
-
-// Read again where it is needed: a register that holds it is not to be had.
-__device__ __forceinline__ uint32_t ccld_warp() {
-  uint32_t thread;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-  return thread / WARP_SIZE;
-}
-
-// In checkAbort(), after the first polls of a loop. False: it is time for upstream's look at the abort flag.
-__device__ __forceinline__ bool ccld_polls_on(int& spins) {
-  if (spins % ccld_polls_between_looks != 0) return true;
-  if (spins == ccld_polls_between_looks) {
-    spins = ccld_due_in(ccld_wait_shown_after_us, 0);
-    return true;
-  }
-  if (!ccld_wait_is_due(spins, ccld_tick())) {
-    spins -= ccld_polls_between_looks;
-    return true;
-  }
-  ccld::device::warp_polls(ccld_channel(), ccld_warp(), ccld_tick());
-  const bool shown_before = (spins & ccld_shown_before) != 0;
-  spins = ccld_due_in(ccld_wait_shown_again_us, ccld_shown_before);
-  return !shown_before;
-}
-
-__device__ __forceinline__ bool ccld_lane_is_due(int spins) {
-  const int polls = spins + 1;
-  // A tick early, so that it is never too late for checkAbort(), which is about to show the wait of the warp.
-  return polls % ccld_polls_between_looks == 0 && polls != ccld_polls_between_looks &&
-         ccld_wait_is_due(polls, ccld_tick() + 1);
-}
+#include "ccld_polls_device.h"
 #else
 // checkAbort() lets the other threads of the block run, and counts polls for its own purpose. So the engine keeps for
 // each thread when its wait is to be shown. Most waits end within a few polls: these do not look at the clock, which
