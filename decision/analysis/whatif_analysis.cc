@@ -104,7 +104,7 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds since_ns, N
       if (!first) known->second = std::min(known->second, after_ns);
     }
     if (gpu.launch_least_ns == INT64_MAX) continue;
-    clocks[g] = {true, facts[g].machine, static_cast<double>(host_to_service - gpu.launch_least_ns)};
+    clocks[g] = {true, static_cast<double>(host_to_service - gpu.launch_least_ns), facts[g].machine};
   }
   machines.batches_arrive(std::move(batches_after_ns));
   return true;

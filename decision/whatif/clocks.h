@@ -21,8 +21,8 @@ namespace ccld::decision::whatif {
 // By GPU of the timeline.
 struct HostClock {
   bool known = false;
-  int machine = -1;                 // GPUs of one have equal numbers
   double device_to_service_ns = 0;  // to be added to a device time; only differences between GPUs mean something
+  int machine = -1;                 // GPUs of one have equal numbers; -1: not known
 };
 
 struct Clocks {

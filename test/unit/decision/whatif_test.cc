@@ -137,8 +137,9 @@ struct Job {
     std::vector<HostClock> hosts;  // all launches are told by one clock
     for (const Gpu& g : timeline.gpus()) {
       const int number = static_cast<int>(hosts.size());
-      hosts.push_back({g.launch_least_ns != INT64_MAX, facts[hosts.size()].machine,
-                       -static_cast<double>(g.launch_least_ns) + (clock_error_ms ? clock_error_ms(number) * ms : 0)});
+      hosts.push_back({g.launch_least_ns != INT64_MAX,
+                       -static_cast<double>(g.launch_least_ns) + (clock_error_ms ? clock_error_ms(number) * ms : 0),
+                       facts[hosts.size()].machine});
     }
     auto g = build_graph(timeline, matches, compare_clocks(timeline, matches, hosts, settings), settings);
     if (g) g->turn_wait_ns = turn_wait_ms * ms;
