@@ -40,6 +40,8 @@ const Row table[] = {
      "Name of the job, equal on all its ranks. Not set: `SLURM_JOB_ID` if there is one."},
     {"NCCL_PROBE_FRAMES_DIR", &Settings::frames_dir, "/dev/shm", 0, 0, Text::folder,
      "Folder of the probing frames; it should be in memory and private to the machine."},
+    {"NCCL_PROBE_FRAMES_SHARED", &Settings::frames_shared, "0", 0, 1, Text::any,
+     "1: other users of the machine may read the frames too. Each process of a job that runs as another user needs it."},
     {"NCCL_PROBE_SAMPLE_US", &Settings::sample_us, "1000", 100, 1000000, Text::any,
      "Time between two samples while an operation is in flight (the paper's 1 ms)."},
     {"NCCL_PROBE_BUDGET_PPM", &Settings::budget_ppm, "3000", 0, 1000000, Text::any,

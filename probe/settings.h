@@ -24,6 +24,7 @@ struct Settings {
   std::string key_file;
   std::string job;
   std::string frames_dir;
+  bool frames_shared = false;
   int64_t sample_us = 0;
   int64_t budget_ppm = 0;
   int64_t idle_ms = 0;

@@ -109,15 +109,35 @@ FramesOutput show_frames(const FramesOptions& options) {
     if (!options.clean || process != ProcessState::gone) return;
     if (!fs::remove(path, error) && error) output.errors.push_back(path + ": cannot remove it: " + error.message());
   };
+  // Whoever may write to the folder can make a file that says it is of somebody else's process, or truncate his own.
+  const auto is_believed = [&](const auto& opened, ProcessState state) {
+    bool is_process = false;
+    const bool lives = state == ProcessState::running || state == ProcessState::stopped;
+    const auto name = owner_of(fs::path(opened.path).filename().string(), &is_process);
+    const auto user = lives && name ? processes.user_of(*name) : std::nullopt;
+    if (opened.file.lost())
+      output.errors.push_back(opened.path + ": truncated while it was read");
+    else if (user && *user != opened.file.owner())
+      output.errors.push_back(opened.path + ": it belongs to user " + std::to_string(opened.file.owner()) +
+                              ", the process to user " + std::to_string(*user));
+    else
+      return true;
+    return false;
+  };
   std::vector<frames::FrameReport> frame_reports;
   for (const auto& opened : opened_frames) {
-    frame_reports.push_back(frames::report_frame(processes, opened.path, opened.file.view(), opened.look, options.all));
+    frames::FrameReport report =
+        frames::report_frame(processes, opened.path, opened.file.view(), opened.look, options.all);
+    if (!is_believed(opened, report.process)) continue;
+    frame_reports.push_back(std::move(report));
     clean(opened.path, frame_reports.back().process);
   }
   std::vector<frames::ProcessReport> process_reports;
   for (const auto& opened : opened_processes) {
-    process_reports.push_back(
-        frames::report_process(processes, opened.path, opened.file.view(), opened.look, options.all));
+    frames::ProcessReport report =
+        frames::report_process(processes, opened.path, opened.file.view(), opened.look, options.all);
+    if (!is_believed(opened, report.process)) continue;
+    process_reports.push_back(std::move(report));
     clean(opened.path, process_reports.back().process);
   }
   std::stable_sort(frame_reports.begin(), frame_reports.end(),

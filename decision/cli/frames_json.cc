@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "decision/cli/frames_report.h"
+#include "decision/report/text_format.h"
 #include "schemas/abi/cuda_versions.h"
 #include "schemas/abi/names.h"
 
@@ -14,7 +15,7 @@ std::string hex(uint64_t value) { return format("%016llx", static_cast<unsigned 
 
 template <size_t N>
 std::string text(const char (&field)[N]) {
-  return abi::FrameView::text(field);
+  return report::printable(abi::FrameView::text(field));
 }
 
 Json to_json(const LaneReport& lane) {

@@ -81,6 +81,17 @@ std::optional<uint32_t> LocalProcesses::pid_here(const abi::ProcessName& name) c
   return it != in_others_.end() ? std::optional(it->second) : std::nullopt;
 }
 
+std::optional<uid_t> LocalProcesses::user_of(const abi::ProcessName& name) const {
+  const std::optional<uint32_t> pid = pid_here(name);
+  if (!pid) return std::nullopt;
+  std::ifstream file(proc_dir_ + "/" + std::to_string(*pid) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    unsigned effective = 0;
+    if (std::sscanf(line.c_str(), "Uid: %*u %u", &effective) == 1) return effective;
+  }
+  return std::nullopt;
+}
+
 bool LocalProcesses::may_exist(const abi::ProcessName& name) const {
   const std::optional<uint32_t> pid = pid_here(name);
   if (!pid) return !sees_all_;

@@ -4,6 +4,8 @@
 // A snapshot: what begins later is not known. Nothing fails: what cannot be read is not seen. Threads: any.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -29,6 +31,9 @@ class LocalProcesses {
 
   // What the process that has this id here calls itself. One that is not there: with an unknown namespace.
   abi::ProcessName name_of(uint32_t pid) const;
+
+  // As whom the process of this name runs; nothing: it cannot be seen from here.
+  std::optional<uid_t> user_of(const abi::ProcessName&) const;
 
   // Whether there is a process of this name, or may be one where we cannot look.
   bool may_exist(const abi::ProcessName&) const;

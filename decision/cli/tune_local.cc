@@ -15,6 +15,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "decision/cli/local_processes.h"
+#include "schemas/abi/bus_guard.h"
 #include "schemas/abi/process_reader.h"
 
 namespace ccld::decision {
@@ -86,6 +87,7 @@ absl::StatusOr<abi::ControlStateLine> tune_process(const TuneLocal& request) {
   if (memory == MAP_FAILED)
     return absl::FailedPreconditionError(absl::StrCat(path, ": cannot be mapped: ", std::strerror(errno)));
   const absl::Cleanup unmap = [memory, bytes] { munmap(memory, bytes); };
+  const abi::BusGuard guard = abi::BusGuard::over(memory, bytes);
   std::string error;
   const auto view = abi::ProcessView::open(memory, bytes, &error);
   if (!view) return absl::FailedPreconditionError(absl::StrCat(path, ": ", error));
@@ -93,6 +95,7 @@ absl::StatusOr<abi::ControlStateLine> tune_process(const TuneLocal& request) {
   const uint64_t sequence = write_request(*static_cast<abi::ProcessHeader*>(memory), request.wishes);
   for (;;) {
     const abi::ControlStateLine state = view->control_state();
+    if (guard.lost()) return absl::FailedPreconditionError(absl::StrCat(path, ": it was truncated"));
     if (state.applied_sequence >= sequence) return state;
     if (kill(static_cast<pid_t>(request.pid), 0) != 0 && errno == ESRCH) {
       return absl::FailedPreconditionError(

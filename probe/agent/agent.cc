@@ -61,6 +61,7 @@ struct Agent::Attached {
   uint64_t next_late_ns = 0;
   uint64_t next_flush_ns = 0;
   uint64_t next_publish_ns = 0;
+  bool lost = false;  // and told
 
   // What readers of the frame see of this agent.
   void publish(Instant now) {
@@ -243,6 +244,19 @@ void Agent::report(Attached& attached, Instant now, bool beat, std::vector<Messa
   }
 }
 
+// Its file was truncated: the training path goes on in other memory, which a GPU does not know. Like one that an operator
+// has stopped, it accuses nobody.
+void Agent::tell_lost(Attached& attached, Instant now, bool beat, std::vector<Message>* out) {
+  CommTracker& tracker = attached.tracker;
+  tracker.take_rounds(now, true);
+  tracker.take_p2p(now, true);
+  if (!std::exchange(attached.lost, true)) {
+    comm_unwatched();
+    warn_once(Warning::file_lost, "a communicator is not watched any more: somebody has truncated " + attached.comm->path);
+  }
+  if (beat && sends()) out->emplace_back(tracker.stopped_message(now));
+}
+
 void Agent::sample_all(Instant now, bool beat, std::vector<Message>* out) {
   uint64_t events = 0;
   late_ = false;
@@ -255,6 +269,10 @@ void Agent::sample_all(Instant now, bool beat, std::vector<Message>* out) {
     const uint64_t movement = tracker.movement();
     tracker.sample(now);
     ++attached->samples;
+    if (attached->comm->guard.lost()) {
+      tell_lost(*attached, now, beat, out);
+      continue;
+    }
     if (tracker.busy() || tracker.movement() != movement || now.monotonic_ns >= attached->next_publish_ns)
       attached->publish(now);
     if (beat) refresh_state(*attached);

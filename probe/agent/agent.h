@@ -89,6 +89,7 @@ class Agent {
   void sample_all(Instant now, bool beat, std::vector<Message>* out);
   void stand_by(Instant now, bool beat, std::vector<Message>* out);
   void report(Attached&, Instant now, bool beat, std::vector<Message>* out);
+  void tell_lost(Attached&, Instant now, bool beat, std::vector<Message>* out);
   void refresh_state(Attached&);
   CommUpMessage comm_up(Attached&) const;
   void detach_locked(Comm*, abi::CommState end_state, Instant now);

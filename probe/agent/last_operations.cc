@@ -56,7 +56,7 @@ std::optional<LastOperations> read_last_operations(const std::string& path) {
   struct stat status {};
   std::unique_ptr<unsigned char[]> memory;
   size_t bytes = 0;
-  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
+  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_size > 0 &&
       static_cast<size_t>(status.st_size) <= frame_bytes_max)
     memory.reset(new (std::nothrow) unsigned char[static_cast<size_t>(status.st_size)]);
   while (memory != nullptr && bytes < static_cast<size_t>(status.st_size)) {

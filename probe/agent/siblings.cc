@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "probe/agent/last_operations.h"
@@ -17,12 +18,17 @@
 namespace ccld::probe {
 namespace {
 
-// Reads at most `size` bytes; returns how many.
-size_t read_file(const std::string& path, void* buffer, size_t size) {
+enum class Of { anybody, our_user };
+
+// Reads at most `size` bytes; returns how many. Whoever may write to the folder can make files with any name: of frames
+// only those of our own user are believed.
+size_t read_file(const std::string& path, void* buffer, size_t size, Of owner) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return 0;
+  struct stat status {};
+  const bool believed = owner == Of::anybody || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid());
   size_t total = 0;
-  while (total < size) {
+  while (believed && total < size) {
     const ssize_t n = read(fd, static_cast<char*>(buffer) + total, size - total);
     if (n <= 0) break;
     total += static_cast<size_t>(n);
@@ -41,7 +47,7 @@ Siblings::Siblings(const SiblingOptions& options) : options_(options) {}
 
 char Siblings::read_state(const Key& key) const {
   char line[1024];
-  const size_t size = read_file(options_.proc_dir + "/" + std::to_string(key.first) + "/stat", line, sizeof line - 1);
+  const size_t size = read_file(options_.proc_dir + "/" + std::to_string(key.first) + "/stat", line, sizeof line - 1, Of::anybody);
   line[size] = '\0';
   // The program's name (field 2) may hold anything, a ')' too.
   const char* cursor = strrchr(line, ')');
@@ -60,7 +66,7 @@ Siblings::File Siblings::read_frame(const std::string& path, const abi::ProcessN
   File file;
   file.read_ns = now.monotonic_ns;
   abi::FrameHeader header{};
-  if (read_file(path, &header, sizeof header) != sizeof header) return file;
+  if (read_file(path, &header, sizeof header, Of::our_user) != sizeof header) return file;
   const abi::FrameIdentity& id = header.identity;
   if (id.magic != abi::frame_magic || id.abi_major != abi::frame_abi_major || id.pid != name.pid ||
       id.pid_namespace != name.pid_namespace)
@@ -85,7 +91,7 @@ Siblings::File Siblings::read_frame(const std::string& path, const abi::ProcessN
 void Siblings::remove_spare(const std::string& path, const abi::ProcessName& name) const {
   if (!abi::same_pid_namespace(name.pid_namespace, options_.own.pid_namespace)) return;
   abi::FrameIdentity id{};
-  if (read_file(path, &id, sizeof id) != sizeof id || id.magic != abi::frame_magic || id.pid != name.pid ||
+  if (read_file(path, &id, sizeof id, Of::our_user) != sizeof id || id.magic != abi::frame_magic || id.pid != name.pid ||
       id.pid_namespace != name.pid_namespace || abi::FrameView::text(id.boot_id) != options_.boot_id)
     return;
   if (read_state({name.pid, id.pid_start_ticks}) == 'X') unlink(path.c_str());

@@ -19,6 +19,7 @@ enum class Warning : uint8_t {
   transport_endpoint,
   transport_context,
   transport_keys,
+  file_lost,
   other,
   count
 };

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "probe/probe.h"
+#include "schemas/abi/bus_guard.h"
 #include "schemas/abi/frame.h"
 
 namespace ccld::probe {
@@ -39,6 +40,7 @@ struct Comm {
   bool borrowed = false;   // the memory is the caller's
   void* memory = nullptr;  // the mapping
   size_t bytes = 0;
+  abi::BusGuard guard;     // of a file; lost: somebody has truncated it, and what a GPU writes is not seen any more
   abi::FrameHeader* header = nullptr;      // parts of the mapping
   abi::OpRecord* operations = nullptr;     // abi::ops_max
   abi::P2pRecord* p2ps = nullptr;          // abi::p2ps_max

@@ -223,15 +223,18 @@ Comm* frame_create(const FrameOptions& options, const CommSetup& setup, std::str
     comm->memory = setup.spare->memory;
     comm->bytes = setup.spare->bytes;
     comm->borrowed = setup.spare->borrowed;
+    comm->guard = std::move(setup.spare->guard);
     present_path = setup.spare->path;
     memset(comm->memory, 0, comm->bytes);
     SpareFiles::spare_files().forget(present_path);
     delete setup.spare;
   } else {
-    comm->memory = map_new_file(unfinished, comm->bytes, error);
+    comm->memory = map_new_file(unfinished, comm->bytes, options.shared ? Access::read_by_all : Access::read, error);
     if (comm->memory == nullptr) {
       present_path.clear();
       comm->memory = map_without_file(comm->bytes);
+    } else {
+      comm->guard = abi::BusGuard::over(comm->memory, comm->bytes);
     }
   }
   const bool has_file = !present_path.empty();
@@ -301,7 +304,7 @@ Comm* comm_create(const CommSetup& setup) {
   store_relaxed(identity.cuda_version, setup.cuda_version);
   store_relaxed(identity.driver_cuda_version, setup.driver_cuda_version);
   std::string error;
-  Comm* comm = frame_create({settings().frames_dir, settings().job}, setup, &error);
+  Comm* comm = frame_create({settings().frames_dir, settings().job, settings().frames_shared}, setup, &error);
   if (comm == nullptr) {
     warn_once(Warning::frame_file, "a communicator is not watched: " + error);
     comm_unwatched();
@@ -347,6 +350,7 @@ void comm_move(Comm* comm, void* memory) {
   memcpy(memory, comm->memory, comm->bytes);
   frame_unlink(*comm);
   comm->path.clear();
+  comm->guard = abi::BusGuard();
   if (!comm->borrowed) munmap(comm->memory, comm->bytes);
   comm->memory = memory;
   comm->borrowed = true;
@@ -357,7 +361,8 @@ FrameMemory* comm_retire(Comm* comm) {
   if (comm == nullptr) return nullptr;
   // A file that is not spare is that of the process that this one was forked from.
   auto* memory = new (std::nothrow)
-      FrameMemory{comm->memory, comm->bytes, comm->spare ? comm->path : std::string(), comm->borrowed};
+      FrameMemory{comm->memory, comm->bytes, comm->spare ? comm->path : std::string(), comm->borrowed,
+                                           std::move(comm->guard)};
   delete comm;
   return memory;
 }
@@ -372,6 +377,7 @@ void frame_memory_release(FrameMemory* memory) {
     unlink(memory->path.c_str());
     SpareFiles::spare_files().forget(memory->path);
   }
+  memory->guard = abi::BusGuard();
   if (!memory->borrowed) munmap(memory->memory, memory->bytes);
   delete memory;
 }

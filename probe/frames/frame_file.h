@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "probe/probe.h"
+#include "schemas/abi/bus_guard.h"
 #include "schemas/abi/file_names.h"
 #include "schemas/abi/frame.h"
 
@@ -39,6 +40,7 @@ uint64_t process_start_ticks(uint32_t pid);
 struct FrameOptions {
   std::string folder;  // NCCL_PROBE_FRAMES_DIR
   std::string job;     // NCCL_PROBE_JOB
+  bool shared = false;  // NCCL_PROBE_FRAMES_SHARED
 };
 // The identities of the communicators of one process: see comm_uid.
 class CommUids {
@@ -74,6 +76,7 @@ struct FrameMemory {
   size_t bytes;
   std::string path;  // of a spare file; empty: none
   bool borrowed;
+  abi::BusGuard guard;
 };
 
 }  // namespace ccld::probe

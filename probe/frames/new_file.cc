@@ -33,16 +33,18 @@ void* map_without_file(size_t bytes) {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
-void* map_new_file(const std::string& path, size_t bytes, std::string* error) {
+void* map_new_file(const std::string& path, size_t bytes, Access access, std::string* error) {
   unlink(path.c_str());
   if (!leaves_room(path, bytes, error)) return nullptr;
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, static_cast<mode_t>(access));
   if (file < 0) {
     *error = "cannot create " + path + ": " + strerror(errno);
     return nullptr;
   }
   // Not ftruncate: on a full file system a later store to a hole would kill the process.
   int failure = posix_fallocate(file, 0, static_cast<off_t>(bytes));
+  // Who was asked to share is not stopped by his umask.
+  if (failure == 0 && fchmod(file, static_cast<mode_t>(access)) != 0) failure = errno;
   void* memory = MAP_FAILED;
   if (failure == 0) {
     memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

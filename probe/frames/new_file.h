@@ -14,9 +14,17 @@ namespace ccld::probe {
 // or half of it if it is small: containers often have no more than 64 MiB.
 constexpr uint64_t left_to_others_bytes = uint64_t{256} << 20;
 
-// Makes `path` a file of `bytes` bytes whose storage exists, readable by all and writable by its user, and maps it. What
-// lies there is of an earlier process with our process id, and goes.
-void* map_new_file(const std::string& path, size_t bytes, std::string* error);
+// Who may open a file of ours. Whoever may write may truncate it, so nobody may that need not.
+enum class Access : unsigned {
+  read = 0400,         // its user
+  write = 0600,        // its user, who may write
+  read_by_all = 0444,  // NCCL_PROBE_FRAMES_SHARED
+  write_and_read_by_all = 0644,
+};
+
+// Makes `path` a file of `bytes` bytes whose storage exists, and maps it for writing. What lies there is of an earlier
+// process with our process id, and goes.
+void* map_new_file(const std::string& path, size_t bytes, Access, std::string* error);
 
 // The same memory without a file: nobody else can look at it. nullptr: there is none.
 void* map_without_file(size_t bytes);

@@ -95,7 +95,7 @@ ProcessFile* create_for_process() {
   if (!settings().enable) return nullptr;
   remove_files_of_previous_image(settings().frames_dir);
   std::string error;
-  ProcessFile* file = process_file_create({settings().frames_dir, settings().job, host_name()}, &error);
+  ProcessFile* file = process_file_create({settings().frames_dir, settings().job, host_name(), settings().frames_shared}, &error);
   if (!error.empty()) warn_once(Warning::frame_file, "no process file: " + error);
   if (file == nullptr) return nullptr;
   pthread_atfork(nullptr, nullptr, leave_to_parent);
@@ -142,6 +142,8 @@ class Board final : public ProcessBoard {
   }
 
   void show_control(const ControlInForce& state) override {
+    if (file_->guard.lost())
+      warn_once(Warning::file_lost, "nobody sees this process from outside any more: somebody has truncated " + file_->path);
     abi::ControlStateLine& line = file_->header->control_state;
     store_relaxed(line.refused_fields, state.refused_fields);
     store_relaxed(line.running, state.running ? 1u : 0u);
@@ -171,8 +173,11 @@ ProcessFile* process_file_create(const ProcessFileOptions& options, std::string*
   file->path = options.folder + "/" + abi::process_file_name(name);
   // Under another name until it is complete: who lists the folder never meets half a file.
   const std::string unfinished = options.folder + "/." + abi::file_prefix(name) + ".unfinished";
-  file->memory = map_new_file(unfinished, file->bytes, error);
+  // The control line is for its user to write.
+  file->memory =
+      map_new_file(unfinished, file->bytes, options.shared ? Access::write_and_read_by_all : Access::write, error);
   const bool has_file = file->memory != nullptr;
+  if (has_file) file->guard = abi::BusGuard::over(file->memory, file->bytes);
   if (!has_file) {
     file->memory = map_without_file(file->bytes);
     if (file->memory == nullptr) {
@@ -200,6 +205,7 @@ void process_file_unlink(ProcessFile& file) {
 
 void process_file_release(ProcessFile* file) {
   if (file == nullptr) return;
+  file->guard = abi::BusGuard();
   munmap(file->memory, file->bytes);
   delete file;
 }

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "probe/frames/words.h"
+#include "schemas/abi/bus_guard.h"
 #include "schemas/abi/metrics.h"
 #include "schemas/abi/process.h"
 
@@ -26,12 +27,14 @@ struct ProcessFileOptions {
   std::string folder;  // NCCL_PROBE_FRAMES_DIR
   std::string job;     // NCCL_PROBE_JOB
   std::string host;    // NCCL_HOSTID or the host name
+  bool shared = false;  // NCCL_PROBE_FRAMES_SHARED
 };
 
 struct ProcessFile {
   std::string path;  // empty: memory without a file
   void* memory = nullptr;
   size_t bytes = 0;
+  abi::BusGuard guard;
   abi::ProcessHeader* header = nullptr;  // parts of the memory
   uint64_t* metrics = nullptr;           // abi::metrics_max
   abi::InitRecord* inits = nullptr;      // abi::inits_max

@@ -107,6 +107,39 @@ TEST_CASE("A new frame file says whose it is and where its parts are") {
   comm_release(comm);
 }
 
+TEST_CASE("Only its user may read a frame, unless others are asked in, and nobody may write to it by name") {
+  TemporaryFolder folder;
+  std::string error;
+  const mode_t before = umask(077);
+  for (const bool shared : {false, true}) {
+    FrameOptions options{folder.path(), "job"};
+    options.shared = shared;
+    Comm* comm = frame_create(options, small_setup(), &error);
+    REQUIRE(comm != nullptr);
+    struct stat status {};
+    REQUIRE(stat(comm->path.c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777) == (shared ? 0444 : 0400));
+    frame_unlink(*comm);
+    comm_release(comm);
+  }
+  umask(before);
+}
+
+TEST_CASE("A frame whose file is truncated is lost, and the training path goes on counting") {
+  TemporaryFolder folder;
+  std::string error;
+  Comm* comm = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(comm != nullptr);
+  CHECK_FALSE(comm->guard.lost());
+  REQUIRE(chmod(comm->path.c_str(), 0600) == 0);  // its user may, if he means to
+  REQUIRE(truncate(comm->path.c_str(), 0) == 0);
+  comm->header->api.entered_op_seq = 5;
+  CHECK(comm->header->api.entered_op_seq == 5);
+  CHECK(comm->guard.lost());
+  frame_unlink(*comm);
+  comm_release(comm);
+}
+
 TEST_CASE("A frame starts without any valid record") {
   TemporaryFolder folder;
   std::string error;

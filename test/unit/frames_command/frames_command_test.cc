@@ -560,6 +560,58 @@ TEST_CASE("a process file of another major version is one line that names file a
   CHECK(output.errors[0] == path.string() + ": process file version 9.0, this program reads 1.x");
 }
 
+TEST_CASE("a link with the name of a frame is one line, and nothing behind it is read") {
+  Host host;
+  SyntheticFrame frame(1);
+  const fs::path path = host.write(frame);
+  fs::rename(path, host.root / "elsewhere");
+  fs::create_symlink(host.root / "elsewhere", path);
+  const FramesOutput output = host.show();
+  REQUIRE(output.errors.size() == 1);
+  CHECK(contains(output.errors[0], "it is a link"));
+  CHECK(contains(output.text, "no frames"));
+}
+
+TEST_CASE("a file that is truncated between two looks is one line") {
+  Host host;
+  SyntheticFrame frame(1);
+  waiting(frame);
+  const fs::path path = host.write(frame);
+  host.options.pause = [path] { fs::resize_file(path, 0); };
+  const FramesOutput output = host.show();
+  REQUIRE(output.errors.size() == 1);
+  CHECK(contains(output.errors[0], "truncated while it was read"));
+  CHECK(contains(output.text, "no frames"));
+}
+
+TEST_CASE("a file of another user than its living process is not believed") {
+  Host host;
+  SyntheticFrame frame(1);
+  host.write(frame);
+  host.process(4242, 'S');
+  const auto runs_as = [&host](uid_t user) {
+    std::ofstream(host.root / "proc/4242/status") << "Name:\tpython\nUid:\t1\t" << user << "\t1\t1\n";
+  };
+  runs_as(geteuid());
+  CHECK(host.show().errors.empty());
+  runs_as(geteuid() + 1);
+  const FramesOutput output = host.show();
+  REQUIRE(output.errors.size() == 1);
+  CHECK(contains(output.errors[0], "the process to user " + std::to_string(geteuid() + 1)));
+  CHECK(contains(output.text, "no frames"));
+}
+
+TEST_CASE("names that move the cursor, turn text or are no UTF-8 come out harmless, as text and as JSON") {
+  Host host;
+  SyntheticFrame frame(1);
+  std::strcpy(frame.header().identity.comm_name, "a\x1b[2Jb\xc2\x9b" "31m\xe2\x80\xae" "c\xff");
+  host.write(frame);
+  host.process(4242, 'S');
+  CHECK(contains(host.show().text, "a?[2Jb?31m?c?"));
+  host.options.json = true;
+  CHECK(nlohmann::json::parse(host.show().text)["frames"][0]["comm_name"] == "a?[2Jb?31m?c?");
+}
+
 TEST_CASE("the files of another user are one line each that says who may read them") {
   Host host;
   SyntheticFrame frame(1);

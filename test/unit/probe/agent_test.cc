@@ -6,9 +6,13 @@
 #include <iterator>
 #include <map>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include "probe/counters/log.h"
+#include "probe/frames/comm.h"
 #include "probe/frames/frame_file.h"
 #include "probe/frames/recording.h"
 #include "schemas/wire/control_generated.h"
@@ -801,6 +805,32 @@ TEST_CASE("the end of the process says what is left, and leaves no frame behind"
   REQUIRE(s.sent.all<wire::CommDown>().size() == 1);
   CHECK(s.sent.all<wire::CommDown>()[0]->state() ==
         static_cast<uint32_t>(abi::CommState::ready));  // it was never ended
+  comm_release(comm);
+}
+
+TEST_CASE("a communicator whose file is truncated goes on counting, and says no more than that it is there") {
+  Scene s;
+  std::string error;
+  CommSetup setup{};
+  setup.rank = 3, setup.rank_count = 8, setup.channel_count = 2;
+  Comm* comm = frame_create({s.folder, "job-a"}, setup, &error);
+  REQUIRE(comm != nullptr);
+  comm->identity.comm_uid = 0x77;
+  frame_set_state(*comm, abi::CommState::ready);
+  s.agent->attach(comm);
+  comm->header->api.entered_op_seq = 9;
+  s.run_ms(1500);
+  CHECK_FALSE(s.sent.all<wire::InFlight>().back()->stopped());
+  REQUIRE(chmod(comm->path.c_str(), 0600) == 0);
+  REQUIRE(truncate(comm->path.c_str(), 0) == 0);
+  comm->header->api.entered_op_seq = 10;  // as the training path does with its next call
+  s.run_ms(2500);
+  const auto* last = s.sent.all<wire::InFlight>().back();
+  CHECK(last->stopped());
+  CHECK(last->entered_op_seq() == 10);
+  CHECK(last->operations_total() == 0);
+  s.agent->detach(comm, abi::CommState::destroyed);
+  frame_unlink(*comm);
   comm_release(comm);
 }
 

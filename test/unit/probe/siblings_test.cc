@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include "probe/frames/frame_file.h"
@@ -277,6 +279,18 @@ TEST_CASE("a folder that is not there is no error") {
   SiblingOptions o = m.options();
   o.frames_dir = "/nonexistent";
   Siblings siblings(o);
+  siblings.scan(m.clock.at);
+  siblings.poll(m.clock.at);
+  CHECK(siblings.states(m.clock.at).empty());
+}
+
+TEST_CASE("a frame of another user is no sibling's, whatever it says") {
+  if (geteuid() != 0) return;  // only root makes files of others
+  Machine m;
+  m.process(200, 'S', 5);
+  const fs::path path = m.frame(200, 5);
+  REQUIRE(chown(path.c_str(), 12345, 12345) == 0);
+  Siblings siblings(m.options());
   siblings.scan(m.clock.at);
   siblings.poll(m.clock.at);
   CHECK(siblings.states(m.clock.at).empty());

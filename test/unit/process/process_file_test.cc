@@ -88,7 +88,7 @@ TEST_CASE("A process file says whose it is and where its parts are") {
   }
   struct stat status {};
   REQUIRE(stat(file->path.c_str(), &status) == 0);
-  CHECK((status.st_mode & 0777 & ~0644) == 0);  // others may read, nobody else may write
+  CHECK((status.st_mode & 0777) == 0600);
   process_file_unlink(*file);
   CHECK(folder.file_names().empty());
   metric_set(file, MetricId::agent_samples, 1);  // the memory outlives the name

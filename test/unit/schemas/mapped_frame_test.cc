@@ -56,5 +56,30 @@ TEST_CASE("files that are no frames are refused with a reason") {
   CHECK(error.find("not a probing frame") == 0);
 }
 
+TEST_CASE("a link is not followed, wherever it leads") {
+  test::SyntheticFrame frame(1);
+  TemporaryFile file(frame.memory(), frame.bytes());
+  const std::string link = file.path() + ".link";
+  REQUIRE(symlink(file.path().c_str(), link.c_str()) == 0);
+  std::string error;
+  CHECK_FALSE(MappedFrame::open(link, &error).has_value());
+  CHECK(error == "it is a link");
+  unlink(link.c_str());
+}
+
+TEST_CASE("a file that is truncated while it is read is lost, and does not end its reader") {
+  test::SyntheticFrame frame(1);
+  frame.enter(77);
+  TemporaryFile file(frame.memory(), frame.bytes());
+  std::string error;
+  const auto mapped = MappedFrame::open(file.path(), &error);
+  REQUIRE(mapped.has_value());
+  CHECK(mapped->owner() == geteuid());
+  REQUIRE(truncate(file.path().c_str(), 0) == 0);
+  OpRecord record;
+  CHECK(mapped->view().read_operation(1, &record) != Found::yes);
+  CHECK(mapped->lost());
+}
+
 }  // namespace
 }  // namespace ccld::abi
