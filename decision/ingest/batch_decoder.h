@@ -6,7 +6,7 @@
 //   (FlatBuffers lets a small message refer to one vector many times: that is refused).
 //   Numbers of operation types that this version does not know are kept as they are, so that signatures of newer probes
 //   can still be compared; numbers that select behaviour (direction, wait kind, state) must be known.
-//   Text is made printable: control characters become '?'.
+//   Text is made printable (model/printable.h): no way out of the service need do it again.
 // Errors
 //   The status names the field and says what is wrong with it; reject_reason() and reject_key() classify it for counting.
 // Threads

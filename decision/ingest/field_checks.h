@@ -5,14 +5,15 @@
 #pragma once
 
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "decision/ingest/batch_decoder.h"
 #include "decision/ingest/limits.h"
+#include "decision/model/printable.h"
 #include "flatbuffers/flatbuffers.h"
 
 namespace ccld::decision::ingest {
@@ -53,6 +54,9 @@ class Decoder {
   bool vector(const char* field, const flatbuffers::Vector<T>* v, size_t length_max) {
     const size_t n = length(v);
     if (n > length_max) return fail(field, absl::StrCat("has ", n, " elements, more than ", length_max));
+    // The verifier looks at where the length lies, not at the elements behind it.
+    using Element = std::remove_cv_t<std::remove_pointer_t<T>>;
+    if (n > 0 && reinterpret_cast<uintptr_t>(v->Data()) % alignof(Element) != 0) return fail(field, "is not aligned");
     return charge(field, n * flatbuffers::IndirectHelper<T>::element_stride);
   }
 
@@ -68,10 +72,7 @@ class Decoder {
     const size_t n = s == nullptr ? 0 : s->size();
     if (n > text_bytes_max) return fail(field, absl::StrCat("has ", n, " bytes, more than ", text_bytes_max));
     if (!charge(field, n)) return false;
-    out.assign(n == 0 ? "" : s->c_str(), n);
-    for (char& c : out) {
-      if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
-    }
+    out = printable(absl::string_view(n == 0 ? "" : s->c_str(), n));
     return true;
   }
 

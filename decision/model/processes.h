@@ -41,6 +41,7 @@ class KernelLog {
   void add(CommUid comm, int device, uint64_t begin_ns);
   // Kernels are about to be added.
   void prefetch() const {
+    if (kernels_.empty()) return;
     const size_t next = kernels_.size() < kept_max ? kernels_.size() : oldest_;
     for (size_t at = 0; at < 4; ++at)
       __builtin_prefetch(reinterpret_cast<const char*>(kernels_.data() + next) + 64 * at, 1);

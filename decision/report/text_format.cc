@@ -99,49 +99,11 @@ std::string table(const std::vector<std::vector<std::string>>& rows, const std::
 
 namespace {
 
-// Bytes of the UTF-8 character at `at`, 0 if there is none, and its code point.
-size_t character_at(absl::string_view text, size_t at, uint32_t* code) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned char first = byte(0);
-  const size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-  if (length == 0 || at + length > text.size()) return 0;
-  *code = length == 1 ? first : first & (0x7fu >> length);
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-    *code = *code << 6 | (byte(i) & 0x3fu);
-  }
-  return length;
-}
-
 // From Hangul on most scripts are two columns wide; a few that are not only leave a column unused.
 constexpr uint32_t wide_from = 0x1100;
 size_t columns_of(uint32_t code) { return code >= wide_from ? 2 : 1; }
 
-// Controls, and what changes the order of a text or cannot be seen in it.
-bool is_hidden(uint32_t code) {
-  struct Range {
-    uint32_t first, last;
-  };
-  constexpr Range ranges[] = {{0, 0x1f},          {0x7f, 0x9f},       {0x061c, 0x061c},  {0x200b, 0x200f},
-                              {0x2028, 0x202e},   {0x2060, 0x2069},   {0xfeff, 0xfeff}};
-  return std::any_of(std::begin(ranges), std::end(ranges), [code](const Range& r) { return code >= r.first && code <= r.last; });
-}
-
 }  // namespace
-
-std::string printable(absl::string_view text) {
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    uint32_t code = 0;
-    const size_t length = character_at(text, at, &code);
-    if (length == 0 || is_hidden(code))
-      out += '?';
-    else
-      out.append(text.data() + at, length);
-    at += std::max<size_t>(length, 1);
-  }
-  return out;
-}
 
 size_t width_of(absl::string_view text) {
   size_t width = 0;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "decision/model/digits.h"
+#include "decision/model/printable.h"
 #include "decision/report/verdict_json.h"
 
 namespace ccld::decision::report {
@@ -39,8 +40,7 @@ struct Column {
 constexpr size_t columns_unlimited = static_cast<size_t>(-1);
 std::string fitted_table(std::vector<std::vector<std::string>> rows, std::vector<Column>, size_t columns, size_t indent = 0);
 
-// Controls, marks that turn or hide text, and what is not UTF-8 become '?'.
-std::string printable(absl::string_view text);
+using decision::printable;
 size_t width_of(absl::string_view printable);         // columns on a terminal
 // "transformer-dp.." in at most so many columns.
 std::string shortened(const std::string& printable, size_t columns);

@@ -1,6 +1,8 @@
 #include "probe/control/control.h"
 
 #include <algorithm>
+#include <cstring>
+#include <vector>
 
 #include "schemas/wire/control_generated.h"
 
@@ -46,6 +48,13 @@ ControlInForce judge_wish(const ControlInForce& now, const ControlWish& wish) {
 bool decode_control_request(const uint8_t* data, size_t size, ServiceWord* out) {
   *out = ServiceWord();
   if (size < 8) return false;
+  // ZeroMQ may hand out a message at any address of its receive buffer; FlatBuffers reads words in place.
+  std::vector<uint64_t> aligned;
+  if (reinterpret_cast<uintptr_t>(data) % alignof(uint64_t) != 0) {
+    aligned.resize((size + sizeof(uint64_t) - 1) / sizeof(uint64_t));
+    memcpy(aligned.data(), data, size);
+    data = reinterpret_cast<const uint8_t*>(aligned.data());
+  }
   flatbuffers::Verifier verifier(data, size);
   if (!wire::VerifyControlRequestBuffer(verifier)) return false;
   const wire::ControlRequest& request = *wire::GetControlRequest(data);
