@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "decision/analysis/call_records.h"
 #include "decision/analysis/hangs.h"
 #include "decision/analysis/incident_writer.h"
@@ -14,6 +16,7 @@
 #include "decision/analysis/iterations.h"
 #include "decision/analysis/job_ranks.h"
 #include "decision/analysis/mismatches.h"
+#include "decision/analysis/room.h"
 #include "decision/analysis/stages.h"
 #include "decision/analysis/status_view.h"
 #include "decision/analysis/watch.h"
@@ -47,6 +50,8 @@ struct Analyzer::State {
   std::optional<PaperRules> paper;  // instead of the four above
   Nanoseconds forgot_ns = 0;
   uint64_t contradictions = 0;
+  bool admits_new = true;
+  LetGo let_go;
 
   // What a batch is about lies anywhere in memory: it is fetched while its process is looked up.
   void prefetch(const Batch& batch) const {
@@ -77,13 +82,26 @@ struct Analyzer::State {
   Watch* watch(CommUid uid) {
     if (const auto it = watch_of.find(uid); it != watch_of.end()) return it->second;
     if (uid.value == 0) return nullptr;
-    if (watches.size() >= settings.communicators_max) {
-      auto oldest = std::min_element(watches.begin(), watches.end(), [](const auto& a, const auto& b) {
-        return a.second->comm.heard_ns() < b.second->comm.heard_ns();
-      });
-      remove(oldest, oldest->second->comm.heard_ns());
+    if (!admits_new || (watches.size() >= settings.communicators_max && let_go_communicators(at_once(), Worth::at_work) == 0)) {
+      ++let_go.communicators_refused;
+      return nullptr;
     }
     return watch_of[uid] = watches.emplace(uid, std::make_unique<Watch>(uid, settings, budget)).first->second.get();
+  }
+
+  // Several at a time, since a look at all of them is needed to choose.
+  size_t at_once() const { return std::max<size_t>(1, settings.communicators_max / 64); }
+
+  size_t let_go_communicators(size_t count, Worth up_to) {
+    absl::flat_hash_set<CommUid> needed;
+    writer.book().visit_open([&needed](const Incident& i) { needed.insert(i.comm); });
+    const std::vector<CommUid> going = least_missed(watches, needed, count, up_to);
+    for (const CommUid uid : going) {
+      const auto it = watches.find(uid);
+      remove(it, it->second->comm.heard_ns());
+    }
+    let_go.communicators += going.size();
+    return going.size();
   }
 
   Watches::iterator remove(Watches::iterator it, Nanoseconds now_ns) {
@@ -160,6 +178,30 @@ Analyzer::~Analyzer() = default;
 
 void Analyzer::take_up(std::vector<LeftOpen> left) { state_->writer.book().take_up(std::move(left)); }
 
+void Analyzer::let_go_histories() {
+  for (const auto& [uid, w] : state_->watches) state_->let_go.call_histories += w->call_history.forget_over() ? 1 : 0;
+}
+
+void Analyzer::let_go(double part, Nanoseconds now_ns) {
+  State& s = *state_;
+  const auto silent_since_ns = now_ns - seconds_to_ns(s.settings.silent_s);
+  s.let_go.processes += s.processes.let_go(silent_since_ns, s.inits.processes());
+  const auto count = static_cast<size_t>(std::ceil(part * static_cast<double>(s.watches.size())));
+  s.let_go_communicators(count, Worth::at_rest);
+}
+
+LetGo Analyzer::let_go_so_far() const {
+  LetGo gone = state_->let_go;
+  gone.processes_refused = state_->processes.refused();
+  gone.initializations_refused = state_->inits.refused();
+  return gone;
+}
+
+void Analyzer::admit_new(bool admit) {
+  state_->admits_new = admit;
+  state_->processes.admit_new(admit);
+}
+
 void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
   state_->prefetch(batch);
   ProcessModel* process = state_->processes.heard(batch, now_ns);
@@ -186,6 +228,7 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
                 ++state_->contradictions;
                 state_->remove(state_->watches.find(m.comm), now_ns);
                 w = state_->watch(m.comm);
+                if (!w) return;
               }
               w->comm.up(m, *process, now_ns);
               state_->inits.up(m, *process, now_ns);
@@ -231,6 +274,7 @@ StatusView Analyzer::status(Nanoseconds now_ns) const {
   StatusView view;
   view.now_ns = now_ns;
   view.ranks_refused = state_->budget.refused();
+  view.let_go = let_go_so_far();
   view.contradictions = state_->contradictions;
   view.incidents_open = state_->writer.book().open_count();
   view.communicators.reserve(state_->watches.size());

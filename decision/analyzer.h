@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "decision/model/left_open.h"
+#include "decision/model/let_go.h"
 #include "decision/model/status.h"
 #include "decision/model/verdict.h"
 #include "decision/settings.h"
@@ -23,6 +24,15 @@ class Analyzer {
 
   // Incidents that earlier runs left open, in place of those given before: one that is found again goes on under its number.
   void take_up(std::vector<LeftOpen>);
+
+  // For want of memory: the histories that people look at.
+  void let_go_histories();
+  // Processes of no communicator, and the least missed (analysis/room.h) of the communicators without anything in
+  // flight, `part` of all at most.
+  void let_go(double part, Nanoseconds now_ns);
+  // While not, communicators and processes that are not known are refused and counted.
+  void admit_new(bool);
+  LetGo let_go_so_far() const;
 
   void apply(const Batch&, Nanoseconds now_ns);
   std::vector<Incident> advance(Nanoseconds now_ns);

@@ -99,6 +99,8 @@ add_library(ccld_server STATIC
   server/incidents_api.cc
   server/http_server.cc
   server/layout_file.cc
+  server/memory_guard.cc
+  server/memory_limit.cc
   server/operator_book.cc
   server/page_routes.cc
   server/record.cc

@@ -50,6 +50,12 @@ class CallHistory {
 
   // Those that are over; after the last one there were no calls. nullptr: none.
   const std::shared_ptr<const Buckets>& over() const { return over_; }
+  // False: there was nothing to forget.
+  bool forget_over() {
+    if (over_ == nullptr) return false;
+    over_.reset();
+    return true;
+  }
 
  private:
   void close(int64_t next);

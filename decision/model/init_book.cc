@@ -41,7 +41,10 @@ void InitBook::heard(const CommInit& m, const ProcessModel& process, Nanoseconds
   auto it = initializations_.find(key);
   if (it == initializations_.end()) {
     if (m.stage == InitStage::ready) return;
-    if (initializations_.size() >= initializations_max) return;
+    if (initializations_.size() >= initializations_max) {
+      ++refused_;
+      return;
+    }
     it = initializations_.emplace(key, Initialization{}).first;
     it->second.entered_ns = age(m.enter_age_ms);
     if (const auto ready = ready_.find(key); ready != ready_.end()) {
@@ -124,6 +127,15 @@ void InitBook::tidy_ready(Nanoseconds now_ns) {
     for (const auto& [rank, r] : it->second) ready_since_ns_ = std::min(ready_since_ns_, r.ns);
     it = it->second.empty() ? ready_.erase(it) : std::next(it);
   }
+}
+
+absl::flat_hash_set<const ProcessModel*> InitBook::processes() const {
+  absl::flat_hash_set<const ProcessModel*> found;
+  for (const auto& [key, m] : initializations_)
+    for (const auto& [rank, r] : m.ranks) found.insert(r.process);
+  for (const auto& [key, ranks] : ready_)
+    for (const auto& [rank, r] : ranks) found.insert(r.process);
+  return found;
 }
 
 InitStatus init_status(const InitKey& key, const Initialization& m, Nanoseconds now_ns) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "decision/model/events.h"
 #include "decision/model/processes.h"
 #include "decision/model/status.h"
@@ -57,6 +58,11 @@ class InitBook {
   std::map<InitKey, Initialization>& all() { return initializations_; }
   const std::map<InitKey, Initialization>& all() const { return initializations_; }
 
+  // Messages of initializations for which there was no room.
+  uint64_t refused() const { return refused_; }
+  // To which this points.
+  absl::flat_hash_set<const ProcessModel*> processes() const;
+
  private:
   static constexpr size_t initializations_max = 1024;
   const Settings& settings_;
@@ -71,6 +77,7 @@ class InitBook {
   std::map<InitKey, absl::flat_hash_map<int32_t, Ready>> ready_;
   Nanoseconds ready_since_ns_ = INT64_MAX;  // none of them is older
   Nanoseconds ready_tidied_ns_ = 0;
+  uint64_t refused_ = 0;
 };
 
 InitStatus init_status(const InitKey&, const Initialization&, Nanoseconds now_ns);

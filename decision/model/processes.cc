@@ -155,7 +155,7 @@ ProcessModel* ProcessTable::known(const ProcessId& id) {
 
 ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
   ProcessModel* const heard_before = known(batch.process);
-  if (!heard_before && processes_.size() >= settings_.processes_max) return nullptr;
+  if (!heard_before && (!admits_new_ || processes_.size() >= settings_.processes_max)) return ++refused_, nullptr;
   ProcessModel& p =
       heard_before ? *heard_before : *processes_.emplace(batch.process, std::make_unique<ProcessModel>()).first->second;
   if (!heard_before) {
@@ -281,6 +281,23 @@ bool ProcessTable::host_silent(const ProcessModel& p) const {
   return newest_ns_ - p.host->heard_ns > seconds_to_ns(settings_.silent_s);
 }
 
+ProcessTable::Processes::iterator ProcessTable::erase(Processes::iterator it) {
+  ProcessModel& p = *it->second;
+  leave(p);
+  if (const auto own = by_pid_.find(Pid(p.id)); own != by_pid_.end() && *own == &p) by_pid_.erase(own);
+  return processes_.erase(it);
+}
+
+size_t ProcessTable::let_go(Nanoseconds silent_since_ns, const absl::flat_hash_set<const ProcessModel*>& needed) {
+  size_t gone = 0;
+  for (auto it = processes_.begin(); it != processes_.end();) {
+    const ProcessModel& p = *it->second;
+    const bool unused = p.memberships.empty() && p.heard_ns <= silent_since_ns && !needed.contains(&p);
+    it = unused ? (++gone, erase(it)) : std::next(it);
+  }
+  return gone;
+}
+
 void ProcessTable::forget(Nanoseconds now_ns) {
   if (now_ns - heard_since_ns_ <= seconds_to_ns(settings_.forget_s)) return;
   heard_since_ns_ = now_ns;
@@ -288,9 +305,7 @@ void ProcessTable::forget(Nanoseconds now_ns) {
     const ProcessModel& p = *it->second;
     const bool old = now_ns - p.heard_ns > seconds_to_ns(settings_.forget_s);
     if (old && p.memberships.empty()) {
-      leave(*it->second);
-      if (const auto own = by_pid_.find(Pid(p.id)); own != by_pid_.end() && *own == &p) by_pid_.erase(own);
-      it = processes_.erase(it);
+      it = erase(it);
     } else {
       heard_since_ns_ = std::min(heard_since_ns_, p.heard_ns);
       ++it;

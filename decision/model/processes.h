@@ -159,6 +159,11 @@ class ProcessTable {
   Nanoseconds silent_limit_ns() const { return seconds_to_ns(settings_.silent_s); }
 
   void forget(Nanoseconds now_ns);
+  // Those of no communicator that have been silent since then, without those that are needed elsewhere. How many.
+  size_t let_go(Nanoseconds silent_since_ns, const absl::flat_hash_set<const ProcessModel*>& needed);
+  // While not, processes that are not known are refused and counted.
+  void admit_new(bool admit) { admits_new_ = admit; }
+  uint64_t refused() const { return refused_; }  // batches
   const std::map<ProcessId, std::unique_ptr<ProcessModel>>& all() const { return processes_; }
 
  private:
@@ -191,6 +196,7 @@ class ProcessTable {
   using Processes = std::map<ProcessId, std::unique_ptr<ProcessModel>>;
   void join(ProcessModel&);   // its host
   void leave(ProcessModel&);  // its host
+  Processes::iterator erase(Processes::iterator);
   ProcessModel* known(const ProcessId&);
   ProcessModel* renamed(ProcessModel& like, const ProcessId&);
 
@@ -199,6 +205,8 @@ class ProcessTable {
   absl::flat_hash_set<ProcessModel*, PidHash, PidEqual> by_pid_;
   std::map<std::string, HostModel> hosts_;  // by machine_of
   Nanoseconds newest_ns_ = 0;
+  bool admits_new_ = true;
+  uint64_t refused_ = 0;
   Nanoseconds heard_since_ns_ = 0;  // all processes were heard then or later
 };
 

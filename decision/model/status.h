@@ -9,6 +9,7 @@
 #include "decision/model/call_history.h"
 #include "decision/model/call_record.h"
 #include "decision/model/events.h"
+#include "decision/model/let_go.h"
 #include "decision/model/metric_table.h"
 #include "decision/model/processes.h"
 
@@ -124,6 +125,7 @@ struct StatusView {
   std::vector<CommCalls> calls;  // by comm; of those that an open incident names
   uint64_t incidents_open = 0;
   uint64_t ranks_refused = 0;   // messages of ranks for which there was no room (memberships_max)
+  LetGo let_go;
   uint64_t contradictions = 0;  // communicators begun anew, for their ranks disagreed about how many there are
 };
 

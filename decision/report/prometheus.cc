@@ -82,6 +82,19 @@ void add_communicators(const Snapshot& s, MetricFamilies& out) {
                 stuck);
   service.counter("ccld_ranks_refused_total", "Messages of ranks for which there was no room (memberships_max).",
                   s.status.ranks_refused);
+  service.gauge("ccld_memory_bytes", "Resident memory of the service.", s.memory.used_bytes);
+  service.gauge("ccld_memory_max_bytes", "Its limit (--memory-max); 0: none.", s.memory.max_bytes);
+  service.gauge("ccld_admits_new", "0 while nobody new is taken in for want of memory.", s.memory.admits_new ? 1 : 0);
+  const LetGo& gone = s.status.let_go;
+  service.counter("ccld_communicators_let_go_total", "Communicators forgotten for want of room.", gone.communicators);
+  service.counter("ccld_processes_let_go_total", "Processes forgotten for want of memory.", gone.processes);
+  service.counter("ccld_call_histories_let_go_total", "Histories of calls forgotten for want of memory.", gone.call_histories);
+  service.counter("ccld_communicators_refused_total", "Messages of new communicators for which there was no room.",
+                  gone.communicators_refused);
+  service.counter("ccld_processes_refused_total", "Batches of new processes for which there was no room.",
+                  gone.processes_refused);
+  service.counter("ccld_initializations_refused_total", "Messages of new initializations for which there was no room.",
+                  gone.initializations_refused);
   service.counter("ccld_communicators_contradicted_total",
                   "Communicators begun anew, for their ranks disagreed about how many there are.",
                   s.status.contradictions);

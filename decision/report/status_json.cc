@@ -285,6 +285,23 @@ Json job_json(const JobRow& j) {
           {"oldest_in_flight_ms", j.in_flight == 0 ? Json(nullptr) : Json(milliseconds(j.oldest_age_ns))}};
 }
 
+namespace {
+
+Json memory_json(const Snapshot& s) {
+  const LetGo& gone = s.status.let_go;
+  return {{"used_bytes", s.memory.used_bytes},
+          {"max_bytes", s.memory.max_bytes > 0 ? Json(s.memory.max_bytes) : Json()},
+          {"admits_new", s.memory.admits_new},
+          {"let_go", {{"communicators", gone.communicators}, {"processes", gone.processes}, {"call_histories", gone.call_histories}}},
+          {"refused",
+           {{"communicators", gone.communicators_refused},
+            {"processes", gone.processes_refused},
+            {"initializations", gone.initializations_refused},
+            {"ranks", s.status.ranks_refused}}}};
+}
+
+}  // namespace
+
 Json summary_json(const Snapshot& s, const StatusIndex& index) {
   Json inits = Json::array();
   for (const InitStatus& init : s.status.inits) {
@@ -322,6 +339,7 @@ Json summary_json(const Snapshot& s, const StatusIndex& index) {
           {"communicators_by_state", std::move(by_state)},
           {"ingest", ingest_json(s)},
           {"access", access_json(s.access)},
+          {"memory", memory_json(s)},
           {"service",
            {{"ticks", s.ticks},
             {"late_ticks", s.late_ticks},

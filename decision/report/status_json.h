@@ -12,6 +12,7 @@
 #include "decision/report/access_status.h"
 #include "decision/report/acknowledgement.h"
 #include "decision/report/history_counters.h"
+#include "decision/report/memory_status.h"
 #include "decision/report/recorder_counters.h"
 #include "decision/report/silence.h"
 #include "decision/report/verdict_json.h"
@@ -32,6 +33,7 @@ struct Snapshot {
   std::vector<Incident> incidents;
   ingest::IngestCounters ingest;
   std::vector<ingest::DistinctError> ingest_errors;
+  MemoryStatus memory;
   uint64_t ticks = 0, late_ticks = 0;
   Nanoseconds tick_duration_ns = 0;        // of the newest one
   uint64_t verdict_lines = 0, verdict_write_errors = 0;

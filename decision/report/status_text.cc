@@ -234,6 +234,18 @@ std::string silent_table(const Json& processes, uint64_t silent, size_t columns)
   return out;
 }
 
+// Of what the service could not keep.
+std::string memory_note(const Json& memory) {
+  const Json &gone = member(memory, "let_go"), &refused = member(memory, "refused");
+  const uint64_t forgotten = number_of(gone, "communicators") + number_of(gone, "processes");
+  const uint64_t turned_away =
+      number_of(refused, "communicators") + number_of(refused, "processes") + number_of(refused, "initializations");
+  if (forgotten + turned_away == 0) return "";
+  return absl::StrCat("room: ", count_text(number_of(gone, "communicators"), "communicator", "communicators"), " and ",
+                      count_text(number_of(gone, "processes"), "process", "processes"), " were forgotten to make some, ",
+                      count_text(turned_away, "message", "messages"), " of new ones found none");
+}
+
 // What stands below the tables, of a document about all jobs or one.
 std::string notes(const Json& s, const StatusTextOptions& options) {
   std::string out;
@@ -257,6 +269,8 @@ std::string notes(const Json& s, const StatusTextOptions& options) {
                                        " could not be delivered to this service or to one before it"),
                           options.columns));
   }
+  if (const std::string note = memory_note(member(s, "memory")); !note.empty())
+    absl::StrAppend(&out, "\n", prose(note, options.columns));
   const Json& network = member(s, "network");
   if (const uint64_t queues = number_of(network, "queues_in_flight"); queues > 0) {
     absl::StrAppend(&out, "\n",

@@ -58,6 +58,7 @@ void AnalysisLoop::analyse(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   ++ticks_;
   constexpr uint64_t ticks_between_forgetting = 100;
   if (ticks_ % ticks_between_forgetting == 0) desk_.forget(now_ns - seconds_to_ns(settings_.forget_s));
+  look_at_memory(now_ns);
   if (recorder_ != nullptr) recorder_->tick(now_ns, realtime_ns);
   std::vector<Incident> incidents = analysis_.tick(now_ns, realtime_ns);
   if (recorder_ != nullptr) {
@@ -82,6 +83,12 @@ void AnalysisLoop::publish(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   snapshot->departed_metrics = report::departed_metrics(*store_->newest(), snapshot->status);
   if (snapshot->status.ranks_refused > 0 && !std::exchange(said_ranks_refused_, true))
     spdlog::warn("there is no room for further ranks (memberships_max={}); more of them are only counted", settings_.memberships_max);
+  const LetGo& gone = snapshot->status.let_go;
+  if (memory_.status().admits_new && gone.communicators_refused + gone.processes_refused + gone.initializations_refused > 0 &&
+      !std::exchange(said_full_, true))
+    spdlog::warn("there is no room for further communicators, processes or initializations (communicators_max={}, processes_max={}); "
+                 "more of them are only counted", settings_.communicators_max, settings_.processes_max);
+  snapshot->memory = memory_.status();
   snapshot->incidents = analysis_.analyzer().incidents();
   snapshot->ingest = ingest().counters();
   snapshot->ingest_errors = ingest().errors().all();

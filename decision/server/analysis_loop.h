@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "decision/recording/recorder.h"
 #include "decision/server/analysis.h"
+#include "decision/server/memory_guard.h"
 #include "decision/server/reporter.h"
 #include "decision/server/snapshot_store.h"
 #include "decision/server/tune.h"
@@ -53,6 +54,9 @@ class AnalysisLoop {
     }
     tick_duration_ns_ = clock_ns() - now_ns;
   }
+  // Memory, looked at between messages too. Before the first tick.
+  void guard_memory(uint64_t bytes_max) { memory_ = MemoryGuard(bytes_max); }
+  void look_at_memory(Nanoseconds now_ns) { memory_.look(analysis_.analyzer(), now_ns); }
   // Requests of operators to probes.
   TuneAnswer tune(const TuneRequest& request, const ControlDesk::Send& send);
   void count_late_tick() { ++late_ticks_; }
@@ -74,11 +78,12 @@ class AnalysisLoop {
   std::function<report::AccessStatus()> access_;               // none: anybody
   std::function<report::WebhookCounters()> webhook_counters_;  // none: there is no webhook
   ControlDesk desk_;
+  MemoryGuard memory_{0};
   Nanoseconds started_ns_;
   Nanoseconds next_snapshot_ns_ = 0;
   Nanoseconds tick_duration_ns_ = 0;
   uint64_t ticks_ = 0, late_ticks_ = 0;
-  bool said_ranks_refused_ = false;
+  bool said_ranks_refused_ = false, said_full_ = false;
   std::optional<Nanoseconds> left_open_until_ns_;  // nothing: not looked for (any more)
 };
 

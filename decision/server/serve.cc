@@ -24,6 +24,7 @@
 #include "decision/server/http_access.h"
 #include "decision/server/http_api.h"
 #include "decision/server/layout_file.h"
+#include "decision/server/memory_limit.h"
 #include "decision/server/reporter.h"
 #include "decision/server/run_id.h"
 #include "decision/server/surroundings.h"
@@ -194,6 +195,7 @@ void drain(TelemetrySocket& socket, const ControlDesk::Send& send, AnalysisLoop&
     const Nanoseconds now_ns = monotonic_now_ns();
     if (now_ns >= until_ns) return;
     const Nanoseconds realtime_ns = realtime_now_ns();
+    loop.look_at_memory(now_ns);
     for (int i = 0; i < messages_between_clocks; ++i) {
       absl::Span<const uint8_t> bytes;
       switch (socket.receive(bytes)) {
@@ -257,6 +259,8 @@ absl::Status serve(const ServeOptions& options) {
   if (!settings.ok()) return settings.status();
   const auto bounds = bounds_of(options);
   if (!bounds.ok()) return bounds.status();
+  const auto memory_max = memory_max_of(options.memory_max);
+  if (!memory_max.ok()) return naming("--memory-max", memory_max.status());
   const auto http_address = parse_host_port(options.http);
   if (!http_address.ok()) return naming("--http", http_address.status());
   if (absl::Status s = check_endpoint(options.listen); !s.ok()) return naming("--listen", s);
@@ -311,6 +315,8 @@ absl::Status serve(const ServeOptions& options) {
     if (*webhook != nullptr) (*webhook)->stop(absl::InfiniteDuration());
   };
   AnalysisLoop loop(*settings, reporter, store, *std::move(recorder), numbering, monotonic_now_ns(), realtime_now_ns());
+  loop.guard_memory(*memory_max);
+  if (*memory_max > 0) spdlog::info("memory: at most {} MiB (--memory-max)", *memory_max >> 20);
   if (*webhook != nullptr) loop.count_webhook([hook = webhook->get()] { return hook->counters(); });
   loop.tell_access([&socket = *socket, tokens = http_access->tokens != nullptr, tls = http_access->tls != nullptr] {
     report::AccessStatus access{socket.door() != nullptr, tokens, tls, {}, {}};

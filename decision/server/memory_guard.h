@@ -1,0 +1,52 @@
+// Keeps the service within --memory-max: healthy detail goes first, real faults are found on.
+//
+//   below let_go_from   nothing
+//   from there on       free pages go back to the system; then the histories that people look at; then, look by look,
+//                       a part of the communicators without anything in flight, in the order of analysis/room.h
+//   from refuse_from    nobody new is taken in either, until it is below let_go_from again
+//
+// What has something in flight, and what an open incident is about, stays. The thresholds leave room for a second
+// snapshot of the status beside the one that is being read, and for answers of the query API.
+// Resident memory is what counts, for that is what a control group is killed for.
+//
+// Contract: look() is quick while all is well: it may be called between any two messages. Each stretch of it is told
+// once in the log when it begins, once a minute while it lasts, and when it ends. Threads: that of the analysis.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "decision/analyzer.h"
+#include "decision/report/memory_status.h"
+
+namespace ccld::decision::server {
+
+class MemoryGuard {
+ public:
+  static constexpr double let_go_from = 0.7, refuse_from = 0.8;  // of the limit
+  static constexpr double part_at_once = 1.0 / 16;               // of the communicators
+  // Resident memory, measured; and what makes the allocator give back free pages.
+  struct System {
+    std::function<uint64_t()> resident_bytes;
+    std::function<void()> trim;
+  };
+  static System real_system();
+
+  // `bytes_max`: 0: no limit, and nothing is done.
+  explicit MemoryGuard(uint64_t bytes_max, System system = real_system());
+
+  void look(Analyzer&, Nanoseconds now_ns);
+  const report::MemoryStatus& status() const { return status_; }
+
+ private:
+  bool is_strained() const;
+  void relieve(Analyzer&, Nanoseconds now_ns);
+  void tell(const Analyzer&, Nanoseconds now_ns);
+
+  System system_;
+  report::MemoryStatus status_;
+  Nanoseconds next_look_ns_ = 0, next_relief_ns_ = 0, next_told_ns_ = 0;
+  bool strained_ = false;
+};
+
+}  // namespace ccld::decision::server

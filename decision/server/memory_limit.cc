@@ -1,0 +1,75 @@
+#include "decision/server/memory_limit.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "decision/recording/recording_file.h"
+
+namespace ccld::decision::server {
+namespace {
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The least of the control group and those above it (cgroup v2); 0: none.
+uint64_t control_group_bytes(const std::string& proc, const std::string& cgroup) {
+  std::string path;
+  std::ifstream groups(proc + "/self/cgroup");
+  for (std::string line; std::getline(groups, line);)
+    if (absl::StartsWith(line, "0::")) path = line.substr(3);
+  uint64_t least = 0;
+  for (;;) {
+    uint64_t bytes = 0;
+    // "max": no limit there.
+    if (absl::SimpleAtoi(first_line(cgroup + path + "/memory.max"), &bytes) && bytes > 0)
+      least = least == 0 ? bytes : std::min(least, bytes);
+    const size_t slash = path.rfind('/');
+    if (path.empty() || slash == std::string::npos) return least;
+    path.resize(slash);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> memory_max_of(const std::string& text, const std::string& proc, const std::string& cgroup) {
+  if (text == "none") return 0;
+  // The rest is for what the kernel counts too: pages of the history's file, sockets.
+  if (text == "auto") {
+    const uint64_t bytes = control_group_bytes(proc, cgroup) / 10 * 9;
+    return bytes < memory_max_least ? 0 : bytes;
+  }
+  const auto bytes = recording::parse_bytes(text);
+  if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat(bytes.status().message(), ", nor auto or none"));
+  if (*bytes < memory_max_least)
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is less than ", memory_max_least >> 20, "M, which the service needs itself"));
+  return *bytes;
+}
+
+uint64_t resident_bytes() {
+  char text[128];
+  const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t n = read(fd, text, sizeof(text) - 1);
+  close(fd);
+  if (n <= 0) return 0;
+  text[n] = '\0';
+  char* second = nullptr;  // the first number is that of all pages
+  std::strtoull(text, &second, 10);
+  return std::strtoull(second, nullptr, 10) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace ccld::decision::server
