@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web test unit integration sim check asan tsan accuracy ablate bench-overhead bench-scale check-ptxas check-sass image image-test format tidy clean
+.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web test unit integration sim fuzz check asan tsan accuracy ablate bench-overhead bench-scale check-ptxas check-sass image image-test format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -82,6 +82,10 @@ integration: build ## Tests with real NCCL processes and real faults only
 sim: configure ## Simulated clusters: the verdict must equal the planted fault (SEEDS=10000 FIRST_SEED=1)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld_sim
 	@$(BUILD)/test/sim/ccld_sim --from-start --pipeline-links --jobs $(JOBS) --seeds $(or $(SEEDS),10000) --first-seed $(or $(FIRST_SEED),1)
+
+fuzz: ## Fuzz every decoder for SECONDS=60 each (libFuzzer, ASan, UBSan; skipped without clang 16 or later; ONLY=regex)
+	@scripts/bootstrap --without-cuda
+	@scripts/fuzz --jobs $(JOBS) --seconds $(or $(SECONDS),60) $(if $(ONLY),--only '$(ONLY)') $(if $(ONLY),,--out benchmarks/results/fuzz.json)
 
 asan: ## Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer (build/asan)
 	@scripts/bootstrap --without-cuda

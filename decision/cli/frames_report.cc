@@ -28,11 +28,13 @@ std::optional<double> age_s(ProcessState process, uint64_t since_ns) {
 
 void find_operation(const abi::FrameView& frame, const Runs& runs, bool all, FrameReport* report) {
   std::optional<OperationReport> oldest, running, newest;
-  const uint64_t oldest_kept = report->entered >= abi::ops_max ? report->entered - abi::ops_max + 1 : 1;
+  // Counted, not compared: in a file of whoever the newest may be the last number that there is.
+  const uint64_t kept = std::min<uint64_t>(report->entered, abi::ops_max);
   // What was recorded into a graph may run again long after it was called; the agent may lag, or be gone: its word says
   // where the calls that are not completed start, the rows say the rest.
   const uint64_t completed = report->completed;
-  for (uint64_t op_seq = oldest_kept; op_seq <= report->entered; ++op_seq) {
+  for (uint64_t back = kept; back > 0; --back) {
+    const uint64_t op_seq = report->entered - back + 1;
     OperationReport o;
     if (frame.read_operation(op_seq, &o.record) != abi::Found::yes) continue;
     const bool captured = (o.record.flags & abi::op_captured) != 0;
@@ -59,8 +61,8 @@ void find_operation(const abi::FrameView& frame, const Runs& runs, bool all, Fra
 }
 
 void find_p2p(const abi::FrameView& frame, const Runs& runs, FrameReport* report) {
-  const uint64_t oldest_kept = report->entered_p2p >= abi::p2ps_max ? report->entered_p2p - abi::p2ps_max + 1 : 1;
-  for (uint64_t call = oldest_kept; call <= report->entered_p2p; ++call) {
+  for (uint64_t back = std::min<uint64_t>(report->entered_p2p, abi::p2ps_max); back > 0; --back) {
+    const uint64_t call = report->entered_p2p - back + 1;
     P2pReport p;
     if (frame.read_p2p(call, &p.record) != abi::Found::yes) continue;
     const Standing s = standing_of(frame, runs, p.record);

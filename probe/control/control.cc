@@ -60,7 +60,8 @@ bool decode_control_request(const uint8_t* data, size_t size, ServiceWord* out) 
   const wire::ControlRequest& request = *wire::GetControlRequest(data);
   if (const wire::Acknowledgement* a = request.acknowledgement())
     out->acknowledgement = Acknowledgement{a->session(), a->batch_seq(), a->batches()};
-  if (request.sequence() == 0) return true;
+  // No service says both in one message: whoever does gets no wish.
+  if (request.sequence() == 0 || out->acknowledgement) return true;
   ControlWish& wish = out->wish.emplace();
   wish.sequence = request.sequence();
   wish.fields = request.fields();

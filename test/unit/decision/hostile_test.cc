@@ -4,9 +4,8 @@
 
 #include <malloc.h>
 
-#include <random>
-
 #include "decision/analyzer.h"
+#include "test/support/telemetry/stranger.h"
 
 namespace ccld::decision {
 namespace {
@@ -60,178 +59,6 @@ Rounds rounds(uint64_t comm, int rank, uint64_t op, uint32_t replay) {
 }
 
 uint64_t heap_bytes() { return mallinfo2().uordblks + mallinfo2().hblkhd; }
-
-// Any payload, well formed for a decoder that knows no other message: small numbers, so that they meet.
-class Stranger {
- public:
-  explicit Stranger(uint32_t seed) : random_(seed) {}
-
-  Batch batch(Nanoseconds now_ns) {
-    Batch b = batch_of(1 + below(6), now_ns);
-    for (int n = 1 + below(6); n > 0; --n) b.payloads.push_back(payload(now_ns));
-    return b;
-  }
-
- private:
-  int below(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
-  CommUid comm() { return CommUid{1 + static_cast<uint64_t>(below(3))}; }
-  int rank() { return below(8) == 0 ? below(300) : below(6); }
-  int rank_or_none() { return rank() - 1; }
-  OpSeq op() { return OpSeq{1 + static_cast<uint64_t>(below(12))}; }
-  Signature signature() {
-    Signature s;
-    s.function = static_cast<abi::Function>(below(8));
-    s.count = 1u << below(20);
-    s.datatype = static_cast<abi::Datatype>(below(10));
-    s.root = rank_or_none();
-    s.algorithm = static_cast<abi::Algorithm>(below(4));
-    s.protocol = static_cast<abi::Protocol>(below(4));
-    s.channels = static_cast<uint16_t>(below(4));
-    s.flags = static_cast<uint8_t>(below(8) == 0 ? below(256) : 0);
-    return s;
-  }
-  abi::Direction direction() { return below(2) == 0 ? abi::Direction::send : abi::Direction::recv; }
-
-  CommUp comm_up() {
-    CommUp m;
-    m.comm = comm();
-    m.rank_count = below(4) == 0 ? 300 : 2 + below(5);
-    m.rank = Rank{below(m.rank_count)};
-    m.node = below(m.rank_count);
-    m.node_count = m.rank_count;
-    const auto other = [&] { return below(m.rank_count + 1) - 1; };
-    for (int c = 0; c < below(3); ++c) m.channels.push_back({c, other(), other(), other(), {other()}, other()});
-    for (int c = 0; c < below(3); ++c) m.connections.push_back({c, direction(), other(), 0, "net"});
-    return m;
-  }
-  InFlight snapshot(Nanoseconds now_ns) {
-    InFlight m;
-    m.comm = comm();
-    m.rank = Rank{rank()};
-    m.sample_monotonic_ns = static_cast<uint64_t>(now_ns);
-    m.entered = op(), m.launched = op(), m.completed = OpSeq{op().value - 1};
-    m.movement = random_();
-    m.moved_age_ms = static_cast<uint32_t>(below(30'000));
-    m.late = below(2) == 0;
-    m.stopped = below(16) == 0;
-    m.state = static_cast<abi::CommState>(below(8) == 0 ? below(6) : 0);
-    for (int i = below(3); i > 0; --i) {
-      InFlightOp o;
-      o.op = op();
-      o.signature = signature();
-      o.plan = static_cast<uint32_t>(below(3));
-      o.launched = below(2) == 0, o.begun = below(2) == 0;
-      o.replay = static_cast<uint32_t>(below(4) == 0 ? below(3) : 0);
-      o.signals = static_cast<uint8_t>(below(8));
-      for (int c = below(3); c > 0; --c) {
-        ChannelState s;
-        s.channel = static_cast<uint16_t>(below(abi::channels_max));
-        s.begun = below(2) == 0, s.ended = below(2) == 0;
-        o.channels.push_back(s);
-      }
-      m.operations.push_back(o);
-    }
-    m.operations_total = static_cast<uint32_t>(m.operations.size());
-    for (int i = below(5); i > 0; --i) {
-      LaneState l;
-      l.token = static_cast<uint32_t>(below(3));
-      l.current_step = random_(), l.base_step = random_(), l.want_step = random_();
-      l.peer = rank_or_none();
-      l.moved_age_ms = static_cast<uint32_t>(below(30'000));
-      l.channel = static_cast<uint16_t>(below(abi::channels_max));
-      l.direction = direction();
-      l.group = static_cast<uint8_t>(below(2));
-      l.wait = static_cast<abi::WaitKind>(below(3));
-      m.lanes.push_back(l);
-      ProxyState p;
-      p.peer = rank_or_none();
-      p.channel = l.channel;
-      p.direction = l.direction;
-      p.posted = random_(), p.done = random_();
-      m.proxies.push_back(p);
-    }
-    for (int i = below(3); i > 0; --i) {
-      P2pCall c;
-      c.call = op().value, c.pair_seq = op().value;
-      c.bytes = 1u << below(20);
-      c.peer = Rank{rank()};
-      c.direction = direction();
-      c.launched = below(2) == 0, c.begun = below(2) == 0;
-      c.replay = static_cast<uint32_t>(below(4) == 0 ? below(3) : 0);
-      m.p2p.push_back(c);
-    }
-    m.p2p_total = static_cast<uint32_t>(m.p2p.size());
-    m.entered_p2p = op().value, m.launched_p2p = op().value;
-    return m;
-  }
-  Rounds finished() {
-    Rounds m;
-    m.comm = comm();
-    m.rank = Rank{rank()};
-    for (int i = below(4); i > 0; --i) {
-      Round r;
-      r.op = op();
-      r.signature = signature();
-      r.begin_device_ns = random_(), r.end_device_ns = random_();
-      r.flags = static_cast<uint8_t>(below(4) == 0 ? below(64) : 0);
-      r.replay = static_cast<uint32_t>(below(4) == 0 ? below(3) : 0);
-      m.rounds.push_back(r);
-      LinkStages l;
-      l.op = r.op;
-      l.peer = rank_or_none();
-      l.steps = static_cast<uint32_t>(below(9));
-      l.gpu_mean_realtime_ns = random_();
-      l.direction = direction();
-      m.links.push_back(l);
-    }
-    return m;
-  }
-  P2pRounds transfers() {
-    P2pRounds m;
-    m.comm = comm();
-    m.rank = Rank{rank()};
-    for (int i = below(4); i > 0; --i) {
-      P2pRound r;
-      r.peer = Rank{rank()};
-      r.direction = direction();
-      r.pair_seq = op().value;
-      r.bytes = 1u << below(20);
-      r.begin_device_ns = random_(), r.end_device_ns = r.begin_device_ns + random_();
-      m.rounds.push_back(r);
-    }
-    return m;
-  }
-  AgentHealth health() {
-    AgentHealth m;
-    Sibling s;
-    s.pid = 1 + below(6), s.pid_start_ticks = 0, s.state = "RSTXZ"[below(5)];
-    s.last_operations.push_back({comm(), Rank{rank()}, op(), op(), op()});
-    m.siblings.push_back(s);
-    return m;
-  }
-  Payload payload(Nanoseconds now_ns) {
-    switch (below(8)) {
-      case 0: return comm_up();
-      case 1: return finished();
-      case 2: return transfers();
-      case 3: return health();
-      case 4: {
-        CommDown m;
-        m.comm = comm(), m.rank = Rank{rank()};
-        return below(8) == 0 ? Payload{m} : Payload{snapshot(now_ns)};
-      }
-      case 5: {
-        CommInit m;
-        m.comm_hash = 1 + below(3), m.rank_count = 2 + below(300), m.rank = Rank{below(m.rank_count)};
-        m.stage = static_cast<abi::InitStage>(below(5));
-        return m;
-      }
-      default: return snapshot(now_ns);
-    }
-  }
-
-  std::mt19937 random_;
-};
 
 }  // namespace
 
@@ -349,7 +176,8 @@ TEST_CASE("Whatever a stranger says, the analysis survives it") {
     settings.memberships_max = seed % 2 == 0 ? 512 : 1 << 20;
     if (seed % 5 == 0) settings.rules = RuleSet::paper;
     Analyzer a(settings);
-    Stranger stranger(static_cast<uint32_t>(seed));
+    fake::SeededNumbers numbers(static_cast<uint32_t>(seed));
+    fake::Stranger stranger(numbers);
     Nanoseconds now = ns_per_s;
     for (int i = 0; i < 120; ++i) {
       now += 70 * ns_per_ms;
