@@ -72,6 +72,7 @@ add_library(ccld_server STATIC
   report/lateness.cc
   report/loss_parts.cc
   report/metric_families.cc
+  report/open_incidents.cc
   report/page_query.cc
   report/probe_metrics.cc
   report/process_metrics.cc

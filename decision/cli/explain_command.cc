@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "decision/cli/command.h"
 #include "decision/cli/incident_source.h"
+#include "decision/cli/terminal.h"
 #include "decision/report/revisions_text.h"
 #include "decision/report/text_format.h"
 #include "decision/report/verdict_text.h"
@@ -45,12 +46,14 @@ std::string answer(IncidentSource& source, const Values& values) {
     if (page->matching > page->incidents.size()) {
       say(absl::StrCat("the newest ", page->incidents.size(), " of ", page->matching, " incidents; `ccld incidents` shows others"));
     }
-    return values.json ? Json(page->incidents).dump(2) + "\n" : list_text(*page);
+    return values.json ? Json(page->incidents).dump(2) + "\n" : list_text(*page, output_columns());
   }
   auto found = source.find(*values.id, values.revisions);
   end_unless_ok(found.status());
   const Found incident = choose(*std::move(found), values);
-  if (values.revisions) return values.json ? Json(incident.revisions).dump(2) + "\n" : report::revisions_text(incident.revisions);
+  if (values.revisions)
+    return values.json ? Json(incident.revisions).dump(2) + "\n"
+                       : report::revisions_text(incident.revisions, output_columns());
   return values.json ? incident.revisions.back().dump(2) + "\n" : report::verdict_text(incident.revisions.back(), values.evidence);
 }
 

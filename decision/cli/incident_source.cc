@@ -200,7 +200,7 @@ absl::StatusOr<std::unique_ptr<IncidentSource>> open_source(const SourceFlags& f
   return std::make_unique<ServiceSource>(flags.service);
 }
 
-std::string list_text(const Page& page) {
+std::string list_text(const Page& page, size_t columns) {
   std::vector<std::pair<std::string, Json>> runs;  // in order of first appearance
   bool repeats = false;
   std::map<uint64_t, std::string> run_of;
@@ -211,11 +211,11 @@ std::string list_text(const Page& page) {
     if (of_run == runs.end()) of_run = runs.insert(runs.end(), {run, Json::array()});
     of_run->second.push_back(verdict);
   }
-  if (!repeats) return report::incident_list_text(Json(page.incidents));
+  if (!repeats) return report::incident_list_text(Json(page.incidents), columns);
   // The same number means different incidents: only with its run it is one.
   std::string out;
   for (const auto& [run, incidents] : runs) {
-    absl::StrAppend(&out, out.empty() ? "" : "\n", "Run ", run, "\n", report::incident_list_text(incidents));
+    absl::StrAppend(&out, out.empty() ? "" : "\n", "Run ", run, "\n", report::incident_list_text(incidents, columns));
   }
   return out;
 }

@@ -50,6 +50,6 @@ CLI::Option* add_source_flags(CLI::App& command, SourceFlags&);
 absl::StatusOr<std::unique_ptr<IncidentSource>> open_source(const SourceFlags&);
 
 // Verdict lines of several runs: a table for each run, else one table.
-std::string list_text(const history::Page&);
+std::string list_text(const history::Page&, size_t columns);
 
 }  // namespace ccld::decision

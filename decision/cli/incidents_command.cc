@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "decision/cli/command.h"
 #include "decision/cli/incident_source.h"
+#include "decision/cli/terminal.h"
 #include "decision/report/text_format.h"
 
 namespace ccld::decision {
@@ -14,7 +15,7 @@ using report::Json;
 struct Values {
   SourceFlags source;
   FilterTexts filter;
-  bool open = false, json = false;
+  bool open = false, json = false, wide = false;
 };
 
 void list(const Values& values) {
@@ -30,8 +31,9 @@ void list(const Values& values) {
     const std::string text = values.json ? Json({{"incidents", page->incidents},
                                                  {"matching", page->matching},
                                                  {"next", page->next.has_value() ? Json(*page->next) : Json(nullptr)}})
-                                                   .dump(2) + "\n"
-                                         : list_text(*page);
+                                                   .dump(2) +
+                                               "\n"
+                                         : list_text(*page, values.wide ? report::columns_unlimited : output_columns());
     std::fputs(text.c_str(), stdout);
   } catch (const nlohmann::json::exception& e) {
     fail(exit_failed, absl::StrCat("the incidents are not understood: ", e.what()));
@@ -58,6 +60,7 @@ void add_incidents_command(CLI::App& app) {
   text("limit", "N", "so many, the newest; 100 unless given");
   text("after", "INCIDENT", "those with higher numbers, lowest first; 0: from the first one on");
   CLI::Option* http = add_source_flags(*command, values->source);
+  command->add_flag("--wide", values->wide, "lines as long as they are; else they fit the terminal, or 80 columns");
   command->add_flag("--json", values->json, "{\"incidents\", \"matching\", \"next\"}");
   command->callback([values, http] {
     values->source.url_given = !http->empty();

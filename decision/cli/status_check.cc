@@ -22,6 +22,15 @@ std::string one_line(const std::string& text) {
   return out;
 }
 
+// What the first incident is that somebody should be called for, in the words of its title.
+std::string what_is_open(const Json& document) {
+  for (const Json& i : member(document, "incidents"))
+    if (!member(i, "silenced").is_boolean() || !i.at("silenced").get<bool>())
+      return absl::StrCat("; ", report::text_of(i, "incident"), ": ", report::text_of(i, "kind"), ": ",
+                          report::text_of(i, "title"));
+  return "";
+}
+
 std::string troubled_jobs(const Json& document) {
   constexpr size_t named_max = 3;
   std::vector<std::string> names;
@@ -53,10 +62,12 @@ CheckResult check_of(const Json& document) {
   const char* const word = confirmed > 0 ? "CRITICAL" : suspected > 0 ? "WARNING" : "OK";
   const std::string quiet = silenced == 0 ? "" : absl::StrCat(", ", report::grouped(silenced), " silenced");
   const std::string what =
-      open == 0 ? absl::StrCat("no open incident", quiet, ", ", report::count_text(processes, "process", "processes"))
-                : absl::StrCat(report::count_text(confirmed, "confirmed incident", "confirmed incidents"), ", ",
-                               report::grouped(suspected), " suspected",
-                               acknowledged == 0 ? "" : absl::StrCat(", ", report::grouped(acknowledged), " acknowledged"), quiet, troubled_jobs(document), " (ccld explain)");
+      open == 0
+          ? absl::StrCat("no open incident", quiet, ", ", report::count_text(processes, "process", "processes"))
+          : absl::StrCat(report::count_text(confirmed, "confirmed incident", "confirmed incidents"), ", ",
+                         report::grouped(suspected), " suspected",
+                         acknowledged == 0 ? "" : absl::StrCat(", ", report::grouped(acknowledged), " acknowledged"),
+                         quiet, troubled_jobs(document), what_is_open(document), " (ccld explain)");
   // label=value;warn;crit;min;max
   result.line = absl::StrCat("CCLD ", word, ": ", one_line(what), " | confirmed=", confirmed, ";;0;0 suspected=", suspected,
                              ";0;;0 processes=", processes, ";;;0 silent=", number_of(document, "silent_process_count"),

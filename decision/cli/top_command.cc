@@ -26,9 +26,6 @@ namespace {
 
 using report::Json;
 
-// All of them, however many were opened and closed since.
-constexpr char open_incidents_path[] = "/v1/incidents?open=1&limit=1000";
-
 struct Values {
   ServiceAddress service;
   double every_s = 1;
@@ -42,10 +39,9 @@ std::string path_for(int lines) {
 // A service that does not answer is shown, and asked again: it may come back.
 std::vector<std::string> screen(const Values& values, size_t columns, size_t rows) {
   const auto status = ask_service(values.service, path_for(static_cast<int>(rows)));
-  const auto incidents = status.ok() ? ask_service(values.service, open_incidents_path) : status;
-  if (!incidents.ok()) return {report::shortened(report::printable(incidents.status().message()), columns), "", "q: quit"};
+  if (!status.ok()) return {report::shortened(report::printable(status.status().message()), columns), "", "q: quit"};
   try {
-    return top_screen(*status, *incidents, columns, rows);
+    return top_screen(*status, columns, rows);
   } catch (const nlohmann::json::exception& e) {
     return {report::shortened(absl::StrCat("the service's answer is not understood: ", report::printable(e.what())), columns)};
   }

@@ -57,8 +57,9 @@ std::string plain_call_text(const Incident& i) {
   return absl::StrCat(i.signature.function == abi::Function::unknown ? "operation" : name(i.signature.function), " #", i.op.value);
 }
 
-// Subject and predicate.
-std::string culprit_text(const Culprit& c, const Incident& i) {
+}  // namespace
+
+std::string headline(const Culprit& c, const Incident& i) {
   const std::string call = call_text(i);
   switch (c.condition) {
     case Condition::not_called:
@@ -105,8 +106,6 @@ std::string culprit_text(const Culprit& c, const Incident& i) {
   return absl::StrCat(what, rank_text(c, i), c.reason.empty() ? "" : ": ", c.reason);
 }
 
-}  // namespace
-
 const char* kind_text(FaultClass f) {
   switch (f) {
     case FaultClass::h1_not_entered:
@@ -137,7 +136,7 @@ std::string headline(const Incident& i) {
   // Channels of one link, ranks of one host: said once.
   std::vector<std::string> texts;
   for (const Culprit* c : order)
-    if (std::string text = culprit_text(*c, i); std::find(texts.begin(), texts.end(), text) == texts.end())
+    if (std::string text = headline(*c, i); std::find(texts.begin(), texts.end(), text) == texts.end())
       texts.push_back(std::move(text));
   constexpr size_t named_max = 2;
   std::string out = texts[0];

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "decision/report/headline.h"
 
 namespace ccld::decision::report {
 namespace {
@@ -23,10 +24,18 @@ MetricLabels labels_of(const Incident& i) { return {{"incident", absl::StrCat(i.
 
 std::string optional_number(int64_t value) { return value < 0 ? std::string() : absl::StrCat(value); }
 
+// The channel is a label of its own: an alert is about all channels.
+std::string title_of(const Incident& i, const Culprit* c) {
+  if (!c) return headline(i);
+  Culprit whole = *c;
+  whole.channel = -1;
+  return headline(whole, i);
+}
+
 MetricLabels info_labels(const Incident& i, const Culprit* c) {
   MetricLabels labels = labels_of(i);
   labels.insert(labels.end(), {{"class", name(i.fault)},
-                               {"title", i.title.empty() ? title(i.fault) : i.title},
+                               {"title", title_of(i, c)},
                                {"state", name(i.state)},
                                {"communicator", absl::StrFormat("%016x", i.comm.value)},
                                {"comm_name", i.comm_name}});

@@ -21,12 +21,12 @@ std::string key_of(const MetricLabels& labels) {
 
 }  // namespace
 
-std::string label_value(std::string_view text) {
-  std::string cut(text.substr(0, label_bytes_max));
+std::string label_value(std::string_view text, size_t bytes_max) {
+  std::string cut(text.substr(0, bytes_max));
   if (is_ascii(cut)) return cut;
   // The JSON library replaces what is not UTF-8 (a character that was cut, too) by U+FFFD, of three bytes.
   std::string valid = Json::parse(to_line(Json(cut))).get<std::string>();
-  while (valid.size() > label_bytes_max) {
+  while (valid.size() > bytes_max) {
     while ((static_cast<unsigned char>(valid.back()) & 0xc0) == 0x80) valid.pop_back();
     valid.pop_back();
   }
@@ -42,7 +42,8 @@ void MetricFamilies::begin(std::string name, MetricKind kind, std::string help) 
 
 void MetricFamilies::add(double value, MetricLabels labels) {
   std::erase_if(labels, [](const auto& label) { return label.value.empty(); });
-  for (auto& label : labels) label.value = label_value(label.value);
+  for (auto& label : labels)
+    label.value = label_value(label.value, label.name == "title" ? title_bytes_max : label_bytes_max);
   if (!series_.insert(key_of(labels)).second) {
     ++repeated_;
     return;

@@ -4,9 +4,10 @@
 //   families.begin("ccld_ticks_total", MetricKind::counter, "Analysis ticks.");
 //   families.add(17);
 //
-// Contract: values are in base units (seconds, bytes, ratios). Label values are cut to label_bytes_max bytes, and what
-// is not UTF-8 is replaced: Prometheus would refuse the whole answer. Empty labels are left out, as Prometheus treats
-// them alike. A series that equals one of its family is not exported but counted. Threads: none.
+// Contract: values are in base units (seconds, bytes, ratios). Label values are cut to label_bytes_max bytes (`title`
+// to title_bytes_max), and what is not UTF-8 is replaced: Prometheus would refuse the whole answer. Empty labels are
+// left out, as Prometheus treats them alike. A series that equals one of its family is not exported but counted.
+// Threads: none.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,8 @@ namespace ccld::decision::report {
 
 // Host names have at most 64 bytes, jobs 63 (NCCL_PROBE_JOB): longer ones come from other senders.
 constexpr size_t label_bytes_max = 64;
+// A sentence with a host and a communicator in it.
+constexpr size_t title_bytes_max = 200;
 
 enum class MetricKind { counter, gauge };
 
@@ -48,6 +51,6 @@ class MetricFamilies {
 inline double seconds(Nanoseconds ns) { return static_cast<double>(ns) / ns_per_s; }
 
 // What a label says instead of `text`.
-std::string label_value(std::string_view text);
+std::string label_value(std::string_view text, size_t bytes_max = label_bytes_max);
 
 }  // namespace ccld::decision::report

@@ -9,6 +9,6 @@
 
 namespace ccld::decision::report {
 
-std::string revisions_text(const std::vector<Json>& revisions);
+std::string revisions_text(const std::vector<Json>& revisions, size_t columns);
 
 }  // namespace ccld::decision::report

@@ -8,12 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "decision/report/find_communicator.h"
+#include "decision/report/open_incidents.h"
 
 namespace ccld::decision::report {
 namespace {
 
-// Open incidents named with a job: their number is always exact.
-constexpr size_t job_incidents_max = 100;
+// Open incidents named with a job, and with all of them: their number is always exact.
+constexpr size_t job_incidents_max = 100, status_incidents_max = 20;
 
 absl::Status bad_cursor(const PageQuery& query) {
   constexpr size_t shown_max = 60;
@@ -207,6 +208,7 @@ absl::StatusOr<Json> status_json(const Snapshot& s, const StatusIndex& index, co
   const auto processes = process_page(s, {}, process_rows_max, !query.ranks);
   if (!processes.ok()) return processes.status();
   Json result = summary_json(s, index);
+  result["incidents"] = open_incidents_json(s, std::nullopt, status_incidents_max);
   result["jobs"] = jobs->rows;
   result["jobs_next"] = jobs->next;
   result["communicators"] = comms->rows;
@@ -242,15 +244,6 @@ absl::StatusOr<Json> job_json(const Snapshot& s, const StatusIndex& index, const
   all_of_job.job = job;
   const auto processes = process_page(s, all_of_job, process_rows_max, true);
   if (!processes.ok()) return processes.status();
-  Json incidents = Json::array();
-  for (const Incident& i : s.incidents) {
-    if (i.job != job || !is_open(i.state)) continue;
-    if (incidents.size() == job_incidents_max) break;
-    Json row = {{"incident", i.id}, {"class", name(i.fault)}, {"state", name(i.state)}};
-    set_acknowledged(row, s.acknowledgements);
-    row["silenced"] = is_silenced(i, s);
-    incidents.push_back(std::move(row));
-  }
   const auto acknowledged = std::count_if(s.incidents.begin(), s.incidents.end(), [&](const Incident& i) {
     return i.job == job && is_open(i.state) && s.acknowledgements.contains(i.id);
   });
@@ -263,7 +256,7 @@ absl::StatusOr<Json> job_json(const Snapshot& s, const StatusIndex& index, const
   result["incidents_acknowledged"] = acknowledged;
   result["incidents_silenced"] = silenced;
   result["incidents_silenced_confirmed"] = silenced_confirmed;
-  result["incidents"] = std::move(incidents);
+  result["incidents"] = open_incidents_json(s, job, job_incidents_max);
   result["communicators"] = page->rows;
   result["next"] = page->next;
   result["processes"] = processes->rows;

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "decision/report/acknowledgement.h"
+#include "decision/report/open_incidents.h"
 #include "decision/report/text_format.h"
 
 namespace ccld::decision::report {
@@ -290,6 +290,12 @@ std::string notes(const Json& s, const StatusTextOptions& options) {
 
 }  // namespace
 
+std::string incidents_part(const Json& s, const StatusTextOptions& options) {
+  if (!options.incidents) return "";
+  const std::string rows = open_incidents_text(member(s, "incidents"), number_of(s, "incidents_open"), options.columns);
+  return rows.empty() ? "" : "\n" + rows;
+}
+
 std::string next_page_text(const Json& document, size_t columns) {
   if (!has(document, "next")) return "";
   return prose(absl::StrCat("and more: --limit N, or --after ", text_of(document, "next")), columns);
@@ -318,6 +324,7 @@ std::string status_text(const Json& s, const StatusTextOptions& options) {
                    grouped(number_of(ingest, "lost_batches")), " lost, ", grouped(number_of(ingest, "rejected_total")), " rejected"),
       options.columns);
 
+  out += incidents_part(s, options);
   const Json& jobs = member(s, "jobs");
   if (!jobs.empty()) absl::StrAppend(&out, "\n", job_table(jobs, options.columns));
   if (has(s, "jobs_next")) {
@@ -345,10 +352,7 @@ std::string status_text(const Json& s, const StatusTextOptions& options) {
 
 std::string job_text(const Json& j, const StatusTextOptions& options) {
   std::string out = job_table(Json::array({j}), options.columns);
-  for (const Json& i : member(j, "incidents"))
-    out += prose(absl::StrCat("incident ", number_of(i, "incident"), ": ", text_of(i, "class"), ", ", state_text(i),
-                              " (ccld explain ", number_of(i, "incident"), ")"),
-                 options.columns);
+  out += incidents_part(j, options);
   const Json& communicators = member(j, "communicators");
   absl::StrAppend(&out, "\n",
                   communicators.empty() ? prose("no communicators on this page", options.columns)

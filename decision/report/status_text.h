@@ -12,6 +12,7 @@ namespace ccld::decision::report {
 struct StatusTextOptions {
   size_t columns = columns_unlimited;  // no line is wider
   bool ranks = false;                  // the ranks of each communicator, where the document has them
+  bool incidents = true;               // the open incidents
 };
 
 // Of /v1/status: jobs, the troubled first, then communicators likewise.

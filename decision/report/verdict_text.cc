@@ -162,7 +162,8 @@ std::string impact_phrase(const Json& v) {
   std::vector<std::string> parts;
   if (gain.is_object()) {
     const bool iteration = text_of(gain, "of") == "iteration";
-    std::string out = absl::StrCat(iteration ? "Iterations take " : "The operations of the window took ", span_of(real_of(gain, "now_ms")));
+    std::string out = absl::StrCat(iteration ? "Iterations take " : "The operations compared took ",
+                                   span_of(real_of(gain, "now_ms")));
     if (iteration && has(stage, "iteration_usual_ms") &&
         std::abs(real_of(stage, "iteration_usual_ms") / std::max(1e-3, real_of(gain, "now_ms")) - 1) > 0.01)
       absl::StrAppend(&out, ", usually ", span_of(real_of(stage, "iteration_usual_ms")));
@@ -217,15 +218,39 @@ std::string amount_text(const Json& e) {
   return absl::StrCat(measured(value), unit.empty() ? "" : " ", one ? unit.substr(0, unit.size() - 1) : unit);
 }
 
+// Evidence about one rank as a sentence; empty: it is not one.
+std::string rank_sentence(const Json& e, const std::string& kind) {
+  const std::string rank = absl::StrCat("rank ", number_of(e, "rank")), amount = amount_text(e);
+  if (kind == "waiters")
+    return absl::StrCat(amount, real_of(e, "value") == 1 ? " waits" : " wait", " directly for ", rank,
+                        has(e, "channel") ? absl::StrCat(" on channel ", number_of(e, "channel")) : "");
+  if (kind == "calls_made") return absl::StrCat(rank, " has called ", amount);
+  if (kind == "telemetry_age") return absl::StrCat("the process of ", rank, " was last heard ", amount, " ago");
+  if (kind == "operation_age")
+    return absl::StrCat(rank, " has been in operation ", number_of(e, "op_seq"), " for ", amount);
+  if (absl::StartsWith(kind, "steps_more_than_")) {
+    // "to rank 4 more steps are on the wire than before"
+    const std::string what = text_of(e, "what");
+    const size_t more = what.find(" more steps "), than = what.find(" than ");
+    if (more == std::string::npos || than == std::string::npos || than < more) return "";
+    return absl::StrCat(measured(real_of(e, "value")), what.substr(more, than - more), " from ", rank, " ",
+                        what.substr(0, more), what.substr(than));
+  }
+  if (kind == "also_seen")
+    return absl::StrCat("also seen at ", rank, ": ", absl::StripPrefix(text_of(e, "what"), "also seen there: "), ": ",
+                        amount);
+  return "";
+}
+
 // "7 ranks called AllReduce of 65,536 float32 as operation 32"; empty: not a sentence of its own.
 std::string whole_sentence(const Json& e) {
   const std::string kind = text_of(e, "kind"), what = text_of(e, "what");
   if (constexpr absl::string_view subject = "ranks that "; kind == "ranks_calling" && absl::StartsWith(what, subject))
     return absl::StrCat(amount_text(e), " ", absl::StripPrefix(what, subject));
-  if (kind == "waiters" && has(e, "rank"))
-    return absl::StrCat(amount_text(e), real_of(e, "value") == 1 ? " waits" : " wait", " directly for rank ", number_of(e, "rank"),
-                        has(e, "channel") ? absl::StrCat(" on channel ", number_of(e, "channel")) : "");
-  return "";
+  if (constexpr absl::string_view begin = "it would take ";
+      kind == "transfer_reference" && absl::StartsWith(what, begin))
+    return absl::StrCat(begin, amount_text(e), " ", absl::StripPrefix(what, begin));
+  return has(e, "rank") ? rank_sentence(e, kind) : "";
 }
 
 std::string evidence_text(const Json& e) {
@@ -250,10 +275,15 @@ void add_causes(Page& out, const Json& culprits) {
 
 bool is_beside(const Json& e) { return text_of(e, "kind") == "also_seen" || text_of(e, "kind") == "not_measured"; }
 
+// "GPU health (no NVML) of rank 2: not measured"
 std::string unknown_phrase(const Json& evidence) {
+  constexpr absl::string_view begin = "not measured: ";
   std::vector<std::string> parts;
-  for (const Json& e : evidence)
-    if (text_of(e, "kind") == "not_measured") parts.push_back(evidence_text(e));
+  for (const Json& e : evidence) {
+    if (text_of(e, "kind") != "not_measured") continue;
+    const std::string who = has(e, "rank") ? absl::StrCat("rank ", number_of(e, "rank")) : amount_text(e);
+    parts.push_back(absl::StrCat(absl::StripPrefix(text_of(e, "what"), begin), " of ", who, ": not measured"));
+  }
   return absl::StrJoin(parts, "; ");
 }
 
@@ -285,11 +315,24 @@ std::string times_phrase(const Json& v) {
   if (since_start) parts.push_back("slow since the service began to look");
   else if (has(v, "onset_time")) parts.push_back(absl::StrCat("all was well until ", text_of(v, "onset_time")));
   const bool ended = text_of(v, "state") == "ended";
+  // Steps that follow at once are said together: "suspected and located after 3.0 s".
+  std::vector<std::string> steps;
+  std::string after;
+  const auto say = [&] {
+    if (steps.empty()) return;
+    const std::string last = steps.back();
+    steps.pop_back();
+    parts.push_back(
+        absl::StrCat(steps.empty() ? "" : absl::StrCat(absl::StrJoin(steps, ", "), " and "), last, " after ", after));
+    steps.clear();
+  };
   for (const char* step : {"suspected", "located", "confirmed", "resolved"}) {
     const std::string key = absl::StrCat(step, "_ms");
-    if (has(v, key.c_str()))
-      parts.push_back(absl::StrCat(ended && absl::string_view(step) == "resolved" ? "ended with the job" : step, " after ", span_text(real_of(v, key.c_str()))));
+    if (!has(v, key.c_str())) continue;
+    if (std::string span = span_text(real_of(v, key.c_str())); span != after) say(), after = std::move(span);
+    steps.push_back(ended && absl::string_view(step) == "resolved" ? "ended with the job" : step);
   }
+  say();
   return absl::StrJoin(parts, "; ");
 }
 
@@ -407,18 +450,23 @@ std::string verdict_title(const Json& v) {
   return out;
 }
 
-std::string culprit_rank(const Json& v, const Json& c) {
-  std::string out = absl::StrCat("rank ", text_of(c, "rank", "?"));
-  if (has(c, "job_rank") && member(c, "job_rank") != member(c, "rank") && has(v, "communicator"))
-    absl::StrAppend(&out, " of ", has(v, "comm_name") ? text_of(v, "comm_name") : text_of(v, "communicator"));
-  return out;
-}
-
 std::string verdict_state(const Json& v) {
   return absl::StrCat(state_text(v), absl::StrFormat(", %.0f %%", real_of(v, "confidence") * 100));
 }
 
 namespace {
+
+// Of a list: as many columns of a title as tell incidents apart.
+constexpr size_t title_columns_min = 36;
+
+// "2026-11-21T12:16:54.929Z" as "2026-11-21 12:16:54Z".
+std::string to_the_second(std::string time) {
+  if (const size_t dot = time.find('.'), end = time.find('Z');
+      dot != std::string::npos && end != std::string::npos && dot < end)
+    time.erase(dot, end - dot);
+  if (const size_t date_end = time.find('T'); date_end != std::string::npos) time[date_end] = ' ';
+  return time;
+}
 
 // "HANG, 1 min 12 s: process of rank 2 is stopped      confirmed, 95 %"
 std::string title_line(const Json& v) {
@@ -463,35 +511,30 @@ std::vector<Paragraph> verdict_paragraphs(const Json& v, bool evidence) {
   add_remedies(out, v);
   const bool imported = has(v, "source");  // `ccld explain` does not know it
   const std::string which = absl::StrCat("incident ", id, ", class ", text_of(v, "class"), imported ? absl::StrCat(", by ", text_of(v, "source"), " data") : "");
-  paragraph(out, "Details", evidence || imported || member(v, "evidence").empty()
-                                ? absl::StrCat(which, has(v, "class_title") ? absl::StrCat(" (", text_of(v, "class_title"), ")") : "")
-                                : absl::StrCat(which, ": ccld explain ", id, " --evidence"));
+  paragraph(out, "Details",
+            evidence || imported
+                ? absl::StrCat(which, has(v, "class_title") ? absl::StrCat(" (", text_of(v, "class_title"), ")") : "")
+                : absl::StrCat(which, ": ccld explain ", id, " --evidence"));
   return out;
 }
 
-std::string incident_list_text(const Json& incidents) {
+std::string incident_list_text(const Json& incidents, size_t columns) {
   if (incidents.empty()) return "no incidents\n";
-  std::vector<std::vector<std::string>> rows = {{"INCIDENT", "CLASS", "STATE", "SINCE", "COMMUNICATOR", "OPERATION", "GAIN", "CULPRIT"}};
-  for (const Json& v : incidents) {
-    std::vector<std::string> names;
-    for (const Json& c : member(v, "culprits")) {
-      constexpr size_t names_max = 3;
-      if (names.size() == names_max) {
-        names.push_back("...");
-        break;
-      }
-      std::string who = culprit_rank(v, c);
-      if (text_of(c, "component", "unknown") != "unknown") absl::StrAppend(&who, " ", text_of(c, "component"));
-      if (has(c, "host") && !text_of(c, "host").empty()) absl::StrAppend(&who, " on ", text_of(c, "host"));
-      names.push_back(std::move(who));
-    }
-    const std::string comm = has(v, "comm_name") ? text_of(v, "comm_name") : text_of(v, "communicator");
-    rows.push_back({text_of(v, "incident"), text_of(v, "class"), state_text(v), text_of(v, "onset_time", "?"), comm,
-                    has(v, "op_seq") ? absl::StrCat(text_of(member(v, "operation"), "function"), " ", number_of(v, "op_seq")) : "-",
+  std::vector<std::vector<std::string>> rows = {{"INCIDENT", "STATE", "SINCE", "CLASS", "GAIN", "JOB", "WHAT"}};
+  for (const Json& v : incidents)
+    rows.push_back({text_of(v, "incident"), state_text(v), to_the_second(text_of(v, "onset_time", "?")),
+                    text_of(v, "class"),
                     has(v, "gain") ? absl::StrFormat("%.0f %%", real_of(member(v, "gain"), "share") * 100) : "-",
-                    names.empty() ? "not singled out" : absl::StrJoin(names, "; ")});
-  }
-  return table(rows, {true, false, false, false, false, false, true, false});
+                    text_of(v, "job", "-"), absl::StrCat(text_of(v, "kind", "INCIDENT"), ": ", text_of(v, "title"))});
+  return fitted_table(std::move(rows),
+                      {{.right = true},
+                       {},
+                       {},
+                       {.leave_out = 2},
+                       {.right = true, .leave_out = 3},
+                       {.least = 6, .leave_out = 1},
+                       {.least = title_columns_min}},
+                      columns);
 }
 
 }  // namespace ccld::decision::report

@@ -20,13 +20,11 @@ struct Paragraph {
 
 std::string verdict_title(const Json& verdict);  // "HANG, 1 min 12 s: process of rank 2 is stopped"
 std::string verdict_state(const Json& verdict);  // "confirmed, 95 %"
-// "rank 2"; "rank 2 of dp1" where the job gives it another number.
-std::string culprit_rank(const Json& verdict, const Json& culprit);
 // What follows the title. `evidence`: as below.
 std::vector<Paragraph> verdict_paragraphs(const Json& verdict, bool evidence = false);
 // The whole in 80 columns, in short; `evidence`: with all rows of evidence, the chain of waits, further communicators and the training stage.
 std::string verdict_text(const Json& verdict, bool evidence = false);
 // One line per incident; newest last. `incidents`: an array of verdicts.
-std::string incident_list_text(const Json& incidents);
+std::string incident_list_text(const Json& incidents, size_t columns);
 
 }  // namespace ccld::decision::report

@@ -120,7 +120,10 @@ TEST_CASE("An incident becomes an alert that names the rank, reaches Alertmanage
   CHECK(fired["labels"]["pid"] == "4713");
   CHECK(fired["labels"]["job"] == "ccld");  // Prometheus' own label: nothing of ours collides with it
   CHECK_FALSE(fired["labels"].contains("exported_job"));
-  CHECK(contains(fired["annotations"]["summary"], "rank 2 on node-a"));
+  // The words of every other surface.
+  const std::string title = service.get("/v1/incidents/1")["title"];
+  CHECK(contains(title, "rank 2"));
+  CHECK(contains(fired["annotations"]["summary"], title + " (node-a, pid 4713)"));
 
   const Json ended = receiver.wait_for("CcldTrainingMismatch", "resolved", patience);
   REQUIRE_FALSE(ended.is_null());

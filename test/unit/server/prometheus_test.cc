@@ -77,7 +77,8 @@ TEST_CASE("The culprits of an open incident are series that name them") {
   const std::string text = prometheus_text(full_snapshot());
   CHECK(value_of(
             text,
-            "ccld_incident_info{incident=\"2\",training_job=\"demo\",class=\"S2\",title=\"Communication-Slow\",state="
+            "ccld_incident_info{incident=\"2\",training_job=\"demo\",class=\"S2\",title=\"link rank 3 -> rank 4 of "
+            "tp0 is slow\",state="
             "\"confirmed\",communicator=\"0000000000000abc\",comm_name=\"tp0\",rank=\"3\",job_rank=\"11\",host=\"node-"
             "a\",pid=\"4711\","
             "gpu=\"1\",bus_id=\"0000:10:00.0\",component=\"link\",condition=\"link_slow\",channel=\"2\",peer=\"4\","

@@ -35,6 +35,15 @@ TEST_CASE("A check is one line with its numbers behind a bar") {
   CHECK_THROWS(check_of(Json::object()));
 }
 
+TEST_CASE("A check says what the first incident is that nobody has silenced") {
+  Json document = status(2, 1);
+  document["incidents"] = {
+      {{"incident", 4}, {"kind", "HANG"}, {"title", "process of rank 2 is stopped"}, {"silenced", true}},
+      {{"incident", 3}, {"kind", "SLOW"}, {"title", "GPU 6 on node1 (rank 6) | starts late"}, {"silenced", false}}};
+  CHECK(check_of(document).line.find("; 3: SLOW: GPU 6 on node1 (rank 6) / starts late (ccld explain) | confirmed=") !=
+        std::string::npos);
+}
+
 TEST_CASE("What is silenced is counted and said, and is no reason to call anybody") {
   Json document = status(2, 1);
   document["incidents_silenced"] = 1;

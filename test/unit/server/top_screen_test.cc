@@ -14,13 +14,6 @@
 namespace ccld::decision {
 namespace {
 
-// As /v1/incidents answers.
-report::Json incidents_of(const report::Snapshot& s) {
-  report::Json rows = report::Json::array();
-  for (const Incident& i : s.incidents) rows.push_back(report::verdict_json(i, s.now_ns, s.clock));
-  return {{"incidents", std::move(rows)}};
-}
-
 report::Snapshot snapshot(int comms, int incidents) {
   report::Snapshot s;
   for (int c = 0; c < comms; ++c) {
@@ -45,7 +38,7 @@ report::Snapshot snapshot(int comms, int incidents) {
 TEST_CASE("A screen holds open incidents first, jobs, communicators, and how to leave") {
   const report::Snapshot s = snapshot(100, 40);
   for (const auto& [columns, rows] : {std::pair<size_t, size_t>{80, 24}, {40, 10}, {132, 60}}) {
-    const auto lines = top_screen(report::status_json(s, false), incidents_of(s), columns, rows);
+    const auto lines = top_screen(report::status_json(s, false), columns, rows);
     CHECK(lines.size() == rows);
     for (const std::string& line : lines) CHECK(report::width_of(line) <= columns);
     CHECK(absl::StrContains(lines[0], "INCIDENT"));
@@ -53,22 +46,24 @@ TEST_CASE("A screen holds open incidents first, jobs, communicators, and how to 
     CHECK(lines.back() == "q: quit");
     CHECK(std::none_of(lines.begin(), lines.end(), [](const std::string& l) { return absl::StrContains(l, "resolved"); }));
   }
-  const auto lines = top_screen(report::status_json(s, false), incidents_of(s), 80, 24);
+  const auto lines = top_screen(report::status_json(s, false), 80, 24);
   CHECK(std::any_of(lines.begin(), lines.end(), [](const std::string& l) { return absl::StartsWith(l, "COMMUNICATOR"); }));
 }
 
-TEST_CASE("Of several culprits the screen names the one with the greatest share, by its rank in the communicator") {
-  report::Snapshot s = snapshot(1, 2);
-  s.incidents[1].comm_name = "dp1";
-  s.incidents[1].culprits = {Culprit{.rank = Rank(5), .host = "node-1", .component = Component::gpu, .lost_time_share = 0.2},
-                             Culprit{.rank = Rank(2), .job_rank = Rank(6), .host = "node-2", .component = Component::link, .lost_time_share = 0.7}};
-  const auto lines = top_screen(report::status_json(s, false), incidents_of(s), 120, 24);
-  CHECK(absl::StrContains(lines[1], "rank 2 of dp1 link on node-2 and 1 more"));
+TEST_CASE("The screen says of an incident what its title says, and how many are not shown") {
+  report::Snapshot s = snapshot(1, 40);
+  s.status.incidents_open = 39;
+  s.incidents[1].culprits[0].condition = Condition::gpu_late;
+  s.incidents[1].culprits[0].cuda_device = 5;
+  s.incidents[1].fault = FaultClass::s1_computation_slow;
+  const auto lines = top_screen(report::status_json(s, false), 80, 24);
+  CHECK(absl::StrContains(lines[1], "SLOW: GPU 5 on node-1 (rank 5) starts late"));
+  CHECK(lines[7] == "and 33 more (ccld incidents --open)");
 }
 
 TEST_CASE("A quiet screen begins with the service") {
   const report::Snapshot s = snapshot(1, 0);
-  const auto lines = top_screen(report::status_json(s, false), incidents_of(s), 80, 24);
+  const auto lines = top_screen(report::status_json(s, false), 80, 24);
   CHECK(absl::StartsWith(lines[0], "ccld "));
 }
 

@@ -45,11 +45,11 @@ Where    job demo, node-a -> node-b, pid 4711, GPU 3 (0000:10:00.0), network
          device mlx5_0, rank 3, in the job rank 11
 What     AllReduce #42 (4 MiB) on tp0 (8 ranks). Step 9 was sent and has not
          arrived. 7 ranks wait, for example 0 -> 5 -> 4 -> 3
-When     all was well until 2023-11-14T22:13:20.000Z; suspected after 5.0 s;
-         located after 5.0 s; confirmed after 15.0 s
+When     all was well until 2023-11-14T22:13:20.000Z; suspected and located
+         after 5.0 s; confirmed after 15.0 s
 Proof    Rank 3: its GPU posted for rank 4 on channel 1: 133 steps.
          Nothing has moved on the communicator for 5.0 s.
-Unknown  not measured: device API: 8 ranks
+Unknown  device API of 8 ranks: not measured
 Do       node-a$ rdma statistic show link mlx5_0
          look at the cable
 Details  incident 7, class H3: ccld explain 7 --evidence
@@ -88,9 +88,11 @@ TEST_CASE("A slow verdict says what it costs, what the job would gain, and each 
   CHECK(text.find("SLOW: link rank 3 -> rank 4 is slow                              confirmed, 95 %\n") == 0);
   CHECK(text.find("\nImpact   Iterations take 530 ms, usually 400 ms; without this 412 ms. 7 ranks\n         wait.\n") != std::string::npos);
   CHECK(text.find("\nCause    85 % of the loss: 1.4 steps wait on the wire to rank 4 on average.\n") != std::string::npos);
-  CHECK(incident_list_text(Json::array({v})).find("AllReduce 42  22 %  rank 3 of tp0 link") != std::string::npos);
+  CHECK(flat(incident_list_text(Json::array({v}), columns_unlimited))
+            .find("S2 22 % demo SLOW: link rank 3 -> rank 4 is slow") != std::string::npos);
   v["gain"] = {{"of", "operations compared"}, {"now_ms", 5200}, {"without_ms", 4160}, {"share", 0.2}};
-  CHECK(verdict_text(v).find("\nImpact   The operations of the window took 5.2 s; without this 4.1 s. 7 ranks\n         wait.\n") != std::string::npos);
+  CHECK(verdict_text(v).find("\nImpact   The operations compared took 5.2 s; without this 4.1 s. 7 ranks wait.\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("A verdict says which further communicators wait for the same cause") {
@@ -158,7 +160,8 @@ TEST_CASE("What was slow from the beginning was never well") {
   v["kind"] = "SLOW";
   v["evidence"] = Json::parse(R"([{"kind": "since_start", "rank": null, "what": "it was so from the start, for", "value": 4.63, "unit": "s"}])");
   const std::string text = flat(verdict_text(v));
-  CHECK(text.find("When slow since the service began to look; suspected after 5.0 s;") != std::string::npos);
+  CHECK(text.find("When slow since the service began to look; suspected and located after 5.0 s;") !=
+        std::string::npos);
   CHECK(text.find("all was well") == std::string::npos);
   CHECK(text.find("Proof It was so from the start, for 4.6 s.") != std::string::npos);
 }
@@ -175,10 +178,27 @@ TEST_CASE("Evidence that is a sentence reads as one") {
   CHECK(text.find("2 connection endpoints wait directly for rank 3 on channel 1.") != std::string::npos);
   v["evidence"] = Json::parse(R"([
     {"kind": "waiters", "rank": 3, "channel": null, "what": "wait for it directly", "value": 1, "unit": "connection endpoints"},
-    {"kind": "transfer_reference", "rank": null, "what": "if every connection were as fast as the others", "value": 12.2, "unit": "ms"}])");
+    {"kind": "transfer_reference", "rank": null, "what": "it would take if every connection were as fast as the others", "value": 12.2, "unit": "ms"},
+    {"kind": "also_seen", "rank": 4, "what": "also seen there: threads of the process that are stopped", "value": 1, "unit": "threads"}])");
   text = flat(verdict_text(v));
   CHECK(text.find("1 connection endpoint waits directly for rank 3.") != std::string::npos);
-  CHECK(text.find("12.2 ms if every connection were as fast as the others.") != std::string::npos);
+  CHECK(text.find("It would take 12.2 ms if every connection were as fast as the others.") != std::string::npos);
+  CHECK(text.find("Also seen at rank 4: threads of the process that are stopped: 1 thread.") != std::string::npos);
+  v["evidence"] = Json::parse(R"x([
+    {"kind": "calls_made", "rank": 2, "what": "operations called", "value": 30, "unit": "operations"},
+    {"kind": "telemetry_age", "rank": 2, "what": "since the last telemetry of its process", "value": 2300, "unit": "ms"},
+    {"kind": "operation_age", "rank": 0, "op_seq": 32, "what": "in operation 32 for", "value": 2313, "unit": "ms"},
+    {"kind": "not_measured", "rank": 2, "what": "not measured: GPU health (no NVML)", "value": 1, "unit": "ranks"}])x");
+  text = flat(verdict_text(v));
+  CHECK(text.find("Proof Rank 2 has called 30 operations. The process of rank 2 was last heard 2.3 s ago. Rank 0 has "
+                  "been in operation 32 for 2.3 s. "
+                  "Unknown GPU health (no NVML) of rank 2: not measured Do") != std::string::npos);
+  v["evidence"] = Json::parse(R"([
+    {"kind": "steps_more_than_others", "rank": 3, "peer": 4, "what": "to rank 4 more steps are on the wire than on other connections", "value": 6.14, "unit": "steps"},
+    {"kind": "transfer", "rank": null, "what": "the transfer of an operation takes", "value": 182, "unit": "ms"}])");
+  CHECK(flat(verdict_text(v))
+            .find("6.14 more steps are on the wire from rank 3 to rank 4 than on other connections. The transfer of an "
+                  "operation takes 182 ms.") != std::string::npos);
 }
 
 TEST_CASE("A host that many ranks share is one cause with the sum of their shares") {
@@ -196,7 +216,7 @@ TEST_CASE("A host that many ranks share is one cause with the sum of their share
 TEST_CASE("What a job, a host and a communicator are called does nothing to the terminal") {
   Json v = verdict();
   v["job"] = "a\x1b[2J", v["comm_name"] = "\xe2\x80\xae" "0pt", v["culprits"][0]["host"] = "h\x07", v["title"] = "rank 3 of \xc2\x9b";
-  for (const std::string& text : {verdict_text(v), verdict_text(v, true), incident_list_text(Json::array({v}))})
+  for (const std::string& text : {verdict_text(v), verdict_text(v, true), incident_list_text(Json::array({v}), 80)})
     for (const char* const bad : {"\x1b", "\xe2\x80\xae", "\x07", "\xc2\x9b"}) CHECK(text.find(bad) == std::string::npos);
 }
 
@@ -207,10 +227,13 @@ TEST_CASE("A document that is not a verdict is an error of one kind") {
 }
 
 TEST_CASE("The list of incidents has one line each") {
-  CHECK(incident_list_text(Json::array()) == "no incidents\n");
-  const std::string list = incident_list_text(Json::array({verdict(), verdict()}));
-  CHECK(std::count(list.begin(), list.end(), '\n') == 3);
-  CHECK(list.find("rank 3 of tp0 link on node-a") != std::string::npos);
+  CHECK(incident_list_text(Json::array(), 80) == "no incidents\n");
+  CHECK(incident_list_text(Json::array({verdict()}), 80) ==
+        "INCIDENT  STATE      SINCE                 WHAT\n"
+        "       7  confirmed  2023-11-14 22:13:20Z  HANG: nothing arrives over link ran..\n");
+  const std::string wide = incident_list_text(Json::array({verdict(), verdict()}), columns_unlimited);
+  CHECK(std::count(wide.begin(), wide.end(), '\n') == 3);
+  CHECK(wide.find("H3        -  demo  HANG: nothing arrives over link rank 3 -> rank 4\n") != std::string::npos);
 }
 
 TEST_CASE("Numbers, spans and ranks read well") {
