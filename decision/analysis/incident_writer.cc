@@ -33,6 +33,21 @@ void quote(Incident& i, const Communicator& comm, const Culprit& c, Nanoseconds 
   }
 }
 
+// A GPU of which nothing is told may be broken, and its process may have stopped because of it.
+bool may_be_its_gpu(const Culprit& c) { return c.component == Component::gpu || c.component == Component::process; }
+
+void say_unknown_gpus(Incident& i, const Communicator& comm) {
+  Evidence unknown{.kind = EvidenceKind::not_measured, .subject = "GPU health (no NVML)"};
+  for (const Culprit& c : i.culprits) {
+    const RankModel* r = may_be_its_gpu(c) ? comm.rank(c.rank) : nullptr;
+    if (!r || !r->process || (r->process->metrics && tells_of_gpus(*r->process->metrics))) continue;
+    if (unknown.value == 0) unknown.rank = c.rank.value;
+    ++unknown.value;
+  }
+  if (unknown.value > 1) unknown.rank = -1;
+  if (unknown.value > 0) i.evidence.push_back(std::move(unknown));
+}
+
 }  // namespace
 
 bool same_culprits(const std::vector<Culprit>& a, const std::vector<Culprit>& b) {
@@ -72,6 +87,7 @@ void IncidentWriter::fill(Incident& i, const Communicator& comm, const Finding& 
     const auto same_rank = [&](const Culprit& other) { return other.rank == f.culprits[c].rank; };
     if (std::none_of(f.culprits.begin(), f.culprits.begin() + c, same_rank)) quote(i, comm, f.culprits[c], now_ns);
   }
+  say_unknown_gpus(i, comm);
   for (size_t h = 0; h < comm.hidden_ranks().size(); ++h) {
     if (comm.hidden_ranks()[h] == 0) continue;
     i.evidence.push_back({.kind = EvidenceKind::not_measured,

@@ -188,6 +188,16 @@ MetricTable merged(const MetricTable* known, const Metrics& news, Nanoseconds no
   return out;
 }
 
+namespace {
+
+bool is_of_gpu(abi::MetricId id) { return id >= abi::MetricId::gpu_sm_clock_mhz && id < abi::MetricId::port_state; }
+
+}  // namespace
+
+bool tells_of_gpus(const MetricTable& metrics) {
+  return std::any_of(metrics.begin(), metrics.end(), [](const MetricValue& v) { return is_of_gpu(v.id); });
+}
+
 // ---- what is worth showing -------------------------------------------------------------------------------------------
 
 std::vector<AlsoSeen> also_seen(const MetricTable& metrics, const std::string& gpu_bus_id,
@@ -202,8 +212,7 @@ std::vector<AlsoSeen> also_seen(const MetricTable& metrics, const std::string& g
     return v.instance.empty() ? what : absl::StrCat(what, " (", v.instance, ")");
   };
   for (const MetricValue& v : metrics) {
-    const bool of_gpu = v.id >= abi::MetricId::gpu_sm_clock_mhz && v.id < abi::MetricId::port_state;
-    if (of_gpu && !gpu_bus_id.empty() && !v.instance.empty() && v.instance != gpu_bus_id) continue;
+    if (is_of_gpu(v.id) && !gpu_bus_id.empty() && !v.instance.empty() && v.instance != gpu_bus_id) continue;
     switch (v.id) {
       case abi::MetricId::process_threads_stopped:
         if (v.value > 0)

@@ -89,6 +89,8 @@ struct AlsoSeen {
 // other counts only if it was up before, because machines have ports that nobody uses.
 std::vector<AlsoSeen> also_seen(const MetricTable& metrics, const std::string& gpu_bus_id,
                                 const std::vector<std::string>& net_names, Nanoseconds now_ns);
+// Whether the machine says how its GPUs are (XIDs, clocks, ECC): it does not without NVML.
+bool tells_of_gpus(const MetricTable& metrics);
 // `report_age_ns`: since the queues were reported.
 std::vector<AlsoSeen> also_seen(const std::vector<NetQueue>& queues, Nanoseconds report_age_ns);
 

@@ -42,7 +42,7 @@ export function gainSection(verdict) {
   const gain = verdict.gain;
   if (!gain) return null;
   const grid = element("div", {className: "bars"});
-  const what = gain.of === "iteration" ? "An iteration" : "The operations of the window";
+  const what = gain.of === "iteration" ? "An iteration" : "The operations compared";
   grid.append(element("span", {textContent: `${what}, now`}), bar(1, duration(gain.now_ms), true),
               element("span", {textContent: "without the cause"}), bar(gain.without_ms / gain.now_ms, duration(gain.without_ms), false));
   const causes = causesOf(verdict);

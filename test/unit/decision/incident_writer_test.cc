@@ -76,4 +76,36 @@ TEST_CASE("An incident says what is not measured on its communicator, and on how
   CHECK(evidence[0].value == 2);
 }
 
+TEST_CASE("Of a GPU or process at fault it is said if nobody tells how its GPU is") {
+  Fixture f;
+  ProcessTable processes(f.settings);
+  Batch batch;
+  batch.process = {"host", "boot", 1, 0, 1};
+  ProcessModel& process = *processes.heard(batch, 1);
+  for (int r = 0; r < 3; ++r) {
+    CommUp up;
+    up.comm = CommUid{1};
+    up.rank = Rank{r};
+    up.rank_count = 3;
+    f.comm.up(up, process, 1);
+  }
+  const auto unknown = [&](Component component) {
+    Finding finding = hang_of(1, 0, 0);
+    finding.culprits.resize(1);
+    finding.culprits[0].rank = Rank{1};
+    finding.culprits[0].component = component;
+    const uint64_t id = f.writer.open(f.comm, finding, 1, 2);
+    std::string out;
+    for (const Evidence& e : f.writer.book().find(id)->evidence)
+      if (e.kind == EvidenceKind::not_measured) out += words(e);
+    return out;
+  };
+  CHECK(unknown(Component::gpu) == "not measured: GPU health (no NVML)");
+  CHECK(unknown(Component::process) == "not measured: GPU health (no NVML)");
+  CHECK(unknown(Component::link).empty());  // it has nothing to do with it
+  process.metrics =
+      std::make_shared<const MetricTable>(merged(nullptr, {{{abi::MetricId::gpu_xid_count, "0000:10:00.0", 0}}}, 1));
+  CHECK(unknown(Component::gpu).empty());
+}
+
 }  // namespace ccld::decision
