@@ -154,7 +154,7 @@ TEST_CASE("An incident that a restart interrupts goes on under its number, one t
 }
 
 TEST_CASE("However often the service is killed, no revision that was reported is lost or doubled") {
-  const char* const wished = std::getenv("CCLD_TEST_KILLS");  // 100 take a minute
+  const char* const wished = std::getenv("CCLD_TEST_KILLS");  // make check-kills: 100, in a minute
   const int kills = wished != nullptr ? std::atoi(wished) : 15;
   const Folder folder;
   uint64_t comm_uid = 0x1000;
@@ -208,6 +208,14 @@ TEST_CASE("However often the service is killed, no revision that was reported is
   CHECK(doubled == 0);
   CHECK(seen.size() > static_cast<size_t>(kills));
   WARN(kills << " kills, " << seen.size() << " lines, " << stored.size() << " revisions stored");
+  if (const char* const out = std::getenv("CCLD_TEST_KILLS_OUT"))
+    std::ofstream(out) << Json{{"kills", kills},
+                               {"incidents", revisions.size()},
+                               {"revisions_stored", stored.size()},
+                               {"revisions_reported", seen.size()},
+                               {"lost", lost},
+                               {"doubled", doubled},
+                               {"differing", differing}};
 }
 
 TEST_CASE("A state folder that cannot be used is one warning, and the service goes on") {

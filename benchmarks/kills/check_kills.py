@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Kills `ccld serve` with SIGKILL in the middle of incidents, again and again on one state folder, and compares what it reported with
+what the next one knows: no revision may be lost, doubled or different.
+
+Exit status: 0 none is, 1 one is, 2 cannot run.
+"""
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+TEST = "However often the service is killed*"  # a comma would begin another name
+SECONDS_PER_KILL = 20  # on a busy machine
+
+
+def commit():
+    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def run(program, kills):
+    """What the test counted, and whether it was content; None: it did not come so far."""
+    with tempfile.TemporaryDirectory() as folder:
+        counts = os.path.join(folder, "kills.json")
+        environment = dict(os.environ, CCLD_TEST_KILLS=str(kills), CCLD_TEST_KILLS_OUT=counts)
+        done = subprocess.run([program, TEST], env=environment, timeout=60 + SECONDS_PER_KILL * kills)
+        if not os.path.exists(counts):
+            return None, False
+        with open(counts) as file:
+            return json.load(file), done.returncode == 0
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="check_kills.py", description=__doc__.split("\n")[0])
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "dev"), metavar="FOLDER", help="the build tree")
+    parser.add_argument("--kills", type=int, default=100, metavar="N")
+    parser.add_argument("--out", metavar="FILE", help="write the numbers to this JSON file")
+    arguments = parser.parse_args()
+    program = os.path.join(arguments.build, "test", "integration", "serve", "ccld_serve_tests")
+    if not os.access(program, os.X_OK):
+        print("check_kills.py: %s is missing: build it with make build" % program, file=sys.stderr)
+        return 2
+    begun = time.monotonic()
+    counts, content = run(program, arguments.kills)
+    if counts is None:
+        print("check_kills.py: the test ended before it had counted", file=sys.stderr)
+        return 2
+    counts["seconds"] = round(time.monotonic() - begun, 1)
+    print("%(kills)d kills in %(seconds).0f s: %(incidents)d incidents, %(revisions_reported)d revisions reported, %(revisions_stored)d stored; "
+          "%(lost)d lost, %(doubled)d doubled, %(differing)d different" % counts)
+    if arguments.out:
+        counts.update(machine={"cores": len(os.sched_getaffinity(0)), "kernel": platform.release()}, commit=commit(),
+                      date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        with open(arguments.out, "w") as file:
+            json.dump(counts, file, indent=1, sort_keys=True)
+            file.write("\n")
+    return 0 if content else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
