@@ -1,4 +1,5 @@
 // Slowness: ranks by their newest calls, coloured by how late each came. Whoever is late all the time is a stripe.
+import {timed} from "./cursor.js";
 import {element} from "./dom.js";
 import {heat, scale} from "./heat.js";
 import {ask, askSeldom} from "./service.js";
@@ -30,6 +31,31 @@ function cellWords(who, call, ms) {
   return `${who}, ${what}: ${ms === null ? "not measured" : `${duration(ms)} late`}`;
 }
 
+// When this page first saw a call, to some seconds. Not known of those that were there when it was opened.
+const seenMs = new Map();
+const nameOf = (call) => `${call.op_seq}.${call.replay}`;
+
+function noteTimes(document) {
+  const first = seenMs.size === 0, now = Date.parse(document.time);
+  for (const call of document.calls) if (!seenMs.has(nameOf(call))) seenMs.set(nameOf(call), first ? null : now);
+  const kept = new Set(document.calls.map(nameOf));
+  for (const name of seenMs.keys()) if (!kept.has(name)) seenMs.delete(name);
+}
+
+// Columns of calls and the time line below mark the same moment.
+function columns(document, wordsAt) {
+  const calls = document.calls, timeOf = (i) => seenMs.get(nameOf(calls[i])) ?? null;
+  const columnOf = ({ms, call}) => {
+    if (call !== undefined) return calls.findIndex((c) => nameOf(c) === call);
+    if (ms === null || ms > Date.parse(document.time)) return -1;
+    return calls.findLastIndex((_, i) => timeOf(i) !== null && timeOf(i) <= ms);
+  };
+  return {
+    momentAt: (part) => { const i = Math.floor(part * calls.length); return {ms: timeOf(i), call: nameOf(calls[i])}; },
+    partOf: (moment) => { const i = columnOf(moment); return i < 0 ? null : (i + 0.5) / calls.length; },
+    wordsOf: (moment) => wordsAt(columnOf(moment))};
+}
+
 const keyOf = (calls) => calls.length === 0 ? "" : `${calls[0].op_seq}-${calls.at(-1).op_seq}-${calls.at(-1).replay}`;
 
 function namedRows(rows, document, most, culprits) {
@@ -40,8 +66,9 @@ function namedRows(rows, document, most, culprits) {
     list.append(element("div", {className: culprit ? "row culprit" : "row", aria: {role: "row"}},
       element("span", {className: "who", aria: {role: "rowheader"}}, `rank ${row.rank}`,
               element("span", {className: "also", textContent: `${row.host}${row.gpu === null ? "" : `, GPU ${row.gpu}`}${culprit ? ", culprit" : ""}`})),
-      heat([row.late_ms], most, {label: `${describe(row)}: ${mean} late on average`, key: `${row.rank} ${keyOf(document.calls)} ${most}`,
-                                 tip: (_, i) => cellWords(describe(row), document.calls[i], row.late_ms[i])}),
+      timed(element("div", {className: "cells"}, heat([row.late_ms], most, {label: `${describe(row)}: ${mean} late on average`, key: `${row.rank} ${keyOf(document.calls)} ${most}`,
+                                 tip: (_, i) => cellWords(describe(row), document.calls[i], row.late_ms[i])})),
+        columns(document, (i) => culprit || (culprits.size === 0 && row === rows[0]) ? cellWords(describe(row), document.calls[i], row.late_ms[i]) : "")),
       element("span", {className: "mean", aria: {role: "cell"}, textContent: mean})));
   }
   return list;
@@ -101,6 +128,7 @@ export async function callsSection(verdict, refresh) {
     if (document.recorded) section.append(element("p", {className: "about", textContent: "No call has ended since this was suspected."}));
     return document.recorded ? section : null;
   }
+  noteTimes(document);
   // A connection's culprit is no rank that comes late.
   const culprits = new Set(verdict.culprits.filter((c) => c.peer === null).map((c) => c.rank));
   const most = scaleOf(document);

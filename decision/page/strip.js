@@ -1,4 +1,5 @@
 // The last quarter of an hour of a communicator: how many calls, how long they took, and when the incident began.
+import {cursorWords, timed} from "./cursor.js";
 import {element, svg} from "./dom.js";
 import {ask, askSeldom} from "./service.js";
 import {count, duration, quantile} from "./words.js";
@@ -69,14 +70,22 @@ export async function stripSection(verdict) {
   const onset = verdict.onset_time ? Date.parse(verdict.onset_time) : until;
   const rateWords = (rate) => `${rate >= 10 ? Math.round(rate) : Number(rate.toPrecision(2))} calls a second`;
   const rateChange = changeWords(document, rates, onset, rateWords), timeChange = changeWords(document, document.longest_ms, onset, duration);
-  const panel = (caption, most, picture) => element("div", {className: "panel"}, element("div", {className: "caption"}, element("span", {textContent: caption}), element("span", {textContent: most})),
-    element("div", {className: "plot"}, picture, ...markers(verdict, revisions.revisions, span, until)));
+  const bucketOf = (ms) => Math.floor((ms - from) / bucketMs);
+  const onTime = (values, words) => ({
+    momentAt: (part) => ({ms: until - (1 - part) * span}),
+    partOf: ({ms}) => ms === null || ms > until || ms < until - span ? null : 1 - (until - ms) / span,
+    wordsOf: ({ms}) => { const value = values[bucketOf(ms)]; return value === null || value === undefined ? "" : words(value); },
+    step: bucketMs / span});
+  const panel = (id, caption, most, picture, of) => element("div", {className: "panel"}, element("div", {className: "caption"}, element("span", {textContent: caption}), element("span", {textContent: most})),
+    timed(element("div", {className: "plot", id}, picture, ...markers(verdict, revisions.revisions, span, until)), of));
   return element("section", {id: "strip"},
     element("h2", {textContent: `Calls of the communicator, last ${minutes} minutes`}),
-    panel(rateChange ? `Rate: ${rateChange}` : "Rate", `up to ${rateWords(rateMost)}`, bars([{values: rates, kind: "rate"}], span, bucketMs, until, from, rateMost, rateChange || "calls a second")),
-    panel(timeChange ? `Duration of a call: ${timeChange}` : "Duration of a call", `up to ${duration(timeMost)}`,
-      bars([{values: document.longest_ms, kind: "waiting"}, {values: document.shortest_ms, kind: "transfer"}], span, bucketMs, until, from, timeMost, timeChange || "duration of a call")),
+    panel("plot-rate", rateChange ? `Rate: ${rateChange}` : "Rate", `up to ${rateWords(rateMost)}`, bars([{values: rates, kind: "rate"}], span, bucketMs, until, from, rateMost, rateChange || "calls a second"), onTime(rates, rateWords)),
+    panel("plot-duration", timeChange ? `Duration of a call: ${timeChange}` : "Duration of a call", `up to ${duration(timeMost)}`,
+      bars([{values: document.longest_ms, kind: "waiting"}, {values: document.shortest_ms, kind: "transfer"}], span, bucketMs, until, from, timeMost, timeChange || "duration of a call"),
+      onTime(document.longest_ms, (ms) => `a call takes ${duration(ms)}`)),
     element("div", {className: "axis"}, element("span", {textContent: `${minutes} min ago`}), element("span", {textContent: "now"})),
+    cursorWords("Point at a picture, or use the arrow keys in one of these two: the same moment is marked in all."),
     element("p", {className: "about"}, element("span", {className: "key transfer"}), "data moves ", element("span", {className: "key waiting"}), "waiting for the last rank ",
       element("span", {className: "key onset"}), markerWords(verdict, revisions.revisions)));
 }

@@ -5,42 +5,28 @@ Usage: large_job_test.py PROGRAM FOLDER_FOR_SCREENSHOTS [unittest arguments]
 import os
 import subprocess
 import sys
-import unittest
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", ".."))
-sys.path.insert(0, os.path.join(ROOT, "test", "support"))
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
-from browser import Browser, why_not  # noqa: E402
-from run.processes import wait_for  # noqa: E402
+import page_case  # noqa: E402
 
-SKIPPED = 77
-PROGRAM = OUT = None
-SOON_S = 60  # a busy machine starts a browser slowly
-VERDICT_WITHIN_MS = 2000
-LOADS = 3  # of which one is not disturbed by what else the machine does
-PHONE_WIDTH, PHONE_HEIGHT = 320, 640
+PROGRAM = None
 WORST_ROWS = 50
 PICTURES = "[...document.querySelectorAll('#calls canvas')].filter(canvas => !canvas.closest('.row'))"
 
 
-class LargeJobTest(unittest.TestCase):
+class LargeJobTest(page_case.PageCase):
     def start(self, ranks, incident):
         self.program = subprocess.Popen([PROGRAM, str(ranks)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(self.end)
         self.address = "http://127.0.0.1:%s/i/%d" % (self.program.stdout.readline().split()[1], incident)
-        self.browser = Browser(1000, 1600)
-        self.addCleanup(self.browser.end)
-        self.browser.open(self.address)
+        self.browse(self.address)
         self.assert_soon("return document.querySelector('#strip .marker.onset') !== null", "the page is not complete")
 
     def end(self):
         self.program.stdin.close()
         self.program.wait(30)
         self.program.stdout.close()
-
-    def assert_soon(self, script, text):
-        self.assertTrue(wait_for(lambda: self.browser.run(script), SOON_S, 0.1), "%s; the page says: %s" % (text, self.browser.text()))
 
     def rows(self):
         return self.browser.run("return [...document.querySelectorAll('#calls .row')].map(row => [row.querySelector('.who').firstChild.textContent, row.classList.contains('culprit')])")
@@ -56,17 +42,9 @@ class LargeJobTest(unittest.TestCase):
             "return [red, canvas.height]" % (PICTURES, picture))
 
     def assert_well_made(self, name):
-        self.browser.screenshot(os.path.join(OUT, name + ".png"))
-        self.browser.screen(PHONE_WIDTH, PHONE_HEIGHT)
-        self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), PHONE_WIDTH)
-        self.browser.screen(1000, 1600)
-        times = []
-        for _ in range(LOADS):
-            self.browser.open(self.address)
-            self.assert_soon("return performance.getEntriesByName('shown').length > 0", "the page shows nothing")
-            times.append(self.browser.run("return performance.getEntriesByName('shown')[0].startTime"))
-        print("%s: shown after %s ms" % (name, ", ".join("%.0f" % ms for ms in times)))
-        self.assertLess(min(times), VERDICT_WITHIN_MS)
+        self.look(name)
+        self.assert_it_fits_a_phone(name)
+        self.assert_it_is_quick(self.address)
         self.assertEqual(self.browser.complaints(), [])
 
     def test_a_thousand_ranks_are_the_worst_ones_and_a_picture_by_host_with_one_stripe(self):
@@ -78,6 +56,34 @@ class LargeJobTest(unittest.TestCase):
         self.assertEqual(len(red), 1)
         self.assertAlmostEqual(red[0] / height, 0.6, delta=0.02)
         self.assert_well_made("ranks-1000")
+
+    def test_one_moment_is_marked_in_all_pictures_and_told(self):
+        self.start(1000, 1)
+        # In one script: the pictures are drawn anew every second.
+        point = ("const point = (picture, part) => { const box = picture.getBoundingClientRect();"
+                 "  picture.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + part * box.width, bubbles: true})); };"
+                 "const lines = (selector) => [...document.querySelectorAll(selector)].map((e) => [e.hidden, parseFloat(e.style.left)]);"
+                 "const words = () => document.querySelector('.cursor-words').textContent;")
+        plots, said = self.browser.run(point + "point(document.getElementById('plot-rate'), 0.9); return [lines('#strip .cursor'), words()]")
+        self.assertEqual(len(plots), 2)
+        for hidden, left in plots:
+            self.assertFalse(hidden)
+            self.assertAlmostEqual(left, 90, delta=0.5)
+        self.assertRegex(said, r"^\d+:\d\d:\d\d.*: .* calls a second; a call takes ")
+        rows, said = self.browser.run(point + "point(document.querySelector('#calls .culprit .cells'), 0.5); return [lines('#calls .row .cursor'), words()]")
+        self.assertEqual(len(rows), WORST_ROWS)
+        self.assertEqual({(hidden, left) for hidden, left in rows}, {(False, rows[0][1])})
+        self.assertRegex(said, r"rank 600 on \S+, .* #\d+: .* late")
+        # By keyboard.
+        said = self.browser.run(point + "const plot = document.getElementById('plot-duration'); plot.focus();"
+                                "for (const key of ['Escape', 'ArrowLeft', 'ArrowLeft']) plot.dispatchEvent(new KeyboardEvent('keydown', {key}));"
+                                "return [plot.tabIndex, lines('#strip .cursor')[0], words()]")
+        self.assertEqual(said[0], 0)
+        self.assertFalse(said[1][0])
+        self.assertRegex(said[2], r"^\d+:\d\d:\d\d")
+        self.assertEqual(self.browser.run(point + "document.getElementById('plot-duration').dispatchEvent(new PointerEvent('pointerleave'));"
+                                          "return lines('.cursor').filter(([hidden]) => !hidden).length"), 0)
+        self.assertEqual(self.browser.complaints(), [])
 
     def test_a_hundred_thousand_ranks_are_groups_of_hosts_that_can_be_opened(self):
         self.start(100000, 1)
@@ -101,10 +107,5 @@ class LargeJobTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM, OUT = sys.argv[1:3]
-    os.makedirs(OUT, exist_ok=True)
-    reason = why_not()
-    if reason:
-        print("skipped: " + reason)
-        sys.exit(SKIPPED)
-    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
+    PROGRAM, page_case.PageCase.out = sys.argv[1:3]
+    page_case.main(sys.argv[3:])

@@ -7,20 +7,16 @@ import os
 import subprocess
 import sys
 import tempfile
-import unittest
 
-sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "support")))
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
-from browser import Browser, why_not  # noqa: E402
+import page_case  # noqa: E402
 from run.processes import wait_for  # noqa: E402
 
-SKIPPED = 77
 CCLD = None
-SOON_S = 30  # a busy machine starts a browser slowly
 
 
-class TokenTest(unittest.TestCase):
+class TokenTest(page_case.PageCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -30,18 +26,14 @@ class TokenTest(unittest.TestCase):
                                     "--http-tokens-file", self.tokens, "--ready-file", ready], stderr=subprocess.DEVNULL)
         self.addCleanup(service.wait)
         self.addCleanup(service.terminate)
-        self.assertTrue(wait_for(lambda: os.path.exists(ready), SOON_S, 0.05))
+        self.assertTrue(wait_for(lambda: os.path.exists(ready), page_case.SOON_S, 0.05))
         with open(ready) as file:
             self.http = json.load(file)["http"]
-        self.browser = Browser()
-        self.addCleanup(self.browser.end)
+        self.browse("about:blank")
 
     def add(self, role):
         done = subprocess.run([CCLD, "tokens", "add", "--list", self.tokens, "--role", role], check=True, stdout=subprocess.PIPE, text=True)
         return done.stdout.strip()
-
-    def assert_shows(self, text):
-        self.assertTrue(wait_for(lambda: text in self.browser.text(), SOON_S, 0.1), "'%s' is not on the page: %s" % (text, self.browser.text()))
 
     def type_token(self, token):
         self.browser.run("document.getElementById('token').value = %s; document.getElementById('use-token').click()" % json.dumps(token))
@@ -65,13 +57,9 @@ class TokenTest(unittest.TestCase):
         def refused():
             self.type_token(token)  # the service reads its list again within two seconds
             return "this token has the role tune, and read is needed" in self.browser.text()
-        self.assertTrue(wait_for(refused, SOON_S, 0.5), self.browser.text())
+        self.assertTrue(wait_for(refused, page_case.SOON_S, 0.5), self.browser.text())
 
 
 if __name__ == "__main__":
     CCLD = os.path.join(sys.argv[1], "bin", "ccld")
-    reason = why_not()
-    if reason:
-        print("skipped: " + reason)
-        sys.exit(SKIPPED)
-    unittest.main(argv=[sys.argv[0]] + sys.argv[2:])
+    page_case.main(sys.argv[2:])
