@@ -162,6 +162,7 @@ add_library(ccld_import STATIC
   import/rows.cc
   import/shapes.cc
   import/stalls.cc
+  import/thresholds.cc
   import/unpickle.cc
   import/value.cc)
 target_compile_features(ccld_import PUBLIC cxx_std_20)

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "decision/cli/command.h"
 #include "decision/import/import_report.h"
 #include "decision/import/load.h"
@@ -11,13 +12,25 @@ namespace ccld::decision {
 namespace {
 
 struct Values {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths, changes;
   std::string format;
   bool json = false, evidence = false;
 };
 
+std::string set_help() {
+  std::string out = "from where on something is trouble, may be repeated:";
+  const dumps::Thresholds defaults;
+  for (const dumps::ThresholdRow& row : dumps::thresholds())
+    absl::StrAppend(&out, " ", row.name, "=", defaults.*(row.field), " (", row.help, ")");
+  return out;
+}
+
 void import_dumps(const Values& v) {
-  const auto findings = dumps::load_and_judge(v.paths, dumps::format_named(v.format));
+  dumps::Thresholds thresholds;
+  for (const std::string& change : v.changes)
+    if (const absl::Status s = dumps::set_threshold(thresholds, change); !s.ok())
+      fail(exit_usage, absl::StrCat("--set: ", s.message()));
+  const auto findings = dumps::load_and_judge(v.paths, dumps::format_named(v.format), thresholds);
   end_unless_ok(findings.status());
   const std::string text =
       v.json ? dumps::findings_json(*findings).dump(2, ' ', false, report::Json::error_handler_t::replace) + "\n"
@@ -42,6 +55,7 @@ void add_import_command(CLI::App& app) {
   command->add_option("--format", v->format, "what the files are; without this flag, by their content")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"flight-recorder", "ras", "inspector"}));
+  command->add_option("--set", v->changes, set_help())->type_name("NAME=VALUE");
   command->add_flag("--evidence", v->evidence, "all numbers, and who else waits");
   command->add_flag("--json", v->json, "as JSON");
   command->callback([v] {

@@ -18,19 +18,9 @@ namespace {
 
 // Over all files, at 32 bytes: a day of a large job.
 constexpr size_t records_max = 32'000'000;
-// These bounds, and how sure a verdict is, are chosen, not measured: there is no set of logs with known faults.
-// Fewer rounds may be like this by chance.
-constexpr size_t rounds_min = 20;
-// Waiting below this part of the time of collectives is what healthy jobs show.
-constexpr double waited_part_min = 0.2;
-// A rank that is last this often is so for a reason of its own: by chance it would be one part in the number of ranks.
-constexpr double last_part_min = 0.7;
-// How much longer the last quarter of the rounds takes than the first.
-constexpr double slower_min = 1.5;
-// A collective of microseconds takes what it takes to start its kernel.
-constexpr int64_t transfer_us_min = 100;
 constexpr int ranks_compared_min = 3;  // of two, one is always first
-// Why a rank is late is never shown, nor where a transfer is slow.
+// How sure a verdict is, is chosen, not measured: there is no set of logs with known faults. Why a rank is late is
+// never shown, nor where a transfer is slow.
 constexpr double sure_late = 0.7, sure_slower = 0.5;
 
 constexpr absl::string_view need_all[] = {"AllReduce", "AllGather", "ReduceScatter"};
@@ -169,12 +159,14 @@ void InspectorReader::judge_late(const Communicator& c, Findings& findings) cons
       by_rank[r.shortest_rank].second += wait_us;
     }
   }
-  if (rounds < rounds_min || in_calls_us <= 0 || waited_us < waited_part_min * in_calls_us) return;
+  if (static_cast<double>(rounds) < thresholds_.rounds_min || in_calls_us <= 0 ||
+      waited_us < thresholds_.waited_part_min * in_calls_us)
+    return;
   const auto latest = std::max_element(by_rank.begin(), by_rank.end(),
                                        [](const auto& a, const auto& b) { return a.second.second < b.second.second; });
   const auto& [rank, late] = *latest;
   const double often = static_cast<double>(late.first) / static_cast<double>(rounds);
-  if (often < last_part_min || late.second < last_part_min * waited_us) return;
+  if (often < thresholds_.last_part_min || late.second < thresholds_.last_part_min * waited_us) return;
   Incident i = suspicion(c, FaultClass::s1_computation_slow, sure_late, most->first);
   Culprit& culprit = i.culprits.emplace_back();
   const Process& process = c.processes.at(rank);
@@ -198,7 +190,7 @@ void InspectorReader::judge_late(const Communicator& c, Findings& findings) cons
 void InspectorReader::judge_slower(const Communicator& c, Findings& findings) const {
   for (const auto& [kind, records] : c.calls) {
     std::vector<Round> rounds = rounds_of(c, records);
-    if (rounds.size() < 4 * rounds_min) continue;
+    if (static_cast<double>(rounds.size()) < 4 * thresholds_.rounds_min) continue;
     const size_t quarter = rounds.size() / 4;
     const auto middle = [&](size_t from, size_t to) {
       std::vector<int64_t> times;
@@ -206,8 +198,8 @@ void InspectorReader::judge_slower(const Communicator& c, Findings& findings) co
       return middle_of(std::move(times));
     };
     const int64_t before_us = middle(0, quarter), now_us = middle(rounds.size() - quarter, rounds.size());
-    if (now_us < transfer_us_min ||
-        static_cast<double>(now_us) < slower_min * static_cast<double>(std::max<int64_t>(before_us, 1)))
+    if (static_cast<double>(now_us) < thresholds_.transfer_us_min ||
+        static_cast<double>(now_us) < thresholds_.slower_min * static_cast<double>(std::max<int64_t>(before_us, 1)))
       continue;
     Incident i = suspicion(c, FaultClass::s2_communication_slow, sure_slower, kind.first);
     i.signature.datatype = abi::Datatype::uint8;  // the log has bytes only

@@ -17,11 +17,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "decision/import/findings.h"
+#include "decision/import/thresholds.h"
 
 namespace ccld::decision::dumps {
 
 class InspectorReader {
  public:
+  explicit InspectorReader(const Thresholds& thresholds) : thresholds_(thresholds) {}
   // One line, without line feed. `number` counts from 1.
   absl::Status add_line(absl::string_view line, uint64_t number);
   Findings judge() const;
@@ -54,6 +56,7 @@ class InspectorReader {
   void judge_late(const Communicator&, Findings&) const;
   void judge_slower(const Communicator&, Findings&) const;
 
+  const Thresholds thresholds_;
   std::map<std::string, Communicator> communicators_;
   size_t records_ = 0, host_timed_ = 0;
   int64_t newest_us_ = 0;

@@ -16,16 +16,13 @@
 namespace ccld::decision::dumps {
 namespace {
 
-// Calls of a healthy job end within milliseconds, those of a slow one within seconds: what the dumps show to stand for
-// longer does not stand by chance.
-constexpr Nanoseconds stall_shown_ns = 10 * ns_per_s;
 // Beyond any timeout in use, a file was copied or touched long after the dump: its time says nothing.
 constexpr Nanoseconds written_after_ns_max = 24 * 3600 * ns_per_s;
 
 // How sure a verdict is, by what proves it. These are judgements, not measurements: there is no set of dumps with known
 // faults.
 constexpr double sure_timed_out = 0.95;  // a watchdog gave the call up
-constexpr double sure_shown = 0.85;      // the dumps show that it stood for stall_shown_ns
+constexpr double sure_shown = 0.85;      // the dumps show that it stood for stall_shown_s
 constexpr double sure_behind = 0.6;      // a rank is behind; how long the others waited is not shown
 constexpr double sure_lost = 0.4;       // the dump of the rank that may be missing does not reach back, or is not there
 constexpr double sure_hardware = 0.35;  // everybody is in it
@@ -37,16 +34,6 @@ constexpr size_t victims_named_max = 16;
 constexpr size_t shapes_named_max = 4;
 constexpr size_t under_way_named_max = 3;
 
-bool shown(const Job& job, const Stall& s) {
-  return s.timed_out > 0 || (s.since_ns > 0 && job.newest_ns - s.since_ns >= stall_shown_ns);
-}
-
-// By the times of the files, which copies lose.
-bool may_be_shown(const Job& job, const Stall& s) {
-  const Nanoseconds after_ns = job.written_ns - s.since_ns;
-  return s.since_ns > 0 && after_ns >= stall_shown_ns && after_ns <= written_after_ns_max;
-}
-
 std::string group_name(const Group& g) {
   if (g.description.empty()) return absl::StrCat("group ", g.name);
   return g.description == g.name ? g.name : absl::StrCat(g.description, " (group ", g.name, ")");
@@ -54,7 +41,7 @@ std::string group_name(const Group& g) {
 
 class Judge {
  public:
-  explicit Judge(const Job& job) : job_(job) {}
+  Judge(const Job& job, const Thresholds& thresholds) : job_(job), thresholds_(thresholds) {}
 
   Findings run() {
     stalls_ = find_stalls(job_);
@@ -71,6 +58,15 @@ class Judge {
   }
 
  private:
+  bool shown(const Stall& s) const {
+    return s.timed_out > 0 || (s.since_ns > 0 && job_.newest_ns - s.since_ns >= thresholds_.stall_shown_ns());
+  }
+  // By the times of the files, which copies lose.
+  bool may_be_shown(const Stall& s) const {
+    const Nanoseconds after_ns = job_.written_ns - s.since_ns;
+    return s.since_ns > 0 && after_ns >= thresholds_.stall_shown_ns() && after_ns <= written_after_ns_max;
+  }
+
   const Group& group(const Stall& s) const { return job_.groups[s.group]; }
   int job_rank(const Stall& s, int member) const { return group(s).members[static_cast<size_t>(member)].rank; }
 
@@ -256,8 +252,8 @@ class Judge {
 
   // How sure, and the words for it.
   void judge_time(Incident& i, const Stall& s) {
-    i.confidence = s.timed_out > 0 ? sure_timed_out : shown(job_, s) ? sure_shown : sure_behind;
-    i.state = shown(job_, s) ? VerdictState::confirmed : VerdictState::suspected;
+    i.confidence = s.timed_out > 0 ? sure_timed_out : shown(s) ? sure_shown : sure_behind;
+    i.state = shown(s) ? VerdictState::confirmed : VerdictState::suspected;
     add_evidence(i, EvidenceKind::ranks_waiting, static_cast<double>(s.waiting.size()));
     if (s.timed_out > 0)
       add_evidence(i, EvidenceKind::also_seen, static_cast<double>(s.timed_out),
@@ -291,9 +287,8 @@ class Judge {
       add_evidence(i, EvidenceKind::not_measured, static_cast<double>(s.no_dump.size()),
                    "ranks without a dump, which may be absent too");
     add_victims(i, s.waiting, {number});
-    i.next_step = shown(job_, s)
-                      ? "Look at what these ranks did instead (py-spy dump), and whether their processes live."
-                      : "The dumps do not show how long the others waited: if the job went on, this is no fault.";
+    i.next_step = shown(s) ? "Look at what these ranks did instead (py-spy dump), and whether their processes live."
+                           : "The dumps do not show how long the others waited: if the job went on, this is no fault.";
     add_frame(i, s.frame, "The others");
     publish(std::move(i));
   }
@@ -323,7 +318,7 @@ class Judge {
     const Stall& s = stalls_[number];
     const std::string call =
         s.transfer ? absl::StrCat("send and receive of ranks ", absl::StrJoin(s.waiting, " and ")) : call_of(s);
-    if (!shown(job_, s) && !may_be_shown(job_, s) && victims_of({number}).empty()) {
+    if (!shown(s) && !may_be_shown(s) && victims_of({number}).empty()) {
       if (under_way_++ < under_way_named_max)
         findings_.notes.push_back(absl::StrCat(group_name(group(s)), ": ", call, " was under way on ", s.waiting.size(),
                                                " of ", group(s).members.size(),
@@ -433,6 +428,7 @@ class Judge {
   }
 
   const Job& job_;
+  const Thresholds thresholds_;
   std::vector<Stall> stalls_;
   std::vector<Difference> differences_;
   std::vector<int> part_of_;                    // of a stall: the difference that it belongs to; -1: none
@@ -446,6 +442,6 @@ class Judge {
 
 }  // namespace
 
-Findings judge(const Job& job) { return Judge(job).run(); }
+Findings judge(const Job& job, const Thresholds& thresholds) { return Judge(job, thresholds).run(); }
 
 }  // namespace ccld::decision::dumps

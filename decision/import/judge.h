@@ -15,9 +15,10 @@
 
 #include "decision/import/findings.h"
 #include "decision/import/job.h"
+#include "decision/import/thresholds.h"
 
 namespace ccld::decision::dumps {
 
-Findings judge(const Job&);
+Findings judge(const Job&, const Thresholds& = {});
 
 }  // namespace ccld::decision::dumps

@@ -61,7 +61,7 @@ absl::StatusOr<Document> read_document(const File& f) {
 // Files of one format, one after the other: no more than one is in memory at a time.
 class Loader {
  public:
-  explicit Loader(Format expected) : format_(expected) {}
+  Loader(Format expected, const Thresholds& thresholds) : format_(expected), thresholds_(thresholds) {}
 
   absl::Status add(const File& f) {
     // A stray file of a folder is no reason to read it whole.
@@ -93,7 +93,7 @@ class Loader {
 
  private:
   Findings judged() {
-    if (format_ == Format::ras) return judge_ras(std::move(moments_));
+    if (format_ == Format::ras) return judge_ras(std::move(moments_), thresholds_);
     if (format_ == Format::inspector) {
       Findings findings = inspector_.judge();
       if (cut_off_ > 0)
@@ -103,7 +103,7 @@ class Loader {
     }
     Job job = flight_recorder_.take();
     job.written_ns = written_ns_;
-    return judge(job);
+    return judge(job, thresholds_);
   }
   absl::Status expect(const File& f, Format found) {
     if (format_ != Format::unknown && format_ != found)
@@ -151,7 +151,8 @@ class Loader {
   int64_t written_ns_ = 0;
   FlightRecorderReader flight_recorder_;
   std::vector<RasMoment> moments_;
-  InspectorReader inspector_;
+  const Thresholds thresholds_;
+  InspectorReader inspector_{thresholds_};
   size_t cut_off_ = 0;
 };
 
@@ -173,14 +174,15 @@ Format format_named(const std::string& text) {
   return Format::unknown;
 }
 
-absl::StatusOr<Findings> load_and_judge(const std::vector<std::string>& paths, Format expected) {
+absl::StatusOr<Findings> load_and_judge(const std::vector<std::string>& paths, Format expected,
+                                        const Thresholds& thresholds) {
   auto files = find_files(paths);
   if (!files.ok()) return files.status();
   uint64_t bytes = 0;
   for (const File& f : *files) bytes += f.bytes;
   if (bytes > total_bytes_max)
     return absl::InvalidArgumentError(absl::StrCat("these files have ", bytes, " bytes, more than ", total_bytes_max));
-  Loader loader(expected);
+  Loader loader(expected, thresholds);
   for (const File& f : *files)
     if (absl::Status s = loader.add(f); !s.ok()) return s;
   return loader.finish();

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "decision/import/findings.h"
+#include "decision/import/thresholds.h"
 
 namespace ccld::decision::dumps {
 
@@ -20,6 +21,7 @@ const char* name(Format);
 // "flight-recorder"; unknown: it is none.
 Format format_named(const std::string&);
 
-absl::StatusOr<Findings> load_and_judge(const std::vector<std::string>& paths, Format expected = Format::unknown);
+absl::StatusOr<Findings> load_and_judge(const std::vector<std::string>& paths, Format expected = Format::unknown,
+                                        const Thresholds& = {});
 
 }  // namespace ccld::decision::dumps

@@ -28,8 +28,6 @@ constexpr double sure_left = 0.6;
 constexpr double sure_stands = 0.85;  // two moments, between which nothing moved
 constexpr double sure_behind = 0.4;   // one moment: hosts run ahead of each other
 constexpr double sure_contradict = 0.7;
-// Between two moments a healthy communicator that somebody waits on moves.
-constexpr int64_t stands_seconds_min = 5;
 
 const char* error_text(int result) {
   switch (result) {
@@ -134,7 +132,8 @@ std::string counts_text(const RasRank& r, const RasRank& other) {
 
 class RasJudge {
  public:
-  explicit RasJudge(std::vector<RasMoment> moments) : moments_(std::move(moments)) {
+  RasJudge(std::vector<RasMoment> moments, const Thresholds& thresholds)
+      : moments_(std::move(moments)), thresholds_(thresholds) {
     std::stable_sort(moments_.begin(), moments_.end(),
                      [](const RasMoment& a, const RasMoment& b) { return a.seconds < b.seconds; });
   }
@@ -309,14 +308,14 @@ class RasJudge {
     const int64_t stands = stands_seconds(c);
     if (!contradicting.empty()) return report_contradiction(c, ahead, contradicting, ranks.size());
     if (behind.empty()) {
-      if (stands >= stands_seconds_min)
+      if (static_cast<double>(stands) >= thresholds_.stands_s_min)
         findings_.notes.push_back(absl::StrCat("communicator ", c.hash, ": no rank called a collective for ", stands,
                                                " s; all have called equally many"));
       return;
     }
     // Without a second moment, or while it moves, hosts may just be ahead of each other.
     if (stands == 0 && moments_.size() > 1) return;
-    const bool shown = stands >= stands_seconds_min;
+    const bool shown = static_cast<double>(stands) >= thresholds_.stands_s_min;
     Incident i = begin(c, FaultClass::h1_not_entered, shown ? VerdictState::confirmed : VerdictState::suspected,
                        shown ? sure_stands : sure_behind);
     const bool minority = behind.size() * 2 < ranks.size();
@@ -366,6 +365,7 @@ class RasJudge {
   }
 
   std::vector<RasMoment> moments_;
+  const Thresholds thresholds_;
   Findings findings_;
 };
 
@@ -393,6 +393,8 @@ absl::Status read_ras(const Value& value, RasMoment& out) {
   return status;
 }
 
-Findings judge_ras(std::vector<RasMoment> moments) { return RasJudge(std::move(moments)).run(); }
+Findings judge_ras(std::vector<RasMoment> moments, const Thresholds& thresholds) {
+  return RasJudge(std::move(moments), thresholds).run();
+}
 
 }  // namespace ccld::decision::dumps

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "decision/import/findings.h"
+#include "decision/import/thresholds.h"
 #include "decision/import/value.h"
 
 namespace ccld::decision::dumps {
@@ -47,6 +48,6 @@ struct RasMoment {
 bool is_ras(const Value& document);
 absl::Status read_ras(const Value& document, RasMoment&);
 // In any order; not empty.
-Findings judge_ras(std::vector<RasMoment>);
+Findings judge_ras(std::vector<RasMoment>, const Thresholds& = {});
 
 }  // namespace ccld::decision::dumps

@@ -58,6 +58,18 @@ class Verdicts(Case):
         self.write_all(lambda rank, n: 950 if rank == 3 else 1000)
         self.assertEqual(self.findings()["incidents"], [])
 
+    def test_from_where_on_it_is_trouble_can_be_changed(self):
+        self.write_all(lambda rank, n: 950 if rank == 3 else 1000)
+        done = self.run_import("--json", "--set", "waited_part_min=0.03")
+        self.assertEqual([(i["class"], i["ranks"]) for i in json.loads(done.stdout)["incidents"]], [("S1", [3])])
+        for wrong, said in (("waited_part=1", "with a name of: stall_shown_s, "), ("slower_min=much", "slower_min=much: a number from 1.01 to 1000 is expected"),
+                            ("rounds_min=0", "rounds_min=0: a number from 4 to")):
+            done = self.run_import("--set", wrong)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+            self.assertIn("--set: ", done.stderr.decode())
+            self.assertIn(said, done.stderr.decode())
+
     def test_the_rank_with_the_shortest_time_comes_last(self):
         self.write_all(lambda rank, n: 400 if rank == 5 else 1000 + (rank + n) % 7)
         verdict = self.only()
