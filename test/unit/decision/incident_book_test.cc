@@ -1,6 +1,8 @@
 #include "decision/analysis/incident_book.h"
 
 #include <catch2/catch.hpp>
+#include <random>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -116,6 +118,32 @@ TEST_CASE("Numbers that wander make no revision; a share that moves by ten point
   book.find(id)->culprits[0].rank = Rank(3);
   book.changed(id);
   CHECK(book.take_changed(now_ns + 301 * ns_per_s).size() == 1);
+}
+
+TEST_CASE("A fault that lasts makes at most four lines in ten minutes, however its shares wander") {
+  for (uint32_t seed = 1; seed <= 50; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> share(0, 1);
+    const Settings s;
+    IncidentBook book(s);
+    Incident i;
+    i.culprits.resize(2);
+    i.culprits[1].rank = Rank(7);
+    const uint64_t id = book.open(i).id;
+    size_t lines = 0;
+    for (int second = 1; second <= 600; ++second) {
+      Incident& open = *book.find(id);
+      if (second == 3) open.state = VerdictState::confirmed;
+      open.culprits[0].lost_time_share = share(random);
+      open.culprits[1].lost_time_share = 1 - open.culprits[0].lost_time_share;
+      if (random() % 2 == 0) std::swap(open.culprits[0], open.culprits[1]);
+      book.changed(id);
+      lines += book.take_changed(second * ns_per_s).size();
+    }
+    CHECK(lines >= 2);
+    CHECK(lines <= 4);
+  }
 }
 
 TEST_CASE("A communicator that is still being initialized after a restart keeps its incident") {
