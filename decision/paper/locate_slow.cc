@@ -12,12 +12,13 @@ Finding locate_slow_paper(const Communicator& comm, const PaperRound& worst, con
   f.op = worst.op;
   f.signature = worst.signature;
   const double p = worst.p();
-  add_evidence(f, paper_value("T_max", worst.t_max_ns / 1e6, "ms"));
-  add_evidence(f, paper_value("T_min", worst.t_min_ns / 1e6, "ms"));
-  add_evidence(f, paper_value(worst.base_is_fixed ? "T_base of the first rounds" : "T_base as configured (slow at start)",
-                              worst.t_base_ns / 1e6, "ms"));
-  add_evidence(f, paper_value("R", worst.ratio(), ""));
-  add_evidence(f, paper_value("P", p, ""));
+  add_evidence(f, paper_value("longest duration of the call on a rank (T_max)", worst.t_max_ns / 1e6, "ms"));
+  add_evidence(f, paper_value("shortest (T_min)", worst.t_min_ns / 1e6, "ms"));
+  add_evidence(f,
+               paper_value(worst.base_is_fixed ? "usual in the first calls (T_base)" : "usual as configured (T_base)",
+                           worst.t_base_ns / 1e6, "ms"));
+  add_evidence(f, paper_value("slowdown, (T_max - T_base) / T_base", worst.ratio(), ""));
+  add_evidence(f, paper_value("part of it that is waiting, (T_max - T_min) / (T_max - T_base)", p, ""));
   f.fault = p > settings.slow_beta    ? FaultClass::s1_computation_slow
             : p < settings.slow_alpha ? FaultClass::s2_communication_slow
                                       : FaultClass::s3_mixed_slow;
@@ -35,7 +36,8 @@ Finding locate_slow_paper(const Communicator& comm, const PaperRound& worst, con
     const Rank r = *std::min_element(layer.begin(), layer.end(), [&](Rank a, Rank b) {
       return worst.durations_ns[a.value] < worst.durations_ns[b.value];
     });
-    f.culprits.push_back(make_culprit(comm, r, Component::unknown, Condition::unknown, "least communication time"));
+    f.culprits.push_back(
+        make_culprit(comm, r, Component::unknown, Condition::unknown, "shortest communication time: it comes last"));
     f.culprits.back().lost_time_share = std::min(1.0, p);
   }
   if (f.fault != FaultClass::s1_computation_slow) {
@@ -48,7 +50,8 @@ Finding locate_slow_paper(const Communicator& comm, const PaperRound& worst, con
       for (Rank x : layer)
         if (changes(x) == changes(r)) f.candidates.push_back(x);
     } else {
-      f.culprits.push_back(make_culprit(comm, r, Component::unknown, Condition::unknown, "least SendRate and RecvRate"));
+      f.culprits.push_back(make_culprit(comm, r, Component::unknown, Condition::unknown,
+                                        "moves steps at the lowest rate (SendRate, RecvRate)"));
       f.culprits.back().lost_time_share = std::clamp(1 - p, 0.0, 1.0);
       add_evidence(f, paper_value("changes of SendCount and RecvCount", changes(r), "samples", r.value));
     }

@@ -225,6 +225,9 @@ std::string rank_sentence(const Json& e, const std::string& kind) {
     return absl::StrCat(amount, real_of(e, "value") == 1 ? " waits" : " wait", " directly for ", rank,
                         has(e, "channel") ? absl::StrCat(" on channel ", number_of(e, "channel")) : "");
   if (kind == "calls_made") return absl::StrCat(rank, " has called ", amount);
+  if (kind == "kernels_begun")
+    return absl::StrCat("the GPU of ", rank, " has begun ", amount, ", by its probing frame");
+  if (kind == "not_moved") return absl::StrCat(rank, " ", text_of(e, "what"), " ", amount);
   if (kind == "telemetry_age") return absl::StrCat("the process of ", rank, " was last heard ", amount, " ago");
   if (kind == "operation_age")
     return absl::StrCat(rank, " has been in operation ", number_of(e, "op_seq"), " for ", amount);
@@ -250,6 +253,7 @@ std::string whole_sentence(const Json& e) {
   if (constexpr absl::string_view begin = "it would take ";
       kind == "transfer_reference" && absl::StartsWith(what, begin))
     return absl::StrCat(begin, amount_text(e), " ", absl::StripPrefix(what, begin));
+  if (kind == "waits_followed") return absl::StrCat("the waits of ", amount_text(e), " lead there");
   return has(e, "rank") ? rank_sentence(e, kind) : "";
 }
 
@@ -326,10 +330,13 @@ std::string times_phrase(const Json& v) {
         absl::StrCat(steps.empty() ? "" : absl::StrCat(absl::StrJoin(steps, ", "), " and "), last, " after ", after));
     steps.clear();
   };
-  for (const char* step : {"suspected", "located", "confirmed", "resolved"}) {
-    const std::string key = absl::StrCat(step, "_ms");
-    if (!has(v, key.c_str())) continue;
-    if (std::string span = span_text(real_of(v, key.c_str())); span != after) say(), after = std::move(span);
+  std::vector<std::pair<double, const char*>> order;
+  for (const char* step : {"suspected", "located", "confirmed", "resolved"})
+    if (const std::string key = absl::StrCat(step, "_ms"); has(v, key.c_str()))
+      order.emplace_back(real_of(v, key.c_str()), step);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [ms, step] : order) {
+    if (std::string span = span_text(ms); span != after) say(), after = std::move(span);
     steps.push_back(ended && absl::string_view(step) == "resolved" ? "ended with the job" : step);
   }
   say();

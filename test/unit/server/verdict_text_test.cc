@@ -155,6 +155,14 @@ TEST_CASE("The age of an open hang counts up to the answer, of a closed one to i
   CHECK(verdict_title(v).starts_with("HANG, 30.0 s: "));
 }
 
+TEST_CASE("What happened is told in the order in which it did") {
+  Json v = verdict();
+  v["state"] = "resolved", v["suspected_ms"] = 3100, v["confirmed_ms"] = 3100, v["located_ms"] = 4600,
+  v["resolved_ms"] = 6300;
+  CHECK(flat(verdict_text(v)).find("suspected and confirmed after 3.1 s; located after 4.6 s; resolved after 6.3 s") !=
+        std::string::npos);
+}
+
 TEST_CASE("What was slow from the beginning was never well") {
   Json v = verdict();
   v["kind"] = "SLOW";
@@ -186,11 +194,19 @@ TEST_CASE("Evidence that is a sentence reads as one") {
   CHECK(text.find("Also seen at rank 4: threads of the process that are stopped: 1 thread.") != std::string::npos);
   v["evidence"] = Json::parse(R"x([
     {"kind": "calls_made", "rank": 2, "what": "operations called", "value": 30, "unit": "operations"},
+    {"kind": "not_moved", "rank": 3, "what": "has moved no step on channel 1 for", "value": 3200, "unit": "ms"},
+    {"kind": "waits_followed", "rank": null, "what": "waits that were followed to it", "value": 7, "unit": "connection endpoints"}])x");
+  text = flat(verdict_text(v));
+  CHECK(text.find("Rank 2 has called 30 operations. Rank 3 has moved no step on channel 1 for 3.2 s. The waits of 7 "
+                  "connection endpoints lead there.") != std::string::npos);
+  v["evidence"] = Json::parse(R"x([
+    {"kind": "kernels_begun", "rank": 2, "what": "operations that its GPU has begun, by its frame", "value": 31, "unit": "operations"},
     {"kind": "telemetry_age", "rank": 2, "what": "since the last telemetry of its process", "value": 2300, "unit": "ms"},
     {"kind": "operation_age", "rank": 0, "op_seq": 32, "what": "in operation 32 for", "value": 2313, "unit": "ms"},
     {"kind": "not_measured", "rank": 2, "what": "not measured: GPU health (no NVML)", "value": 1, "unit": "ranks"}])x");
   text = flat(verdict_text(v));
-  CHECK(text.find("Proof Rank 2 has called 30 operations. The process of rank 2 was last heard 2.3 s ago. Rank 0 has "
+  CHECK(text.find("Proof The GPU of rank 2 has begun 31 operations, by its probing frame. The process of rank 2 was "
+                  "last heard 2.3 s ago. Rank 0 has "
                   "been in operation 32 for 2.3 s. "
                   "Unknown GPU health (no NVML) of rank 2: not measured Do") != std::string::npos);
   v["evidence"] = Json::parse(R"([
