@@ -124,7 +124,10 @@ std::string headline(const Incident& i) {
     if (!i.title.empty()) return i.title;
     if (!i.cycle.empty()) return "ranks wait for each other in a circle";
     const bool slow = i.fault >= FaultClass::s1_computation_slow;
-    const std::string what = slow ? absl::StrCat(call_text(i), " is slow") : absl::StrCat(call_text(i), " does not end");
+    // What differs may have ended, with wrong data.
+    const std::string what = slow                                      ? absl::StrCat(call_text(i), " is slow")
+                             : i.fault == FaultClass::h2_inconsistent ? absl::StrCat("ranks differ in ", call_text(i))
+                                                                      : absl::StrCat(call_text(i), " does not end");
     if (i.candidates.empty()) return absl::StrCat(what, ", nobody is singled out");
     return absl::StrCat(what, ", ", i.candidates.size(), i.candidates.size() == 1 ? " candidate" : " candidates");
   }

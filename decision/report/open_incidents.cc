@@ -45,6 +45,10 @@ std::string open_incidents_text(const Json& incidents, uint64_t open, size_t col
         &out,
         shortened(absl::StrCat("and ", grouped(open - incidents.size()), " more (ccld incidents --open)"), columns),
         "\n");
+  absl::StrAppend(
+      &out,
+      shortened(absl::StrCat("Why, and what to do: ccld explain ", text_of(incidents.front(), "incident")), columns),
+      "\n");
   return out;
 }
 

@@ -147,7 +147,7 @@ TEST_CASE("Ranks that disagree about an operation become a verdict that can be r
   const Finished list = service.ask({"explain"});
   CHECK(list.status == 0);
   CHECK(contains(list.output, "INCIDENT"));
-  CHECK(contains(list.output, "H2"));
+  CHECK(contains(list.output, "MISMATCH: operation #"));
   CHECK(Json::parse(service.ask({"explain", id, "--json"}).output)["class"] == "H2");
   CHECK(Json::parse(service.ask({"explain", "--json"}).output)[0]["class"] == "H2");
   CHECK(service.get("/v1/incidents")["incidents"][0]["class"] == "H2");

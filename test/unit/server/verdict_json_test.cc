@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
+#include "decision/report/headline.h"
+
 namespace ccld::decision {
 
 using namespace report;
@@ -131,6 +133,17 @@ TEST_CASE("A title names the call that is missing, not the one that waits for it
         "rank 4 launched Send 12 to rank 1 but its kernel never started");
   CHECK(title_of(i, Condition::replay_not_begun, "its GPU did not begin replay 9 of Send 1 to rank 1") ==
         "GPU 2 on node-a (rank 4) did not begin replay 9 of Send 1 to rank 1");
+}
+
+TEST_CASE("A title does not say that a call hangs in which ranks only differ") {
+  Incident i;
+  i.fault = FaultClass::h2_inconsistent;
+  i.op = OpSeq{2};
+  i.signature.function = abi::Function::all_reduce;
+  i.candidates = {Rank{0}, Rank{1}};
+  CHECK(headline(i) == "ranks differ in AllReduce #2, 2 candidates");
+  i.fault = FaultClass::h1_not_entered;
+  CHECK(headline(i) == "AllReduce #2 does not end, 2 candidates");
 }
 
 TEST_CASE("A title does not say that the rank made the call of the others") {
