@@ -6,7 +6,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ccld::decision::dumps;
-  InspectorReader reader;
+  InspectorReader reader{Thresholds()};
   uint64_t number = 0;
   for (const absl::string_view line :
        absl::StrSplit(absl::string_view(reinterpret_cast<const char*>(data), size), '\n')) {
