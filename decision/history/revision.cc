@@ -1,5 +1,7 @@
 #include "decision/history/revision.h"
 
+#include <limits>
+
 #include "absl/strings/numbers.h"
 #include "absl/time/time.h"
 #include "decision/model/names.h"
@@ -30,7 +32,10 @@ std::optional<int64_t> time_ms_of(const std::string& rfc3339) {
   absl::Time time;
   std::string error;
   if (!absl::ParseTime(absl::RFC3339_full, rfc3339, &time, &error)) return std::nullopt;
-  return absl::ToUnixMillis(time);
+  const int64_t ms = absl::ToUnixMillis(time);
+  // What nanoseconds can count: from 1970 to 2262.
+  if (ms < 0 || ms > std::numeric_limits<Nanoseconds>::max() / ns_per_ms) return std::nullopt;
+  return ms;
 }
 
 std::optional<Revision> revision_of(const Json& verdict) {

@@ -26,7 +26,7 @@ std::optional<Revision> revision_of(const report::Json& verdict);
 // Whether nothing more is expected of an incident in this state.
 bool is_closed(const std::string& state);
 
-// Milliseconds since 1970 of "2026-01-31T12:00:00.123Z"; nothing if it is no such time.
+// Milliseconds since 1970 of "2026-01-31T12:00:00.123Z"; nothing if it is no such time, or beyond 2262.
 std::optional<int64_t> time_ms_of(const std::string& rfc3339);
 
 // What is left to do about an incident whose service is gone.
