@@ -9,6 +9,10 @@
 namespace ccld::decision::whatif {
 namespace {
 
+// Where usual proxies poll for less of the time than this, what is beyond them counts no more than here: chance would
+// make some stand out.
+constexpr double polled_part_least = 0.5;
+
 std::map<int32_t, double> find_away_parts(const Connections& connections) {
   std::map<int32_t, double> parts;
   for (const auto& [ends, c] : connections) {
@@ -19,9 +23,9 @@ std::map<int32_t, double> find_away_parts(const Connections& connections) {
   std::vector<double> all;
   for (const auto& [rank, part] : parts) all.push_back(part);
   // Of two, one may be the slow one. On a busy machine no proxy polls all the time: what counts is the part of the time
-  // in which a usual one does. It counts twice at most, so that where hardly any proxy polls none stands out by chance.
+  // in which a usual one does.
   const double usual_part = all.empty() ? 0 : lower_middle(std::move(all));
-  for (auto& [rank, part] : parts) part = (part - usual_part) / std::max(0.5, 1 - usual_part);
+  for (auto& [rank, part] : parts) part = (part - usual_part) / std::max(polled_part_least, 1 - usual_part);
   return parts;
 }
 

@@ -14,7 +14,7 @@ constexpr uint64_t no_launch = 1 << 8, no_times = 1 << 9, marks_end = 1 << 10;
 // Kinds are numbered as they appear, and follow one another as they did before.
 template <class Code>
 bool each_kind(Code& code, std::vector<CallRow>& rows, size_t kinds) {
-  std::vector<uint32_t> follower(kinds);  // plus one; 0: it was the newest row
+  std::vector<uint32_t> follower(kinds);  // plus one; 0: not known
   uint32_t before = 0, new_kind = 0;
   bool known = true;
   each_of(code, 0, rows.size(), [&](size_t i) {
@@ -34,7 +34,7 @@ struct Likes {
   std::vector<uint32_t> like;
   std::vector<uint8_t> seen;  // it is of that kind
   Likes(const std::vector<CallRow>& rows, size_t kinds) : like(rows.size()), seen(rows.size()) {
-    std::vector<uint32_t> last(kinds);  // plus one
+    std::vector<uint32_t> last(kinds);  // row of each kind, plus one; 0: none
     for (size_t i = 0; i < rows.size(); ++i) {
       uint32_t& of = last[rows[i].kind];
       seen[i] = of != 0;
