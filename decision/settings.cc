@@ -122,21 +122,18 @@ const Entry entries[] = {
     {CCLD_FIELD(iteration_rise_min), 0.01, 1e3,
      "a rise of the iteration time is reported when it is at least this part of it and lasts",
      "a tenth is noise on shared machines and with data of uneven length"},
-    {CCLD_FIELD(iteration_verify_s), 0, 86400,
-     "both the old and the new iteration time must have lasted this long before a change is believed",
-     "evaluation phases and checkpoints end by themselves"},
-    {CCLD_FIELD(iteration_verify_min), 2, 1e4, "and for this many iterations", "a median of fewer is luck"},
-    {CCLD_FIELD(iteration_witnesses_max), 0, 1e5,
-     "communicators of a job whose rounds are analysed for the iteration time; 0: none",
-     "every rank goes through every iteration, so a few communicators speak for all"},
+    {CCLD_FIELD(iteration_verify_min), 2, 1e4,
+     "and when the old and the new iteration time have lasted for this many iterations, and slow_repeat times "
+     "slow_window_s",
+     "a median of fewer is luck; evaluation phases and checkpoints end by themselves"},
 
     {CCLD_FIELD(whatif_gain_min), 0.001, 1,
      "a cause is reported if the job would take less by at least this share of its time without it",
      "a twentieth of what the GPUs cost is worth a look; chosen, not measured"},
-    {CCLD_FIELD(whatif_spread_factor), 1, 1000,
-     "and if what it takes longer exceeds so many times what peers differ by among themselves, or what it used to vary "
-     "by",
-     "with eight peers the largest of them is at three times the median difference"},
+    {CCLD_FIELD(whatif_deviations_min), 0, 1000,
+     "and if what it takes longer exceeds so many standard deviations: of what peers differ by among themselves, of what "
+     "it used to vary by, and of the mean of the steps of a connection",
+     "chance reaches three once in seven hundred windows; a cause must be seen in several"},
     {CCLD_FIELD(whatif_recurs_min), 0, 1,
      "and if this recurs in such a part of the operations of a kind, or transfers of a connection, or if such a part of "
      "those who are as late as the GPU is always the same one",
@@ -151,9 +148,6 @@ const Entry entries[] = {
     {CCLD_FIELD(whatif_away_min), 0, 1,
      "a proxy is a cause if it did not poll its connections for this part of the time in which others did",
      "one that runs for 5 of every 80 ms is away for nine tenths; the limit itself is chosen, not measured"},
-    {CCLD_FIELD(whatif_errors_min), 0, 100,
-     "and if what a step takes longer is so many standard errors of its mean over the operations of a window",
-     "a healthy connection does in one of seven hundred windows by chance; a cause must be seen in several"},
     {CCLD_FIELD(whatif_proxy_part_min), 0, 1,
      "it is a proxy, not the wire, if at least this part of the time is spent where only a proxy can keep a step",
      "of recorded slow proxies 0.15 to 1, of throttled wires at most 0.05, on busy machines too"},
@@ -178,8 +172,6 @@ const Entry entries[] = {
      "connection has lost since it became slow, collectives must have become longer by this part",
      "0.51 and more of simulated slow links beside late ranks, 0.22 at most of links that a recorded slow GPU made look "
      "slow"},
-    {CCLD_FIELD(whatif_past_means_min), 2, 24, "the job's own past is a reference once so many means of it are known",
-     "two differ by chance, and of three one may be an outlier"},
     {CCLD_FIELD(whatif_starting_windows), 0, 1000,
      "for so many windows after a job was first heard of nothing is said about its network, nor what its past alone "
      "says",
@@ -195,8 +187,9 @@ const Entry entries[] = {
     {CCLD_FIELD(batches_differ_max_ms), 0, 1e6,
      "the quickest batches of telemetry of two hosts take the service times that differ by no more",
      "hosts of one data center are within 1; a service that gets no processor is as late for all"},
-    {CCLD_FIELD(whatif_peers_min), 1, 1000, "a rank is compared with at least so many peers",
-     "of two that differ, nobody knows which one is slow"},
+    {CCLD_FIELD(whatif_peers_min), 1, 24,
+     "a rank is compared with at least so many peers, and with its own past once so many means of it are known",
+     "of two that differ, nobody knows which one is slow, and of three one may be an outlier"},
     {CCLD_FIELD(whatif_kernels_min), 4, 1e6,
      "a window is prolonged until most GPUs of the job have run so many kernels in it",
      "what happens once is no habit"},
@@ -205,13 +198,6 @@ const Entry entries[] = {
     {CCLD_FIELD(whatif_halves_max), 1, 1000,
      "where a cause comes and goes windows get longer, up to so many halves of slow_window_s",
      "each of them counts as two, so that a cause is found that shows in every second half"},
-    {CCLD_FIELD(whatif_kernels_max), 1024, 1e8,
-     "and of all GPUs together at most so many are looked at, of each an equal part but no more than 512",
-     "100 bytes and a microsecond each; 8 GPUs reach hundreds of iterations of a small model, 500 a few"},
-    {CCLD_FIELD(whatif_gpus_max), 0, 1e6,
-     "GPUs of all jobs together that are compared with their peers; a job for which there is no room is compared with "
-     "its past only; 0: none",
-     "beyond it an equal part of whatif_kernels_max is too little to compare"},
 
     {CCLD_FIELD(layout_tp), 0, 1e7,
      "processes of a tensor parallel group; 0: the layout of the job is not known, and is guessed",
@@ -255,6 +241,16 @@ const Entry entries[] = {
      "two jobs of 131,072 GPUs; a process takes some 5 KB, and 4 KiB for each communicator it is in"},
     {CCLD_FIELD(forget_s), 1, 1e9, "communicators and processes without telemetry for this long are forgotten",
      "long enough to explain a job that was killed"},
+    {CCLD_FIELD(iteration_witnesses_max), 0, 1e5,
+     "communicators of a job whose rounds are analysed for the iteration time; 0: none",
+     "every rank goes through every iteration, so a few communicators speak for all"},
+    {CCLD_FIELD(whatif_kernels_max), 1024, 1e8,
+     "kernels of a job that are looked at in a window, of each GPU an equal part but no more than 512",
+     "100 bytes and a microsecond each; 8 GPUs reach hundreds of iterations of a small model, 500 a few"},
+    {CCLD_FIELD(whatif_gpus_max), 0, 1e6,
+     "GPUs of all jobs together that are compared with their peers; a job for which there is no room is compared with "
+     "its past only; 0: none",
+     "beyond it an equal part of whatif_kernels_max is too little to compare"},
 };
 #undef CCLD_FIELD
 

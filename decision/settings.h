@@ -56,13 +56,11 @@ struct Settings {
   double baseline_init_ms = 0;
   uint64_t warmup_rounds = 5;
   double iteration_rise_min = 0.2;
-  double iteration_verify_s = 30;
   uint64_t iteration_verify_min = 10;
-  uint64_t iteration_witnesses_max = 32;
 
   // What a job would gain without a cause: ranks and connections compared with their peers.
   double whatif_gain_min = 0.05;
-  double whatif_spread_factor = 4;
+  double whatif_deviations_min = 3;
   double whatif_recurs_min = 0.4;
   double whatif_same_role_min = 0.95;
   double whatif_transfer_times_min = 1.5;
@@ -71,10 +69,8 @@ struct Settings {
   double network_latency_max_ms = 30;
   double whatif_away_min = 0.4;
   double whatif_explained_min = 0.5;
-  double whatif_errors_min = 3;
   double whatif_proxy_part_min = 0.15;
   double whatif_send_part_max = 0.05;
-  uint64_t whatif_past_means_min = 3;
   uint64_t whatif_starting_windows = 2;
   double whatif_clocks_times_min = 2;
   double clock_drift_max_ppm = 50;
@@ -83,8 +79,6 @@ struct Settings {
   uint64_t whatif_kernels_min = 24;
   uint64_t whatif_prolonged_max = 12;
   uint64_t whatif_halves_max = 4;
-  uint64_t whatif_kernels_max = 1u << 16;
-  uint64_t whatif_gpus_max = 512;
 
   // Layout of the job, if known.
   uint64_t layout_tp = 0;
@@ -98,7 +92,7 @@ struct Settings {
   double revision_pause_s = 60;
   double revision_pause_factor = 4;
 
-  // Bounds of memory.
+  // Bounds of memory and work.
   uint64_t incidents_max = 1000;
   uint64_t rounds_kept_max = 1024;
   double rounds_overdue_s = 3;
@@ -109,6 +103,9 @@ struct Settings {
   uint64_t communicators_max = 1u << 16;
   uint64_t processes_max = 1u << 18;
   double forget_s = 600;
+  uint64_t iteration_witnesses_max = 32;
+  uint64_t whatif_kernels_max = 1u << 16;
+  uint64_t whatif_gpus_max = 512;
 };
 
 struct SettingRow {
@@ -131,5 +128,8 @@ absl::StatusOr<std::string> setting_text(const Settings&, std::string_view name)
 absl::Status validate(const Settings&);
 
 constexpr Nanoseconds seconds_to_ns(double s) { return static_cast<Nanoseconds>(s * 1e9); }
+
+// A new level of the iteration time, and the one before it, must last as long as slowness that repeats.
+inline double lasting_s(const Settings& s) { return static_cast<double>(s.slow_repeat) * s.slow_window_s; }
 
 }  // namespace ccld::decision

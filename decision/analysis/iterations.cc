@@ -12,7 +12,7 @@ namespace {
 
 constexpr Nanoseconds look_every_ns = ns_per_s;
 constexpr size_t like_each_other_max = 8;  // witnesses with the same number of ranks
-constexpr int accept_after = 20;           // times iteration_verify_s: then it is the usual one
+constexpr int accept_after = 20;           // times lasting_s(): then it is the usual one
 constexpr double part_of_both = 0.3;       // of the rise, so that computation or communication is a cause of it
 
 std::string span(double ns) {
@@ -158,7 +158,7 @@ void IterationAnalysis::look(const std::string& name, Job& job, Nanoseconds now_
     job.explained = false;
     return;
   }
-  const double verify_ns = settings_.iteration_verify_s * 1e9;
+  const double verify_ns = lasting_s(settings_) * 1e9;
   if (static_cast<double>(change->lasts_ns) > accept_after * verify_ns) {
     writer_.book().resolve(std::exchange(job.incident, 0), now_ns);
     for (Watch* w : job.witnesses)

@@ -203,7 +203,7 @@ bool IterationTimes::verified() const {
   if (change_ == 0 || samples_.size() - change_ < settings_.iteration_verify_min || change_ < settings_.iteration_verify_min) return false;
   const auto middle = samples_.begin() + static_cast<std::ptrdiff_t>(change_);
   // What lasted no longer than a rise is asked to is one phase of several, and what follows may be another.
-  if ((middle - 1)->at_ns - samples_.front().at_ns < seconds_to_ns(settings_.iteration_verify_s)) return false;
+  if ((middle - 1)->at_ns - samples_.front().at_ns < seconds_to_ns(lasting_s(settings_))) return false;
   std::vector<double> before, after;
   for (auto it = samples_.begin(); it != middle; ++it) before.push_back(it->time_ns);
   for (auto it = middle; it != samples_.end(); ++it) after.push_back(it->time_ns);
@@ -216,7 +216,7 @@ std::optional<IterationChange> IterationTimes::risen(Nanoseconds now_ns) const {
   const Sample& first = samples_[change_];
   IterationChange c;
   c.lasts_ns = now_ns - first.at_ns;
-  if (c.lasts_ns < seconds_to_ns(settings_.iteration_verify_s)) return std::nullopt;
+  if (c.lasts_ns < seconds_to_ns(lasting_s(settings_))) return std::nullopt;
   const auto middle = samples_.begin() + static_cast<std::ptrdiff_t>(change_);
   c.before = level(samples_.begin(), middle);
   c.after = level(middle, samples_.end());

@@ -6,7 +6,7 @@
 //   phases are counted in operation numbers, so that lost rounds lose iterations and shift nothing. Short iterations are
 //   taken together until they last sample_ns. A change is what the change point detector says, verified: the medians
 //   before and after differ by iteration_rise_min, their middle halves do not overlap, and each lasted for
-//   iteration_verify_s and iteration_verify_min samples.
+//   slow_repeat windows (lasting_s()) and iteration_verify_min samples.
 //   Bounded: some 30 KiB, and 8 bytes a rank; constant time for each round, but for a search of the period now and then.
 // Threads: none of its own. Time injected.
 #pragma once

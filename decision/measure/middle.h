@@ -31,4 +31,7 @@ inline double lower_middle(std::vector<double> values) {
   return *at;
 }
 
+// Of what is distributed normally, half of it no further from the middle than this.
+constexpr double standard_deviation(double middle_distance) { return 1.4826 * middle_distance; }
+
 }  // namespace ccld::decision

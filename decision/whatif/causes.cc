@@ -100,7 +100,7 @@ bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::ve
 }
 
 bool stands_out(const Beyond::OfGpu& of, double least_ns, const Settings& settings) {
-  return of.nodes > 0 && of.sum_ns >= least_ns && of.sum_ns >= settings.whatif_spread_factor * of.deviation_ns;
+  return of.nodes > 0 && of.sum_ns >= least_ns && of.sum_ns >= settings.whatif_deviations_min * of.deviation_ns;
 }
 
 // Also beyond what the launch of each may wait for a processor.

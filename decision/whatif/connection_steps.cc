@@ -84,8 +84,7 @@ std::optional<StepReference::Exceeded> StepReference::exceeded(const Ends& ends,
   const auto exceeds = [&](const UsualStep& usual, double times) {
     const double ns = beyond_ns(c.times, usual);
     return ns > 0 && ns >= (times - 1) * usual.given_after_ns &&
-           ns >= std::max(settings_.whatif_errors_min * c.times.given_after_error_ns(),
-                          settings_.whatif_spread_factor * usual.deviation_ns);
+           ns >= settings_.whatif_deviations_min * std::max(c.times.given_after_error_ns(), usual.deviation_ns);
   };
   if (exceeds(peers_[c.network], times_min(peer_count_[c.network], settings_))) return Exceeded{peers_[c.network]};
   const auto past = before(ends);
@@ -101,8 +100,7 @@ StepReference::Untaken StepReference::untaken(const Ends& ends, const Connection
   const double now_ns = c.times.mean_ns(to_be_taken), longer_ns = now_ns - u.usual_ns,
                times = past ? settings_.whatif_transfer_times_min : times_min(peer_count_[c.network], settings_);
   if (now_ns > 0 && now_ns >= times * u.usual_ns &&
-      longer_ns >= std::max(settings_.whatif_errors_min * c.times.taken_error_ns(),
-                            settings_.whatif_spread_factor * usual.taken_deviation_ns))
+      longer_ns >= settings_.whatif_deviations_min * std::max(c.times.taken_error_ns(), usual.taken_deviation_ns))
     u.longer_ns = longer_ns;
   return u;
 }

@@ -72,7 +72,7 @@ void look_at_stages(const std::vector<StepTimes>& others, const Settings& settin
   for (size_t part = 0; part < to_be_taken; ++part)
     all_ns += c.beyond_ns[part] =
         std::max(0.0, now.mean_ns(part) - usual(others, [&](const StepTimes& m) { return m.mean_ns(part); }));
-  if (all_ns < settings.whatif_errors_min * now.given_after_error_ns()) return;
+  if (all_ns < settings.whatif_deviations_min * now.given_after_error_ns()) return;
   // While no step waits, nothing is lost by them.
   const double longer_part = 1 - c.reference_ns / c.mean_ns();
   c.staged = now.waiting(all_ns) >= longer_part;
@@ -174,7 +174,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
       const Means* const before = past.transfer(c.sender, c.receiver, kind.first, timeline);
       const double usual_ns = before ? before->middle() : INFINITY,
                    least_ns = before ? std::max((settings.whatif_transfer_times_min - 1) * usual_ns,
-                                                settings.whatif_spread_factor * before->deviation())
+                                                settings.whatif_deviations_min * before->deviation())
                                      : INFINITY;
       // A few transfers that take very long (a process that got no processor) make no connection slow.
       const auto exceeds = [&, &connection = c](double reference_ns, double most_ns, double most_of_one_ns) {

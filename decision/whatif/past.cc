@@ -45,7 +45,7 @@ void Past::leave_out_common(const Graph& g, const Timeline& t, Beyond& b) const 
   if (sums_ns.empty()) return;
   const double common_ns = lower_middle(sums_ns);
   for (double ns : sums_ns) distances_ns.push_back(std::abs(ns - common_ns));
-  const double distance_ns = lower_middle(std::move(distances_ns));
+  const double deviation_ns = standard_deviation(lower_middle(std::move(distances_ns)));
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
     Beyond::OfGpu& of = b.gpus[gpu];
     if (of.nodes == 0) continue;
@@ -54,7 +54,7 @@ void Past::leave_out_common(const Graph& g, const Timeline& t, Beyond& b) const 
       if (at(b.own_ns, i) != 0) at(b.own_ns, i) -= less_ns;
     of.sum_ns -= common_ns;
     const auto own = part_.find(t.gpus()[gpu].key);
-    of.deviation_ns = std::max(distance_ns, own == part_.end() ? 0 : own->second.means.deviation() * g.length_ns);
+    of.deviation_ns = std::max(deviation_ns, own == part_.end() ? 0 : own->second.means.deviation() * g.length_ns);
   }
 }
 
@@ -82,7 +82,7 @@ double Means::deviation() const {
   const double usual = middle();
   std::vector<double> distances;
   for (float mean : means_) distances.push_back(std::abs(mean - usual));
-  return lower_middle(std::move(distances));
+  return standard_deviation(lower_middle(std::move(distances)));
 }
 
 Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) const {
@@ -96,7 +96,7 @@ Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) cons
     int most = none;
     for (const auto& [key, nodes] : work_of(g, t, kinds, gpu, settings_)) {
       const auto it = usual_.find(key);
-      if (it == usual_.end() || it->second.own_ns.size() < settings_.whatif_past_means_min) continue;
+      if (it == usual_.end() || it->second.own_ns.size() < settings_.whatif_peers_min) continue;
       const Usual& usual = it->second;
       const double usual_ns = usual.own_ns.middle(), usual_host_ns = usual.host_ns.middle();
       for (int i : nodes) {
@@ -125,7 +125,7 @@ Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) cons
 
 const Means* Past::transfer(int sender, int receiver, uint64_t bytes, const Timeline& t) const {
   const auto it = transfers_.find(transfer_key(sender, receiver, bytes, t));
-  return it == transfers_.end() || it->second.means.size() < settings_.whatif_past_means_min ? nullptr
+  return it == transfers_.end() || it->second.means.size() < settings_.whatif_peers_min ? nullptr
                                                                                              : &it->second.means;
 }
 

@@ -25,7 +25,7 @@ class Means {
   void add(const std::vector<double>& values, const Settings&);
   size_t size() const { return means_.size(); }
   double middle() const;     // of at least one
-  double deviation() const;  // the middle distance from it
+  double deviation() const;  // standard deviation, whatever a few of them are
 
  private:
   static constexpr size_t remembered_max = 24;
@@ -37,9 +37,9 @@ class Past {
  public:
   explicit Past(const Settings& settings) : settings_(settings) {}
 
-  // Own times beyond the usual; of kinds of work of which whatif_past_means_min are known.
+  // Own times beyond the usual; of kinds of work of which whatif_peers_min are known.
   Beyond compare(const Graph&, const Timeline&, const Kinds&) const;
-  // Mean times of the transfers of so many bytes between two GPUs; nullptr: fewer than whatif_past_means_min.
+  // Mean times of the transfers of so many bytes between two GPUs; nullptr: fewer than whatif_peers_min.
   const Means* transfer(int sender, int receiver, uint64_t bytes, const Timeline&) const;
   // `compared`: what compare() said. What is not as usual is left out: `late`, by GPU, and `transfer_less_ns`, by
   // transfer of the graph.

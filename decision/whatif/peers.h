@@ -19,7 +19,7 @@ struct Beyond {
     double own_ns = 0;               // own time of the nodes compared
     size_t nodes = 0;
     int peers = 0;
-    double deviation_ns = 0;  // of the sums of its peers (of all GPUs, if it has few): what is usual
+    double deviation_ns = 0;  // of the sums of its peers (of all GPUs, if it has few), around 0
   };
   std::vector<OfGpu> gpus;
 };

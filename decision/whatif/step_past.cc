@@ -25,7 +25,7 @@ std::vector<OperationSteps> newest_of(std::vector<OperationSteps> operations, si
 
 std::optional<UsualStep> StepPast::usual(const Key& key) const {
   const auto it = seen_.find(key);
-  if (it == seen_.end() || it->second.given_after_ns.size() < settings_.whatif_past_means_min) return std::nullopt;
+  if (it == seen_.end() || it->second.given_after_ns.size() < settings_.whatif_peers_min) return std::nullopt;
   UsualStep usual;
   for (size_t part = 0; part < passage_parts; ++part) usual.ns[part] = it->second.ns[part].middle();
   usual.given_after_ns = it->second.given_after_ns.middle();
@@ -51,7 +51,7 @@ void StepPast::learn(const Key& key, const std::vector<Passage>& passages) {
 
 std::optional<double> StepPast::transfer_ns(CommUid comm, size_t kind) const {
   const auto it = kinds_.find({comm, kind});
-  if (it == kinds_.end() || it->second.transfer_ns.size() < settings_.whatif_past_means_min) return std::nullopt;
+  if (it == kinds_.end() || it->second.transfer_ns.size() < settings_.whatif_peers_min) return std::nullopt;
   return it->second.transfer_ns.middle();
 }
 

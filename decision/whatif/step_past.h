@@ -34,7 +34,7 @@ class StepPast {
 
   explicit StepPast(const Settings& settings) : settings_(settings) {}
 
-  // nullopt: fewer than whatif_past_means_min means are known.
+  // nullopt: fewer than whatif_peers_min means are known.
   std::optional<UsualStep> usual(const Key&) const;
   // From the last begin to the last end of such an operation; nullopt: likewise.
   std::optional<double> transfer_ns(CommUid, size_t kind) const;

@@ -53,7 +53,7 @@ class VariedTest(unittest.TestCase):
         self.assertIsNone(ablate.varied(setting(1, low=1, whole=True), 0.7))
 
     def test_a_rule_is_left_out_by_a_value_that_its_setting_may_have(self):
-        self.assertEqual(ablate.varied(setting(3)._replace(name="whatif_errors_min"), ablate.WITHOUT), "0")
+        self.assertEqual(ablate.varied(setting(3)._replace(name="whatif_deviations_min"), ablate.WITHOUT), "0")
         self.assertIsNone(ablate.varied(setting(0)._replace(name="network_rate_min_mbit_s"), ablate.WITHOUT))
         self.assertIsNone(ablate.varied(setting(3)._replace(name="whatif_gpus_max"), ablate.WITHOUT))
 
