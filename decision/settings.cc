@@ -168,8 +168,9 @@ const Entry entries[] = {
     {CCLD_FIELD(network_latency_max_ms), 0, 1e6, "what such a transfer may take, whatever it carries",
      "the longest turn of a busy scheduler, several times"},
     {CCLD_FIELD(whatif_explained_min), 0, 1,
-     "connections are why collectives take longer than before if they explain, at least, this part of it; and of what a "
-     "connection has lost since it became slow, collectives must have become longer by this part",
+     "connections are why collectives take longer than before if they explain, at least, this part of it; of what a "
+     "connection has lost since it became slow, collectives must have become longer by this part; and a proxy is why a "
+     "connection is slow if the time for which it did not poll is this part of what is lost",
      "0.51 and more of simulated slow links beside late ranks, 0.22 at most of links that a recorded slow GPU made look "
      "slow"},
     {CCLD_FIELD(whatif_starting_windows), 0, 1000,

@@ -125,8 +125,7 @@ Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) cons
 
 const Means* Past::transfer(int sender, int receiver, uint64_t bytes, const Timeline& t) const {
   const auto it = transfers_.find(transfer_key(sender, receiver, bytes, t));
-  return it == transfers_.end() || it->second.means.size() < settings_.whatif_peers_min ? nullptr
-                                                                                             : &it->second.means;
+  return it == transfers_.end() || it->second.means.size() < settings_.whatif_peers_min ? nullptr : &it->second.means;
 }
 
 void Past::learn_transfers(const Graph& g, const Timeline& t, const std::vector<double>& transfer_less_ns) {

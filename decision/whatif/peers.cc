@@ -138,8 +138,7 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
       for (int role : {roles[gpu], none}) distances[role].push_back(static_cast<float>(std::abs(b.gpus[gpu].sum_ns)));
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu)
     if (b.gpus[gpu].nodes > 0)
-      b.gpus[gpu].deviation_ns =
-          standard_deviation(median(distances[sizes.is_small(roles[gpu]) ? none : roles[gpu]]));
+      b.gpus[gpu].deviation_ns = standard_deviation(median(distances[sizes.is_small(roles[gpu]) ? none : roles[gpu]]));
   return b;
 }
 

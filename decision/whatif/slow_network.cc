@@ -80,7 +80,8 @@ void name_part(const Context& s, const ConnectionSteps& c, const std::map<Ends, 
   const bool sender_stopped = had_stopped_threads(s.comm, link.sender, s.since_ns),
              receiver_stopped = had_stopped_threads(s.comm, link.receiver, s.since_ns);
   const double sender_away = away.at(link.sender.value), receiver_away = away.at(link.receiver.value);
-  if (sender_stopped == receiver_stopped && std::max(sender_away, receiver_away) < s.settings.whatif_proxy_part_min)
+  if (sender_stopped == receiver_stopped &&
+      std::max(sender_away, receiver_away) < s.settings.whatif_explained_min * link.lost_part)
     return;
   link.component = Component::proxy;
   const bool sends = sender_stopped != receiver_stopped ? sender_stopped : sender_away >= receiver_away;

@@ -52,9 +52,10 @@ class Job {
   std::vector<Rank> unknown;  // of which nothing is reported
   std::optional<Ends> rare;   // of ten operations only one reports this connection
   std::set<int32_t> out_of_sight;
+  std::map<int32_t, double> away;  // by rank: part of an operation in which its proxy does not poll
 
  private:
-  static EdgeIntervals intervals(const Ends& ends, const Longer& longer_ms) {
+  EdgeIntervals intervals(const Ends& ends, const Longer& longer_ms) const {
     EdgeIntervals i;
     i.net_device = ends.first / 4 != ends.second / 4 ? 0 : -1;
     for (size_t which = 0; which < interval_count; ++which) {
@@ -65,6 +66,9 @@ class Job {
     }
     i.wire_at_least_ns = i.ns[static_cast<size_t>(Interval::sent_to_arrived)];
     i.steps = 100, i.first_step = 50;
+    const auto away_part = [&](int32_t rank) { return away.contains(rank) ? away.at(rank) : 0; };
+    i.round_ns = 100 * ms;
+    i.sender_away_part = away_part(ends.first), i.receiver_away_part = away_part(ends.second);
     return i;
   }
 
@@ -299,6 +303,14 @@ TEST_CASE("A proxy that delays what it sends and what it receives is one cause")
                 {{{7, 0}, Interval::posted_to_handed}, 0.1},
                 {{{4, 5}, Interval::posted_to_consumed}, 0.1}};
   check_only(job.window(longer), {3, 4}, Component::proxy);
+}
+
+TEST_CASE("A proxy that polls less than others is named only for as much as that explains") {
+  Job job(ring);
+  job.away = {{3, 0.3}};
+  // Of its eight slots four are taken by what waits 4 ms longer, and all of them by what waits 10.
+  SECTION("a good part") { check_only(job.window(on_the_wire({3, 4}, 4)), {3, 4}, Component::proxy); }
+  SECTION("little of it: the wire") { check_only(job.window(on_the_wire({3, 4}, 10)), {3, 4}, Component::link); }
 }
 
 TEST_CASE("A lone connection without a past says nothing") {
