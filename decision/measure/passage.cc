@@ -55,6 +55,7 @@ void Passage::add(const EdgeIntervals& i, const Later& later) {
   add(to_be_given, given_ns, until(later.all_begun_ns - later.begun_ns));
   // The receiver's GPU may wait for what a rank has to give that has not begun.
   add(to_be_taken, taken_ns, std::max(late_ns, waited_ns));
+  round_ns = i.round_ns;
   sender_away_ns = std::max(sender_away_ns, i.sender_away_part * i.round_ns);
   receiver_away_ns = std::max(receiver_away_ns, i.receiver_away_part * i.round_ns);
 }
@@ -62,6 +63,7 @@ void Passage::add(const EdgeIntervals& i, const Later& later) {
 void StepTimes::add(const Passage& p, double operation_ns) {
   ++operations_;
   steps_ += p.steps / p.channels, operations_ns_ += operation_ns;
+  rounds_ns_ += p.round_ns;
   sender_away_ns_ += p.sender_away_ns, receiver_away_ns_ += p.receiver_away_ns;
   double given_after_ns = 0;
   for (size_t part = 0; part < passage_parts; ++part) {

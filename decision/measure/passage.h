@@ -28,6 +28,7 @@ struct Passage {
   double ns[passage_parts] = {};       // at least: less what the ends' late begins explain
   double most_ns[passage_parts] = {};  // with that
   double sender_away_ns = 0, receiver_away_ns = 0;
+  double round_ns = 0;  // from its first begin to its last end, which these are parts of; 0: not known
   int channels = 0;
   bool network = false;
   void add(const EdgeIntervals&, const Later&);  // a channel
@@ -49,15 +50,17 @@ class StepTimes {
   double steps_per_operation() const { return steps_ / static_cast<double>(operations_); }
   // Steps of a channel that wait, on average, if each of them is there for so long.
   double waiting(double step_ns) const { return step_ns * steps_ / operations_ns_; }
-  // Of the operations, in which the proxies did not poll their connections.
-  double sender_away_part() const { return sender_away_ns_ / operations_ns_; }
-  double receiver_away_part() const { return receiver_away_ns_ / operations_ns_; }
+  // Of the time from the first begin of an operation to its last end, in which the proxies did not poll their
+  // connections.
+  double sender_away_part() const { return away_part(sender_away_ns_); }
+  double receiver_away_part() const { return away_part(receiver_away_ns_); }
 
  private:
   double error_ns(double sum_ns, double squares) const;
+  double away_part(double ns) const { return rounds_ns_ > 0 ? ns / rounds_ns_ : 0; }
 
   uint64_t operations_ = 0;
-  double steps_ = 0, operations_ns_ = 0, sender_away_ns_ = 0, receiver_away_ns_ = 0;
+  double steps_ = 0, operations_ns_ = 0, sender_away_ns_ = 0, receiver_away_ns_ = 0, rounds_ns_ = 0;
   double sums_ns_[passage_parts] = {}, most_sums_ns_[passage_parts] = {};
   double given_after_ns_ = 0, given_after_squares_ = 0, taken_squares_ = 0;
 };

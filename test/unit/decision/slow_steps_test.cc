@@ -53,6 +53,7 @@ class Job {
   std::optional<Ends> rare;   // of ten operations only one reports this connection
   std::set<int32_t> out_of_sight;
   std::map<int32_t, double> away;  // by rank: part of an operation in which its proxy does not poll
+  double round_ms = 100;           // of an operation with what its ranks wait for the last one
 
  private:
   EdgeIntervals intervals(const Ends& ends, const Longer& longer_ms) const {
@@ -67,7 +68,7 @@ class Job {
     i.wire_at_least_ns = i.ns[static_cast<size_t>(Interval::sent_to_arrived)];
     i.steps = 100, i.first_step = 50;
     const auto away_part = [&](int32_t rank) { return away.contains(rank) ? away.at(rank) : 0; };
-    i.round_ns = 100 * ms;
+    i.round_ns = round_ms * ms;
     i.sender_away_part = away_part(ends.first), i.receiver_away_part = away_part(ends.second);
     return i;
   }
@@ -311,6 +312,13 @@ TEST_CASE("A proxy that polls less than others is named only for as much as that
   // Of its eight slots four are taken by what waits 4 ms longer, and all of them by what waits 10.
   SECTION("a good part") { check_only(job.window(on_the_wire({3, 4}, 4)), {3, 4}, Component::proxy); }
   SECTION("little of it: the wire") { check_only(job.window(on_the_wire({3, 4}, 10)), {3, 4}, Component::link); }
+}
+
+TEST_CASE("What a proxy misses while its rank waits for a late one is no part of the transfer") {
+  Job job(ring);
+  job.away = {{3, 0.3}};
+  job.round_ms = 250;
+  check_only(job.window(on_the_wire({3, 4}, 10)), {3, 4}, Component::link);
 }
 
 TEST_CASE("A lone connection without a past says nothing") {
