@@ -37,7 +37,7 @@ constexpr ProbeMetric metrics[] = {
     {Id::net_records_dropped, "dropped_net_queues", one, "Network queues that the process file had no room for."},
     {Id::agent_forgotten_captures, "forgotten_graphs", one, "Graphs whose replays are not followed any more, because there are too many."},
     {Id::agent_waiting_batches, "waiting_batches", one, "Batches that wait for a service which is not there."},
-    {Id::proxy_away_ns, "proxy_away_seconds", ns, "Time in which progress threads did not look at an operation that they had begun."},
+    {Id::proxy_away_ns, "proxy_away_seconds", ns, "Time in which progress threads did not look at an operation that they had begun, and something was to do."},
     {Id::agent_summed_kernels, "summed_kernels", one, "Kernels of which only sums are known."},
     {Id::agent_summed_busy_ns, "summed_kernels_busy_seconds", ns, "Their time from begin to end."},
     {Id::agent_summed_send_steps, "summed_kernels_send_steps", one, "Steps that they sent."},

@@ -309,13 +309,22 @@ void count_dropped(Comm& comm, uint64_t connection) {
   store_relaxed(comm.header->proxy.dropped, ++comm.proxy_side.dropped);
 }
 
-// Before the steps of this visit are written: the record still shows the operation of the visit before.
+// Whether the visit found anything to do.
+bool moved(const abi::ProxyRecord& record, const ProxySteps& steps) {
+  return record.posted != steps.posted || record.received != steps.received ||
+         record.transmitted != steps.transmitted || record.done != steps.done;
+}
+
+// Before the steps of this visit are written: the record still shows the operation of the visit before. A gap in which
+// nothing came to do keeps nobody waiting: on a busy machine a progress thread that finds nothing again and again gets
+// a processor seldom.
 void note_away(Comm& comm, abi::ProxyRecord& record, const ProxySteps& steps) {
   const bool same = record.connection != 0 && record.base == steps.base && record.operation == steps.operation;
   if (!same) {
     store_relaxed(record.away_before_ns, record.away_ns);
     store_relaxed(record.began_ns, steps.now_ns);
-  } else if (const uint64_t gap_ns = steps.now_ns - record.visited_ns; gap_ns >= abi::proxy_away_min_ns) {
+  } else if (const uint64_t gap_ns = steps.now_ns - record.visited_ns;
+             gap_ns >= abi::proxy_away_min_ns && moved(record, steps)) {
     store_relaxed(record.away_ns, record.away_ns + gap_ns);
     const uint64_t from_ns = std::max(record.visited_ns, std::exchange(comm.proxy_side.away_to_ns, steps.now_ns));
     metric_add(process_file(), abi::MetricId::proxy_away_ns, steps.now_ns - std::min(from_ns, steps.now_ns));

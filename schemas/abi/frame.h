@@ -285,7 +285,9 @@ struct alignas(128) ProxyRecord {
   // Since version 3.2, by CLOCK_MONOTONIC_COARSE, which counts ticks of the kernel (1 to 10 ms).
   uint64_t visited_ns;          // the newest visit
   uint64_t began_ns;            // the first visit to the operation
-  uint64_t away_ns;             // gaps of at least proxy_away_min_ns between visits to one operation, summed; never falls
+  // Gaps of at least proxy_away_min_ns between visits to one operation, if there was something to do at their end;
+  // summed, never falls.
+  uint64_t away_ns;
   uint64_t away_before_ns;      // away_ns when the operation began
 };
 

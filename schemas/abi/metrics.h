@@ -38,7 +38,8 @@ enum class MetricId : uint16_t {
   agent_forgotten_captures = 24, // graphs whose replays are not followed any more, because there are too many
   agent_waiting_batches = 25,   // gauge: in the queue, for a service that is not there
   // Time in which a progress thread did not look at an operation that it had begun, summed over the threads (gaps of
-  // proxy_away_min_ns and more; one that is away from all its connections is so once). Told even if 0.
+  // proxy_away_min_ns and more at whose end there was something to do; one that is away from all its connections is so
+  // once). Told even if 0.
   proxy_away_ns = 26,
   // Kernels of which less is known than their own times and counts, because their rows were overwritten before they were
   // read (sums of each communicator's busiest channel), and what all of them did.

@@ -462,8 +462,9 @@ TEST_CASE("A connection sums the time in which its proxy did not poll, operation
   constexpr uint64_t ms = 1000000;
   Frame frame;
   const abi::ProxyRecord& record = frame->proxies[0];
-  const auto visit = [&](uint64_t at_ms, uint64_t operation) {
-    ProxySteps s = steps(0x1000);
+  uint64_t done = 0;
+  const auto visit = [&](uint64_t at_ms, uint64_t operation, bool found_work = true) {
+    ProxySteps s = steps(0x1000, done += found_work);
     s.operation = operation;
     s.base = operation * 8;
     s.now_ns = at_ms * ms;
@@ -475,6 +476,8 @@ TEST_CASE("A connection sums the time in which its proxy did not poll, operation
   CHECK(record.away_ns == 0);
   visit(150, 1);
   CHECK((record.away_ns == 41 * ms && record.away_before_ns == 0));
+  visit(190, 1, false);  // nothing came meanwhile
+  CHECK((record.away_ns == 41 * ms && record.visited_ns == 190 * ms));
   visit(950, 2);  // nothing was to be done in between
   CHECK((record.began_ns == 950 * ms && record.away_ns == 41 * ms && record.away_before_ns == 41 * ms));
   visit(970, 2);
