@@ -169,8 +169,7 @@ const Entry entries[] = {
      "the longest turn of a busy scheduler, several times"},
     {CCLD_FIELD(whatif_explained_min), 0, 1,
      "connections are why collectives take longer than before if they explain, at least, this part of it; of what a "
-     "connection has lost since it became slow, collectives must have become longer by this part; and a proxy is why a "
-     "connection is slow if the time for which it did not poll is this part of what is lost",
+     "connection has lost since it became slow, collectives must have become longer by this part",
      "0.51 and more of simulated slow links beside late ranks, 0.22 at most of links that a recorded slow GPU made look "
      "slow"},
     {CCLD_FIELD(whatif_starting_windows), 0, 1000,

@@ -75,17 +75,12 @@ void name_part(const Context& s, const ConnectionSteps& c, const std::map<Ends, 
     case WhosePart::receivers_proxy: link.at = link.receiver; [[fallthrough]];
     case WhosePart::senders_proxy: link.component = Component::proxy; return;
   }
-  const std::map<int32_t, double>& away = s.reference.away_parts();
-  // How far it got in the network nobody knows while a proxy does not poll, or its threads are stopped.
+  // How far it got in the network nobody knows while the threads of a proxy are stopped.
   const bool sender_stopped = had_stopped_threads(s.comm, link.sender, s.since_ns),
              receiver_stopped = had_stopped_threads(s.comm, link.receiver, s.since_ns);
-  const double sender_away = away.at(link.sender.value), receiver_away = away.at(link.receiver.value);
-  if (sender_stopped == receiver_stopped &&
-      std::max(sender_away, receiver_away) < s.settings.whatif_explained_min * link.lost_part)
-    return;
+  if (sender_stopped == receiver_stopped) return;
   link.component = Component::proxy;
-  const bool sends = sender_stopped != receiver_stopped ? sender_stopped : sender_away >= receiver_away;
-  link.at = sends ? link.sender : link.receiver;
+  link.at = sender_stopped ? link.sender : link.receiver;
 }
 
 // Their proxies did not poll their connections: nobody knows meanwhile what else is slow.
