@@ -26,10 +26,12 @@ BYTES_BAR = 4096
 # the service knows is more than a processor's cache holds: 12 MiB of 1,024 ranks are, 48 of 4,096 are not.
 GROWTH_BAR = 1.5
 UNCACHED_RANKS = 4096
-# Questions about the largest job: the first answer about a snapshot, the largest answer, and the service's memory meanwhile.
+# Questions about a job: the first answer about a snapshot, the largest answer, and, of jobs from ANSWER_MEMORY_RANKS on, the service's memory
+# meanwhile. Answers take the same few megabytes whatever the job is; this benchmark asks from within, and holds the client's copy too.
 FIRST_ANSWER_MS_BAR = 100
 ANSWER_BYTES_BAR = 1 << 20
 ANSWER_MEMORY_BAR = 1.2
+ANSWER_MEMORY_RANKS = 65536
 
 
 class BenchError(Exception):
@@ -64,7 +66,7 @@ def missed(rows):
         for name in ("first_answer_bytes", "ranks_answer_bytes", "page_bytes_max"):
             if status[name] > ANSWER_BYTES_BAR:
                 line("%s is %d, the bar is at most %d", name, status[name], ANSWER_BYTES_BAR)
-        if status["memory_ratio"] > ANSWER_MEMORY_BAR:
+        if status["memory_ratio"] > ANSWER_MEMORY_BAR and ranks >= ANSWER_MEMORY_RANKS:
             line("%.2f times the memory while answering, the bar is at most %.1f", status["memory_ratio"], ANSWER_MEMORY_BAR)
     uncached = [row for row in rows if row["ranks"] >= UNCACHED_RANKS]
     return (lines + grown("time for each record", uncached, lambda row: row["ns_per_record"]["all"]) +
