@@ -151,10 +151,6 @@ const Entry entries[] = {
     {CCLD_FIELD(whatif_proxy_part_min), 0, 1,
      "it is a proxy, not the wire, if at least this part of the time is spent where only a proxy can keep a step",
      "of recorded slow proxies 0.15 to 1, of throttled wires at most 0.05, on busy machines too"},
-    {CCLD_FIELD(whatif_send_part_max), 0, 1,
-     "a Send has waited for its Recv, and a rank for the last one of a Broadcast or Reduce, unless it ended before that "
-     "one began, by more than this part of its own duration",
-     "clocks of GPUs that only Send and Recv connect are not compared exactly; chosen, not measured"},
     {CCLD_FIELD(whatif_lone_times_min), 1, 1000,
      "likewise, if the connection has fewer such peers than whatif_peers_min; the other direction of a wire counts as "
      "one. What becomes slower within so many times may be slow by one wire, and not by its proxies",

@@ -70,7 +70,6 @@ struct Settings {
   double whatif_away_min = 0.4;
   double whatif_explained_min = 0.5;
   double whatif_proxy_part_min = 0.15;
-  double whatif_send_part_max = 0.05;
   uint64_t whatif_starting_windows = 2;
   double whatif_clocks_times_min = 2;
   double clock_drift_max_ppm = 50;

@@ -40,7 +40,7 @@ OUT_OF_FORCE = {
     "slow_rounds_min": 1, "slow_repeat": 1, "slow_clean_chance_max": 1, "slow_component_share_min": 0,
     "processor_wait_part_min": 10, "processor_turns_max": 0, "iteration_rise_min": 1000,
     "whatif_deviations_min": 0, "whatif_recurs_min": 0, "whatif_same_role_min": 0, "whatif_transfer_times_min": 1, "whatif_away_min": 1,
-    "whatif_proxy_part_min": 1, "whatif_send_part_max": 0, "whatif_lone_times_min": 1000, "whatif_explained_min": 0,
+    "whatif_proxy_part_min": 1, "whatif_lone_times_min": 1000, "whatif_explained_min": 0,
     "whatif_starting_windows": 0, "whatif_clocks_times_min": 1, "whatif_peers_min": 1, "whatif_kernels_min": 4, "whatif_prolonged_max": 1,
     "whatif_halves_max": 1, "network_rate_min_mbit_s": 0, "network_latency_max_ms": 0, "clock_drift_max_ppm": 0, "batches_differ_max_ms": 1e6}
 # What the rules for slowness read. The other slow_... belong to the paper's rules, baseline_... too.

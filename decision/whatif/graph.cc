@@ -146,7 +146,7 @@ void add_nodes(Graph& g, int gpu, const Timeline& t, const Clocks& clocks, const
   find_before(g.nodes, first, static_cast<int>(g.nodes.size()));
 }
 
-std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& clocks, const Settings& settings,
+std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& clocks,
                            const std::vector<std::vector<int>>& order,
                            const std::vector<std::vector<Unreported>>& lost) {
   Graph g;
@@ -171,11 +171,8 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
   std::vector<double> started(g.groups.size(), -INFINITY);
   for (size_t i = 0; i < g.groups.size(); ++i)
     for (int member : g.groups[i]) started[i] = std::max(started[i], at(g.nodes, member).begin_ns);
-  // Who was still there when the last one began may have waited for it. Clocks are not compared exactly: who ended
-  // about then has waited, too.
-  const auto was_there = [&](const Node& n, double at_ns) {
-    return n.end_ns + settings.whatif_send_part_max * (n.end_ns - n.begin_ns) >= at_ns;
-  };
+  // Who was still there when the last one began may have waited for it.
+  const auto was_there = [&](const Node& n, double at_ns) { return n.end_ns >= at_ns; };
   for (size_t i = g.whole_groups; i < g.groups.size(); ++i)
     for (int member : g.groups[i]) {
       Node& n = at(g.nodes, member);
@@ -227,14 +224,14 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
 
 }  // namespace
 
-std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Clocks& clocks, const Settings& settings) {
+std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Clocks& clocks) {
   if (m.collectives.empty() && m.others.empty() && m.pairs.empty()) return std::nullopt;
   const std::vector<std::vector<int>> order = kernels_in_order(t, m);
   const std::vector<std::vector<Unreported>> lost = find_unreported(t, m, clocks, order);
   if (std::any_of(lost.begin(), lost.end(), [](const auto& of) { return !of.empty(); }))
-    if (auto g = build(t, m, clocks, settings, order, lost)) return g;
+    if (auto g = build(t, m, clocks, order, lost)) return g;
   // Where a kernel is put that nobody reported may contradict what is known.
-  return build(t, m, clocks, settings, order, std::vector<std::vector<Unreported>>(order.size()));
+  return build(t, m, clocks, order, std::vector<std::vector<Unreported>>(order.size()));
 }
 
 double length_with(const Graph& g, const Change& change, std::vector<double>* waits_ns) {

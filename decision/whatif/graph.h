@@ -16,7 +16,6 @@
 #include <optional>
 #include <vector>
 
-#include "decision/settings.h"
 #include "decision/whatif/clocks.h"
 #include "decision/whatif/timeline.h"
 
@@ -62,7 +61,7 @@ struct Graph {
 };
 
 // nullopt: there is nothing in which GPUs depend on each other, or what is known contradicts itself.
-std::optional<Graph> build_graph(const Timeline&, const Matches&, const Clocks&, const Settings&);
+std::optional<Graph> build_graph(const Timeline&, const Matches&, const Clocks&);
 
 // Instead of the measured ones; by node.
 struct Change {
