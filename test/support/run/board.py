@@ -6,6 +6,7 @@ from collections import namedtuple
 
 LINE_BYTES = 128
 HELD_ROUND_OFFSET = 8  # in the header
+ENOUGH_OFFSET = 16
 STATES = ("absent", "starting", "ready", "finished", "failed")
 FIELDS = ("state", "pid", "entered_round", "completed_round", "wrong_results", "checked_results", "fault_text_version",
           "fault_applications", "fault_first_ns", "longest_round_ns")
@@ -26,6 +27,14 @@ class Board:
     def hold_round(self, round_number):
         """No rank starts this round or a later one from now on; 0: they go on."""
         struct.pack_into("<Q", self._map, HELD_ROUND_OFFSET, round_number)
+
+    def end_job(self):
+        """A job that runs for a time goes on for a few rounds, the same on all ranks, and ends."""
+        struct.pack_into("<Q", self._map, ENOUGH_OFFSET, 1)
+
+    def released_rounds(self):
+        """Rounds that all ranks will have completed when the job has ended by itself."""
+        return struct.unpack_from("<Q", self._map, 0)[0]
 
     def slot(self, rank):
         values = struct.unpack_from("<%dQ" % len(FIELDS), self._map, LINE_BYTES * (1 + rank))

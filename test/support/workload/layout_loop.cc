@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -16,6 +17,7 @@
 #include "test/support/workload/phases.h"
 #include "test/support/workload/rounds.h"
 #include "test/support/workload/status_board.h"
+#include "test/support/workload/values.h"
 
 namespace ccld::workload {
 namespace {
@@ -48,7 +50,7 @@ class LayoutLoop {
       throw;
     }
     slot_.state.store(uint64_t(RankState::finished));
-    return 0;
+    return slot_.wrong_results.load();
   }
 
  private:
@@ -72,6 +74,9 @@ class LayoutLoop {
       CCLD_CHECK(cudaMalloc(buffer, bytes));
       CCLD_CHECK(cudaMemset(*buffer, 0, bytes));
     }
+    if (!options_.check) return;
+    const auto input = input_of(options_.rank, ncclFloat32, ncclSum, bytes / sizeof(float));
+    CCLD_CHECK(cudaMemcpy(send_, input.data(), input.size(), cudaMemcpyHostToDevice));
   }
 
   // Every rank takes part in every split, also for groups of one, whose communicator nobody uses.
@@ -146,7 +151,28 @@ class LayoutLoop {
       CCLD_CHECK(cudaStreamSynchronize(beside_));
       sleep_ms(plan.delay_ms);
     }
-    for (const Call& call : plan.calls) call_nccl(step, call);
+    for (const Call& call : plan.calls) {
+      call_nccl(step, call);
+      if (options_.check) verify(step, call, round);
+    }
+  }
+
+  // What comes from another stage, and what the whole job reduces. All send what they were given at the start.
+  void verify(const Step& step, Call call, uint64_t round) {
+    if (step.kind == StepKind::recv) {
+      call.operation = Operation::broadcast;  // of the one that sent it
+      call.root = layout_.members(step.group, options_.rank).at(static_cast<size_t>(step.peer));
+    } else if (step.kind != StepKind::collective || step.group != Group::world) {
+      return;
+    }
+    CCLD_CHECK(cudaStreamSynchronize(stream_));
+    host_.resize(output_count(call, options_.rank, options_.rank_count) * bytes_of(call.datatype));
+    CCLD_CHECK(cudaMemcpy(host_.data(), recv_, host_.size(), cudaMemcpyDeviceToHost));
+    slot_.checked_results.fetch_add(1);
+    const std::string wrong = check_output(call, options_.rank, options_.rank_count, host_.data());
+    if (wrong.empty() || slot_.wrong_results.fetch_add(1) > 0) return;
+    fprintf(stderr, "ccld-workload: rank %d round %llu: %s: %s\n", options_.rank, static_cast<unsigned long long>(round),
+            name(step.group), wrong.c_str());
   }
 
   void call_nccl(const Step& step, const Call& call) {
@@ -197,6 +223,7 @@ class LayoutLoop {
   cudaStream_t stream_ = nullptr, beside_ = nullptr;
   cudaEvent_t event_ = nullptr;
   void *send_ = nullptr, *recv_ = nullptr, *beside_send_ = nullptr, *beside_recv_ = nullptr;
+  std::vector<unsigned char> host_;
 };
 
 }  // namespace

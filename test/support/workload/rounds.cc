@@ -16,8 +16,8 @@ bool Rounds::released(uint64_t round) {
   wait_while_held(round);
   auto& word = board_.header().released_rounds;
   if (options_.seconds <= 0) return round <= planned_;
-  if (options_.rank == 0 && (seconds() < options_.seconds || word.load() == 0))
-    word.store(round + release_ahead_rounds);
+  const bool over = seconds() >= options_.seconds || board_.header().enough.load() != 0;
+  if (options_.rank == 0 && (!over || word.load() == 0)) word.store(round + release_ahead_rounds);
   while (round > word.load()) {
     if (options_.rank == 0 || no_more_is_released()) return false;
     std::this_thread::sleep_for(board_poll_interval);

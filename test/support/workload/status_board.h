@@ -24,6 +24,8 @@ struct alignas(128) BoardHeader {
   // The launcher's word: no rank starts this round or a later one while it stands here; 0: none is held. What is
   // planted meanwhile is there from the first moment of this round on.
   std::atomic<uint64_t> held_round;
+  // The launcher's word: not 0: rank 0 releases no more, so a job without an end of its own ends well.
+  std::atomic<uint64_t> enough;
 };
 
 struct alignas(128) BoardSlot {

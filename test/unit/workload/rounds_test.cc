@@ -38,3 +38,14 @@ TEST_CASE("A rank waits in front of a round that the launcher holds, and not bef
   job.board.header().held_round.store(0);
   CHECK(second.get());
 }
+
+TEST_CASE("When the launcher has enough, no round is released but those that others may have begun") {
+  Job job;
+  job.options.seconds = 3600;
+  Rounds rounds(job.options, job.board, 3);
+  REQUIRE(rounds.released(1));
+  const uint64_t released = job.board.header().released_rounds.load();
+  job.board.header().enough.store(1);
+  for (uint64_t round = 2; round <= released; ++round) CHECK(rounds.released(round));
+  CHECK_FALSE(rounds.released(released + 1));
+}
