@@ -74,22 +74,13 @@ class Job:
         self._stack.close()
 
     def _start(self):
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
+        self._make_folder()
         scratch = tempfile.mkdtemp(prefix="ccld-run-")
         self._stack.callback(shutil.rmtree, scratch, ignore_errors=True)
         if self.plan.namespaces:
             self.network = self._stack.enter_context(network.TwoNodes(self.folder))
 
-        listen, wrap = "tcp://127.0.0.1:*", lambda command: command
-        if self.network:
-            # A namespace of its own: all its addresses are wires that we made.
-            listen, wrap = "tcp://0.0.0.0:5555", lambda command: self.network.command("service", command)
-        self.service = Service(self.build, self.folder, self.plan.settings, listen, wrap, self.recording,
-                               history=self.history, http_port=0 if self.network else self.http_port)
-        self._stack.callback(self.service.end)
-        self.service.wait_ready()
-
+        self._start_service()
         self.fault_file = os.path.join(scratch, "faults.json")
         board_path = os.path.join(scratch, "board")
         self.board = Board(board_path, self.plan.rank_count)
@@ -99,6 +90,20 @@ class Job:
         self._kept = self._stack.enter_context(contextlib.ExitStack())
         for rank in range(self.plan.rank_count):
             self._start_rank(rank, scratch, board_path)
+
+    def _make_folder(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.folder)
+
+    def _start_service(self):
+        listen, wrap = "tcp://127.0.0.1:*", lambda command: command
+        if self.network:
+            # A namespace of its own: all its addresses are wires that we made.
+            listen, wrap = "tcp://0.0.0.0:5555", lambda command: self.network.command("service", command)
+        self.service = Service(self.build, self.folder, self.plan.settings, listen, wrap, self.recording,
+                               history=self.history, http_port=0 if self.network else self.http_port)
+        self._stack.callback(self.service.end)
+        self.service.wait_ready()
 
     def _start_rank(self, rank, scratch, board_path):
         node = rank * 2 // self.plan.rank_count
@@ -114,12 +119,21 @@ class Job:
             "CCLD_CPU_DEVICE_CONTROL": control,
         })
         environment.update(self.plan.environment)
+        environment.update(self.more_environment(node))
         command = [self.build.workload, "--rank", str(rank), "--ranks", str(self.plan.rank_count), "--id-file", os.path.join(scratch, "id"),
                    "--status", board_path, "--faults", self.fault_file] + self.plan.workload_arguments()
-        if self.network:
-            command = self.network.command(node, command)
+        command = self.in_place(node, command)
         self.control_files.append(control)
         self.children.append(Child("rank %d" % rank, command, os.path.join(self.folder, "rank-%d.log" % rank), environment))
+
+    def more_environment(self, node):
+        """Variables of the ranks of a node that take the place of the plan's."""
+        del node
+        return {}
+
+    def in_place(self, node, command):
+        """A rank's command as it is started on this node; the process id stays that of the command."""
+        return self.network.command(node, command) if self.network else command
 
     def wait_ready(self, timeout_s=60.0):
         """Returns when every rank has its communicator."""
