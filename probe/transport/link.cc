@@ -21,6 +21,7 @@ void LinkTracker::handshake_failed(uint64_t now_ns) {
 }
 
 void LinkTracker::on(LinkEvent event, uint64_t now_ns) {
+  disconnected_ns_ = 0;
   switch (event) {
     case LinkEvent::attempt:
       attempt_ns_ = std::max<uint64_t>(now_ns, 1);
@@ -56,6 +57,8 @@ void LinkTracker::on(LinkEvent event, uint64_t now_ns) {
     case LinkEvent::keys_one_sided: bar(Link::one_sided); break;
     case LinkEvent::disconnected:
       if (link_ == Link::up) link_ = Link::connecting;
+      ++disconnections_;
+      disconnected_ns_ = std::max<uint64_t>(now_ns, 1);
       break;
   }
   attempt_ns_ = 0;
@@ -72,9 +75,16 @@ Retry::Step Retry::next(const LinkTracker& tracker, uint64_t now_ns) {
     wait_ns_ = std::min(2 * wait_ns_, barred_wait_ns_max);
     return std::exchange(away_, true) ? Step::none : Step::leave;
   }
+  if (!away_ && tracker.given_up(now_ns) && disconnections_ != tracker.disconnections()) {
+    disconnections_ = tracker.disconnections();
+    due_ns_ = now_ns + barred_wait_ns_min;
+    away_ = true;
+    return Step::leave;
+  }
   if (tracker.link(now_ns) == Link::up) wait_ns_ = barred_wait_ns_min;
   if (!away_ || now_ns < due_ns_) return Step::none;
   away_ = false;
+  disconnections_ = tracker.disconnections();
   return Step::connect;
 }
 

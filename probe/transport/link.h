@@ -14,7 +14,8 @@
 //   ..., FAILED_NO_DETAIL at once     with keys: the other end could not read what was for the key that we were told
 //
 // What refuses us is remembered until there is a connection or something else is known: libzmq tells it at some
-// attempts only, and does not try again by itself after FAILED_AUTH and FAILED_PROTOCOL (Retry).
+// attempts only. After FAILED_AUTH and after any breach of its protocol, before the handshake or behind it, libzmq does
+// not try again by itself: DISCONNECTED, which RETRIED follows otherwise, is the last event then (Retry).
 //
 // Pure. Threads: one at a time.
 #pragma once
@@ -61,6 +62,8 @@ constexpr unsigned broken_off_min = 2;
 // How long a barred link is left alone: a hundred thousand processes with a wrong key must not keep the service from
 // its work, and one whose key was added is not waited for longer than a minute.
 constexpr uint64_t barred_wait_ns_min = 2'000'000'000, barred_wait_ns_max = 60'000'000'000;
+// libzmq says at once that it will try again, if it will. Events are read at least once a second.
+constexpr uint64_t given_up_ns = 3'000'000'000;
 
 class LinkTracker {
  public:
@@ -72,6 +75,11 @@ class LinkTracker {
   Link link(uint64_t now_ns) const;
   uint64_t handshakes() const { return handshakes_; }  // so far; one more is another connection
   uint64_t barrings() const { return barrings_; }      // attempts so far that ended in a barred link
+  uint64_t disconnections() const { return disconnections_; }
+  // libzmq has lost the connection and does not look for another one.
+  bool given_up(uint64_t now_ns) const {
+    return disconnected_ns_ != 0 && now_ns > disconnected_ns_ && now_ns - disconnected_ns_ >= given_up_ns;
+  }
 
  private:
   void bar(Link);
@@ -83,14 +91,15 @@ class LinkTracker {
 
   bool keys_;
   Link link_ = Link::connecting;
-  uint64_t handshakes_ = 0, barrings_ = 0;
-  uint64_t attempt_ns_ = 0;   // begin of an attempt that has not ended; 0: none
-  uint64_t accepted_ns_ = 0;  // when the newest connection was accepted
-  unsigned broken_off_ = 0;   // handshakes one after the other
-  bool ended_ = false;        // the newest attempt has, one way or the other
+  uint64_t handshakes_ = 0, barrings_ = 0, disconnections_ = 0;
+  uint64_t disconnected_ns_ = 0;  // when the connection ended, as long as nothing has followed; 0: something has
+  uint64_t attempt_ns_ = 0;       // begin of an attempt that has not ended; 0: none
+  uint64_t accepted_ns_ = 0;      // when the newest connection was accepted
+  unsigned broken_off_ = 0;       // handshakes one after the other
+  bool ended_ = false;            // the newest attempt has, one way or the other
 };
 
-// When to leave an endpoint that bars us, and when to try again.
+// When to leave an endpoint that bars us, or that libzmq has given up, and when to try again.
 class Retry {
  public:
   enum class Step : uint8_t { none, leave, connect };
@@ -100,6 +109,7 @@ class Retry {
 
  private:
   uint64_t barrings_ = 0;
+  uint64_t disconnections_ = 0;  // up to which a loss of the connection is dealt with
   uint64_t wait_ns_ = barred_wait_ns_min;
   uint64_t due_ns_ = 0;
   bool away_ = false;

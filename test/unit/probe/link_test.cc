@@ -168,6 +168,41 @@ TEST_CASE("an endpoint that bars us is left, and tried again less and less often
   CHECK(next() == Retry::Step::connect);
 }
 
+TEST_CASE("an endpoint that libzmq has given up is left, and tried again soon, each time") {
+  Attempts a;
+  Retry retry;
+  const auto next = [&] { return retry.next(a.tracker, a.now_ns); };
+  for (const auto& lost :
+       {std::initializer_list<LinkEvent>{E::attempt, E::accepted, E::protocol_failed, E::disconnected},
+        {E::attempt, E::accepted, E::handshake, E::disconnected},
+        {E::attempt, E::accepted, E::protocol_failed, E::disconnected}}) {
+    a.happen(lost);
+    a.now_ns += given_up_ns - 1;
+    CHECK(next() == Retry::Step::none);
+    a.now_ns += 1;
+    CHECK(next() == Retry::Step::leave);
+    CHECK(retry.away());
+    a.now_ns += barred_wait_ns_min;
+    CHECK(next() == Retry::Step::connect);
+    CHECK(next() == Retry::Step::none);
+    a.now_ns += 2 * given_up_ns;
+    CHECK(next() == Retry::Step::none);  // nothing has come of it yet
+  }
+}
+
+TEST_CASE("what libzmq tries again by itself is left to it, however long that takes") {
+  Attempts a;
+  Retry retry;
+  for (const auto& lost :
+       {std::initializer_list<LinkEvent>{E::attempt, E::accepted, E::handshake, E::disconnected, E::retry},
+        {E::attempt},
+        {E::attempt_closed, E::retry}}) {
+    a.happen(lost);
+    a.now_ns += 20 * ns_per_s;
+    CHECK(retry.next(a.tracker, a.now_ns) == Retry::Step::none);
+  }
+}
+
 TEST_CASE("a connection is up with the handshake, and lost until an attempt says why") {
   Attempts a;
   a.happen({E::attempt, E::accepted, E::handshake});

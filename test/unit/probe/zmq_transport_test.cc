@@ -182,6 +182,31 @@ TEST_CASE("who accepts connections and does not speak ZeroMQ is not there") {
   close(accepted);
 }
 
+TEST_CASE("after somebody who spoke no proper ZeroMQ the service is found, although libzmq tries no more") {
+  auto impostor = std::make_unique<test::Listener>();
+  const std::string endpoint = impostor->endpoint();
+  auto transport = open_zmq_transport(options(endpoint));
+  REQUIRE(transport != nullptr);
+  // A greeting of ZMTP 3.0 without keys, and then no command of it.
+  std::string said(64, '\0');
+  said[0] = '\xff', said[9] = 0x7f, said[10] = 3;
+  said.replace(12, 4, "NULL");
+  said += "\x04\x05wrong";
+  const int accepted = impostor->take();
+  REQUIRE(accepted >= 0);
+  REQUIRE(send(accepted, said.data(), said.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(said.size()));
+  char byte;
+  while (recv(accepted, &byte, 1, 0) > 0) {  // until it is hung up on
+  }
+  close(accepted);
+  impostor.reset();
+  Receiver service(endpoint);
+  CHECK(becomes(*transport, Link::up));
+  CHECK(transport->connection(now_ns()).queues_lost == 1);
+  CHECK(transport->send(bytes("one"), 3) == SendResult::sent);
+  CHECK(service.receive() == "one");
+}
+
 TEST_CASE("with the right keys on both sides what is sent arrives") {
   const Pair service, own;
   Receiver receiver("tcp://127.0.0.1:*", service.secret);
