@@ -28,7 +28,7 @@ void CauseFindings::add_last_seen(Finding& f, const Communicator& comm, Nanoseco
     for (const ProcessModel::Membership& m : r->process->memberships) {
       const auto it = watches_.find(m.comm);
       const RankModel* other = it == watches_.end() ? nullptr : it->second->comm.rank(m.rank);
-      if (!other || other->cuda_device != r->cuda_device || (there && there->moved_ns >= other->moved_ns)) continue;
+      if (!other || other->gpu() != r->gpu() || (there && there->moved_ns >= other->moved_ns)) continue;
       there = other;
       where = &it->second->comm;
     }

@@ -24,7 +24,7 @@ const Communicator* like(const InitKey& key, const Initialization& m, const Watc
     const bool same = std::all_of(m.ranks.begin(), m.ranks.end(), [&](const auto& r) {
       const RankModel* own = comm.rank(Rank{r.first});
       return own && own->process == r.second.process &&
-             (r.second.cuda_device < 0 || own->cuda_device == r.second.cuda_device);
+             (r.second.cuda_device < 0 || own->gpu() == r.second.cuda_device);
     });
     if (same) return &comm;
   }
@@ -42,7 +42,7 @@ std::vector<InitWait::Member> others(const InitKey& key, const Initialization& m
     std::set<int> devices;
     for (const ProcessModel::Membership& member : p->memberships)
       if (const auto it = watches.find(member.comm); it != watches.end())
-        if (const RankModel* r = it->second->comm.rank(member.rank)) devices.insert(r->cuda_device);
+        if (const RankModel* r = it->second->comm.rank(member.rank)) devices.insert(r->gpu());
     if (devices.empty()) devices.insert(-1);
     for (int device : devices)
       if (!in.contains({p.get(), device}) && !in.contains({p.get(), -1})) out.push_back({p.get(), device, Rank{-1}});
@@ -75,8 +75,7 @@ std::vector<KnownInit> waiting_inits(const InitBook& inits, const ProcessTable& 
     if (missing > 0) {
       if (const Communicator* comm = like(key, m, watches)) {
         for (const RankModel& r : comm->ranks())
-          if (!m.ranks.contains(r.rank.value) && r.process)
-            k.wait.missing.push_back({r.process, r.cuda_device, r.rank});
+          if (!m.ranks.contains(r.rank.value) && r.process) k.wait.missing.push_back({r.process, r.gpu(), r.rank});
       } else {
         k.wait.missing = others(key, m, processes, watches, missing);
         if (k.wait.missing.size() > missing) k.wait.missing.clear();

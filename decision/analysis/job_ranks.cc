@@ -17,7 +17,7 @@ CommUid find_world(const std::string& job, const Watches& watches) {
   absl::flat_hash_set<std::pair<const ProcessModel*, int>> gpus;
   const auto add = [&](const Communicator& comm) {
     comm.visit_ranks([&](const RankModel& r) {
-      if (r.process) gpus.insert({r.process, r.cuda_device});
+      if (r.process) gpus.insert({r.process, r.gpu()});
     });
   };
   add(*largest);
@@ -51,7 +51,7 @@ void JobRanks::name(IncidentBook& book, const Watches& watches, Nanoseconds now_
       if (!r || !r->process) continue;
       for (const ProcessModel::Membership& m : r->process->memberships) {
         const RankModel* there = m.comm == world->uid() ? world->rank(m.rank) : nullptr;
-        if (there && there->cuda_device == r->cuda_device) c.job_rank = m.rank;
+        if (there && there->gpu() == r->gpu()) c.job_rank = m.rank;
       }
     }
   });

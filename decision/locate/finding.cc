@@ -14,7 +14,7 @@ Culprit make_culprit(const Communicator& comm, Rank rank, Component component, C
   c.reason = std::move(reason);
   if (const RankModel* r = comm.rank(rank)) {
     c.host = r->host;
-    c.cuda_device = r->cuda_device;
+    c.cuda_device = r->gpu();
     c.gpu_bus_id = r->gpu_bus_id;
     if (r->process) c.pid = r->process->id.pid;
   }

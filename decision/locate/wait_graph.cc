@@ -56,14 +56,14 @@ int WaitGraph::node(Kind kind, int stall, Rank rank) {
 int WaitGraph::actor(int stall, Rank rank) {
   const Communicator& comm = *stalls_[stall].comm;
   const RankModel& r = *comm.rank(rank);
-  const std::pair<const void*, int64_t> key = r.process ? std::pair<const void*, int64_t>{r.process, r.cuda_device}
+  const std::pair<const void*, int64_t> key = r.process ? std::pair<const void*, int64_t>{r.process, r.gpu()}
                                                         : std::pair<const void*, int64_t>{&comm, -2 - rank.value};
   const auto [it, added] = actors_.try_emplace(key, static_cast<int>(nodes_.size()));
   if (!added) return it->second;
   WaitNode& n = nodes_.emplace_back();
   n.kind = Kind::actor;
   n.process = r.process;
-  n.device = r.cuda_device;
+  n.device = r.gpu();
   n.life = life_of(r, processes_);
   n.moved_ns = r.moved_ns;
   n.complete = n.life == Life::well;
@@ -88,7 +88,7 @@ Rank WaitGraph::rank_of(const WaitNode& actor, int stall) const {
   for (const ProcessModel::Membership& m : actor.process->memberships) {
     if (m.comm != comm.uid()) continue;
     const RankModel* r = comm.rank(m.rank);
-    if (r && r->process == actor.process && r->cuda_device == actor.device) return m.rank;
+    if (r && r->process == actor.process && r->gpu() == actor.device) return m.rank;
   }
   return Rank{-1};
 }
@@ -122,7 +122,7 @@ bool WaitGraph::waits_in_operation(int stall, Rank rank) const {
 bool WaitGraph::waits_unheard(const ProcessModel::Membership& m, const ProcessModel& process, int device) const {
   const auto it = unheard_.find(m.comm);
   const RankModel* const r = it == unheard_.end() ? nullptr : it->second->rank(m.rank);
-  return r && r->process == &process && r->cuda_device == device && r->waiting();
+  return r && r->process == &process && r->gpu() == device && r->waiting();
 }
 
 void WaitGraph::expand(int index) {
@@ -160,7 +160,7 @@ void WaitGraph::expand(int index) {
         continue;
       }
       const RankModel* r = stalls_[it->second].comm->rank(m.rank);
-      if (!r || r->process != &process || r->cuda_device != device) continue;
+      if (!r || r->process != &process || r->gpu() != device) continue;
       if (lost(life_of(*r, processes_))) life = life_of(*r, processes_);
       if (processes_.newest_ns() - sampled_at(*r) > processes_.silent_limit_ns()) {
         complete = false;

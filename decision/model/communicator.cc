@@ -73,6 +73,7 @@ RankModel* Communicator::member(Rank rank, ProcessModel& process, Nanoseconds no
     return nullptr;  // two processes claim one rank: the first keeps it
   }
   heard_ns_ = std::max(heard_ns_, now_ns);
+  if (first_heard_ns_ == 0) first_heard_ns_ = now_ns;
   dirty_ = true;
   return &r;
 }
@@ -135,6 +136,9 @@ void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns
     if ((m.hidden & ~r->hidden & abi::hidden_all[i]) != 0) ++hidden_ranks_[i];
   r->hidden |= m.hidden;
   r->cuda_device = m.cuda_device;
+  if (m.cuda_device >= 0)
+    process.gpu = process.gpu == ProcessModel::gpu_unknown || process.gpu == m.cuda_device ? m.cuda_device
+                                                                                         : ProcessModel::gpus_several;
   r->gpu_bus_id = names_.of(m.gpu_bus_id);
   r->channels.assign(m.channels);
   r->connections.assign(m.connections, names_);

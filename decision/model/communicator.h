@@ -100,6 +100,9 @@ struct RankModel {
   // The oldest called operation that is not completed and was not only recorded; only if in_flight().
   OpSeq oldest_in_flight() const;
   bool left() const { return down; }
+  // Its CUDA device; -1: not known. A communicator that has not been announced, as after a start of the service in the
+  // middle of a job, is on the GPU of its process, if that has only one.
+  int gpu() const { return cuda_device < 0 && process && process->gpu >= 0 ? process->gpu : cuda_device; }
 
   void prefetch() const {
     constexpr size_t lines = 3;
@@ -186,6 +189,7 @@ class Communicator {
   OpSeq begun_by_all() const { return begun_by_all_; }
   Nanoseconds moved_ns() const { return moved_ns_; }
   Nanoseconds heard_ns() const { return heard_ns_; }
+  Nanoseconds first_heard_ns() const { return first_heard_ns_; }  // of any rank; 0: of none
   OpSeq completed_min() const;  // of the ranks that are there; once all have left, of all
 
   bool is_barrier(const Signature&) const;
@@ -228,7 +232,7 @@ class Communicator {
   int ranks_in_flight_ = 0, ranks_in_replay_ = 0, ranks_in_p2p_ = 0, ranks_down_ = 0;
   uint64_t p2p_rounds_ = 0;
   OpSeq entered_max_, begun_by_all_;
-  Nanoseconds moved_ns_ = 0, heard_ns_ = 0;
+  Nanoseconds moved_ns_ = 0, heard_ns_ = 0, first_heard_ns_ = 0;
   bool dirty_ = false;
 };
 

@@ -116,6 +116,9 @@ struct ProcessModel {
   AgentHealth health;           // without siblings
   KernelLog kernels;
   std::vector<Membership> memberships;
+  // CUDA device of all communicators that were announced so far.
+  static constexpr int gpu_unknown = -1, gpus_several = -2;
+  int gpu = gpu_unknown;
   uint32_t comms_up = 0, comms_ended = 0;  // announced and not ended; ended, whether announced or not
 
   std::shared_ptr<const MetricTable> metrics;  // nullptr: none yet; replaced, never changed

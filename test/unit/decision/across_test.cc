@@ -39,6 +39,73 @@ TEST_CASE("A communicator that waits for a process which is stuck in another one
   CHECK(open[0].victim_comms[0].op == OpSeq{data.op()});
 }
 
+TEST_CASE("A process that is missed in two communicators is one cause, although only one of them was announced") {
+  Cluster cluster;
+  const auto lose = [&](bool lost) {
+    for (int process = 0; process < 8; ++process) cluster.lose_telemetry(process, lost);
+  };
+  lose(true);
+  Comm& data = cluster.add_comm({3, 7});
+  data.rounds(20);
+  lose(false);
+  Comm& all = cluster.add_comm_of_all();
+  data.rounds(20);
+  all.rounds(20);
+  HangPlan without_first, without_fourth;
+  without_first.not_called = {0};
+  without_fourth.not_called = {3};
+  data.hang(without_first);  // of process 3
+  all.hang(without_fourth);
+  cluster.run_s(20);
+  const auto open = cluster.open_incidents();
+  INFO(text(cluster.incidents()));
+  REQUIRE(open.size() == 1);
+  REQUIRE(open[0].culprits.size() == 1);
+  CHECK(open[0].culprits[0].pid == 103);
+  CHECK(open[0].culprits[0].cuda_device == 3);
+  CHECK(cluster.incidents().size() == 1);
+}
+
+TEST_CASE("Who has not spoken yet when the service comes to know of a hang is given the time of silence to do so") {
+  Cluster cluster;
+  const auto lose = [&](int first, bool lost) {
+    for (int process = first; process < 8; ++process) cluster.lose_telemetry(process, lost);
+  };
+  lose(0, true);  // nobody listens
+  Comm& all = cluster.add_comm_of_all();
+  all.rounds(20);
+  HangPlan hang;
+  hang.not_called = {5};
+  all.hang(hang);
+  cluster.run_s(30);
+  lose(0, false);
+  lose(6, true);  // these come later
+  all.announce();
+  cluster.run_s(3);
+  lose(6, false);
+  cluster.run_s(10);
+  INFO(text(cluster.reported()));
+  for (const Incident& reported : cluster.reported()) CHECK(ranks_of(reported.culprits) == std::set<int>{5});
+  REQUIRE(cluster.open_incidents().size() == 1);
+}
+
+TEST_CASE("Who never speaks is named after the time of silence") {
+  Cluster cluster;
+  cluster.lose_telemetry(6, true);
+  Comm& all = cluster.add_comm_of_all();
+  all.rounds(20);
+  HangPlan hang;
+  hang.not_called = {6};
+  all.hang(hang);
+  cluster.run_s(20);
+  const auto open = cluster.open_incidents();
+  INFO(text(cluster.incidents()));
+  REQUIRE(open.size() == 1);
+  REQUIRE(open[0].culprits.size() == 1);
+  CHECK(open[0].culprits[0].condition == Condition::never_heard);
+  CHECK(open[0].culprits[0].rank == Rank{6});
+}
+
 TEST_CASE("A chain of communicators ends at the process that waits for nobody") {
   Cluster cluster;
   Comm& a = cluster.add_comm({0, 1});
