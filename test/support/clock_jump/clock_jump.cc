@@ -1,6 +1,6 @@
-// Preloaded into a process (LD_PRELOAD), it moves that process's calendar, as an administrator or a time server does, while
-// it runs: CLOCK_REALTIME is what the kernel says plus the nanoseconds that the file CCLD_TEST_CLOCK_JUMP holds (8 bytes,
-// signed, of this machine). Clocks that only go forward stay as they are.
+// Preloaded into a process (LD_PRELOAD), it moves that process's calendar, as an administrator or a time server does,
+// while it runs: CLOCK_REALTIME is what the kernel says plus the nanoseconds that the file CCLD_TEST_CLOCK_JUMP holds
+// (8 bytes, signed, of this machine). Clocks that only go forward stay as they are.
 //
 // Errors: without the file, or with one that is too small, the calendar is the kernel's. Threads: any.
 #include <dlfcn.h>
@@ -38,7 +38,8 @@ extern "C" __attribute__((visibility("default"))) int clock_gettime(clockid_t cl
   static const std::atomic<int64_t>* const jump = mapped_jump();
   const int result = real(clock, time);
   if (result != 0 || clock != CLOCK_REALTIME || jump == nullptr) return result;
-  const int64_t now_ns = static_cast<int64_t>(time->tv_sec) * ns_per_s + time->tv_nsec + jump->load(std::memory_order_relaxed);
+  const int64_t now_ns =
+      static_cast<int64_t>(time->tv_sec) * ns_per_s + time->tv_nsec + jump->load(std::memory_order_relaxed);
   time->tv_sec = static_cast<time_t>(now_ns / ns_per_s);
   time->tv_nsec = static_cast<long>(now_ns % ns_per_s);
   return 0;

@@ -76,7 +76,8 @@ void send_forever(const std::string& endpoint, bool claims, uint32_t seed, unsig
     const Bytes bytes = claims ? stranger.claim() : stranger.garbage();
     const bool more = !claims && stranger.one_in(8);
     const auto flags = zmq::send_flags::dontwait | (more ? zmq::send_flags::sndmore : zmq::send_flags::none);
-    if (socket.send(zmq::buffer(bytes), flags) && more) (void)socket.send(zmq::buffer(bytes), zmq::send_flags::dontwait);
+    if (socket.send(zmq::buffer(bytes), flags) && more)
+      (void)socket.send(zmq::buffer(bytes), zmq::send_flags::dontwait);
   }
 }
 

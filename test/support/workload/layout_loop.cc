@@ -171,8 +171,8 @@ class LayoutLoop {
     slot_.checked_results.fetch_add(1);
     const std::string wrong = check_output(call, options_.rank, options_.rank_count, host_.data());
     if (wrong.empty() || slot_.wrong_results.fetch_add(1) > 0) return;
-    fprintf(stderr, "ccld-workload: rank %d round %llu: %s: %s\n", options_.rank, static_cast<unsigned long long>(round),
-            name(step.group), wrong.c_str());
+    fprintf(stderr, "ccld-workload: rank %d round %llu: %s: %s\n", options_.rank,
+            static_cast<unsigned long long>(round), name(step.group), wrong.c_str());
   }
 
   void call_nccl(const Step& step, const Call& call) {

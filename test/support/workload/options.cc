@@ -51,7 +51,8 @@ Options parse(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_option("-w,--warmup_iters", options.warm_up, "first rounds, left out of the summary")->capture_default_str();
-  app.add_option("-c,--check", options.check, "1: check every result; with a layout those of Recv and of the whole job")->capture_default_str();
+  app.add_option("-c,--check", options.check, "1: check every result; with a layout those of Recv and of the whole job")
+      ->capture_default_str();
   app.add_option("-o,--op-reduction", options.reduction, "reduction")
       ->capture_default_str()
       ->check(CLI::IsMember(reduction_choices()));
