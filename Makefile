@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web test unit integration sim fuzz check asan tsan accuracy ablate bench-overhead bench-scale check-kills check-ptxas check-sass image image-test format tidy clean
+.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web test unit integration sim fuzz check asan tsan accuracy ablate bench-overhead bench-scale chaos check-kills check-ptxas check-sass image image-test format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -127,6 +127,11 @@ check-ptxas: ## Registers, stack and spills of the GPU kernels, against upstream
 check-sass: ## Instructions, loads, stores, fences and atomics around and in the data path, against upstream's own (needs nvcc, no GPU)
 	@scripts/bootstrap
 	@python3 benchmarks/sass/check_sass.py --jobs $(JOBS) --out benchmarks/results/sass.json
+
+chaos: configure ## A job, the service and faults of both, drawn from seeds: verdict, training, leftovers, speed (root; SEEDS=60 FIRST_SEED=1; SEED=17: one again; QUICK=1)
+	@cmake --build --preset dev --parallel $(JOBS) --target chaos_parts
+	@benchmarks/chaos/chaos.py --build $(BUILD) --seeds $(or $(SEEDS),60) $(if $(FIRST_SEED),--first-seed $(FIRST_SEED)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(QUICK),--quick) --out $(if $(SEED)$(QUICK),build/chaos.json,benchmarks/results/chaos.json)
 
 check-kills: configure ## kill -9 of the service in the middle of incidents: is a revision lost or doubled? (a minute; KILLS=100)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld ccld_serve_tests

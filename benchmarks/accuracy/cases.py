@@ -62,7 +62,7 @@ LAYOUTS = (
 )
 
 
-def _layout_faults(layout, rng):
+def layout_faults(layout, rng):
     """(name, class, faults, expectation) of what goes wrong in one communicator or one process and stops all."""
     ranks = rank_count_of(layout)
     rank = rng.randrange(ranks)
@@ -92,7 +92,7 @@ def layouts(seed):
     for layout in LAYOUTS:
         text = layout_name(layout)
         rng = random.Random("%d layout %s" % (seed, text))
-        for name, fault_class, faults, expect in _layout_faults(layout, rng):
+        for name, fault_class, faults, expect in layout_faults(layout, rng):
             ranks = rank_count_of(layout)
             case_id = "/".join(["layout", text, fault_class, name])
             after_round = rng.randrange(42, 50) if fault_class in SLOW else rng.randrange(12, 24)
