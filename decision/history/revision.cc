@@ -82,6 +82,14 @@ std::optional<LeftOpen> left_open_of(const Json& newest, const report::WallClock
   }
   if (!known || !absl::SimpleHexAtoi(text_or_nothing(newest, "communicator"), &left.comm.value)) return std::nullopt;
   if (const Json& op = member(newest, "op_seq"); op.is_number_integer() && op.get<int64_t>() > 0) left.op = OpSeq(op.get<uint64_t>());
+  if (const Json& victims = member(newest, "victim_communicators"); victims.is_array()) {
+    for (const Json& v : victims) {
+      LeftOpen::Victim victim;
+      if (!absl::SimpleHexAtoi(text_or_nothing(v, "communicator"), &victim.comm.value)) continue;
+      if (const Json& op = member(v, "op_seq"); op.is_number_integer() && op.get<int64_t>() > 0) victim.op = OpSeq(op.get<uint64_t>());
+      left.victims.push_back(victim);
+    }
+  }
   left.onset_ns = instant_of(newest, "onset_time", clock);
   left.suspected_ns = instant_of(newest, "suspected_time", clock);
   return left;

@@ -1,5 +1,7 @@
 #include "decision/model/left_open.h"
 
+#include <algorithm>
+
 namespace ccld::decision {
 namespace {
 
@@ -21,9 +23,16 @@ Kind kind_of(FaultClass fault) {
 
 bool is_same_incident(const LeftOpen& left, const Incident& incident) {
   const Kind kind = kind_of(left.fault);
-  return kind == kind_of(incident.fault) && left.job == incident.job && left.comm == incident.comm &&
-         (left.comm != CommUid{} || left.comm_name == incident.comm_name) &&
-         (kind == Kind::slow || left.op == incident.op);
+  if (kind != kind_of(incident.fault) || left.job != incident.job) return false;
+  if (left.comm == incident.comm && (left.comm != CommUid{} || left.comm_name == incident.comm_name) &&
+      (kind == Kind::slow || left.op == incident.op))
+    return true;
+  const auto stalls = [](const auto& victims, CommUid comm, OpSeq op) {
+    return comm != CommUid{} && std::any_of(victims.begin(), victims.end(),
+                                            [&](const auto& v) { return v.comm == comm && v.op == op; });
+  };
+  return kind == Kind::hang && (stalls(left.victims, incident.comm, incident.op) ||
+                                stalls(incident.victim_comms, left.comm, left.op));
 }
 
 }  // namespace ccld::decision

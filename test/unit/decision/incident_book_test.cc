@@ -196,6 +196,23 @@ TEST_CASE("Numbers go on after those of earlier runs, and what they left open is
   CHECK(changed[1].revision == 1);
 }
 
+TEST_CASE("A hang of several communicators is the same after a restart at whichever of them it is reported") {
+  LeftOpen left{.id = 3, .fault = FaultClass::h1_not_entered, .job = "j"};
+  left.comm = CommUid(1), left.op = OpSeq(60);
+  left.victims = {{CommUid(2), OpSeq(359)}};
+  Incident i;
+  i.fault = FaultClass::h3_hardware;
+  i.job = "j";
+  i.comm = CommUid(2), i.op = OpSeq(359);
+  CHECK(is_same_incident(left, i));
+  i.op = OpSeq(360);
+  CHECK_FALSE(is_same_incident(left, i));
+  i.victim_comms = {{.comm = CommUid(1), .op = OpSeq(60)}};
+  CHECK(is_same_incident(left, i));
+  i.fault = FaultClass::s1_computation_slow;
+  CHECK_FALSE(is_same_incident(left, i));
+}
+
 TEST_CASE("Slowness that a restart interrupts is the same whichever rank is late, unlike a hang in another operation") {
   LeftOpen left{.id = 3, .fault = FaultClass::s1_computation_slow, .job = "j"};
   Incident i;

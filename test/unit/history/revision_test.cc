@@ -54,6 +54,14 @@ TEST_CASE("An incident left open keeps its onset on the clock of the next run") 
   CHECK(left.op.value == 17);
   CHECK(left.onset_ns == -5 * ns_per_s);
   CHECK(left.suspected_ns == 0);
+  CHECK(left.victims.empty());
+  Json several = verdict(7, 3, {.fault_class = "H1"});
+  several["victim_communicators"] = {{{"communicator", "00000000000000de"}, {"op_seq", 5}}, {{"communicator", "00000000000000df"}, {"op_seq", nullptr}}};
+  const std::vector<LeftOpen::Victim> victims = left_open_of(several, clock).value().victims;
+  REQUIRE(victims.size() == 2);
+  CHECK(victims[0].comm.value == 0xde);
+  CHECK(victims[0].op.value == 5);
+  CHECK(victims[1].op.value == 0);
   Json unknown = verdict(7, 3, {.fault_class = "X9"});
   CHECK_FALSE(left_open_of(unknown, clock).has_value());
 }
