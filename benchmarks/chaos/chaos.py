@@ -45,7 +45,7 @@ def one(build, seed, arguments, settings):
     document = drawing.draw(seed, arguments.quick)
     folder = os.path.join(arguments.work, "seed-%d" % seed)
     progress = (lambda text: show("  " + text)) if arguments.verbose else (lambda text: None)
-    row = {"seed": seed, "drawn": drawing.describe(document), "planted": document["fault"] and document["fault"]["class"]}
+    row = {"seed": seed, "commit": arguments.commit, "drawn": drawing.describe(document), "planted": document["fault"] and document["fault"]["class"]}
     try:
         row.update(ChaosRun(build, document, folder, settings, progress).run())
     except RunError as error:
@@ -98,8 +98,18 @@ def by_event(rows):
     return {name: {"windows": len(each), "median": round(median(each), 3)} for name, each in sorted(ratios.items())}
 
 
+def known(path):
+    """Rows that the file has already, by seed."""
+    try:
+        with open(path) as file:
+            return {row["seed"]: row for row in json.load(file)["rows"]}
+    except (OSError, ValueError, KeyError):
+        return {}
+
+
 def write(path, rows, arguments, settings):
-    document = {"commit": commit(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    rows = [row for _, row in sorted({**known(path), **{row["seed"]: row for row in rows}}.items())]
+    document = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 "machine": {"cores": len(os.sched_getaffinity(0)), "kernel": platform.release()}, "settings": settings, "limits": judging.LIMITS,
                 "quick": arguments.quick, "summary": summary(rows), "rows": rows}
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
@@ -130,7 +140,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="%d small jobs and one event each, in less than a minute" % QUICK_SEEDS)
     parser.add_argument("--plan", action="store_true", help="show what is drawn as JSON, and end")
     parser.add_argument("--work", default=os.path.join(ROOT, "build", "chaos"), metavar="FOLDER", help="logs and verdicts of each run (build/chaos)")
-    parser.add_argument("--out", metavar="FILE", help="write the rows to this JSON file")
+    parser.add_argument("--out", metavar="FILE", help="write the rows to this JSON file; those of other seeds that it has stay")
     arguments = parser.parse_args()
     arguments.work = os.path.abspath(arguments.work)
     arguments.verbose = arguments.seed is not None
@@ -143,6 +153,7 @@ def main():
         print("chaos: %s" % place.why_not(), file=sys.stderr)
         return 77
     build, settings = Build(arguments.build).check(), read_json(SETTINGS)
+    arguments.commit = commit()
     rows = []
     for seed in seeds:
         rows.append(one(build, seed, arguments, settings))

@@ -31,7 +31,8 @@ STATE_FILES = ("history.db", "history.db-wal", "history.db-shm", "recordings", "
 
 class ChaosRun:
     def __init__(self, build, document, folder, settings, progress=lambda text: None):
-        self.build, self.document, self.folder, self.progress = build, document, folder, progress
+        self.build, self.document, self.folder, self.begin = build, document, folder, time.monotonic()
+        self.progress = lambda text: progress("%5.1f s  %s" % (time.monotonic() - self.begin, text))
         self.plan = Plan(document["plan"], "seed %d" % document["seed"], settings)
         self.name = NAMES[0]
         self.place = self.service = self.job = None
@@ -44,7 +45,6 @@ class ChaosRun:
         return self._addresses.pop(0)
 
     def run(self):
-        begin = time.monotonic()
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
         with contextlib.ExitStack() as stack:
@@ -58,7 +58,7 @@ class ChaosRun:
             row["left_behind"] = self._left_behind(ended_by_itself=row.pop("ended_by_itself"))
             if self.complaints:
                 self._keep()
-        row.update(seed=self.document["seed"], complaints=self.complaints, right=not self.complaints, seconds=round(time.monotonic() - begin, 1))
+        row.update(seed=self.document["seed"], complaints=self.complaints, right=not self.complaints, seconds=round(time.monotonic() - self.begin, 1))
         return row
 
     # ---- how it begins
@@ -128,6 +128,7 @@ class ChaosRun:
         if self.plan.faults and self.planted is None:
             self._plant()
         score = self._await_verdict()
+        self.progress("the service says: %s" % (score["said"] if score else "nothing was planted"))
         self.service.sample()
         hangs = self.plan.faults and self.plan.expect.fault_class.startswith("H")
         if not hangs:
@@ -151,7 +152,7 @@ class ChaosRun:
         """It answers whenever nothing happens to it. What it knows of communicators names ranks when a later one does not know them yet."""
         self.service.sample()
         for each in self.service.get("/v1/communicators?limit=1000&job=" + self.plan.name)["communicators"]:
-            if each["rank_count"] == each["ranks_seen"]:
+            if each["comm_name"] is not None if self.plan.has_layout() else each["rank_count"] == self.plan.rank_count:
                 self.communicators[each["communicator"]] = (each["comm_name"], each["rank_count"])
 
     def _event(self, event, plant_at):
@@ -164,10 +165,12 @@ class ChaosRun:
                 if event.get("kill") and number == len(parts) - 1:
                     self._look(event["kind"], seconds / 2)
                     self.service.kill(may_lose=event["kind"] == "disk_full")
+                    self.progress("kill, too")
                     self.service.start()
                     seconds /= 2
                 self._look(event["kind"], seconds)
         self.works_since = time.time()
+        self.progress("over")
 
     def _look(self, what, seconds):
         """Lets time pass and notes how many rounds the job did in it."""
