@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Kills `ccld serve` with SIGKILL in the middle of incidents, again and again on one state folder, and compares what it reported with
-what the next one knows: no revision may be lost, doubled or different.
+what the next one knows: no revision may be lost, doubled or different. Nor may the last processes of the service have more open files, threads or
+memory than the first ones.
 
 Exit status: 0 none is, 1 one is, 2 cannot run.
 """
@@ -55,6 +56,8 @@ def main():
     counts["seconds"] = round(time.monotonic() - begun, 1)
     print("%(kills)d kills in %(seconds).0f s: %(incidents)d incidents, %(revisions_reported)d revisions reported, %(revisions_stored)d stored; "
           "%(lost)d lost, %(doubled)d doubled, %(differing)d different" % counts)
+    print("the first processes of the service and the last ones: open files %(files_first)d, %(files_last)d; threads %(threads_first)d, "
+          "%(threads_last)d; RSS %(rss_kb_first)d kB, %(rss_kb_last)d kB; start %(start_ms_first)d ms, %(start_ms_last)d ms; files that do not belong there %(files_unknown)d" % counts)
     if arguments.out:
         counts.update(machine={"cores": len(os.sched_getaffinity(0)), "kernel": platform.release()}, commit=commit(),
                       date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))

@@ -15,7 +15,8 @@ void end(Service& service) {
 }
 
 std::vector<std::string> flags(const Folder& folder, std::vector<std::string> more = {}) {
-  more.insert(more.end(), {"--state", folder.file("state"), "--verdicts", folder.file("v.jsonl"), "--set", "mismatch_settle_s=0"});
+  more.insert(more.end(),
+              {"--state", folder.file("state"), "--verdicts", folder.file("v.jsonl"), "--set", "mismatch_settle_s=0"});
   return more;
 }
 
@@ -48,6 +49,50 @@ Json json_of(const std::vector<std::string>& command) {
   INFO(finished.error);
   REQUIRE(finished.status == 0);
   return Json::parse(finished.output);
+}
+
+// What a process of the service has open and takes.
+struct Taken {
+  size_t files = 0, threads = 0, rss_kb = 0;
+  int64_t start_ms = 0;
+  void at_least(const Taken& other) {
+    files = std::max(files, other.files), threads = std::max(threads, other.threads),
+    rss_kb = std::max(rss_kb, other.rss_kb);
+    start_ms = std::max(start_ms, other.start_ms);
+  }
+};
+
+Taken taken_by(pid_t pid) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  const auto entries = [&process](const char* folder) {
+    const std::filesystem::directory_iterator all(process + folder);
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+  };
+  std::istringstream status(content(process + "/status"));
+  Taken taken{entries("/fd"), entries("/task"), 0};
+  for (std::string word; status >> word;) {
+    if (word == "VmRSS:") status >> taken.rss_kb;
+  }
+  return taken;
+}
+
+// What lies in a state folder although no service makes it.
+std::vector<std::string> unknown_files(const std::string& state) {
+  const std::set<std::string> known = {"history.db", "history.db-wal", "history.db-shm",
+                                       "recordings", "lock",           "reserve"};
+  std::vector<std::string> unknown;
+  for (const auto& entry : std::filesystem::directory_iterator(state)) {
+    if (known.count(entry.path().filename()) == 0) unknown.push_back(entry.path().filename());
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(state + "/recordings")) {
+    if (entry.path().extension() != ".ccldrec") unknown.push_back(entry.path().filename());
+  }
+  return unknown;
+}
+
+size_t recordings_in(const std::string& state) {
+  const std::filesystem::directory_iterator all(state + "/recordings");
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
 }
 
 // (incident, revision) of each verdict.
@@ -130,7 +175,8 @@ TEST_CASE("An incident that a restart interrupts goes on under its number, one t
     Sender sender(service.telemetry);
     send_ranks(sender, {1024, 2048}, 0xa1);
     send_ranks(sender, {1024, 2048}, 0xb2, 2);
-    service.status_when([](const Json& s) { return s["history"]["revisions_stored"] >= 2 && s["incidents_open"] == 2; });
+    service.status_when(
+        [](const Json& s) { return s["history"]["revisions_stored"] >= 2 && s["incidents_open"] == 2; });
     service.child.signal(SIGKILL);
     service.child.wait();
   }
@@ -159,8 +205,11 @@ TEST_CASE("However often the service is killed, no revision that was reported is
   const Folder folder;
   uint64_t comm_uid = 0x1000;
   size_t reported = 0;
+  Taken first, last_ones;  // the most that any of the first five had, and of the last five
   for (int kill = 0; kill < kills; ++kill) {
+    const auto begun = Clock::now();
     Service service(flags(folder, {"--set", "mismatch_clean_s=0.2", "--take-up-s", "0.3"}));
+    const int64_t start_ms = std::chrono::duration_cast<Milliseconds>(Clock::now() - begun).count();
     Sender sender(service.telemetry);
     // Killed after some lines, not always as many.
     const size_t target = reported + 1 + static_cast<size_t>(kill * 7 % 45);
@@ -170,10 +219,20 @@ TEST_CASE("However often the service is killed, no revision that was reported is
       reported = lines(content(folder.file("v.jsonl")));
       return reported >= target;
     }));
+    Taken taken = taken_by(service.child.pid());
+    taken.start_ms = start_ms;
+    if (kill < 5) first.at_least(taken);
+    if (kill >= kills - 5) last_ones.at_least(taken);
     service.child.signal(SIGKILL);
     service.child.wait();
     reported = lines(content(folder.file("v.jsonl")));
   }
+  // How often it was killed is seen in nothing that it opens, starts or leaves; what it remembers of earlier runs is
+  // little.
+  CHECK(last_ones.files <= first.files + 4);
+  CHECK(last_ones.threads <= first.threads + 2);
+  CHECK(last_ones.rss_kb <= first.rss_kb + 65536);
+  CHECK(unknown_files(folder.file("state")).empty());
   std::map<Key, Json> stored;
   std::map<uint64_t, uint64_t> revisions;
   const Service last({"--state", folder.file("state")});
@@ -201,7 +260,8 @@ TEST_CASE("However often the service is killed, no revision that was reported is
     differing += at != stored.end() && at->second != line;
     doubled += !seen.insert(key_of(line)).second;
     const std::string run = line["run"];
-    CHECK(run_of.try_emplace(line["incident"].get<uint64_t>(), run).first->second == run);  // a number belongs to one run
+    CHECK(run_of.try_emplace(line["incident"].get<uint64_t>(), run).first->second ==
+          run);  // a number belongs to one run
   }
   CHECK(lost == 0);
   CHECK(differing == 0);
@@ -215,14 +275,25 @@ TEST_CASE("However often the service is killed, no revision that was reported is
                                {"revisions_reported", seen.size()},
                                {"lost", lost},
                                {"doubled", doubled},
-                               {"differing", differing}};
+                               {"differing", differing},
+                               {"files_first", first.files},
+                               {"files_last", last_ones.files},
+                               {"threads_first", first.threads},
+                               {"threads_last", last_ones.threads},
+                               {"start_ms_first", first.start_ms},
+                               {"start_ms_last", last_ones.start_ms},
+                               {"rss_kb_first", first.rss_kb},
+                               {"rss_kb_last", last_ones.rss_kb},
+                               {"recordings", recordings_in(folder.file("state"))},
+                               {"files_unknown", unknown_files(folder.file("state")).size()}};
 }
 
 TEST_CASE("A state folder that cannot be used is one warning, and the service goes on") {
   const Folder folder;
   Service first(flags(folder));
   Service second(flags(folder));
-  CHECK(contains(second.child.error(), "no history is kept: --state: '" + folder.file("state") + "' is in use by another service (process " +
+  CHECK(contains(second.child.error(), "no history is kept: --state: '" + folder.file("state") +
+                                           "' is in use by another service (process " +
                                            std::to_string(first.child.pid()) + ")"));
   Service unwritable({"--state", "/proc/nowhere"});
   CHECK(contains(unwritable.child.error(), "no history is kept: --state: cannot make the folder '/proc/nowhere'"));

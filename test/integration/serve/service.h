@@ -32,11 +32,14 @@ inline const std::string ccld = CCLD_EXECUTABLE;
 inline size_t lines(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+// Some 20 ms, but where the machine has no processor for it.
+constexpr Milliseconds start_max(60000);
+
 // `ccld serve` on free ports, ready to be used.
 class Service {
  public:
   explicit Service(std::vector<std::string> flags = {}, bool own_ports = true) : child(command(std::move(flags), own_ports)) {
-    const std::string line = child.wait_for_error("ccld: listening on ");
+    const std::string line = child.wait_for_error("ccld: listening on ", start_max);
     std::istringstream words(line.empty() ? "" : line.substr(line.find(" on ") + 4));
     std::string and_word;
     words >> telemetry >> and_word >> http;
