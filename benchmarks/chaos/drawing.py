@@ -149,6 +149,8 @@ def draw(seed, quick=False):
                     expect=expect)
         # In front of an event, while it lasts (a part of its duration), or after all of them.
         at = count if fault_class in ONLY_AFTERWARDS else rng.randrange(count + 1)
+        # By a calendar that jumps nobody can tell what was said before.
+        at = max([at] + [number + 1 for number, each in enumerate(events) if each["kind"] == "clock"])
         document["fault"] = {"class": fault_class, "event": at, "part": round(rng.choice([0, rng.uniform(0.1, 0.9)]), 2) if at < count else 0}
     return document
 

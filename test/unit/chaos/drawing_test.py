@@ -51,6 +51,12 @@ class DrawingTest(unittest.TestCase):
             if fault["class"] in drawing.ONLY_AFTERWARDS:
                 self.assertEqual(fault["event"], count)
 
+    def test_nothing_is_planted_before_the_calendar_of_the_service_is_right_again(self):
+        for document in DRAWN:
+            if document["fault"]:
+                later = document["events"][document["fault"]["event"]:]
+                self.assertNotIn("clock", [each["kind"] for each in later])
+
     def test_nothing_is_planted_where_a_rank_is_hidden(self):
         for document in DRAWN:
             if document["fault"]:
