@@ -125,11 +125,14 @@ def service(samples, memory_max_mb):
     return complaints
 
 
+SPEED_SECONDS_MIN = 4  # of calm, and of events; less says more of the machine than of us
+
+
 def speed(windows):
     """(complaints, iterations a second in calm, ratio). windows: {"what", "seconds", "rounds"}, "calm" or an event. None: too short to tell."""
     def rate(chosen):
         seconds = sum(each["seconds"] for each in chosen)
-        return sum(each["rounds"] for each in chosen) / seconds if seconds >= 2 else None
+        return sum(each["rounds"] for each in chosen) / seconds if seconds >= SPEED_SECONDS_MIN else None
     calm = rate([each for each in windows if each["what"] == "calm"])
     disturbed = rate([each for each in windows if each["what"] != "calm"])
     if not calm or disturbed is None:

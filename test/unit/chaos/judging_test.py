@@ -121,7 +121,7 @@ class ServiceTest(unittest.TestCase):
 
 class SpeedTest(unittest.TestCase):
     def test_it_is_that_of_the_events_to_that_of_calm(self):
-        windows = [{"what": "calm", "seconds": 2, "rounds": 40}, {"what": "kill", "seconds": 3, "rounds": 57}, {"what": "calm", "seconds": 2, "rounds": 40}]
+        windows = [{"what": "calm", "seconds": 2, "rounds": 40}, {"what": "kill", "seconds": 4, "rounds": 76}, {"what": "calm", "seconds": 2, "rounds": 40}]
         complaints, rate, ratio = judging.speed(windows)
         self.assertEqual((complaints, rate), ([], 20))
         self.assertAlmostEqual(ratio, 0.95)
@@ -129,7 +129,7 @@ class SpeedTest(unittest.TestCase):
     def test_a_job_that_stands_still_is_a_complaint_and_too_short_a_look_is_none(self):
         calm = {"what": "calm", "seconds": 4, "rounds": 80}
         self.assertEqual(len(judging.speed([calm, {"what": "stop", "seconds": 4, "rounds": 1}])[0]), 1)
-        self.assertEqual(judging.speed([calm, {"what": "stop", "seconds": 0.5, "rounds": 0}])[2], None)
+        self.assertEqual(judging.speed([calm, {"what": "stop", "seconds": 3, "rounds": 0}])[2], None)
 
 
 if __name__ == "__main__":
