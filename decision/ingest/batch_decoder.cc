@@ -57,6 +57,7 @@ bool decode_header(Decoder& d, const wire::Batch& in, Batch& out) {
       !d.time("Batch.sent_monotonic_ns", in.sent_monotonic_ns())) {
     return false;
   }
+  d.sent_at(in.sent_monotonic_ns());
   out.process.pid = in.pid();
   out.process.pid_start_ticks = in.pid_start_ticks();
   out.process.pid_namespace = in.pid_namespace();

@@ -124,7 +124,7 @@ bool unpack(Decoder& d, const char* field, uint32_t rows, const flatbuffers::Vec
 
 bool decode(Decoder& d, const wire::InFlight& in, InFlight& out) {
   if (!d.comm("InFlight.comm_uid", in.comm_uid()) || !d.rank("InFlight.rank", in.rank()) ||
-      !d.time("InFlight.sample_monotonic_ns", in.sample_monotonic_ns()) ||
+      !d.time_before_sending("InFlight.sample_monotonic_ns", in.sample_monotonic_ns()) ||
       !d.optional_op_seq("InFlight.entered_op_seq", in.entered_op_seq()) ||
       !d.optional_op_seq("InFlight.launched_op_seq", in.launched_op_seq()) ||
       !d.optional_op_seq("InFlight.completed_op_seq", in.completed_op_seq()) ||

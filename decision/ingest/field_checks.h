@@ -83,6 +83,12 @@ class Decoder {
   bool direction(const char* field, uint8_t value) { return within<uint8_t>(field, value, 0, direction_max); }
   bool group(const char* field, uint8_t value) { return within<uint8_t>(field, value, 0, abi::lane_groups - 1); }
   bool time(const char* field, uint64_t value) { return within<uint64_t>(field, value, 0, time_ns_max); }
+  // Of something that was seen before the batch was sent, by the same clock: one from the future would outlast all that
+  // comes after it.
+  void sent_at(uint64_t sent_ns) { sent_ns_ = sent_ns; }
+  bool time_before_sending(const char* field, uint64_t value) {
+    return within<uint64_t>(field, value, 0, std::min(sent_ns_ + sample_ahead_ns_max, time_ns_max));
+  }
   bool signed_time(const char* field, int64_t value) {
     return within<int64_t>(field, value, -static_cast<int64_t>(time_ns_max), static_cast<int64_t>(time_ns_max));
   }
@@ -100,6 +106,7 @@ class Decoder {
   absl::Status status_;
   size_t budget_bytes_;
   size_t rows_ = 0;
+  uint64_t sent_ns_ = time_ns_max;
 };
 
 }  // namespace ccld::decision::ingest

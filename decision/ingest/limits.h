@@ -40,6 +40,8 @@ constexpr uint32_t parts_per_million = 1'000'000;
 
 // Instants and durations become signed nanoseconds; half of the range leaves room for sums and differences.
 constexpr uint64_t time_ns_max = uint64_t{1} << 62;
+// Samples are taken before their batch is closed; a second is for probes that ask the clock once more.
+constexpr uint64_t sample_ahead_ns_max = 1'000'000'000;
 constexpr uint64_t sequence_max = uint64_t{1} << 62;
 
 // The service's own bookkeeping.

@@ -303,6 +303,7 @@ void Communicator::p2p_rounds(const P2pRounds& m, ProcessModel& process, Nanosec
 void Communicator::in_flight(const InFlight& m, ProcessModel& process, Nanoseconds now_ns) {
   RankModel* r = member(m.rank, process, now_ns);
   if (!r) return;
+  if (process.clock_is_doubtful) return;
   if (r->has_last && m.sample_monotonic_ns <= r->last.sample_monotonic_ns) return;  // late or repeated
   const Busy was = busy(*r);
   const Nanoseconds sampled_ns = process.clock.to_local(m.sample_monotonic_ns, now_ns);

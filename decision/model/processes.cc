@@ -2,14 +2,24 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <string_view>
 
 #include "decision/model/small_numbers.h"
 
 namespace ccld::decision {
 
-void ClockMap::observe(uint64_t remote_ns, Nanoseconds now_ns) {
+bool ClockMap::observe(uint64_t remote_ns, Nanoseconds now_ns) {
   const Nanoseconds difference = now_ns - static_cast<Nanoseconds>(remote_ns);
+  if (known_ && difference < current_ - jump_ns_max) {
+    jumps_ = jumps_ > 0 && std::abs(difference - jumped_to_) <= jump_ns_max ? jumps_ + 1 : 1;
+    jumped_to_ = difference;
+    if (jumps_ < believed_after) return false;
+    has_previous_ = false;
+    current_ = difference;
+    started_ns_ = now_ns;
+  }
+  jumps_ = 0;
   if (!known_ || now_ns - started_ns_ > generation_ns) {
     previous_ = current_;
     has_previous_ = known_;
@@ -18,6 +28,7 @@ void ClockMap::observe(uint64_t remote_ns, Nanoseconds now_ns) {
     started_ns_ = now_ns;
   }
   current_ = std::min(current_, difference);
+  return true;
 }
 
 Nanoseconds ClockMap::to_local(uint64_t remote_ns, Nanoseconds now_ns) const {
@@ -168,7 +179,7 @@ ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
   p.heard_ns = std::max(p.heard_ns, now_ns);
   p.host->heard_ns = std::max(p.host->heard_ns, now_ns);
   newest_ns_ = std::max(newest_ns_, now_ns);
-  p.clock.observe(batch.sent_monotonic_ns, now_ns);
+  p.clock_is_doubtful = !p.clock.observe(batch.sent_monotonic_ns, now_ns);
   if (batch.sent_realtime_ns > 0)
     p.host->realtime_less_monotonic_ns = batch.sent_realtime_ns - static_cast<int64_t>(batch.sent_monotonic_ns);
   p.sent_monotonic_ns = batch.sent_monotonic_ns;

@@ -23,16 +23,24 @@ namespace ccld::decision {
 
 // CLOCK_MONOTONIC of a sender, expressed in the service's clock. The smallest difference seen is the one with the least
 // delay; two generations of ten minutes let it follow a drifting clock.
+// A clock that is suddenly further ahead than delay explains is not believed before it has said so five times in a row: it
+// may be somebody else's who speaks for this process.
 class ClockMap {
  public:
-  void observe(uint64_t remote_ns, Nanoseconds now_ns);
+  // False: it is not believed, and nothing has changed.
+  bool observe(uint64_t remote_ns, Nanoseconds now_ns);
   // Never later than `now_ns`.
   Nanoseconds to_local(uint64_t remote_ns, Nanoseconds now_ns) const;
 
  private:
   static constexpr Nanoseconds generation_ns = 600 * ns_per_s;
+  // Of a queue that is read after a pause, each batch is a heartbeat or less younger than the one before.
+  static constexpr Nanoseconds jump_ns_max = 3 * ns_per_s;
+  static constexpr int believed_after = 5;
   bool known_ = false, has_previous_ = false;
   Nanoseconds started_ns_ = 0, current_ = 0, previous_ = 0;
+  Nanoseconds jumped_to_ = 0;
+  int jumps_ = 0;  // to there, in a row
 };
 
 // In which order the GPUs of a process ran kernels of which communicators: where it usually goes on.
@@ -106,6 +114,7 @@ struct ProcessModel {
   bool may_have_left = false;
   Nanoseconds state_since_ns = 0;
   uint64_t sent_monotonic_ns = 0;  // the newest batch
+  bool clock_is_doubtful = false;  // of the newest batch: its instants mean nothing
   ClockMap clock;
 
   ProcessId id;

@@ -122,6 +122,24 @@ TEST_CASE("A sender's clock is mapped by the batch with the least delay") {
   CHECK(clock.to_local(9'000, 9'000) == 9'000);  // never in the future
 }
 
+TEST_CASE("A clock that jumps ahead is believed once it stays there, and not for what others say in between") {
+  const Nanoseconds second = ns_per_s;
+  ClockMap clock;
+  const auto says = [&](Nanoseconds remote, Nanoseconds now) {
+    return clock.observe(static_cast<uint64_t>(remote), now);
+  };
+  CHECK(says(100 * second, second));
+  for (int i = 1; i <= 20; ++i) {
+    CHECK(says((100 + i) * second, (1 + i) * second));
+    for (int forged = 0; forged < 4; ++forged) CHECK_FALSE(says(int64_t{1} << 61, (1 + i) * second));
+  }
+  CHECK(clock.to_local(static_cast<uint64_t>(120 * second), 22 * second) == 21 * second);
+  // The machine of the service was suspended for an hour: its clock stood still.
+  for (int i = 0; i < 4; ++i) CHECK_FALSE(says((3800 + i) * second, (30 + i) * second));
+  CHECK(says(3804 * second, 34 * second));
+  CHECK(clock.to_local(static_cast<uint64_t>(3804 * second), 40 * second) == 34 * second);
+}
+
 TEST_CASE("Communicators are told in the order in which their kernels began on a GPU, however they were reported") {
   KernelLog log;
   log.add(CommUid{3}, 0, 15);

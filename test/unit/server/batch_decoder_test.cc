@@ -420,6 +420,15 @@ TEST_CASE("The largest communicator is accepted") {
   CHECK(decode(b.finish()).ok());
 }
 
+TEST_CASE("A sample that was taken after its batch was sent is refused") {
+  WireBatch before;
+  add_in_flight(before, {.sample_monotonic_ns = 123456789});  // when a WireBatch is sent
+  CHECK(decode(before.finish()).ok());
+  WireBatch after;
+  add_in_flight(after, {.sample_monotonic_ns = uint64_t{1} << 61});
+  require_refused(after.finish(), "InFlight.sample_monotonic_ns");
+}
+
 TEST_CASE("Values that select behaviour must be known") {
   const auto refused = [](const WireInFlight& flight, const std::string& field) {
     WireBatch b;

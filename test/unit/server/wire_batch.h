@@ -110,6 +110,7 @@ struct WireInFlight {
   int32_t rank = 0;
   uint64_t entered = 3, launched = 3, completed = 2;
   uint32_t moved_age_ms = 250;
+  uint64_t sample_monotonic_ns = 5000;
   std::vector<wire::LaneState> lanes = {wire::LaneState(3, 10, 8, 11, 10, 1, 240, 1, 250, 1, 0, 2, 3, 1, 1, 0)};
   std::vector<wire::ProxyState> proxies = {wire::ProxyState(1, 2, 3, 4, 5, 6, 7, 1, 0, 2, 3, 1, 1, 0)};
   wire::OpSignature signature = wire_signature();
@@ -127,7 +128,7 @@ inline void add_in_flight(WireBatch& b, const WireInFlight& f = {}) {
     operations.push_back(wire::CreateInFlightOp(fbb, f.completed + 1 + i, &f.signature, 3, 260, 255, true, true, fbb.CreateVectorOfStructs(channels), 0, 15));
   }
   b.add(wire::Payload::InFlight,
-        wire::CreateInFlight(fbb, f.comm_uid, f.rank, 5000, f.entered, f.launched, f.completed, f.moved_age_ms, 42,
+        wire::CreateInFlight(fbb, f.comm_uid, f.rank, f.sample_monotonic_ns, f.entered, f.launched, f.completed, f.moved_age_ms, 42,
                              fbb.CreateVector(operations), static_cast<uint32_t>(f.operations), fbb.CreateVectorOfStructs(f.lanes),
                              fbb.CreateVectorOfStructs(f.proxies), 12, true, f.state, fbb.CreateVectorOfStructs(f.p2p),
                              static_cast<uint32_t>(f.p2p.size()), 10, 9, 3, 0, f.stopped));
