@@ -27,6 +27,8 @@ namespace ccld::decision {
 namespace {
 
 constexpr Nanoseconds forget_every_ns = 10 * ns_per_s;
+// A look at a full table that found nobody to let go of is not worth another one at once: it takes milliseconds.
+constexpr Nanoseconds no_room_for_ns = 100 * ns_per_ms;
 
 }  // namespace
 
@@ -51,6 +53,8 @@ struct Analyzer::State {
   Nanoseconds forgot_ns = 0;
   uint64_t contradictions = 0;
   bool admits_new = true;
+  Nanoseconds no_rank_room_until_ns = 0, next_process_room_ns = 0;
+  size_t no_rank_room_for = 0;  // memberships of a machine
   LetGo let_go;
 
   // What a batch is about lies anywhere in memory: it is fetched while its process is looked up.
@@ -92,16 +96,50 @@ struct Analyzer::State {
   // Several at a time, since a look at all of them is needed to choose.
   size_t at_once() const { return std::max<size_t>(1, settings.communicators_max / 64); }
 
+  absl::flat_hash_set<CommUid> needed() const {
+    absl::flat_hash_set<CommUid> found;
+    writer.book().visit_open([&found](const Incident& i) { found.insert(i.comm); });
+    return found;
+  }
+
   size_t let_go_communicators(size_t count, Worth up_to) {
-    absl::flat_hash_set<CommUid> needed;
-    writer.book().visit_open([&needed](const Incident& i) { needed.insert(i.comm); });
-    const std::vector<CommUid> going = least_missed(watches, needed, count, up_to);
+    return let_go_of(least_missed(watches, needed(), count, up_to));
+  }
+
+  size_t let_go_of(const std::vector<CommUid>& going) {
     for (const CommUid uid : going) {
       const auto it = watches.find(uid);
       remove(it, it->second->comm.heard_ns());
     }
     let_go.communicators += going.size();
     return going.size();
+  }
+
+  void make_room_for_ranks(const ProcessId& id, Nanoseconds now_ns) {
+    // Where one found nothing that made way for it, who has as much finds nothing either.
+    const size_t own = processes.memberships_of_machine(id);
+    const bool known = now_ns < no_rank_room_until_ns;
+    if (known && own >= no_rank_room_for) return;
+    const Nanoseconds silent_since_ns = now_ns - seconds_to_ns(settings.silent_s);
+    const size_t count = std::min(at_once(), watches.size() / 64 + 1);
+    if (let_go_of(claims_that_make_way(watches, needed(), count, machine_of(id), silent_since_ns)) > 0) return;
+    no_rank_room_for = own;
+    if (!known) no_rank_room_until_ns = now_ns + no_room_for_ns;
+  }
+
+  // Before it is heard of: a full table is nobody's for ever.
+  void make_room_for(const ProcessId& id, Nanoseconds now_ns) {
+    if (admits_new && budget.is_short()) make_room_for_ranks(id, now_ns);
+    if (!admits_new || !processes.has_no_room_for(id) || now_ns < next_process_room_ns) return;
+    const size_t count = std::max<size_t>(1, settings.processes_max / 64);
+    size_t gone = processes.let_go_of_the_least_missed(count, inits.processes());
+    if (gone == 0) {
+      inits.forget_who_was_ready();
+      let_go_communicators(at_once(), Worth::claimed);
+      gone = processes.let_go_of_the_least_missed(count, inits.processes());
+    }
+    let_go.processes += gone;
+    if (gone == 0) next_process_room_ns = now_ns + no_room_for_ns;
   }
 
   Watches::iterator remove(Watches::iterator it, Nanoseconds now_ns) {
@@ -182,12 +220,13 @@ void Analyzer::let_go_histories() {
   for (const auto& [uid, w] : state_->watches) state_->let_go.call_histories += w->call_history.forget_over() ? 1 : 0;
 }
 
-void Analyzer::let_go(double part, Nanoseconds now_ns) {
+void Analyzer::let_go(double part, bool whatever, Nanoseconds now_ns) {
   State& s = *state_;
   const auto silent_since_ns = now_ns - seconds_to_ns(s.settings.silent_s);
   s.let_go.processes += s.processes.let_go(silent_since_ns, s.inits.processes());
   const auto count = static_cast<size_t>(std::ceil(part * static_cast<double>(s.watches.size())));
-  s.let_go_communicators(count, Worth::at_rest);
+  s.let_go_communicators(count, whatever ? Worth::needed : Worth::at_rest);
+  s.inits.let_go(part);
 }
 
 LetGo Analyzer::let_go_so_far() const {
@@ -200,10 +239,12 @@ LetGo Analyzer::let_go_so_far() const {
 void Analyzer::admit_new(bool admit) {
   state_->admits_new = admit;
   state_->processes.admit_new(admit);
+  state_->inits.admit_new(admit);
 }
 
 void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
   state_->prefetch(batch);
+  state_->make_room_for(batch.process, now_ns);
   ProcessModel* process = state_->processes.heard(batch, now_ns);
   if (!process) return;
   process->kernels.prefetch();

@@ -229,11 +229,14 @@ const Entry entries[] = {
     {CCLD_FIELD(ranks_max), 2, 1e7, "communicators that claim more ranks are refused",
      "protects memory against damaged telemetry"},
     {CCLD_FIELD(memberships_max), 64, 1e9,
-     "ranks of all communicators together, taken in blocks of 64 neighbours; further ones are refused and counted",
+     "ranks of all communicators together, taken in blocks of 64 neighbours; for further ones claims of who has more make "
+     "way, or else they are refused and counted",
      "a job of 131,072 ranks has some 400,000, each of some 4 KiB"},
-    {CCLD_FIELD(communicators_max), 1, 1e6, "communicators known at a time; the longest idle are forgotten first",
+    {CCLD_FIELD(communicators_max), 1, 1e6, "communicators known at a time; for further ones those make way that only few ranks speak of, then those at rest, of "
+     "the machine that has most first",
      "a job of 131,072 ranks has some 20,000, most of them of 8 ranks"},
-    {CCLD_FIELD(processes_max), 1, 1e7, "processes known at a time; the longest silent are forgotten first",
+    {CCLD_FIELD(processes_max), 1, 1e7, "processes known at a time; for further ones those of no communicator make way, the longest silent of the machine "
+     "that has most first",
      "two jobs of 131,072 GPUs; a process takes some 5 KB, and 4 KiB for each communicator it is in"},
     {CCLD_FIELD(forget_s), 1, 1e9, "communicators and processes without telemetry for this long are forgotten",
      "long enough to explain a job that was killed"},

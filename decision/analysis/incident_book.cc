@@ -1,6 +1,9 @@
 #include "decision/analysis/incident_book.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
 
 namespace ccld::decision {
 
@@ -10,7 +13,11 @@ void IncidentBook::make_room(Nanoseconds now_ns) {
                          [&](const Incident& i) { return !is_open(i.state) && !changed_.contains(i.id); });
   if (it == incidents_.end())
     it = std::find_if(incidents_.begin(), incidents_.end(), [](const Incident& i) { return !is_open(i.state); });
-  if (it == incidents_.end()) it = incidents_.begin();
+  if (it == incidents_.end()) {
+    absl::flat_hash_map<std::string_view, size_t> of_jobs;
+    for (const Incident& i : incidents_) ++of_jobs[i.job];
+    it = std::max_element(incidents_.begin(), incidents_.end(), [&](const Incident& a, const Incident& b) { return of_jobs[a.job] < of_jobs[b.job]; });
+  }
   if (is_open(it->state)) close(it->id, VerdictState::ended, now_ns);
   fresh_.erase(it->id);
   told_.erase(it->id);

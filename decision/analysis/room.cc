@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -34,19 +35,15 @@ struct Candidate {
   auto order() const { return std::tuple(worth, SIZE_MAX - of_machine, heard_ns, uid); }
 };
 
-}  // namespace
+using Machines = absl::flat_hash_map<std::string_view, size_t>;
 
-std::vector<CommUid> least_missed(const Watches& watches, const absl::flat_hash_set<CommUid>& needed, size_t count,
-                                  Worth up_to) {
-  absl::flat_hash_map<std::string_view, size_t> of_machines;
+Machines machines_of(const Watches& watches) {
+  Machines of_machines;
   for (const auto& [uid, w] : watches) ++of_machines[machine_of(w->comm)];
-  std::vector<Candidate> candidates;
-  candidates.reserve(watches.size());
-  for (const auto& [uid, w] : watches) {
-    const Worth worth = worth_of(*w);
-    if (worth > up_to || needed.contains(uid)) continue;
-    candidates.push_back({worth, of_machines[machine_of(w->comm)], w->comm.heard_ns(), uid});
-  }
+  return of_machines;
+}
+
+std::vector<CommUid> first_of(std::vector<Candidate> candidates, size_t count) {
   count = std::min(count, candidates.size());
   const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(candidates.begin(), end, candidates.end(),
@@ -54,6 +51,34 @@ std::vector<CommUid> least_missed(const Watches& watches, const absl::flat_hash_
   std::vector<CommUid> found;
   for (auto it = candidates.begin(); it != end; ++it) found.push_back(it->uid);
   return found;
+}
+
+}  // namespace
+
+std::vector<CommUid> least_missed(const Watches& watches, const absl::flat_hash_set<CommUid>& needed, size_t count,
+                                  Worth up_to) {
+  Machines of_machines = machines_of(watches);
+  std::vector<Candidate> candidates;
+  candidates.reserve(watches.size());
+  for (const auto& [uid, w] : watches) {
+    const Worth worth = needed.contains(uid) ? Worth::needed : worth_of(*w);
+    if (worth > up_to) continue;
+    candidates.push_back({worth, of_machines[machine_of(w->comm)], w->comm.heard_ns(), uid});
+  }
+  return first_of(std::move(candidates), count);
+}
+
+std::vector<CommUid> claims_that_make_way(const Watches& watches, const absl::flat_hash_set<CommUid>& needed,
+                                          size_t count, std::string_view machine, Nanoseconds silent_since_ns) {
+  Machines of_machines = machines_of(watches);
+  const size_t own = of_machines[machine];
+  std::vector<Candidate> candidates;
+  for (const auto& [uid, w] : watches) {
+    const size_t theirs = of_machines[machine_of(w->comm)];
+    if (needed.contains(uid) || w->comm.room_taken() == 0 || (theirs <= own && w->comm.heard_ns() > silent_since_ns)) continue;
+    if (worth_of(*w) == Worth::claimed) candidates.push_back({Worth::claimed, theirs, w->comm.heard_ns(), uid});
+  }
+  return first_of(std::move(candidates), count);
 }
 
 }  // namespace ccld::decision

@@ -140,6 +140,7 @@ class Communicator {
   void last_operations(const LastOperations&, const ProcessModel& process);
 
   CommUid uid() const { return uid_; }
+  uint64_t room_taken() const { return room_taken_; }  // of the budget
   CommUid parent() const { return parent_; }
   uint64_t comm_hash() const { return comm_hash_; }
   const std::string& job() const { return job_; }

@@ -1,6 +1,9 @@
 #include "decision/model/init_book.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
 
 namespace ccld::decision {
 namespace {
@@ -41,12 +44,13 @@ void InitBook::heard(const CommInit& m, const ProcessModel& process, Nanoseconds
   auto it = initializations_.find(key);
   if (it == initializations_.end()) {
     if (m.stage == InitStage::ready) return;
-    if (initializations_.size() >= initializations_max) {
+    if (!admits_new_ || (initializations_.size() >= initializations_max && !make_room(machine_of(process.id), now_ns))) {
       ++refused_;
       return;
     }
     it = initializations_.emplace(key, Initialization{}).first;
     it->second.entered_ns = age(m.enter_age_ms);
+    it->second.machine = machine_of(process.id);
     if (const auto ready = ready_.find(key); ready != ready_.end()) {
       for (const auto& [rank, r] : ready->second) {
         // An earlier communicator with the same hash does not count.
@@ -56,6 +60,13 @@ void InitBook::heard(const CommInit& m, const ProcessModel& process, Nanoseconds
     }
   }
   Initialization& initialization = it->second;
+  if (!initialization.ranks.contains(m.rank.value)) {
+    if (!has_room_for_rank(initialization)) {
+      ++refused_;
+      return;
+    }
+    ++ranks_;
+  }
   InitRank& rank = initialization.ranks[m.rank.value];
   if (rank.process == &process && m.number < rank.number) return;                           // of an earlier attempt
   if (rank.process == &process && m.number == rank.number && m.stage < rank.stage) return;  // late
@@ -67,6 +78,10 @@ void InitBook::heard(const CommInit& m, const ProcessModel& process, Nanoseconds
 void InitBook::up(const CommUp& m, const ProcessModel& process, Nanoseconds now_ns) {
   const InitKey key{process.job, m.comm_hash, m.rank_count};
   if (const auto it = initializations_.find(key); it != initializations_.end()) {
+    if (!it->second.ranks.contains(m.rank.value)) {
+      if (!has_room_for_rank(it->second)) return;
+      ++ranks_;
+    }
     InitRank& rank = it->second.ranks[m.rank.value];
     if (rank.stage != InitStage::ready) rank.stage_ns = now_ns;
     rank.process = &process;
@@ -75,14 +90,71 @@ void InitBook::up(const CommUp& m, const ProcessModel& process, Nanoseconds now_
     if (m.cuda_device >= 0) rank.cuda_device = m.cuda_device;
     return;
   }
-  if (ready_.size() < initializations_max) {
-    ready_[key].try_emplace(m.rank.value, Ready{now_ns, &process}).first->second.ns = now_ns;
+  if (admits_new_ && ready_.size() < initializations_max && ready_ranks_ < settings_.ranks_max) {
+    const auto [ready, is_new] = ready_[key].try_emplace(m.rank.value, Ready{now_ns, &process});
+    ready->second.ns = now_ns;
+    ready_ranks_ += is_new ? 1 : 0;
     ready_since_ns_ = std::min(ready_since_ns_, now_ns);
   }
 }
 
+namespace {
+
+using Machines = absl::flat_hash_map<std::string_view, size_t>;
+
+Machines machines_of(const std::map<InitKey, Initialization>& initializations) {
+  Machines machines;
+  for (const auto& [key, m] : initializations) ++machines[m.machine];
+  return machines;
+}
+
+}  // namespace
+
+// One of a machine that has more of them than this one, or one that nobody repeats; those without an incident first.
+bool InitBook::make_room(const std::string& machine, Nanoseconds now_ns) {
+  Machines machines = machines_of(initializations_);
+  const size_t own = machines[machine];
+  auto least = initializations_.end();
+  std::tuple<bool, size_t, Nanoseconds> least_order;
+  for (auto it = initializations_.begin(); it != initializations_.end(); ++it) {
+    const Initialization& m = it->second;
+    const size_t theirs = machines[m.machine];
+    if (theirs <= own && now_ns - m.heard_ns <= mentioned_ns) continue;
+    const std::tuple order(m.incident != 0, SIZE_MAX - theirs, m.heard_ns);
+    if (least != initializations_.end() && order >= least_order) continue;
+    least = it;
+    least_order = order;
+  }
+  if (least == initializations_.end()) return false;
+  if (least->second.incident != 0) left_.push_back(least->second.incident);
+  initializations_.erase(least);
+  return true;
+}
+
+// One takes at most half of the room: of what is left when it has as many, it gets no more.
+bool InitBook::has_room_for_rank(const Initialization& m) const {
+  return admits_new_ && m.ranks.size() < settings_.ranks_max - std::min<uint64_t>(ranks_, settings_.ranks_max);
+}
+
+void InitBook::let_go(double part) {
+  Machines machines = machines_of(initializations_);
+  std::vector<std::pair<std::pair<size_t, Nanoseconds>, InitKey>> going;
+  for (const auto& [key, m] : initializations_)
+    if (m.incident == 0) going.push_back({{SIZE_MAX - machines[m.machine], m.heard_ns}, key});
+  std::sort(going.begin(), going.end());
+  going.resize(std::min(going.size(), static_cast<size_t>(std::ceil(part * static_cast<double>(going.size())))));
+  for (const auto& [order, key] : going) initializations_.erase(key);
+  forget_who_was_ready();
+}
+
+void InitBook::forget_who_was_ready() {
+  ready_.clear();
+  ready_ranks_ = 0;
+}
+
 std::vector<uint64_t> InitBook::tidy(const ProcessTable& processes, Nanoseconds now_ns) {
-  std::vector<uint64_t> over;
+  std::vector<uint64_t> over = std::exchange(left_, {});
+  ranks_ = 0;
   // The process table is about to drop it.
   const auto forgotten = [&](const ProcessModel* p) {
     return p && now_ns - p->heard_ns > seconds_to_ns(settings_.forget_s);
@@ -105,6 +177,7 @@ std::vector<uint64_t> InitBook::tidy(const ProcessTable& processes, Nanoseconds 
       if (m.incident != 0) over.push_back(m.incident);
       it = initializations_.erase(it);
     } else {
+      ranks_ += m.ranks.size();
       ++it;
     }
   }
@@ -120,11 +193,13 @@ void InitBook::tidy_ready(Nanoseconds now_ns) {
   if (now_ns - ready_tidied_ns_ < tidy_ready_every_ns) return;
   ready_tidied_ns_ = now_ns;
   ready_since_ns_ = INT64_MAX;
+  ready_ranks_ = 0;
   for (auto it = ready_.begin(); it != ready_.end();) {
     absl::erase_if(it->second, [&](const auto& r) {
       return now_ns - r.second.ns > ready_kept_ns || now_ns - r.second.process->heard_ns > forget_ns;
     });
     for (const auto& [rank, r] : it->second) ready_since_ns_ = std::min(ready_since_ns_, r.ns);
+    ready_ranks_ += it->second.size();
     it = it->second.empty() ? ready_.erase(it) : std::next(it);
   }
 }

@@ -3,7 +3,8 @@
 //
 // Contract: an initialization is named by (job, comm_hash, rank_count), because there is no CommUid yet. A rank repeats
 // its stage with every heartbeat until it is through: one whose process reports and no longer mentions it has finished.
-// Bounded. Plain state, not thread-safe; pointers to processes must be valid (forget() before the process table
+// Bounded, in initializations and in ranks of all of them; where there is no room, who has most makes way for who has less,
+// and what nobody repeats for everybody. Plain state, not thread-safe; pointers to processes must be valid (forget() before the process table
 // forgets).
 #pragma once
 
@@ -43,6 +44,7 @@ struct Initialization {
   Nanoseconds heard_ns = 0;
   uint64_t incident = 0;      // 0: none
   Nanoseconds looked_ns = 0;  // when it was last looked at, since it has one
+  std::string machine;        // of the first process that spoke of it
 };
 
 class InitBook {
@@ -58,6 +60,11 @@ class InitBook {
   std::map<InitKey, Initialization>& all() { return initializations_; }
   const std::map<InitKey, Initialization>& all() const { return initializations_; }
 
+  // For want of memory: that part of those without an incident, in the same order; and who was ready first.
+  void let_go(double part);
+  // So that their processes can be let go of.
+  void forget_who_was_ready();
+  void admit_new(bool admit) { admits_new_ = admit; }
   // Messages of initializations for which there was no room.
   uint64_t refused() const { return refused_; }
   // To which this points.
@@ -73,10 +80,15 @@ class InitBook {
     Nanoseconds ns;
     const ProcessModel* process;
   };
+  bool make_room(const std::string& machine, Nanoseconds now_ns);
+  bool has_room_for_rank(const Initialization&) const;
   void tidy_ready(Nanoseconds now_ns);
   std::map<InitKey, absl::flat_hash_map<int32_t, Ready>> ready_;
   Nanoseconds ready_since_ns_ = INT64_MAX;  // none of them is older
   Nanoseconds ready_tidied_ns_ = 0;
+  size_t ranks_ = 0, ready_ranks_ = 0;  // counted at each look, and what was added since
+  std::vector<uint64_t> left_;          // incidents of those that made way
+  bool admits_new_ = true;
   uint64_t refused_ = 0;
 };
 

@@ -309,6 +309,31 @@ size_t ProcessTable::let_go(Nanoseconds silent_since_ns, const absl::flat_hash_s
   return gone;
 }
 
+size_t ProcessTable::memberships_of_machine(const ProcessId& id) const {
+  constexpr size_t looked_at_max = 100;
+  const auto host = hosts_.find(machine_of(id));
+  if (host == hosts_.end()) return 0;
+  const std::vector<const ProcessModel*>& members = host->second.members;
+  size_t sum = 0;
+  for (size_t i = 0; i < std::min(members.size(), looked_at_max); ++i) sum += members[i]->memberships.size();
+  return sum;
+}
+
+size_t ProcessTable::let_go_of_the_least_missed(size_t count, const absl::flat_hash_set<const ProcessModel*>& needed) {
+  std::vector<Processes::iterator> unused;
+  for (auto it = processes_.begin(); it != processes_.end(); ++it)
+    if (it->second->memberships.empty() && !needed.contains(it->second.get())) unused.push_back(it);
+  count = std::min(count, unused.size());
+  std::partial_sort(unused.begin(), unused.begin() + static_cast<std::ptrdiff_t>(count), unused.end(),
+                    [](const auto& a, const auto& b) {
+                      const ProcessModel &p = *a->second, &q = *b->second;
+                      if (p.host->processes != q.host->processes) return p.host->processes > q.host->processes;
+                      return p.heard_ns < q.heard_ns;
+                    });
+  for (size_t i = 0; i < count; ++i) erase(unused[i]);
+  return count;
+}
+
 void ProcessTable::forget(Nanoseconds now_ns) {
   if (now_ns - heard_since_ns_ <= seconds_to_ns(settings_.forget_s)) return;
   heard_since_ns_ = now_ns;

@@ -171,6 +171,15 @@ class ProcessTable {
   Nanoseconds silent_limit_ns() const { return seconds_to_ns(settings_.silent_s); }
 
   void forget(Nanoseconds now_ns);
+  // There is no room for a process that is not known.
+  bool has_no_room_for(const ProcessId& id) const {
+    return processes_.size() >= settings_.processes_max && !by_pid_.contains(Pid(id));
+  }
+  // Of all processes of its machine together; those of the first hundred, which is more than a machine has GPUs.
+  size_t memberships_of_machine(const ProcessId&) const;
+  // At most `count` of those of no communicator, without those that are needed elsewhere: of the machine that has most,
+  // the longest silent first. How many.
+  size_t let_go_of_the_least_missed(size_t count, const absl::flat_hash_set<const ProcessModel*>& needed);
   // Those of no communicator that have been silent since then, without those that are needed elsewhere. How many.
   size_t let_go(Nanoseconds silent_since_ns, const absl::flat_hash_set<const ProcessModel*>& needed);
   // While not, processes that are not known are refused and counted.

@@ -4,6 +4,7 @@
 // Contract: not thread-safe. A communicator gives back what it took when it is forgotten.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -21,6 +22,8 @@ class RankBudget {
   }
   void give_back(uint64_t ranks) { used_ -= ranks; }
   uint64_t used() const { return used_; }
+  // A sixty-fourth of it, and at most what the largest messages take, is all that is free.
+  bool is_short() const { return ranks_max_ - used_ < std::min<uint64_t>(ranks_max_ / 64, 8192); }
   uint64_t refused() const { return refused_; }  // messages, so far
 
  private:

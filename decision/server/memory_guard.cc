@@ -49,7 +49,8 @@ bool MemoryGuard::is_strained() const { return status_.used_bytes >= part_of(sta
 
 void MemoryGuard::relieve(Analyzer& analyzer, Nanoseconds now_ns) {
   next_relief_ns_ = now_ns + relieve_every_ns;
-  if (strained_) analyzer.let_go(part_at_once, now_ns);
+  const bool last_resort = status_.used_bytes >= part_of(status_.max_bytes, last_resort_from);
+  if (strained_) analyzer.let_go(part_at_once, last_resort, now_ns);
   system_.trim();
   status_.used_bytes = system_.resident_bytes();
   if (!is_strained()) return;

@@ -4,8 +4,9 @@
 //   from there on       free pages go back to the system; then the histories that people look at; then, look by look,
 //                       a part of the communicators without anything in flight, in the order of analysis/room.h
 //   from refuse_from    nobody new is taken in either, until it is below let_go_from again
+//   from the last resort on  whatever it is goes, in that order: the limit holds against who has something in flight, too
 //
-// What has something in flight, and what an open incident is about, stays. The thresholds leave room for a second
+// Up to there what has something in flight, and what an open incident is about, stays. The thresholds leave room for a second
 // snapshot of the status beside the one that is being read, and for answers of the query API.
 // Resident memory is what counts, for that is what a control group is killed for.
 //
@@ -23,7 +24,7 @@ namespace ccld::decision::server {
 
 class MemoryGuard {
  public:
-  static constexpr double let_go_from = 0.7, refuse_from = 0.8;  // of the limit
+  static constexpr double let_go_from = 0.7, refuse_from = 0.8, last_resort_from = 0.9;  // of the limit
   // Of the communicators, in one look: small enough that what is let go of is not more than was needed, large enough that
   // a stranger who announces without end is outpaced.
   static constexpr double part_at_once = 1.0 / 16;
@@ -39,6 +40,8 @@ class MemoryGuard {
 
   void look(Analyzer&, Nanoseconds now_ns);
   const report::MemoryStatus& status() const { return status_; }
+  // Something was let go of, and there is no room yet.
+  bool strained() const { return strained_; }
 
  private:
   bool is_strained() const;

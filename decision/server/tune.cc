@@ -78,7 +78,7 @@ ControlDesk::Probe* ControlDesk::probe_of(const ProcessId& process) {
       return &probes_.insert(std::move(node)).position->second;
     }
   }
-  return probes_.size() < ingest::processes_tracked_max ? &probes_[process] : nullptr;
+  return full() ? nullptr : &probes_[process];
 }
 
 void ControlDesk::heard(const Batch& batch, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns,
@@ -101,6 +101,8 @@ void ControlDesk::heard(const Batch& batch, const std::string& connection, Nanos
   wire::FinishControlRequestBuffer(fbb, message.Finish());
   send(connection, absl::MakeConstSpan(fbb.GetBufferPointer(), fbb.GetSize()));  // it asks again if that is lost
 }
+
+bool ControlDesk::full() const { return probes_.size() >= ingest::processes_tracked_max; }
 
 void ControlDesk::forget(Nanoseconds silent_since_ns) {
   std::erase_if(probes_, [&](const auto& p) { return p.second.heard_ns < silent_since_ns; });

@@ -76,6 +76,7 @@ class ControlDesk {
   // A batch that has not come before, with its payloads or without. Answers it if it asks.
   void heard(const Batch&, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns, const Send&);
   void forget(Nanoseconds silent_since_ns);
+  bool full() const;
   TuneAnswer carry_out(const TuneRequest&, const Send&);
 
  private:
