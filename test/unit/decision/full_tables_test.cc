@@ -155,6 +155,52 @@ TEST_CASE("Where all incidents are open, one of the job that has most is forgott
   CHECK(book.open_count() == 4);
 }
 
+TEST_CASE("Snapshots from the far future, said in the name of a process, hide no fault of it") {
+  Settings settings;
+  settings.hang_warmup_suspect_s = 2;
+  Analyzer a(settings);
+  Nanoseconds now = ns_per_s;
+  const auto snapshot = [&](int rank, uint64_t entered, Nanoseconds sampled_ns) {
+    InFlight m;
+    m.comm = CommUid{1};
+    m.rank = Rank{rank};
+    m.sample_monotonic_ns = static_cast<uint64_t>(sampled_ns);
+    m.entered = m.launched = OpSeq{entered};
+    m.completed = OpSeq{4};
+    m.movement = entered;
+    m.moved_age_ms = static_cast<uint32_t>((now - ns_per_s) / ns_per_ms);
+    if (entered == 5) {
+      InFlightOp o;
+      o.op = OpSeq{5};
+      o.signature.function = abi::Function::all_reduce;
+      o.signature.count = 1024;
+      o.launched = o.begun = true;
+      o.signals = signals_default;
+      m.operations = {o};
+      m.operations_total = 1;
+    }
+    return m;
+  };
+  for (int second = 0; second < 90; ++second, now += ns_per_s) {
+    for (int rank = 0; rank < 4; ++rank)
+      a.apply(batch_of("real", 1 + static_cast<uint32_t>(rank), now,
+                       {up(1, rank, 4), snapshot(rank, rank == 2 ? 4 : 5, now)}),
+              now);
+    for (int rank = 0; second == 1 && rank < 4; ++rank) {
+      const Nanoseconds future = int64_t{1} << 61;
+      Batch forged = batch_of("real", 1 + static_cast<uint32_t>(rank), now, {snapshot(rank, 4, future)});
+      forged.sent_monotonic_ns = static_cast<uint64_t>(future);
+      a.apply(forged, now);
+    }
+    a.advance(now);
+  }
+  const std::vector<Incident> found = a.incidents();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].fault == FaultClass::h1_not_entered);
+  REQUIRE(found[0].culprits.size() == 1);
+  CHECK(found[0].culprits[0].rank == Rank{2});
+}
+
 TEST_CASE("For want of memory what is in flight stays, and goes at last") {
   Analyzer a{Settings{}};
   const Nanoseconds now = ns_per_s;
