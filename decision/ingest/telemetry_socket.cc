@@ -10,6 +10,11 @@ namespace {
 // Messages waiting per sender. When it is full the sender's own queue fills and the probe drops and counts: the service
 // never holds more than this for a process, however slow it is.
 constexpr int queued_messages_max = 1000;
+// Connections that the kernel has made and we have not taken yet: all processes of a large job may come at once. The
+// kernel's own limit (net.core.somaxconn) is 4096 mostly.
+constexpr int backlog = 4096;
+// Who connects and does not say what ZeroMQ says first goes after this.
+constexpr int handshake_ms_max = 10'000;
 
 }  // namespace
 
@@ -24,6 +29,8 @@ absl::StatusOr<TelemetrySocket> TelemetrySocket::open(const std::string& endpoin
     result.socket_.set(zmq::sockopt::rcvhwm, queued_messages_max);
     result.socket_.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(message_bytes_max));
     result.socket_.set(zmq::sockopt::linger, 0);
+    result.socket_.set(zmq::sockopt::backlog, backlog);
+    result.socket_.set(zmq::sockopt::handshake_ivl, handshake_ms_max);
     result.socket_.set(zmq::sockopt::router_mandatory, true);
     if (absl::StrContains(endpoint, "tcp://[")) result.socket_.set(zmq::sockopt::ipv6, 1);
     if (door.has_value()) result.door_ = std::make_unique<Door>(result.context_, result.socket_, *door);

@@ -31,6 +31,8 @@ class TelemetrySocket {
   Received receive(absl::Span<const uint8_t>& bytes);
   // Of the newest message.
   const std::string& connection() const { return connection_; }
+  // Likewise, its descriptor; -1: libzmq does not tell. Another connection may have the number by now.
+  int descriptor() { return zmq_msg_get(message_.handle(), ZMQ_SRCFD); }
   // Likewise; nullptr: keys are not used.
   const Speaker* speaker() const { return door_ != nullptr ? &speaker_ : nullptr; }
   const Door* door() const { return door_.get(); }

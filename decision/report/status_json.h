@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "decision/ingest/connection_counters.h"
 #include "decision/ingest/ingest.h"
 #include "decision/model/status.h"
 #include "decision/report/access_status.h"
@@ -40,6 +41,7 @@ struct Snapshot {
   std::optional<RecorderCounters> recording;  // nothing: nothing is recorded
   HistoryCounters history;
   AccessStatus access;
+  ingest::ConnectionCounters connections;
   std::optional<WebhookCounters> webhook;  // nothing: there is none
   Silences silences;                  // whose time is not over
   Acknowledgements acknowledgements;  // also of incidents that closed since

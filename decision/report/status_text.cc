@@ -246,6 +246,13 @@ std::string memory_note(const Json& memory) {
                       count_text(turned_away, "message", "messages"), " of new ones found none");
 }
 
+std::string connections_note(const Json& connections) {
+  const uint64_t cut = number_of(connections, "cut_quiet") + number_of(connections, "cut_speaking");
+  if (cut == 0) return "";
+  return absl::StrCat("connections: ", count_text(cut, "was", "were"), " cut for want of descriptors (",
+                      grouped(number_of(connections, "descriptors_max")), ")");
+}
+
 // What stands below the tables, of a document about all jobs or one.
 std::string notes(const Json& s, const StatusTextOptions& options) {
   std::string out;
@@ -270,6 +277,8 @@ std::string notes(const Json& s, const StatusTextOptions& options) {
                           options.columns));
   }
   if (const std::string note = memory_note(member(s, "memory")); !note.empty())
+    absl::StrAppend(&out, "\n", prose(note, options.columns));
+  if (const std::string note = connections_note(member(s, "connections")); !note.empty())
     absl::StrAppend(&out, "\n", prose(note, options.columns));
   const Json& network = member(s, "network");
   if (const uint64_t queues = number_of(network, "queues_in_flight"); queues > 0) {

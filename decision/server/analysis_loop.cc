@@ -17,13 +17,14 @@ AnalysisLoop::AnalysisLoop(const Settings& settings, std::shared_ptr<Reporter> r
       desk_(static_cast<uint64_t>(realtime_ns / ns_per_ms)),
       started_ns_(now_ns) {}
 
-void AnalysisLoop::on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns,
+bool AnalysisLoop::on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns,
                               Nanoseconds realtime_ns, const ControlDesk::Send& send, const ingest::Speaker* speaker) {
   const auto batch = analysis_.on_message(message, now_ns, realtime_ns, speaker);
   if (recorder_ != nullptr && !ingest().newest_is_foreign()) recorder_->message(message, now_ns, realtime_ns);
-  if (!batch.has_value()) return;
+  if (!batch.has_value()) return false;
   desk_.heard(*batch, connection, now_ns, realtime_ns, send);
   if (recorder_ != nullptr) recorder_->decoded(*batch, message, now_ns, realtime_ns);
+  return true;
 }
 
 TuneAnswer AnalysisLoop::tune(const TuneRequest& request, const ControlDesk::Send& send) {
@@ -57,7 +58,8 @@ void AnalysisLoop::finish_recording() {
 void AnalysisLoop::analyse(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   ++ticks_;
   constexpr uint64_t ticks_between_forgetting = 100;
-  if (ticks_ % ticks_between_forgetting == 0) desk_.forget(now_ns - seconds_to_ns(settings_.forget_s));
+  if (ticks_ % ticks_between_forgetting == 0)
+    desk_.forget(now_ns - seconds_to_ns(memory_.strained() || desk_.full() ? settings_.silent_s : settings_.forget_s));
   look_at_memory(now_ns);
   if (recorder_ != nullptr) recorder_->tick(now_ns, realtime_ns);
   std::vector<Incident> incidents = analysis_.tick(now_ns, realtime_ns);
@@ -99,6 +101,7 @@ void AnalysisLoop::publish(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   snapshot->verdict_write_errors = reporter_->verdict_write_errors();
   snapshot->history = reporter_->counters();
   if (access_) snapshot->access = access_();
+  if (connections_) snapshot->connections = connections_();
   if (webhook_counters_) snapshot->webhook = webhook_counters_();
   snapshot->silences = reporter_->book().silences(realtime_ns / ns_per_ms);
   snapshot->acknowledgements = reporter_->book().acknowledgements();

@@ -30,12 +30,15 @@ class AnalysisLoop {
 
   // What the snapshots say of who may come in.
   void tell_access(std::function<report::AccessStatus()> access) { access_ = std::move(access); }
+  // What the snapshots say of the telemetry connections.
+  void tell_connections(std::function<ingest::ConnectionCounters()> connections) { connections_ = std::move(connections); }
   // What the snapshots say of the webhook.
   void count_webhook(std::function<report::WebhookCounters()> counters) { webhook_counters_ = std::move(counters); }
 
   // `connection`: how `send` reaches the sender, for an answer. `speaker`: nullptr: keys are not used. A message whose
   // sender may not say what it says is not recorded either: a replay has no keys, and would believe it.
-  void on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns,
+  // False: it is no batch, or none that its sender may send.
+  bool on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns,
                   const ControlDesk::Send& send, const ingest::Speaker* speaker = nullptr);
   void on_multipart_message(Nanoseconds now_ns, Nanoseconds realtime_ns);
 
@@ -75,6 +78,7 @@ class AnalysisLoop {
   std::shared_ptr<Reporter> reporter_;
   std::shared_ptr<SnapshotStore> store_;
   std::unique_ptr<recording::Recorder> recorder_;
+  std::function<ingest::ConnectionCounters()> connections_;     // none: all 0
   std::function<report::AccessStatus()> access_;               // none: anybody
   std::function<report::WebhookCounters()> webhook_counters_;  // none: there is no webhook
   ControlDesk desk_;

@@ -336,6 +336,7 @@ absl::StatusOr<std::unique_ptr<HttpApi>> HttpApi::open(const HostPort& address, 
     return absl::UnavailableError(
         absl::StrCat("cannot listen on '", address.text(), "': ", errno != 0 ? std::strerror(errno) : "no such address"));
   }
+  impl->server.widen_backlog();
   return std::unique_ptr<HttpApi>(new HttpApi(std::move(impl)));
 }
 

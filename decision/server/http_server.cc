@@ -194,6 +194,8 @@ HttpServer::HttpServer(const HttpLimits& limits, std::shared_ptr<const TlsBook> 
   new_task_queue = [this] { return new BoundedQueue(limits_.threads, limits_.connections_waiting_max); };
 }
 
+void HttpServer::widen_backlog() { ::listen(svr_sock_, limits_.backlog); }
+
 bool HttpServer::process_and_close_socket(socket_t fd) {
   const bool busy = ++busy_ > limits_.threads - limits_.threads_in_reserve;
   BoundedStream stream(fd, limits_.request_bytes_max, busy ? limits_.request_timeout_busy : limits_.request_timeout,

@@ -26,6 +26,7 @@ struct HttpLimits {
   // So many threads are kept for clients that are quick: all others being busy, patience is short.
   size_t threads_in_reserve = 4;
   size_t connections_waiting_max = 128;
+  int backlog = 128;  // in the kernel, before these
   size_t request_bytes_max = 16 * 1024;  // a browser's headers take 2 KiB, the largest body 4 KiB
   std::chrono::milliseconds request_timeout{1000}, request_timeout_busy{100};
   // An answer is 1 MiB at most, 10 seconds for it are a link of 1 Mbit/s.
@@ -36,6 +37,10 @@ class HttpServer : public httplib::Server {
  public:
   // `tls`: nullptr: plain HTTP.
   explicit HttpServer(const HttpLimits& = {}, std::shared_ptr<const TlsBook> tls = nullptr);
+
+  // Between bind_to_port() and listen_after_bind(): httplib lets five connections wait in the kernel, and who is the sixth
+  // tries again after a second.
+  void widen_backlog();
 
  private:
   bool process_and_close_socket(socket_t) override;

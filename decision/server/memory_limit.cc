@@ -61,10 +61,10 @@ absl::StatusOr<uint64_t> memory_max_of(const std::string& text, const std::strin
 
 uint64_t resident_bytes() {
   char text[128];
-  const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  // Open for good: where no descriptor is left there is a limit of memory all the same.
+  static const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
-  const ssize_t n = read(fd, text, sizeof(text) - 1);
-  close(fd);
+  const ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
   if (n <= 0) return 0;
   text[n] = '\0';
   char* second = nullptr;  // the first number is that of all pages

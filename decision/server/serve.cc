@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "decision/ingest/connection_room.h"
 #include "decision/ingest/telemetry_socket.h"
 #include "decision/history/history.h"
 #include "decision/recording/recording_file.h"
@@ -36,6 +37,7 @@
 namespace ccld::decision::server {
 namespace {
 
+using ingest::ConnectionRoom;
 using ingest::TelemetrySocket;
 
 constexpr absl::Duration shutdown_patience = absl::Milliseconds(500);  // of the promised second
@@ -189,18 +191,21 @@ absl::Status write_ready_file(const std::string& path, const std::string& teleme
 }
 
 // Hands waiting messages to the analysis until there are none or `until_ns` has come.
-void drain(TelemetrySocket& socket, const ControlDesk::Send& send, AnalysisLoop& loop, Nanoseconds until_ns) {
+void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Send& send, AnalysisLoop& loop, Nanoseconds until_ns) {
   constexpr int messages_between_clocks = 64;
   for (;;) {
     const Nanoseconds now_ns = monotonic_now_ns();
     if (now_ns >= until_ns) return;
     const Nanoseconds realtime_ns = realtime_now_ns();
     loop.look_at_memory(now_ns);
+    room.look(now_ns);
     for (int i = 0; i < messages_between_clocks; ++i) {
       absl::Span<const uint8_t> bytes;
       switch (socket.receive(bytes)) {
         case TelemetrySocket::Received::nothing: return;
-        case TelemetrySocket::Received::message: loop.on_message(bytes, socket.connection(), now_ns, realtime_ns, send, socket.speaker()); break;
+        case TelemetrySocket::Received::message:
+          if (loop.on_message(bytes, socket.connection(), now_ns, realtime_ns, send, socket.speaker())) room.spoke(socket.descriptor(), now_ns);
+          break;
         case TelemetrySocket::Received::multipart: loop.on_multipart_message(now_ns, realtime_ns); break;
       }
     }
@@ -208,7 +213,7 @@ void drain(TelemetrySocket& socket, const ControlDesk::Send& send, AnalysisLoop&
 }
 
 // Until a stop signal; returns its number.
-int analyse_until_stopped(TelemetrySocket& socket, int signal_fd, AnalysisLoop& loop, TuneQueue& requests) {
+int analyse_until_stopped(TelemetrySocket& socket, ConnectionRoom& room, int signal_fd, AnalysisLoop& loop, TuneQueue& requests) {
   const ControlDesk::Send send = [&socket](const std::string& connection, absl::Span<const uint8_t> message) {
     return socket.send(connection, message);
   };
@@ -216,7 +221,8 @@ int analyse_until_stopped(TelemetrySocket& socket, int signal_fd, AnalysisLoop& 
   Nanoseconds next_tick_ns = monotonic_now_ns();
   for (;;) {
     const Nanoseconds before_ns = monotonic_now_ns();
-    const Nanoseconds wait_ms = std::max<Nanoseconds>(0, (next_tick_ns - before_ns + ns_per_ms - 1) / ns_per_ms);
+    const Nanoseconds until_ns = std::min(next_tick_ns, std::max(room.look_again_ns(), before_ns));
+    const Nanoseconds wait_ms = std::max<Nanoseconds>(0, (until_ns - before_ns + ns_per_ms - 1) / ns_per_ms);
     try {
       zmq::poll(items, std::size(items), std::chrono::milliseconds(wait_ms));
     } catch (const zmq::error_t& e) {
@@ -233,7 +239,7 @@ int analyse_until_stopped(TelemetrySocket& socket, int signal_fd, AnalysisLoop& 
       loop.count_late_tick();
       next_tick_ns = woken_ns + tick_period_ns;
     }
-    drain(socket, send, loop, std::max(next_tick_ns, woken_ns) + drain_ns);
+    drain(socket, room, send, loop, std::max(next_tick_ns, woken_ns) + drain_ns);
     requests.serve([&](const TuneRequest& request) { return loop.tune(request, send); });
     const Nanoseconds now_ns = monotonic_now_ns();
     if (now_ns < next_tick_ns) continue;
@@ -326,6 +332,8 @@ absl::Status serve(const ServeOptions& options) {
     }
     return access;
   });
+  ConnectionRoom room(socket->endpoint(), ingest::raise_descriptor_limit());
+  loop.tell_connections([&room] { return room.counters(); });
   loop.take_up(std::move(left_open), bounds->take_up_ns);
   (*http)->answer_incidents(reporter);
   loop.tick(monotonic_now_ns(), realtime_now_ns(), monotonic_now_ns);  // the first query finds a snapshot
@@ -342,7 +350,7 @@ absl::Status serve(const ServeOptions& options) {
   std::fprintf(stderr, "ccld: listening on %s and %s\n", socket->endpoint().c_str(), http_url.c_str());
   std::fflush(stderr);
 
-  const int signal_number = analyse_until_stopped(*socket, *signal_fd, loop, *requests);
+  const int signal_number = analyse_until_stopped(*socket, room, *signal_fd, loop, *requests);
   spdlog::info("{}: ending", signal_number == SIGINT ? "interrupted" : "terminated");
   if (!options.ready_file.empty()) unlink(options.ready_file.c_str());
   log_summary(loop.ingest());

@@ -1,0 +1,159 @@
+#include "decision/ingest/connection_room.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "spdlog/spdlog.h"
+
+namespace ccld::decision::ingest {
+namespace {
+
+constexpr Nanoseconds look_every_ns = 100 * ns_per_ms;
+// Once some were cut, for a while: 2,000 connections a second are 20 in that time.
+constexpr Nanoseconds look_soon_ns = 10 * ns_per_ms, short_for_ns = 10 * ns_per_s;
+constexpr Nanoseconds told_every_ns = 60 * ns_per_s;
+// Of which a look goes through all; the largest job that was simulated has 131,072 processes.
+constexpr size_t descriptors_needed_max = size_t{1} << 20;
+// A sixteenth, for what comes between two looks: files, questions, and probes that connect.
+constexpr size_t reserve_part = 16, reserve_least = 32, reserve_most = 4096;
+
+size_t reserve_of(size_t descriptors_max) {
+  return std::min(std::clamp(descriptors_max / reserve_part, reserve_least, reserve_most), descriptors_max / 2);
+}
+
+int port_of(absl::string_view endpoint) {
+  int port = 0;
+  if (!absl::StartsWith(endpoint, "tcp://")) return 0;
+  return absl::SimpleAtoi(endpoint.substr(endpoint.rfind(':') + 1), &port) ? port : 0;
+}
+
+int port_of(const sockaddr_storage& a) {
+  if (a.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(a).sin_port);
+  if (a.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(a).sin6_port);
+  return 0;
+}
+
+std::string address_of(const sockaddr_storage& a) {
+  if (a.ss_family == AF_INET)
+    return {reinterpret_cast<const char*>(&reinterpret_cast<const sockaddr_in&>(a).sin_addr), sizeof(in_addr)};
+  return {reinterpret_cast<const char*>(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr), sizeof(in6_addr)};
+}
+
+// Nothing has come from the other side for so long.
+Nanoseconds idle_ns(int descriptor) {
+  tcp_info info{};
+  socklen_t length = sizeof(info);
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return 0;
+  return Nanoseconds{info.tcpi_last_data_recv} * ns_per_ms;
+}
+
+}  // namespace
+
+size_t raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
+  const rlim_t wished = std::min<rlim_t>(limit.rlim_max, descriptors_needed_max);
+  if (limit.rlim_cur < wished) {
+    const rlimit raised{wished, limit.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit.rlim_cur = wished;
+  }
+  return static_cast<size_t>(std::min<rlim_t>(limit.rlim_cur, descriptors_needed_max));
+}
+
+ConnectionRoom::ConnectionRoom(const std::string& endpoint, size_t descriptors_max)
+    : port_(port_of(endpoint)), reserve_(reserve_of(descriptors_max)), probe_(eventfd(0, EFD_CLOEXEC)) {
+  counters_.descriptors_max = descriptors_max;
+}
+
+ConnectionRoom::~ConnectionRoom() {
+  if (probe_ >= 0) close(probe_);
+}
+
+void ConnectionRoom::spoke(int descriptor, Nanoseconds now_ns) {
+  if (descriptor < 0 || static_cast<size_t>(descriptor) >= counters_.descriptors_max) return;
+  const auto at = static_cast<size_t>(descriptor);
+  if (at >= spoke_ns_.size()) spoke_ns_.resize(std::max(at + 1, 2 * spoke_ns_.size()));
+  spoke_ns_[at] = now_ns;
+}
+
+void ConnectionRoom::look(Nanoseconds now_ns) {
+  if (now_ns < next_look_ns_ || port_ == 0) return;
+  if (is_short_of_room()) make_room(now_ns);
+  next_look_ns_ = now_ns + (now_ns < short_until_ns_ ? look_soon_ns : look_every_ns);
+}
+
+// Numbers are given from the lowest on, so the first of the reserve is in use only if all others were.
+bool ConnectionRoom::is_short_of_room() const {
+  const auto first = static_cast<int>(counters_.descriptors_max - reserve_);
+  const int got = fcntl(probe_, F_DUPFD_CLOEXEC, first);
+  if (got >= 0) close(got);
+  return got != first;
+}
+
+Nanoseconds ConnectionRoom::quiet_for(int descriptor, Nanoseconds now_ns) const {
+  const auto at = static_cast<size_t>(descriptor);
+  const Nanoseconds spoke_ns = at < spoke_ns_.size() ? spoke_ns_[at] : 0;
+  return spoke_ns == 0 ? INT64_MAX : now_ns - spoke_ns;
+}
+
+void ConnectionRoom::make_room(Nanoseconds now_ns) {
+  std::vector<Connection> connections;
+  absl::flat_hash_map<std::pair<std::string, bool>, size_t> of_address;
+  size_t used = 0;
+  for (int fd = 0; fd < static_cast<int>(counters_.descriptors_max); ++fd) {
+    sockaddr_storage own{}, peer{};
+    socklen_t own_length = sizeof(own), peer_length = sizeof(peer);
+    const bool socket = getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_length) == 0;
+    used += socket || errno != EBADF ? 1 : 0;
+    if (!socket || port_of(own) != port_ || getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_length) != 0)
+      continue;
+    Connection c{fd, address_of(peer), quiet_for(fd, now_ns) <= quiet_ns, 0};
+    // One that has never said a batch may be new: then it says its first one now.
+    c.quiet_ns = c.speaks ? quiet_for(fd, now_ns) : idle_ns(fd);
+    ++of_address[{c.address, c.speaks}];
+    connections.push_back(std::move(c));
+  }
+  // Twice the reserve, so that not every look has to cut.
+  const size_t wished = counters_.descriptors_max - 2 * reserve_;
+  if (used <= wished) return;
+  const size_t count = std::min(used - wished, connections.size());
+  short_until_ns_ = now_ns + short_for_ns;
+  for (Connection& c : connections) c.of_address = of_address[{c.address, c.speaks}];
+  std::partial_sort(connections.begin(), connections.begin() + static_cast<std::ptrdiff_t>(count), connections.end(),
+                    [](const Connection& a, const Connection& b) { return a.order() < b.order(); });
+  for (size_t i = 0; i < count; ++i) {
+    // Between the look and this its number may have gone to another connection, which then is cut: rare, and it
+    // connects again.
+    shutdown(connections[i].descriptor, SHUT_RDWR);
+    ++(connections[i].speaks ? counters_.cut_speaking : counters_.cut_quiet);
+  }
+  tell(used, connections.size(), now_ns);
+}
+
+void ConnectionRoom::tell(size_t used, size_t connections, Nanoseconds now_ns) {
+  if (now_ns < next_told_ns_) return;
+  next_told_ns_ = now_ns + told_every_ns;
+  spdlog::warn(
+      "{} of {} descriptors were in use, {} of them for telemetry connections: {} without a batch for {} s were cut, "
+      "and "
+      "{} others; a higher limit (ulimit -n, LimitNOFILE=) makes room for more",
+      used, counters_.descriptors_max, connections, counters_.cut_quiet - told_.cut_quiet, quiet_ns / ns_per_s,
+      counters_.cut_speaking - told_.cut_speaking);
+  told_ = counters_;
+}
+
+}  // namespace ccld::decision::ingest

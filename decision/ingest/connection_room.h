@@ -1,0 +1,70 @@
+// Keeps descriptors free, so that probes which come find room at the telemetry socket, and files and questions too.
+//
+//   A process that has all its descriptors accepts nobody, and libzmq asks again and again: a busy core, and new probes
+//   unheard. So while fewer than the reserve are free, connections are cut: first those over which no batch has come
+//   for quiet_ns, then others. Among them first those of the address that has most, and of these the longest quiet one.
+//   A probe that was cut connects again by itself; a batch comes from each at least every few seconds.
+//
+// libzmq has no word for "close this connection": its socket is shut down, as if the other side had done it.
+//
+// Contract: look() takes a microsecond while there is room. After a cut it wants to be called more often for a while
+// (look_again_ns): who was cut comes back. Connections are those of TCP; who may use a local (ipc)
+// socket is what the file system says. Errors: none; what was cut is counted and told. Threads: that of the socket.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "decision/ingest/connection_counters.h"
+#include "decision/model/types.h"
+
+namespace ccld::decision::ingest {
+
+class ConnectionRoom {
+ public:
+  // Three heartbeats of a probe at rest, which come every two seconds, and then some.
+  static constexpr Nanoseconds quiet_ns = 10 * ns_per_s;
+
+  // `endpoint`: that of the socket, with its port. `descriptors_max`: below which all numbers of descriptors are.
+  ConnectionRoom(const std::string& endpoint, size_t descriptors_max);
+  ~ConnectionRoom();
+  ConnectionRoom(const ConnectionRoom&) = delete;
+
+  // A batch came over this descriptor.
+  void spoke(int descriptor, Nanoseconds now_ns);
+  void look(Nanoseconds now_ns);
+  // When it is in a hurry; else with the next tick.
+  Nanoseconds look_again_ns() const { return next_look_ns_ < short_until_ns_ ? next_look_ns_ : INT64_MAX; }
+
+  const ConnectionCounters& counters() const { return counters_; }
+
+ private:
+  struct Connection {
+    int descriptor;
+    std::string address;
+    bool speaks;
+    Nanoseconds quiet_ns;
+    size_t of_address = 0;  // connections that speak as much as this one
+    // Those that are cut first are less.
+    auto order() const { return std::tuple(speaks, SIZE_MAX - of_address, INT64_MAX - quiet_ns); }
+  };
+  bool is_short_of_room() const;
+  void make_room(Nanoseconds now_ns);
+  void tell(size_t cut, size_t speaking, Nanoseconds now_ns);
+  Nanoseconds quiet_for(int descriptor, Nanoseconds now_ns) const;
+
+  const int port_;  // 0: not TCP
+  const size_t reserve_;
+  int probe_ = -1;                     // to try how high the next number is
+  std::vector<Nanoseconds> spoke_ns_;  // by descriptor; 0: never
+  Nanoseconds next_look_ns_ = 0, next_told_ns_ = 0, short_until_ns_ = 0;
+  ConnectionCounters counters_, told_;
+};
+
+// Lets this process have as many descriptors as it may; how many that is.
+size_t raise_descriptor_limit();
+
+}  // namespace ccld::decision::ingest

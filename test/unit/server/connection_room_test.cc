@@ -1,0 +1,126 @@
+#include "decision/ingest/connection_room.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+namespace ccld::decision::ingest {
+namespace {
+
+// A listening socket, and connections with both ends in this process.
+class Listener {
+ public:
+  Listener() : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = of("127.0.0.1");
+    socklen_t length = sizeof(address);
+    REQUIRE(bind(fd_, reinterpret_cast<sockaddr*>(&address), length) == 0);
+    REQUIRE(listen(fd_, 100) == 0);
+    REQUIRE(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+    port_ = address.sin_port;
+  }
+  ~Listener() {
+    for (const int fd : all_) close(fd);
+    close(fd_);
+  }
+  Listener(const Listener&) = delete;
+  std::string endpoint() const { return "tcp://127.0.0.1:" + std::to_string(ntohs(port_)); }
+  // Our end of a connection from that address.
+  int connect_from(const char* from) {
+    const int client = socket(AF_INET, SOCK_STREAM, 0);
+    const sockaddr_in own = of(from);
+    sockaddr_in service = of("127.0.0.1");
+    service.sin_port = port_;
+    REQUIRE(bind(client, reinterpret_cast<const sockaddr*>(&own), sizeof(own)) == 0);
+    REQUIRE(connect(client, reinterpret_cast<const sockaddr*>(&service), sizeof(service)) == 0);
+    const int accepted = accept(fd_, nullptr, nullptr);
+    REQUIRE(accepted >= 0);
+    all_.insert(all_.end(), {client, accepted});
+    return accepted;
+  }
+
+ private:
+  static sockaddr_in of(const char* text) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    inet_pton(AF_INET, text, &address.sin_addr);
+    return address;
+  }
+  int fd_;
+  in_port_t port_ = 0;
+  std::vector<int> all_;
+};
+
+bool is_cut(int fd) {
+  char byte;
+  return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+// Of which the first `free` are not in use.
+size_t descriptors_with(size_t free) {
+  const int next = dup(STDIN_FILENO);
+  close(next);
+  return static_cast<size_t>(next) + free;
+}
+
+}  // namespace
+
+TEST_CASE("While descriptors are free no connection is cut") {
+  Listener listener;
+  const int idle = listener.connect_from("127.0.0.1");
+  ConnectionRoom room(listener.endpoint(), descriptors_with(1000));
+  room.look(ns_per_s);
+  CHECK_FALSE(is_cut(idle));
+  CHECK(room.counters().cut_quiet == 0);
+}
+
+TEST_CASE("Without room those go that say nothing, first of who has most of them, and who speaks stays") {
+  Listener listener;
+  std::vector<int> speaking, others, many;
+  for (int i = 0; i < 4; ++i) speaking.push_back(listener.connect_from("127.0.0.1"));
+  for (int i = 0; i < 4; ++i) others.push_back(listener.connect_from("127.0.0.3"));
+  for (int i = 0; i < 60; ++i) many.push_back(listener.connect_from("127.0.0.2"));
+  // 32 are the least reserve, and twice as many are made free.
+  const size_t free = 40;
+  ConnectionRoom room(listener.endpoint(), descriptors_with(free));
+  const Nanoseconds now = 100 * ns_per_s;
+  for (const int fd : speaking) room.spoke(fd, now - ns_per_s);
+  room.look(now);
+  CHECK(room.counters().cut_quiet == 0);  // there is more than the reserve
+  for (int i = 0; i < 8; ++i) listener.connect_from("127.0.0.2");
+  room.look(now + ns_per_s);
+  CHECK(room.counters().cut_quiet > 0);
+  CHECK(room.counters().cut_speaking == 0);
+  CHECK(is_cut(many.front()));
+  for (const int fd : speaking) CHECK_FALSE(is_cut(fd));
+  for (const int fd : others) CHECK_FALSE(is_cut(fd));
+}
+
+TEST_CASE("Where all speak, who has most connections loses his own") {
+  Listener listener;
+  std::vector<int> few, many;
+  for (int i = 0; i < 4; ++i) few.push_back(listener.connect_from("127.0.0.1"));
+  for (int i = 0; i < 80; ++i) many.push_back(listener.connect_from("127.0.0.2"));
+  ConnectionRoom room(listener.endpoint(), descriptors_with(20));
+  const Nanoseconds now = 100 * ns_per_s;
+  for (const int fd : few) room.spoke(fd, now - 9 * ns_per_s);
+  for (const int fd : many) room.spoke(fd, now);
+  room.look(now);
+  CHECK(room.counters().cut_quiet == 0);
+  CHECK(room.counters().cut_speaking > 0);
+  for (const int fd : few) CHECK_FALSE(is_cut(fd));
+}
+
+TEST_CASE("Local sockets are left alone") {
+  ConnectionRoom room("ipc:///tmp/nowhere", descriptors_with(1));
+  room.spoke(5, ns_per_s);
+  room.look(ns_per_s);
+  CHECK(room.counters().cut_quiet + room.counters().cut_speaking == 0);
+}
+
+}  // namespace ccld::decision::ingest
