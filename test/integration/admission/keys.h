@@ -64,9 +64,9 @@ class KeyedSender {
   void send(const WireProcess& process, const std::string& comm_host = "node-a") {
     WireBatch b;
     add_comm_up(b, {.host = comm_host});
-    const Bytes bytes = b.finish(process);
-    REQUIRE(socket_.send(zmq::buffer(bytes), zmq::send_flags::none).has_value());
+    send_bytes(b.finish(process));
   }
+  void send_bytes(const Bytes& bytes) { REQUIRE(socket_.send(zmq::buffer(bytes), zmq::send_flags::none).has_value()); }
 
  private:
   zmq::context_t context_;

@@ -63,6 +63,34 @@ TEST_CASE("A probe whose key is in the list gets in and may say what its line al
   CHECK(contains(s.service->child.error(), "telemetry connection refused (key)"));
 }
 
+TEST_CASE("Who may speak for one job confirms nothing against another") {
+  KeyedService s({"--set", "mismatch_settle_s=0"});
+  const Key own(s.folder, "own.key"), bound(s.folder, "bound.key");
+  s.add(own, {"--job", "demo"});
+  s.add(bound, {"--job", "other"});
+  s.has_keys(2);
+  KeyedSender victim(s.service->telemetry, s.key.open, own), stranger(s.service->telemetry, s.key.open, bound);
+  // Two ranks that called different operations: confirmed at once where it is believed.
+  const auto mismatch = [](KeyedSender& sender, const std::string& job, uint64_t batch_seq) {
+    for (int32_t rank = 0; rank < 2; ++rank) {
+      WireBatch b;
+      add_comm_up(b, {.rank = rank, .local_rank = rank, .cuda_device = rank});
+      WireRounds rounds;
+      rounds.rank = rank;
+      rounds.signatures = {wire_signature(1024u << rank)};
+      add_rounds(b, rounds);
+      sender.send_bytes(b.finish({.job = job, .pid = 4711u + static_cast<uint32_t>(rank), .batch_seq = batch_seq}));
+    }
+  };
+  for (uint64_t i = 1; i <= 40; ++i) mismatch(stranger, "demo", i);
+  const Json refused = s.status_when([](const Json& j) { return j["ingest"]["rejected"]["job"] == 80; });
+  CHECK(refused["communicator_count"] == 0);
+  CHECK(refused["incidents_total"] == 0);
+  // The same words of who may say them.
+  mismatch(victim, "demo", 1);
+  s.status_when([](const Json& j) { return j["incidents_confirmed"] == 1; });
+}
+
 TEST_CASE(
     "The list is read again when it changes: keys come and go without a restart, and a wrong line changes nothing") {
   KeyedService s;
