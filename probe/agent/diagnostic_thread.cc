@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <exception>
 #include <mutex>
 
 #include <pthread.h>
@@ -74,8 +75,7 @@ void sleep_until(uint64_t monotonic_ns) {
   }
 }
 
-void* run(void* argument) {
-  auto& d = *static_cast<Diagnostics*>(argument);
+void watch(Diagnostics& d) {
   prctl(PR_SET_TIMERSLACK, timer_slack_ns, 0, 0, 0);
   if (!settings().endpoint.empty()) d.agent.set_transport(open_transport(settings().endpoint));
   d.agent.set_open_transport(open_transport);
@@ -98,6 +98,15 @@ void* run(void* argument) {
   }
   d.agent.close();
   d.agent.set_transport(nullptr);
+}
+
+void* run(void* argument) {
+  auto& d = *static_cast<Diagnostics*>(argument);
+  try {
+    watch(d);
+  } catch (const std::exception& e) {
+    warn_of_exception("the diagnostic thread has ended, nothing is sent any more", e);
+  }
   d.finished.store(true, std::memory_order_release);
   return nullptr;
 }

@@ -30,6 +30,13 @@ bool warn_once(Warning kind, const std::string& line) {
   return true;
 }
 
+void warn_of_exception(const char* ended, const std::exception& e) noexcept {
+  try {
+    warn_once(Warning::memory, std::string(ended) + ": " + e.what());
+  } catch (const std::exception&) {  // not even for the line
+  }
+}
+
 uint64_t warning_count(Warning kind) { return occurrences[static_cast<size_t>(kind)].load(std::memory_order_relaxed); }
 
 }  // namespace ccld::probe

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 
 #include "probe/probe.h"
@@ -15,6 +16,7 @@ namespace ccld::probe {
 enum class Warning : uint8_t {
   frame_file,
   thread,
+  memory,
   transport_library,
   transport_endpoint,
   transport_context,
@@ -34,6 +36,8 @@ void log_trace(const std::string& line);
 inline void log_warning(const std::string& line) { log_line(LogLevel::warning, line); }
 // Logs `line` as a warning if this kind was never reported. Returns whether it did.
 bool warn_once(Warning, const std::string& line);
+// An exception that leaves a thread ends the process, which is somebody's training: "`ended`: out of memory" instead, once.
+void warn_of_exception(const char* ended, const std::exception&) noexcept;
 uint64_t warning_count(Warning);
 
 }  // namespace ccld::probe

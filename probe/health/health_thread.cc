@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <exception>
 
 #include "probe/agent/diagnostic_thread.h"
 #include "probe/counters/log.h"
@@ -92,7 +93,11 @@ bool HealthThread::start() {
 void* HealthThread::run(void* self) {
   auto* thread = static_cast<HealthThread*>(self);
   prctl(PR_SET_TIMERSLACK, timer_slack_ns, 0, 0, 0);
-  thread->loop();
+  try {
+    thread->loop();
+  } catch (const std::exception& e) {
+    warn_of_exception("the health thread has ended, nothing is said of the host any more", e);
+  }
   Lock lock(&thread->mutex_);
   thread->finished_ = true;
   pthread_cond_broadcast(&thread->changed_);

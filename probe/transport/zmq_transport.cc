@@ -8,6 +8,7 @@
 #include <zmq.h>
 
 #include "probe/counters/log.h"
+#include "probe/transport/zmq_needs.h"
 #include "schemas/keys/curve_key.h"
 
 namespace ccld::probe {
@@ -183,6 +184,10 @@ std::unique_ptr<Transport> open_zmq_transport(const ZmqOptions& options) {
   if (!load(options.library, &zmq, &error)) {
     warn_once(Warning::transport_library,
               "nothing is sent to " + options.endpoint + ": ZeroMQ cannot be loaded: " + error);
+    return nullptr;
+  }
+  if (const std::string missing = missing_for_zmq(); !missing.empty()) {
+    warn_once(Warning::transport_context, "nothing is sent to " + options.endpoint + ": " + missing);
     return nullptr;
   }
   void* context = zmq.ctx_new();
