@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -15,6 +14,7 @@
 
 #include "probe/agent/sources.h"
 #include "probe/counters/log.h"
+#include "probe/counters/signals.h"
 #include "probe/frames/doorbell.h"
 #include "probe/frames/frame_file.h"
 #include "probe/process/process_file.h"
@@ -112,11 +112,10 @@ void* run(void* argument) {
 }
 
 bool start_thread(Diagnostics* d) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = pthread_create(&d->thread, nullptr, run, d);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const int error = [d] {
+    const SignalsBlocked blocked;
+    return pthread_create(&d->thread, nullptr, run, d);
+  }();
   if (error != 0) {
     warn_once(Warning::thread, std::string("no diagnostic thread, nothing is sent: ") + std::strerror(error));
     return false;

@@ -3,7 +3,6 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -11,6 +10,7 @@
 
 #include "probe/agent/diagnostic_thread.h"
 #include "probe/counters/log.h"
+#include "probe/counters/signals.h"
 #include "probe/frames/frame_file.h"
 #include "probe/health/neighbours.h"
 #include "probe/health/sampler.h"
@@ -75,11 +75,10 @@ void HealthThread::collect(Instant now, std::vector<Message>* out) {
 }
 
 bool HealthThread::start() {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = pthread_create(&thread_, nullptr, run, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const int error = [this] {
+    const SignalsBlocked blocked;
+    return pthread_create(&thread_, nullptr, run, this);
+  }();
   if (error != 0) {
     failed_ = true;
     warn_once(Warning::thread, std::string("no health thread, nothing is said of the host: ") + strerror(error));

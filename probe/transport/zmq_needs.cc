@@ -6,9 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <cstring>
+
+#include "probe/counters/signals.h"
 
 namespace ccld::probe {
 namespace {
@@ -25,9 +26,7 @@ std::string no(const std::string& what, int error) { return "no room for " + wha
 std::string missing_threads() {
   pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;  // so that all are there at once
   pthread_t started[threads];
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   pthread_mutex_lock(&held);
   const auto wait = [](void* mutex) -> void* {
     pthread_mutex_lock(static_cast<pthread_mutex_t*>(mutex));
@@ -38,7 +37,6 @@ std::string missing_threads() {
   while (count < threads && (error = pthread_create(&started[count], nullptr, wait, &held)) == 0) ++count;
   pthread_mutex_unlock(&held);
   for (int i = 0; i < count; ++i) pthread_join(started[i], nullptr);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return error == 0 ? "" : no("two more threads", error);
 }
 

@@ -147,7 +147,7 @@ void signals() {
   action.sa_handler = [](int) {
     char thread[16] = "";
     prctl(PR_GET_NAME, thread);
-    if (strncmp(thread, "ccld-", 5) == 0) _exit(9);
+    if (strcmp(thread, "ccld-probe") == 0 || strcmp(thread, "ccld-health") == 0) _exit(9);
     ++handled;
   };
   for (const int number : {SIGALRM, SIGUSR1, SIGUSR2, SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGPROF})
