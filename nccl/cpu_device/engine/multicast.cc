@@ -1,6 +1,7 @@
 #include "nccl/cpu_device/engine/multicast.h"
 
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "nccl/cpu_device/engine/engine.h"
@@ -53,15 +54,20 @@ struct Remembered {
   MulticastView views[remembered_views];
   uint64_t gap_begin = 0, gap_end = 0;  // between two ranges: nothing in it is multicast
 };
-thread_local Remembered remembered;
+// Little of the static room for thread-local data is left where this library is opened late (dlopen): on the heap, once for each
+// thread.
+Remembered& remembered() {
+  thread_local const std::unique_ptr<Remembered> own(new Remembered);
+  return *own;
+}
 
-bool remembers_well() { return remembered.epoch == state().epoch.load(std::memory_order_acquire); }
+bool remembers_well() { return remembered().epoch == state().epoch.load(std::memory_order_acquire); }
 
 // With the lock held.
 void forget_what_changed() {
   if (!remembers_well()) {
-    remembered = Remembered{};
-    remembered.epoch = state().epoch;
+    remembered() = Remembered{};
+    remembered().epoch = state().epoch;
   }
 }
 
@@ -75,8 +81,9 @@ const MulticastView& resolve(uint64_t address, uint64_t end) {
   forget_what_changed();
   const Range* range = find_range(address);
   if (range == nullptr) trap("a multimem instruction on an address that is not of a multicast object");
-  MulticastView& view = remembered.views[remembered.next];
-  remembered.next = (remembered.next + 1) % remembered_views;
+  Remembered& mine = remembered();
+  MulticastView& view = mine.views[mine.next];
+  mine.next = (mine.next + 1) % remembered_views;
   const char* problem = range->resolver(address, &view);
   if (problem != nullptr) trap(problem);
   if (address < view.begin || end > view.end) trap("a multimem access reaches beyond the memory that is bound there");
@@ -88,7 +95,7 @@ const MulticastView& resolve(uint64_t address, uint64_t end) {
 const MulticastView& multicast_view(uint64_t address, uint64_t bytes) {
   const uint64_t end = address + bytes;
   if (remembers_well()) {
-    for (const MulticastView& view : remembered.views) {
+    for (const MulticastView& view : remembered().views) {
       if (holds(view, address, end)) return view;
     }
   }
@@ -97,8 +104,8 @@ const MulticastView& multicast_view(uint64_t address, uint64_t bytes) {
 
 bool is_in_multicast_range(uint64_t address) {
   if (remembers_well()) {
-    if (address >= remembered.gap_begin && address < remembered.gap_end) return false;
-    for (const MulticastView& view : remembered.views) {
+    if (address >= remembered().gap_begin && address < remembered().gap_end) return false;
+    for (const MulticastView& view : remembered().views) {
       if (address >= view.begin && address < view.end) return true;
     }
   }
@@ -106,8 +113,8 @@ bool is_in_multicast_range(uint64_t address) {
   forget_what_changed();
   if (find_range(address) != nullptr) return true;
   const auto next = state().ranges.upper_bound(address);
-  remembered.gap_begin = next == state().ranges.begin() ? 0 : std::prev(next)->second.end;
-  remembered.gap_end = next == state().ranges.end() ? UINT64_MAX : next->first;
+  remembered().gap_begin = next == state().ranges.begin() ? 0 : std::prev(next)->second.end;
+  remembered().gap_end = next == state().ranges.end() ? UINT64_MAX : next->first;
   return false;
 }
 
