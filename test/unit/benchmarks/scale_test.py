@@ -26,7 +26,7 @@ class ScaleTest(unittest.TestCase):
     def test_answers_about_large_jobs_have_bars(self):
         for change in ({"first_answer_ms": 101.0}, {"first_answer_bytes": 2 << 20}, {"page_bytes_max": 2 << 20}, {"memory_ratio": 1.3}):
             status = dict(row(1024)["status"], **change)
-            self.assertEqual(len(bench_scale.missed([row(4096, status=status)])), 1, change)
+            self.assertEqual(len(bench_scale.missed([row(65536, status=status)])), 1, change)
 
     def test_each_bar_is_named_with_its_size(self):
         for change in ({"records_per_s_per_core": 2.9e6}, {"bytes_per_rank_communicator": 4097}, {"locate_ms_p50": 10.1},
