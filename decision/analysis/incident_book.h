@@ -25,8 +25,8 @@ class IncidentBook {
   void take_up(std::vector<LeftOpen> left) { left_open_ = std::move(left); }
 
   // Gives it an id and marks it changed. Where there is no room the oldest closed one of which all was told is forgotten,
-  // or else the oldest of the job
-  // that has most, which is told of once more, as ended. References stay valid until the next open().
+  // or else the oldest of the job that has most, which is told of once more, as ended. References stay valid until the
+  // next open().
   Incident& open(Incident);
   Incident* find(uint64_t id);  // nullptr: 0 or forgotten
   void changed(uint64_t id) { changed_.insert(id), fresh_.insert(id); }

@@ -54,8 +54,8 @@ struct Remembered {
   MulticastView views[remembered_views];
   uint64_t gap_begin = 0, gap_end = 0;  // between two ranges: nothing in it is multicast
 };
-// Little of the static room for thread-local data is left where this library is opened late (dlopen): on the heap, once for each
-// thread.
+// Little of the static room for thread-local data is left where this library is opened late (dlopen): on the heap, once
+// for each thread.
 Remembered& remembered() {
   thread_local const std::unique_ptr<Remembered> own(new Remembered);
   return *own;

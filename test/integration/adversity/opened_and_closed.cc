@@ -1,5 +1,5 @@
-// The library in a program that is not linked to it, as in Python: opened when all else is loaded, so that there is no static
-// TLS to spare, used, closed, and opened again.
+// The library in a program that is not linked to it, as in Python: opened when all else is loaded, so that there is no
+// static TLS to spare, used, closed, and opened again.
 #include <dlfcn.h>
 #include <nccl.h>
 
