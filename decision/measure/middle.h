@@ -31,7 +31,8 @@ inline double lower_middle(std::vector<double> values) {
   return *at;
 }
 
-// Of what is distributed normally, half of it no further from the middle than this.
+// Of normally distributed values of which half are no further from their middle than this. 1.4826 = 1 / 0.6745, within
+// which half of a standard normal distribution lies.
 constexpr double standard_deviation(double middle_distance) { return 1.4826 * middle_distance; }
 
 }  // namespace ccld::decision

@@ -4,10 +4,12 @@
 //   from there on       free pages go back to the system; then the histories that people look at; then, look by look,
 //                       a part of the communicators without anything in flight, in the order of analysis/room.h
 //   from refuse_from    nobody new is taken in either, until it is below let_go_from again
-//   from the last resort on  whatever it is goes, in that order: the limit holds against who has something in flight, too
+//   from last_resort_from
+//                       communicators with something in flight go, too, and at last those of open incidents: what is
+//                       made up to look busy must not break the limit
 //
-// Up to there what has something in flight, and what an open incident is about, stays. The thresholds leave room for a second
-// snapshot of the status beside the one that is being read, and for answers of the query API.
+// The thresholds leave room for a second snapshot of the status beside the one that is being read, and for answers of
+// the query API.
 // Resident memory is what counts, for that is what a control group is killed for.
 //
 // Contract: look() is quick while all is well: it may be called between any two messages. Each stretch of it is told

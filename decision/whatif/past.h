@@ -25,7 +25,7 @@ class Means {
   void add(const std::vector<double>& values, const Settings&);
   size_t size() const { return means_.size(); }
   double middle() const;     // of at least one
-  double deviation() const;  // standard deviation, whatever a few of them are
+  double deviation() const;  // standard deviation; a few outliers change nothing
 
  private:
   static constexpr size_t remembered_max = 24;
