@@ -103,7 +103,8 @@ struct Analyzer::State {
   }
 
   size_t let_go_communicators(size_t count, Worth up_to) {
-    return let_go_of(least_missed(watches, needed(), count, up_to));
+    const Nanoseconds silent_since_ns = processes.newest_ns() - seconds_to_ns(settings.silent_s);
+    return let_go_of(least_missed(watches, needed(), count, up_to, silent_since_ns));
   }
 
   size_t let_go_of(const std::vector<CommUid>& going) {
@@ -220,13 +221,14 @@ void Analyzer::let_go_histories() {
   for (const auto& [uid, w] : state_->watches) state_->let_go.call_histories += w->call_history.forget_over() ? 1 : 0;
 }
 
-void Analyzer::let_go(double part, bool whatever, Nanoseconds now_ns) {
+size_t Analyzer::let_go(double part, Worth up_to, Nanoseconds now_ns) {
   State& s = *state_;
   const auto silent_since_ns = now_ns - seconds_to_ns(s.settings.silent_s);
   s.let_go.processes += s.processes.let_go(silent_since_ns, s.inits.processes());
   const auto count = static_cast<size_t>(std::ceil(part * static_cast<double>(s.watches.size())));
-  s.let_go_communicators(count, whatever ? Worth::needed : Worth::at_rest);
+  const size_t gone = s.let_go_communicators(count, up_to);
   s.inits.let_go(part);
+  return gone;
 }
 
 LetGo Analyzer::let_go_so_far() const {

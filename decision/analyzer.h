@@ -27,10 +27,9 @@ class Analyzer {
 
   // For want of memory: the histories that people look at.
   void let_go_histories();
-  // Processes of no communicator, and the least missed (analysis/room.h) of the communicators without anything in
-  // flight, `part` of all at most. `whatever`: if these do not suffice, also what is in flight, and at last what open
-  // incidents are about.
-  void let_go(double part, bool whatever, Nanoseconds now_ns);
+  // Processes of no communicator, and the least missed (analysis/room.h) of the communicators up to that worth, `part` of
+  // all at most. How many communicators went.
+  size_t let_go(double part, Worth up_to, Nanoseconds now_ns);
   // While not, communicators and processes that are not known are refused and counted.
   void admit_new(bool);
   LetGo let_go_so_far() const;

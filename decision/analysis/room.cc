@@ -10,13 +10,13 @@
 namespace ccld::decision {
 namespace {
 
-Worth worth_of(const Watch& w) {
+Worth worth_of(const Watch& w, Nanoseconds silent_since_ns) {
   const Communicator& c = w.comm;
   int spoken = 0;
   c.visit_ranks([&spoken](const RankModel& r) { spoken += r.process != nullptr ? 1 : 0; });
   if (!c.rank_count_known() || spoken < c.rank_count()) return Worth::claimed;
   const bool busy = c.ranks_in_flight() > 0 || c.ranks_in_replay() > 0 || c.ranks_in_p2p() > 0;
-  return busy ? Worth::at_work : Worth::at_rest;
+  return busy && c.heard_ns() > silent_since_ns ? Worth::at_work : Worth::at_rest;
 }
 
 // Of the rank that spoke first of those that are known.
@@ -56,12 +56,12 @@ std::vector<CommUid> first_of(std::vector<Candidate> candidates, size_t count) {
 }  // namespace
 
 std::vector<CommUid> least_missed(const Watches& watches, const absl::flat_hash_set<CommUid>& needed, size_t count,
-                                  Worth up_to) {
+                                  Worth up_to, Nanoseconds silent_since_ns) {
   Machines of_machines = machines_of(watches);
   std::vector<Candidate> candidates;
   candidates.reserve(watches.size());
   for (const auto& [uid, w] : watches) {
-    const Worth worth = needed.contains(uid) ? Worth::needed : worth_of(*w);
+    const Worth worth = needed.contains(uid) ? Worth::needed : worth_of(*w, silent_since_ns);
     if (worth > up_to) continue;
     candidates.push_back({worth, of_machines[machine_of(w->comm)], w->comm.heard_ns(), uid});
   }
@@ -76,7 +76,7 @@ std::vector<CommUid> claims_that_make_way(const Watches& watches, const absl::fl
   for (const auto& [uid, w] : watches) {
     const size_t theirs = of_machines[machine_of(w->comm)];
     if (needed.contains(uid) || w->comm.room_taken() == 0 || (theirs <= own && w->comm.heard_ns() > silent_since_ns)) continue;
-    if (worth_of(*w) == Worth::claimed) candidates.push_back({Worth::claimed, theirs, w->comm.heard_ns(), uid});
+    if (worth_of(*w, INT64_MIN) == Worth::claimed) candidates.push_back({Worth::claimed, theirs, w->comm.heard_ns(), uid});
   }
   return first_of(std::move(candidates), count);
 }

@@ -1,4 +1,4 @@
-// Connections at the telemetry socket, and what was cut for want of descriptors (connection_room.h). Plain data.
+// Connections at the telemetry socket, and what was cut for want of descriptors or memory (connection_room.h). Plain data.
 #pragma once
 
 #include <cstddef>

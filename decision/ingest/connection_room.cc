@@ -25,6 +25,9 @@ namespace {
 constexpr Nanoseconds look_every_ns = 100 * ns_per_ms;
 // Once some were cut, for a while: 2,000 connections a second are 20 in that time.
 constexpr Nanoseconds look_soon_ns = 10 * ns_per_ms, short_for_ns = 10 * ns_per_s;
+// For memory: 2,000 connections a second are 12 MB in that time. A look at one descriptor takes 2 us; a tenth of the time
+// at most goes there.
+constexpr Nanoseconds memory_look_every_ns = 250 * ns_per_ms, memory_look_ns_per_descriptor = 20'000;
 constexpr Nanoseconds told_every_ns = 60 * ns_per_s;
 // Of which a look goes through all; the largest job that was simulated has 131,072 processes.
 constexpr size_t descriptors_needed_max = size_t{1} << 20;
@@ -33,6 +36,11 @@ constexpr size_t reserve_part = 16, reserve_least = 32, reserve_most = 4096;
 
 size_t reserve_of(size_t descriptors_max) {
   return std::min(std::clamp(descriptors_max / reserve_part, reserve_least, reserve_most), descriptors_max / 2);
+}
+
+size_t quiet_most_of(uint64_t memory_max_bytes) {
+  const double bytes = ConnectionRoom::quiet_part * static_cast<double>(memory_max_bytes);
+  return static_cast<size_t>(bytes / static_cast<double>(ConnectionRoom::connection_bytes));
 }
 
 int port_of(absl::string_view endpoint) {
@@ -74,8 +82,11 @@ size_t raise_descriptor_limit() {
   return static_cast<size_t>(std::min<rlim_t>(limit.rlim_cur, descriptors_needed_max));
 }
 
-ConnectionRoom::ConnectionRoom(const std::string& endpoint, size_t descriptors_max)
-    : port_(port_of(endpoint)), reserve_(reserve_of(descriptors_max)), probe_(eventfd(0, EFD_CLOEXEC)) {
+ConnectionRoom::ConnectionRoom(const std::string& endpoint, size_t descriptors_max, uint64_t memory_max_bytes)
+    : port_(port_of(endpoint)),
+      reserve_(reserve_of(descriptors_max)),
+      quiet_most_(quiet_most_of(memory_max_bytes)),
+      probe_(eventfd(0, EFD_CLOEXEC)) {
   counters_.descriptors_max = descriptors_max;
 }
 
@@ -90,14 +101,16 @@ void ConnectionRoom::spoke(int descriptor, Nanoseconds now_ns) {
   spoke_ns_[at] = now_ns;
 }
 
-void ConnectionRoom::look(Nanoseconds now_ns) {
-  if (now_ns < next_look_ns_ || port_ == 0) return;
-  if (is_short_of_room()) make_room(now_ns);
+void ConnectionRoom::look(Nanoseconds now_ns, Memory memory) {
+  if (port_ == 0) return;
+  if (memory != Memory::enough && now_ns >= next_memory_ns_) free_memory(now_ns, memory);
+  if (now_ns < next_look_ns_) return;
+  if (is_short_of_descriptors()) free_descriptors(now_ns);
   next_look_ns_ = now_ns + (now_ns < short_until_ns_ ? look_soon_ns : look_every_ns);
 }
 
 // Numbers are given from the lowest on, so the first of the reserve is in use only if all others were.
-bool ConnectionRoom::is_short_of_room() const {
+bool ConnectionRoom::is_short_of_descriptors() const {
   const auto first = static_cast<int>(counters_.descriptors_max - reserve_);
   const int got = fcntl(probe_, F_DUPFD_CLOEXEC, first);
   if (got >= 0) close(got);
@@ -110,49 +123,82 @@ Nanoseconds ConnectionRoom::quiet_for(int descriptor, Nanoseconds now_ns) const 
   return spoke_ns == 0 ? INT64_MAX : now_ns - spoke_ns;
 }
 
-void ConnectionRoom::make_room(Nanoseconds now_ns) {
-  std::vector<Connection> connections;
+ConnectionRoom::Found ConnectionRoom::find(Nanoseconds now_ns) const {
+  Found found;
   absl::flat_hash_map<std::pair<std::string, bool>, size_t> of_address;
-  size_t used = 0;
   for (int fd = 0; fd < static_cast<int>(counters_.descriptors_max); ++fd) {
     sockaddr_storage own{}, peer{};
     socklen_t own_length = sizeof(own), peer_length = sizeof(peer);
     const bool socket = getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_length) == 0;
-    used += socket || errno != EBADF ? 1 : 0;
+    found.used += socket || errno != EBADF ? 1 : 0;
     if (!socket || port_of(own) != port_ || getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_length) != 0)
       continue;
     Connection c{fd, address_of(peer), quiet_for(fd, now_ns) <= quiet_ns, 0};
     // One that has never said a batch may be new: then it says its first one now.
     c.quiet_ns = c.speaks ? quiet_for(fd, now_ns) : idle_ns(fd);
     ++of_address[{c.address, c.speaks}];
-    connections.push_back(std::move(c));
+    found.connections.push_back(std::move(c));
   }
-  // Twice the reserve, so that not every look has to cut.
-  const size_t wished = counters_.descriptors_max - 2 * reserve_;
-  if (used <= wished) return;
-  const size_t count = std::min(used - wished, connections.size());
-  short_until_ns_ = now_ns + short_for_ns;
-  for (Connection& c : connections) c.of_address = of_address[{c.address, c.speaks}];
-  std::partial_sort(connections.begin(), connections.begin() + static_cast<std::ptrdiff_t>(count), connections.end(),
-                    [](const Connection& a, const Connection& b) { return a.order() < b.order(); });
-  for (size_t i = 0; i < count; ++i) {
-    // Between the look and this its number may have gone to another connection, which then is cut: rare, and it
-    // connects again.
-    shutdown(connections[i].descriptor, SHUT_RDWR);
-    ++(connections[i].speaks ? counters_.cut_speaking : counters_.cut_quiet);
-  }
-  tell(used, connections.size(), now_ns);
+  for (Connection& c : found.connections) c.of_address = of_address[{c.address, c.speaks}];
+  return found;
 }
 
-void ConnectionRoom::tell(size_t used, size_t connections, Nanoseconds now_ns) {
+// Between the look and this its number may have gone to another connection, which then is cut: rare, and it connects
+// again.
+void ConnectionRoom::cut(const Connection& c) {
+  shutdown(c.descriptor, SHUT_RDWR);
+  ++(c.speaks ? counters_.cut_speaking : counters_.cut_quiet);
+}
+
+void ConnectionRoom::free_descriptors(Nanoseconds now_ns) {
+  Found found = find(now_ns);
+  std::vector<Connection>& connections = found.connections;
+  // Twice the reserve, so that not every look has to cut.
+  const size_t wished = counters_.descriptors_max - 2 * reserve_;
+  if (found.used <= wished) return;
+  const size_t count = std::min(found.used - wished, connections.size());
+  short_until_ns_ = now_ns + short_for_ns;
+  std::partial_sort(connections.begin(), connections.begin() + static_cast<std::ptrdiff_t>(count), connections.end(), is_cut_before);
+  for (size_t i = 0; i < count; ++i) cut(connections[i]);
+  tell_descriptors(found, now_ns);
+}
+
+void ConnectionRoom::free_memory(Nanoseconds now_ns, Memory memory) {
+  Found found = find(now_ns);
+  std::vector<Connection>& connections = found.connections;
+  next_memory_ns_ = now_ns + std::max(memory_look_every_ns, static_cast<Nanoseconds>(found.used) * memory_look_ns_per_descriptor);
+  std::sort(connections.begin(), connections.end(), is_cut_before);
+  const auto speaking = std::partition_point(connections.begin(), connections.end(), [](const Connection& c) { return !c.speaks; });
+  const auto quiet = static_cast<size_t>(speaking - connections.begin());
+  const uint64_t before = counters_.cut_quiet + counters_.cut_speaking;
+  for (size_t i = quiet_most_; i < quiet; ++i) cut(connections[i - quiet_most_]);
+  if (memory == Memory::last_resort) {
+    absl::flat_hash_map<std::string, size_t> left;
+    for (auto c = speaking; c != connections.end(); ++c) {
+      size_t& of_address = left.try_emplace(c->address, c->of_address).first->second;
+      if (of_address > of_address_most) --of_address, cut(*c);
+    }
+  }
+  if (counters_.cut_quiet + counters_.cut_speaking > before) tell_memory(connections.size(), now_ns);
+}
+
+void ConnectionRoom::tell_descriptors(const Found& found, Nanoseconds now_ns) {
   if (now_ns < next_told_ns_) return;
   next_told_ns_ = now_ns + told_every_ns;
   spdlog::warn(
-      "{} of {} descriptors were in use, {} of them for telemetry connections: {} without a batch for {} s were cut, "
-      "and "
-      "{} others; a higher limit (ulimit -n, LimitNOFILE=) makes room for more",
-      used, counters_.descriptors_max, connections, counters_.cut_quiet - told_.cut_quiet, quiet_ns / ns_per_s,
+      "{} of {} descriptors were in use, {} of them for telemetry connections: {} without a batch for {} s were cut, and {} "
+      "others; a higher limit (ulimit -n, LimitNOFILE=) makes room for more",
+      found.used, counters_.descriptors_max, found.connections.size(), counters_.cut_quiet - told_.cut_quiet, quiet_ns / ns_per_s,
       counters_.cut_speaking - told_.cut_speaking);
+  told_ = counters_;
+}
+
+void ConnectionRoom::tell_memory(size_t connections, Nanoseconds now_ns) {
+  if (now_ns < next_told_ns_) return;
+  next_told_ns_ = now_ns + told_every_ns;
+  spdlog::warn(
+      "memory is short (--memory-max), and there were {} telemetry connections: {} without a batch for {} s were cut, and {} others",
+      connections, counters_.cut_quiet - told_.cut_quiet, quiet_ns / ns_per_s, counters_.cut_speaking - told_.cut_speaking);
   told_ = counters_;
 }
 

@@ -1,9 +1,12 @@
-// Keeps descriptors free, so that probes which come find room at the telemetry socket, and files and questions too.
+// Keeps descriptors and memory free, so that probes which come find room at the telemetry socket, and files and questions too.
 //
 //   A process that has all its descriptors accepts nobody, and libzmq asks again and again: a busy core, and new probes
 //   unheard. So while fewer than the reserve are free, connections are cut: first those over which no batch has come
 //   for quiet_ns, then others. Among them first those of the address that has most, and of these the longest quiet one.
 //   A probe that was cut connects again by itself; a batch comes from each at least every few seconds.
+//
+//   Each connection takes memory, too. Where that is short, those without a batch are cut down to quiet_part of it; at
+//   the last resort so are others, of addresses that have more than of_address_most.
 //
 // libzmq has no word for "close this connection": its socket is shut down, as if the other side had done it.
 //
@@ -27,15 +30,23 @@ class ConnectionRoom {
  public:
   // Three heartbeats of a probe at rest, which come every two seconds, and then some.
   static constexpr Nanoseconds quiet_ns = 10 * ns_per_s;
+  // What libzmq has for one: 24 KB were measured after a handshake, 4 KB before.
+  static constexpr uint64_t connection_bytes = 24 << 10;
+  // As small as that matters to nobody, and still room for probes that begin.
+  static constexpr double quiet_part = 1.0 / 16;
+  // A machine has up to 16 GPUs, and some machines may come from one address.
+  static constexpr size_t of_address_most = 256;
+  enum class Memory { enough, short_of, last_resort };
 
   // `endpoint`: that of the socket, with its port. `descriptors_max`: below which all numbers of descriptors are.
-  ConnectionRoom(const std::string& endpoint, size_t descriptors_max);
+  // `memory_max_bytes`: that of the process; 0: no limit.
+  ConnectionRoom(const std::string& endpoint, size_t descriptors_max, uint64_t memory_max_bytes);
   ~ConnectionRoom();
   ConnectionRoom(const ConnectionRoom&) = delete;
 
   // A batch came over this descriptor.
   void spoke(int descriptor, Nanoseconds now_ns);
-  void look(Nanoseconds now_ns);
+  void look(Nanoseconds now_ns, Memory memory);
   // When it is in a hurry; else with the next tick.
   Nanoseconds look_again_ns() const { return next_look_ns_ < short_until_ns_ ? next_look_ns_ : INT64_MAX; }
 
@@ -48,19 +59,27 @@ class ConnectionRoom {
     bool speaks;
     Nanoseconds quiet_ns;
     size_t of_address = 0;  // connections that speak as much as this one
-    // Those that are cut first are less.
     auto order() const { return std::tuple(speaks, SIZE_MAX - of_address, INT64_MAX - quiet_ns); }
   };
-  bool is_short_of_room() const;
-  void make_room(Nanoseconds now_ns);
-  void tell(size_t cut, size_t speaking, Nanoseconds now_ns);
+  static bool is_cut_before(const Connection& a, const Connection& b) { return a.order() < b.order(); }
+  struct Found {
+    std::vector<Connection> connections;
+    size_t used = 0;  // descriptors
+  };
+  bool is_short_of_descriptors() const;
+  Found find(Nanoseconds now_ns) const;
+  void free_descriptors(Nanoseconds now_ns);
+  void free_memory(Nanoseconds now_ns, Memory memory);
+  void cut(const Connection&);
+  void tell_descriptors(const Found&, Nanoseconds now_ns);
+  void tell_memory(size_t connections, Nanoseconds now_ns);
   Nanoseconds quiet_for(int descriptor, Nanoseconds now_ns) const;
 
   const int port_;  // 0: not TCP
-  const size_t reserve_;
+  const size_t reserve_, quiet_most_;
   int probe_ = -1;                     // to try how high the next number is
   std::vector<Nanoseconds> spoke_ns_;  // by descriptor; 0: never
-  Nanoseconds next_look_ns_ = 0, next_told_ns_ = 0, short_until_ns_ = 0;
+  Nanoseconds next_look_ns_ = 0, next_memory_ns_ = 0, next_told_ns_ = 0, short_until_ns_ = 0;
   ConnectionCounters counters_, told_;
 };
 

@@ -1,9 +1,17 @@
-// What the analysis has let go of, or not taken in, because there was no room for it. Plain data.
+// What is let go of first where there is no room for all, and what was let go of or not taken in for that reason. Plain data.
 #pragma once
 
 #include <cstdint>
 
 namespace ccld::decision {
+
+// Of a communicator to the analysis, the least first.
+enum class Worth : uint8_t {
+  claimed,  // not all ranks have spoken: a claim costs whoever makes it nothing
+  at_rest,  // whole, and nothing is in flight; or what was is not repeated, as whoever is there does
+  at_work,
+  needed,  // an open incident is about it
+};
 
 struct LetGo {
   uint64_t communicators = 0;            // forgotten

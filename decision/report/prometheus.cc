@@ -84,9 +84,9 @@ void add_communicators(const Snapshot& s, MetricFamilies& out) {
                   s.status.ranks_refused);
   service.gauge("ccld_descriptors_max", "Descriptors that the service may have; each process of a job is a connection.",
                 s.connections.descriptors_max);
-  service.counter("ccld_connections_cut_quiet_total", "Telemetry connections without a batch that were cut for want of descriptors.",
+  service.counter("ccld_connections_cut_quiet_total", "Telemetry connections without a batch that were cut for want of descriptors or memory.",
                   s.connections.cut_quiet);
-  service.counter("ccld_connections_cut_speaking_total", "Others that were cut for want of descriptors.", s.connections.cut_speaking);
+  service.counter("ccld_connections_cut_speaking_total", "Others that were cut for want of descriptors or memory.", s.connections.cut_speaking);
   service.gauge("ccld_memory_bytes", "Resident memory of the service.", s.memory.used_bytes);
   service.gauge("ccld_memory_max_bytes", "Its limit (--memory-max); 0: none.", s.memory.max_bytes);
   service.gauge("ccld_admits_new", "0 while nobody new is taken in for want of memory.", s.memory.admits_new ? 1 : 0);

@@ -249,8 +249,7 @@ std::string memory_note(const Json& memory) {
 std::string connections_note(const Json& connections) {
   const uint64_t cut = number_of(connections, "cut_quiet") + number_of(connections, "cut_speaking");
   if (cut == 0) return "";
-  return absl::StrCat("connections: ", count_text(cut, "was", "were"), " cut for want of descriptors (",
-                      grouped(number_of(connections, "descriptors_max")), ")");
+  return absl::StrCat("connections: ", count_text(cut, "was", "were"), " cut for want of descriptors or memory");
 }
 
 // What stands below the tables, of a document about all jobs or one.

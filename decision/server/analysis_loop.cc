@@ -86,8 +86,10 @@ void AnalysisLoop::publish(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   if (snapshot->status.ranks_refused > 0 && !std::exchange(said_ranks_refused_, true))
     spdlog::warn("there is no room for further ranks (memberships_max={}); more of them are only counted", settings_.memberships_max);
   const LetGo& gone = snapshot->status.let_go;
-  if (memory_.status().admits_new && gone.communicators_refused + gone.processes_refused + gone.initializations_refused > 0 &&
-      !std::exchange(said_full_, true))
+  const uint64_t refused = gone.communicators_refused + gone.processes_refused + gone.initializations_refused;
+  // What is refused for want of memory, memory_ says.
+  if (!memory_.status().admits_new || std::exchange(memory_refusals_, memory_.refusals()) != memory_.refusals()) refused_for_memory_ = refused;
+  if (refused > refused_for_memory_ && !std::exchange(said_full_, true))
     spdlog::warn("there is no room for further communicators, processes or initializations (communicators_max={}, processes_max={}); "
                  "more of them are only counted", settings_.communicators_max, settings_.processes_max);
   snapshot->memory = memory_.status();

@@ -60,6 +60,7 @@ class AnalysisLoop {
   // Memory, looked at between messages too. Before the first tick.
   void guard_memory(uint64_t bytes_max) { memory_ = MemoryGuard(bytes_max); }
   void look_at_memory(Nanoseconds now_ns) { memory_.look(analysis_.analyzer(), now_ns); }
+  const MemoryGuard& memory() const { return memory_; }
   // Requests of operators to probes.
   TuneAnswer tune(const TuneRequest& request, const ControlDesk::Send& send);
   void count_late_tick() { ++late_ticks_; }
@@ -87,6 +88,7 @@ class AnalysisLoop {
   Nanoseconds next_snapshot_ns_ = 0;
   Nanoseconds tick_duration_ns_ = 0;
   uint64_t ticks_ = 0, late_ticks_ = 0;
+  uint64_t refused_for_memory_ = 0, memory_refusals_ = 0;  // until the newest snapshot
   bool said_ranks_refused_ = false, said_full_ = false;
   std::optional<Nanoseconds> left_open_until_ns_;  // nothing: not looked for (any more)
 };

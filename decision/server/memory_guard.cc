@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "decision/server/memory_limit.h"
@@ -35,22 +36,27 @@ void MemoryGuard::look(Analyzer& analyzer, Nanoseconds now_ns) {
   if (is_strained() && now_ns >= next_relief_ns_) relieve(analyzer, now_ns);
   if (status_.used_bytes >= part_of(status_.max_bytes, refuse_from) && status_.admits_new) {
     status_.admits_new = false;
+    ++refusals_;
     analyzer.admit_new(false);
   }
   if (is_strained() || !strained_) return;
   strained_ = false;
   status_.admits_new = true;
   analyzer.admit_new(true);
+  if (!std::exchange(told_, false)) return;
   spdlog::info("memory: {} MiB of {} MiB (--memory-max): there is room again", status_.used_bytes >> 20,
                status_.max_bytes >> 20);
 }
 
 bool MemoryGuard::is_strained() const { return status_.used_bytes >= part_of(status_.max_bytes, let_go_from); }
 
+bool MemoryGuard::at_last_resort() const {
+  return status_.max_bytes > 0 && status_.used_bytes >= part_of(status_.max_bytes, last_resort_from);
+}
+
 void MemoryGuard::relieve(Analyzer& analyzer, Nanoseconds now_ns) {
   next_relief_ns_ = now_ns + relieve_every_ns;
-  const bool last_resort = status_.used_bytes >= part_of(status_.max_bytes, last_resort_from);
-  if (strained_) analyzer.let_go(part_at_once, last_resort, now_ns);
+  if (strained_) let_go(analyzer, now_ns);
   system_.trim();
   status_.used_bytes = system_.resident_bytes();
   if (!is_strained()) return;
@@ -58,13 +64,25 @@ void MemoryGuard::relieve(Analyzer& analyzer, Nanoseconds now_ns) {
   tell(analyzer, now_ns);
 }
 
+void MemoryGuard::let_go(Analyzer& analyzer, Nanoseconds now_ns) {
+  if (analyzer.let_go(part_at_once, Worth::claimed, now_ns) > 0 || now_ns < next_of_jobs_ns_) return;
+  system_.trim();
+  const uint64_t before = system_.resident_bytes();
+  if (analyzer.let_go(part_at_once, at_last_resort() ? Worth::needed : Worth::at_rest, now_ns) == 0) return;
+  system_.trim();
+  const bool in_vain = system_.resident_bytes() >= before;
+  wait_of_jobs_ns_ = in_vain ? std::clamp(2 * wait_of_jobs_ns_, relieve_every_ns, told_every_ns) : 0;
+  next_of_jobs_ns_ = now_ns + wait_of_jobs_ns_;
+}
+
 void MemoryGuard::tell(const Analyzer& analyzer, Nanoseconds now_ns) {
   if (now_ns < next_told_ns_) return;
   next_told_ns_ = now_ns + told_every_ns;
+  told_ = true;
   const LetGo gone = analyzer.let_go_so_far();
   spdlog::warn(
       "memory: {} MiB of {} MiB (--memory-max); let go of so far: {} histories of calls, {} processes, {} "
-      "communicators without anything in flight; from {} MiB on nobody new is taken in",
+      "communicators that were silent or without anything in flight; from {} MiB on nobody new is taken in",
       status_.used_bytes >> 20, status_.max_bytes >> 20, gone.call_histories, gone.processes, gone.communicators,
       part_of(status_.max_bytes, refuse_from) >> 20);
 }

@@ -2,11 +2,16 @@
 //
 //   below let_go_from   nothing
 //   from there on       free pages go back to the system; then the histories that people look at; then, look by look,
-//                       a part of the communicators without anything in flight, in the order of analysis/room.h
+//                       a part of the communicators that are only claimed, and where there are none, of those that are
+//                       silent or have nothing in flight, in the order of analysis/room.h. Meanwhile connections over
+//                       which nothing comes are cut (ingest/connection_room.h)
 //   from refuse_from    nobody new is taken in either, until it is below let_go_from again
 //   from last_resort_from
 //                       communicators with something in flight go, too, and at last those of open incidents: what is
 //                       made up to look busy must not break the limit
+//
+// Not all memory is the analysis' own. Where a part of the communicators that are more than claims went and nothing was
+// gained by it, the next part goes after twice the time.
 //
 // The thresholds leave room for a second snapshot of the status beside the one that is being read, and for answers of
 // the query API.
@@ -44,16 +49,22 @@ class MemoryGuard {
   const report::MemoryStatus& status() const { return status_; }
   // Something was let go of, and there is no room yet.
   bool strained() const { return strained_; }
+  bool at_last_resort() const;
+  // How often it began to refuse who is new.
+  uint64_t refusals() const { return refusals_; }
 
  private:
   bool is_strained() const;
   void relieve(Analyzer&, Nanoseconds now_ns);
+  void let_go(Analyzer&, Nanoseconds now_ns);
   void tell(const Analyzer&, Nanoseconds now_ns);
 
   System system_;
   report::MemoryStatus status_;
   Nanoseconds next_look_ns_ = 0, next_relief_ns_ = 0, next_told_ns_ = 0;
-  bool strained_ = false;
+  Nanoseconds next_of_jobs_ns_ = 0, wait_of_jobs_ns_ = 0;  // for what is more than a claim
+  uint64_t refusals_ = 0;
+  bool strained_ = false, told_ = false;
 };
 
 }  // namespace ccld::decision::server

@@ -190,6 +190,11 @@ absl::Status write_ready_file(const std::string& path, const std::string& teleme
   return absl::OkStatus();
 }
 
+ConnectionRoom::Memory memory_of(const MemoryGuard& guard) {
+  if (!guard.strained()) return ConnectionRoom::Memory::enough;
+  return guard.at_last_resort() ? ConnectionRoom::Memory::last_resort : ConnectionRoom::Memory::short_of;
+}
+
 // Hands waiting messages to the analysis until there are none or `until_ns` has come.
 void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Send& send, AnalysisLoop& loop, Nanoseconds until_ns) {
   constexpr int messages_between_clocks = 64;
@@ -198,7 +203,7 @@ void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Sen
     if (now_ns >= until_ns) return;
     const Nanoseconds realtime_ns = realtime_now_ns();
     loop.look_at_memory(now_ns);
-    room.look(now_ns);
+    room.look(now_ns, memory_of(loop.memory()));
     for (int i = 0; i < messages_between_clocks; ++i) {
       absl::Span<const uint8_t> bytes;
       switch (socket.receive(bytes)) {
@@ -332,7 +337,7 @@ absl::Status serve(const ServeOptions& options) {
     }
     return access;
   });
-  ConnectionRoom room(socket->endpoint(), ingest::raise_descriptor_limit());
+  ConnectionRoom room(socket->endpoint(), ingest::raise_descriptor_limit(), *memory_max);
   loop.tell_connections([&room] { return room.counters(); });
   loop.take_up(std::move(left_open), bounds->take_up_ns);
   (*http)->answer_incidents(reporter);

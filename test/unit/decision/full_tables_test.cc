@@ -57,7 +57,10 @@ TEST_CASE("A full table of processes takes in a new one, and lets go of those of
   Analyzer a(settings);
   Nanoseconds now = ns_per_s;
   a.apply(batch_of("quiet", 1, now, {AgentHealth{}}), now);
-  for (uint32_t pid = 1; pid <= 200; ++pid) a.apply(batch_of("stranger", pid, now += ns_per_ms, {AgentHealth{}}), now);
+  for (uint32_t pid = 1; pid <= 200; ++pid) {
+    now += ns_per_ms;
+    a.apply(batch_of("stranger", pid, now, {AgentHealth{}}), now);
+  }
   a.apply(batch_of("new", 1, now, {AgentHealth{}}), now);
   CHECK(knows_process(a, "quiet", now));
   CHECK(knows_process(a, "new", now));
@@ -215,9 +218,9 @@ TEST_CASE("For want of memory what is in flight stays, and goes at last") {
     m.operations = {o};
     a.apply(batch_of("host", 1, now, {up(comm, 0, 1), m}), now);
   }
-  a.let_go(1, false, now);
+  a.let_go(1, Worth::at_rest, now);
   CHECK(a.status(now).communicators.size() == 8);
-  a.let_go(0.5, true, now);
+  a.let_go(0.5, Worth::needed, now);
   CHECK(a.status(now).communicators.size() == 4);
 }
 

@@ -46,6 +46,28 @@ TEST_CASE("Claims go before communicators of which all ranks have spoken") {
   CHECK(analyzer.let_go_so_far().communicators == 28);
 }
 
+TEST_CASE("What was in flight and is not repeated any more goes before what is heard") {
+  Settings settings;
+  settings.communicators_max = 2;
+  Analyzer analyzer(settings);
+  Nanoseconds now = ns_per_s;
+  InFlight in_flight;
+  in_flight.comm = CommUid{10};
+  in_flight.rank = Rank{0};
+  in_flight.entered = in_flight.launched = OpSeq{1};
+  InFlightOp operation;
+  operation.op = OpSeq{1};
+  operation.launched = operation.begun = true;
+  in_flight.operations = {operation};
+  Batch busy = announcement("stranger", 9, 10, 0, 1, now);
+  busy.payloads.emplace_back(in_flight);
+  analyzer.apply(busy, now);
+  now += seconds_to_ns(settings.silent_s) + ns_per_s;
+  analyzer.apply(announcement("real", 1, 1, 0, 1, now), now);
+  analyzer.apply(announcement("other", 2, 2, 0, 1, now), now);
+  CHECK(known(analyzer, now) == std::vector<uint64_t>{1, 2});
+}
+
 TEST_CASE("Who has most of them loses his own first") {
   Settings settings;
   settings.communicators_max = 4;
@@ -68,9 +90,9 @@ TEST_CASE("A full table takes in nobody in the place of what an incident is abou
     watches.emplace(CommUid{uid}, std::make_unique<Watch>(CommUid{uid}, settings, budget));
     needed.insert(CommUid{uid});
   }
-  CHECK(least_missed(watches, needed, 3, Worth::at_work).empty());
+  CHECK(least_missed(watches, needed, 3, Worth::at_work, 0).empty());
   needed.erase(CommUid{2});
-  CHECK(least_missed(watches, needed, 3, Worth::at_work) == std::vector<CommUid>{CommUid{2}});
+  CHECK(least_missed(watches, needed, 3, Worth::at_work, 0) == std::vector<CommUid>{CommUid{2}});
 }
 
 }  // namespace ccld::decision

@@ -13,6 +13,8 @@
 namespace ccld::decision::ingest {
 namespace {
 
+using Memory = ConnectionRoom::Memory;
+
 // A listening socket, and connections with both ends in this process.
 class Listener {
  public:
@@ -73,8 +75,8 @@ size_t descriptors_with(size_t free) {
 TEST_CASE("While descriptors are free no connection is cut") {
   Listener listener;
   const int idle = listener.connect_from("127.0.0.1");
-  ConnectionRoom room(listener.endpoint(), descriptors_with(1000));
-  room.look(ns_per_s);
+  ConnectionRoom room(listener.endpoint(), descriptors_with(1000), 0);
+  room.look(ns_per_s, Memory::enough);
   CHECK_FALSE(is_cut(idle));
   CHECK(room.counters().cut_quiet == 0);
 }
@@ -87,13 +89,13 @@ TEST_CASE("Without room those go that say nothing, first of who has most of them
   for (int i = 0; i < 60; ++i) many.push_back(listener.connect_from("127.0.0.2"));
   // 32 are the least reserve, and twice as many are made free.
   const size_t free = 40;
-  ConnectionRoom room(listener.endpoint(), descriptors_with(free));
+  ConnectionRoom room(listener.endpoint(), descriptors_with(free), 0);
   const Nanoseconds now = 100 * ns_per_s;
   for (const int fd : speaking) room.spoke(fd, now - ns_per_s);
-  room.look(now);
+  room.look(now, Memory::enough);
   CHECK(room.counters().cut_quiet == 0);  // there is more than the reserve
   for (int i = 0; i < 8; ++i) listener.connect_from("127.0.0.2");
-  room.look(now + ns_per_s);
+  room.look(now + ns_per_s, Memory::enough);
   CHECK(room.counters().cut_quiet > 0);
   CHECK(room.counters().cut_speaking == 0);
   CHECK(is_cut(many.front()));
@@ -106,20 +108,54 @@ TEST_CASE("Where all speak, who has most connections loses his own") {
   std::vector<int> few, many;
   for (int i = 0; i < 4; ++i) few.push_back(listener.connect_from("127.0.0.1"));
   for (int i = 0; i < 80; ++i) many.push_back(listener.connect_from("127.0.0.2"));
-  ConnectionRoom room(listener.endpoint(), descriptors_with(20));
+  ConnectionRoom room(listener.endpoint(), descriptors_with(20), 0);
   const Nanoseconds now = 100 * ns_per_s;
   for (const int fd : few) room.spoke(fd, now - 9 * ns_per_s);
   for (const int fd : many) room.spoke(fd, now);
-  room.look(now);
+  room.look(now, Memory::enough);
   CHECK(room.counters().cut_quiet == 0);
   CHECK(room.counters().cut_speaking > 0);
   for (const int fd : few) CHECK_FALSE(is_cut(fd));
 }
 
+TEST_CASE("Where memory is short the connections that say nothing go, down to a small part of it, and who speaks stays") {
+  Listener listener;
+  std::vector<int> speaking, many;
+  for (int i = 0; i < 4; ++i) speaking.push_back(listener.connect_from("127.0.0.1"));
+  const int newest = listener.connect_from("127.0.0.1");
+  for (int i = 0; i < 60; ++i) many.push_back(listener.connect_from("127.0.0.2"));
+  // So much that a sixteenth of it is ten connections.
+  ConnectionRoom room(listener.endpoint(), descriptors_with(1000), 160 * ConnectionRoom::connection_bytes);
+  const Nanoseconds now = 100 * ns_per_s;
+  for (const int fd : speaking) room.spoke(fd, now - ns_per_s);
+  room.look(now, Memory::short_of);
+  CHECK(room.counters().cut_quiet == 51);
+  CHECK(room.counters().cut_speaking == 0);
+  CHECK(is_cut(many.front()));
+  CHECK_FALSE(is_cut(newest));
+  for (const int fd : speaking) CHECK_FALSE(is_cut(fd));
+}
+
+TEST_CASE("At the last resort an address with more connections than a machine has processes loses them, though they speak") {
+  Listener listener;
+  std::vector<int> few, many;
+  for (int i = 0; i < 4; ++i) few.push_back(listener.connect_from("127.0.0.1"));
+  for (size_t i = 0; i < ConnectionRoom::of_address_most + 20; ++i) many.push_back(listener.connect_from("127.0.0.2"));
+  ConnectionRoom room(listener.endpoint(), descriptors_with(1000), uint64_t{256} << 20);
+  const Nanoseconds now = 100 * ns_per_s;
+  for (const int fd : few) room.spoke(fd, now - 9 * ns_per_s);
+  for (const int fd : many) room.spoke(fd, now);
+  room.look(now, Memory::short_of);
+  CHECK(room.counters().cut_speaking == 0);
+  room.look(now + ns_per_s, Memory::last_resort);
+  CHECK(room.counters().cut_speaking == 20);
+  for (const int fd : few) CHECK_FALSE(is_cut(fd));
+}
+
 TEST_CASE("Local sockets are left alone") {
-  ConnectionRoom room("ipc:///tmp/nowhere", descriptors_with(1));
+  ConnectionRoom room("ipc:///tmp/nowhere", descriptors_with(1), 0);
   room.spoke(5, ns_per_s);
-  room.look(ns_per_s);
+  room.look(ns_per_s, Memory::enough);
   CHECK(room.counters().cut_quiet + room.counters().cut_speaking == 0);
 }
 

@@ -87,6 +87,24 @@ TEST_CASE("Near the limit claims go, then nobody new is taken in until there is 
   CHECK(communicators(analyzer, now) == 1);
 }
 
+TEST_CASE("Where nothing is gained by it, jobs that are there are let go of ever more seldom") {
+  Memory memory;
+  Analyzer analyzer{Settings{}};
+  Nanoseconds now = ns_per_s;
+  const auto all_speak = [&] {
+    for (uint64_t comm = 1; comm <= 64; ++comm) analyzer.apply(claim(static_cast<uint32_t>(comm), comm, 1, now), now);
+  };
+  all_speak();
+  memory.used = 950;  // of which nothing is the analysis' own
+  for (int look = 0; look < 100; ++look) {
+    memory.guard.look(analyzer, now += 100 * ns_per_ms);
+    all_speak();
+  }
+  CHECK(memory.guard.strained());
+  // 250 ms, 500 ms and so on: six times within ten seconds, where it were forty.
+  CHECK(communicators(analyzer, now) >= 64 - 7 * 4);
+}
+
 TEST_CASE("A stranger who announces without end is bounded, and the fault of a real job is found") {
   if (mallinfo2().uordblks == 0) return;  // a sanitizer's heap keeps what was freed
   fake::Cluster cluster;
