@@ -21,6 +21,7 @@
 #include <zmq.h>
 
 #include "probe/agent/clock.h"
+#include "probe/agent/service_watch.h"
 #include "probe/device/frame_writer_device.h"
 #include "probe/frames/comm.h"
 #include "probe/frames/doorbell.h"
@@ -307,6 +308,7 @@ void ends_in_static_destructor() {
 
 void no_service() {
   setenv("NCCL_PROBE_ENDPOINT", "tcp://127.0.0.1:9", 1);
+  const uint64_t started = now_ns();
   Comm* comm = start_communicator();
   for (int i = 0; i < 100; ++i) {
     const Operation_ o = launch(comm);
@@ -317,7 +319,9 @@ void no_service() {
   const uint64_t before = now_ns();
   end_communicator(comm);
   EXPECT(now_ns() - before < 2 * ns_per_s);  // nobody waits for the service
-  EXPECT(warnings().all().empty());
+  // On a busy machine all this may take longer than the service is given: then that is said, once.
+  const bool may_be_said = now_ns() - started >= service_patience_ns;
+  EXPECT(warnings().all().size() <= (may_be_said ? 1 : 0));
 }
 
 // The service comes after the warning: what was measured before it came arrives, and the end of the trouble is said.
