@@ -163,7 +163,7 @@ struct Analyzer::State {
     const auto add = [&](const RoundEntry& e) {
       iterations.add(w, e, now_ns);
       whatif.add(w.comm, e);
-      calls.add(w.comm.uid(), e);
+      calls.add(w.comm.uid(), e, now_ns);
       w.call_history.add(1, std::exchange(measured, true) ? std::nullopt : call_times(e), now_ns);
     };
     w.comm.history().visit_complete(add);
@@ -184,7 +184,7 @@ struct Analyzer::State {
       // Rounds of which some reports were lost still say where ranks wait.
       w->comm.history().visit_overdue(now_ns, [&](const RoundEntry& e) {
         whatif.add(w->comm, e);
-        calls.add(uid, e);
+        calls.add(uid, e, now_ns);
         w->call_history.add(1, std::nullopt, now_ns);
       });
       w->call_history.settle(now_ns);

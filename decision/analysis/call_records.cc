@@ -24,12 +24,12 @@ void CallRecords::choose(const IncidentBook& book, const Watches& watches) {
   }
 }
 
-void CallRecords::add(CommUid comm, const RoundEntry& e) {
+void CallRecords::add(CommUid comm, const RoundEntry& e, Nanoseconds now_ns) {
   if (kept_.empty()) return;
   const auto it = kept_.find(comm);
   if (it == kept_.end() || cells_ + e.cells.size() > cells_max || e.cells.size() > it->second.ranks) return;
   cells_ += e.cells.size();
-  it->second.record.add(recorded_call(e));
+  it->second.record.add(recorded_call(e, now_ns));
 }
 
 std::vector<CommCalls> CallRecords::all() const {

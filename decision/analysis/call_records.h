@@ -26,7 +26,7 @@ class CallRecords {
   // A new look: whose calls are kept from now on.
   void choose(const IncidentBook&, const Watches&);
   // A call that all ranks have reported, or most.
-  void add(CommUid, const RoundEntry&);
+  void add(CommUid, const RoundEntry&, Nanoseconds now_ns);
   std::vector<CommCalls> all() const;
 
  private:

@@ -29,7 +29,8 @@ void quote(Incident& i, const Communicator& comm, const Culprit& c, Nanoseconds 
                           .rank = c.rank.value,
                           .subject = std::move(row.what),
                           .value = row.value,
-                          .unit = std::move(row.unit)});
+                          .unit = std::move(row.unit),
+                          .at_ns = row.at_ns});
   }
 }
 

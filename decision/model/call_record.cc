@@ -12,12 +12,13 @@ constexpr Nanoseconds ns_per_us = 1000;
 
 }  // namespace
 
-std::shared_ptr<const RecordedCall> recorded_call(const RoundEntry& e) {
+std::shared_ptr<const RecordedCall> recorded_call(const RoundEntry& e, Nanoseconds now_ns) {
   const Signature* signature = e.signature();
   const auto times = call_times(e);
   if (!signature || !times || !needs_everybody(signature->function)) return nullptr;
   if (std::count_if(e.cells.begin(), e.cells.end(), [](const RoundCell& c) { return c.timed; }) < 2) return nullptr;
   auto call = std::make_shared<RecordedCall>();
+  call->heard_ns = now_ns;
   call->op = e.op;
   call->replay = e.replay;
   call->signature = *signature;

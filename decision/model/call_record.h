@@ -20,6 +20,7 @@ namespace ccld::decision {
 
 struct RecordedCall {
   using Micros = SmallLog<3>;
+  Nanoseconds heard_ns = 0;  // when all ranks had reported it, on the service's clock: some tenths of a second after its end
   OpSeq op;
   uint32_t replay = 0;
   Signature signature;
@@ -29,7 +30,7 @@ struct RecordedCall {
 
 // nullptr: of such an operation durations do not tell who was late (not everybody waits for everybody), or fewer than
 // two ranks measured it.
-std::shared_ptr<const RecordedCall> recorded_call(const RoundEntry&);
+std::shared_ptr<const RecordedCall> recorded_call(const RoundEntry&, Nanoseconds now_ns);
 
 // The newest calls of one communicator.
 class CallRecord {

@@ -76,7 +76,8 @@ struct Evidence {
   OpSeq op;             // 0: none
   std::string subject;  // what the kind says
   double value = 0;
-  std::string unit;  // empty: that of the kind
+  std::string unit;       // empty: that of the kind
+  Nanoseconds at_ns = 0;  // when it happened, on the service's clock; 0: not known, or all the time
 };
 
 // "steps", "ms", ...

@@ -211,6 +211,11 @@ std::vector<AlsoSeen> also_seen(const MetricTable& metrics, const std::string& g
   const auto at = [](const MetricValue& v, const std::string& what) {
     return v.instance.empty() ? what : absl::StrCat(what, " (", v.instance, ")");
   };
+  const auto increased_ns = [&metrics](abi::MetricId id, std::string_view instance) {
+    for (const MetricValue& v : metrics)
+      if (v.id == id && v.instance == instance) return v.increased_ns;
+    return Nanoseconds{0};
+  };
   for (const MetricValue& v : metrics) {
     if (is_of_gpu(v.id) && !gpu_bus_id.empty() && !v.instance.empty() && v.instance != gpu_bus_id) continue;
     switch (v.id) {
@@ -219,7 +224,7 @@ std::vector<AlsoSeen> also_seen(const MetricTable& metrics, const std::string& g
           seen.push_back({"threads of the process that are stopped", static_cast<double>(v.value), "threads"});
         continue;
       case abi::MetricId::gpu_xid_last:
-        if (v.value > 0) seen.push_back({at(v, "the GPU's last XID"), static_cast<double>(v.value), "XID"});
+        if (v.value > 0) seen.push_back({at(v, "the GPU's last XID"), static_cast<double>(v.value), "XID", increased_ns(abi::MetricId::gpu_xid_count, v.instance)});
         continue;
       case abi::MetricId::gpu_throttle_reasons: {
         const int64_t slow = v.value & ~(throttle_idle | throttle_application_clocks | throttle_display);
@@ -235,7 +240,7 @@ std::vector<AlsoSeen> also_seen(const MetricTable& metrics, const std::string& g
     }
     for (const Growing& g : growing) {
       if (g.id != v.id || v.increased_ns == 0 || now_ns - v.increased_ns > growing_ns) continue;
-      seen.push_back({at(v, g.what), static_cast<double>(v.value) * g.scale, g.unit});
+      seen.push_back({at(v, g.what), static_cast<double>(v.value) * g.scale, g.unit, v.increased_ns});
     }
   }
   return seen;

@@ -84,6 +84,7 @@ struct AlsoSeen {
   std::string what;
   double value = 0;
   std::string unit;
+  Nanoseconds at_ns = 0;  // when it happened for the last time, to a second; 0: not known
 };
 // `gpu_bus_id`: only this GPU's values, empty: those of all. `net_names`: devices of its connections; a port of any
 // other counts only if it was up before, because machines have ports that nobody uses.

@@ -31,24 +31,15 @@ function cellWords(who, call, ms) {
   return `${who}, ${what}: ${ms === null ? "not measured" : `${duration(ms)} late`}`;
 }
 
-// When this page first saw a call, to some seconds. Not known of those that were there when it was opened.
-const seenMs = new Map();
 const nameOf = (call) => `${call.op_seq}.${call.replay}`;
-
-function noteTimes(document) {
-  const first = seenMs.size === 0, now = Date.parse(document.time);
-  for (const call of document.calls) if (!seenMs.has(nameOf(call))) seenMs.set(nameOf(call), first ? null : now);
-  const kept = new Set(document.calls.map(nameOf));
-  for (const name of seenMs.keys()) if (!kept.has(name)) seenMs.delete(name);
-}
 
 // Columns of calls and the time line below mark the same moment.
 function columns(document, wordsAt) {
-  const calls = document.calls, timeOf = (i) => seenMs.get(nameOf(calls[i])) ?? null;
+  const calls = document.calls, timeOf = (i) => Date.parse(calls[i].time);
   const columnOf = ({ms, call}) => {
     if (call !== undefined) return calls.findIndex((c) => nameOf(c) === call);
     if (ms === null || ms > Date.parse(document.time)) return -1;
-    return calls.findLastIndex((_, i) => timeOf(i) !== null && timeOf(i) <= ms);
+    return calls.findLastIndex((_, i) => timeOf(i) <= ms);
   };
   return {
     momentAt: (part) => { const i = Math.floor(part * calls.length); return {ms: timeOf(i), call: nameOf(calls[i])}; },
@@ -128,7 +119,6 @@ export async function callsSection(verdict, refresh) {
     if (document.recorded) section.append(element("p", {className: "about", textContent: "No call has ended since this was suspected."}));
     return document.recorded ? section : null;
   }
-  noteTimes(document);
   // A connection's culprit is no rank that comes late.
   const culprits = new Set(verdict.culprits.filter((c) => c.peer === null).map((c) => c.rank));
   const most = scaleOf(document);

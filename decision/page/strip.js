@@ -36,6 +36,9 @@ function marker(at, spanMs, untilMs, kind, title) {
 function markers(verdict, revisions, spanMs, untilMs) {
   const lines = revisions.map((r) =>
     marker(r.time, spanMs, untilMs, "revision", `revision ${r.revision}, ${clock(r.time)}: ${r.state}, ${r.title}`));
+  for (const e of verdict.evidence) {
+    if (e.time) lines.push(marker(e.time, spanMs, untilMs, "seen", `${clock(e.time)}: ${e.what}${e.rank === null ? "" : `, rank ${e.rank}`}: ${e.value} ${e.unit}`));
+  }
   lines.push(verdict.onset_time ? marker(verdict.onset_time, spanMs, untilMs, "onset", `onset ${clock(verdict.onset_time)}`) : null);
   return lines;
 }
@@ -44,7 +47,8 @@ function markerWords(verdict, revisions) {
   const after = (time) => time && verdict.onset_time ? `${duration(Date.parse(time) - Date.parse(verdict.onset_time))} later` : null;
   const parts = [verdict.onset_time ? `onset ${clock(verdict.onset_time)}` : "", verdict.suspected_time ? `suspected ${after(verdict.suspected_time)}` : "",
                  verdict.confirmed_time ? `confirmed ${after(verdict.confirmed_time)}` : "", verdict.resolved_time ? `${verdict.state} ${after(verdict.resolved_time)}` : ""];
-  return `${parts.filter(Boolean).join(", ")}; ${count(revisions.length, "revision")}`;
+  const seen = verdict.evidence.filter((e) => e.time).map((e) => `${e.what} ${clock(e.time)}`);
+  return [parts.filter(Boolean).join(", "), count(revisions.length, "revision"), ...seen].join("; ");
 }
 
 // "12 calls a second before the onset, 3 since" and the same of durations.

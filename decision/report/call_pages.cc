@@ -28,9 +28,10 @@ const Calls* calls_of(const Snapshot& s, CommUid comm) {
   return it != s.status.calls.end() && it->comm == comm ? &it->calls : nullptr;
 }
 
-Json call_json(const RecordedCall& c) {
+Json call_json(const RecordedCall& c, const WallClock& clock) {
   Json operation = operation_json(c.signature);
-  return {{"op_seq", c.op.value},
+  return {{"time", clock.text(c.heard_ns)},
+          {"op_seq", c.op.value},
           {"replay", c.replay == 0 ? Json(nullptr) : Json(c.replay)},
           {"function", std::move(operation["function"])},
           {"bytes", std::move(operation["bytes"])},
@@ -88,7 +89,7 @@ absl::StatusOr<Json> calls_json(const Snapshot& s, const std::string& id) {
   const std::vector<double> means = mean_late_ms(by_host, calls);
 
   Json columns = Json::array(), ranks = Json::array(), groups = Json::array();
-  for (const auto& call : calls) columns.push_back(call_json(*call));
+  for (const auto& call : calls) columns.push_back(call_json(*call, s.clock));
   for (const size_t i : worst(means, worst_ranks_max)) ranks.push_back(rank_row(*by_host[i], means[i], calls));
   if (!calls.empty())
     for (const HostGroup& g : host_groups(by_host, late_groups_max)) groups.push_back(group_row(by_host, g, calls));

@@ -44,7 +44,7 @@ Json culprit_json(const Culprit& c) {
           {"reason", c.reason}};
 }
 
-Json evidence_json(const Evidence& e) {
+Json evidence_json(const Evidence& e, const WallClock& clock) {
   return {{"kind", name(e.kind)},
           {"rank", optional_index(e.rank)},
           {"peer", optional_index(e.peer)},
@@ -52,7 +52,8 @@ Json evidence_json(const Evidence& e) {
           {"op_seq", optional_op(e.op)},
           {"what", words(e)},
           {"value", finite(e.value)},
-          {"unit", unit_of(e)}};
+          {"unit", unit_of(e)},
+          {"time", optional_time(clock, e.at_ns)}};
 }
 
 Json victim_comms_json(const Incident& i) {
@@ -153,7 +154,7 @@ Json verdict_json(const Incident& i, Nanoseconds now_ns, const WallClock& clock)
     culprits.push_back(culprit_json(culprit));
   }
   Json evidence = Json::array();
-  for (const Evidence& row : i.evidence) evidence.push_back(evidence_json(row));
+  for (const Evidence& row : i.evidence) evidence.push_back(evidence_json(row, clock));
 
   return {{"time", clock.text(now_ns)},
           {"incident", i.id},

@@ -48,6 +48,15 @@ std::string sentence(std::string text) {
 
 std::string span_of(double ms) { return ms < 1000 ? absl::StrCat(measured(ms), " ms") : span_text(ms); }
 
+// "2026-11-21T12:16:54.929Z" as "2026-11-21 12:16:54Z".
+std::string to_the_second(std::string time) {
+  if (const size_t dot = time.find('.'), end = time.find('Z');
+      dot != std::string::npos && end != std::string::npos && dot < end)
+    time.erase(dot, end - dot);
+  if (const size_t date_end = time.find('T'); date_end != std::string::npos) time[date_end] = ' ';
+  return time;
+}
+
 // Milliseconds between two times of the document.
 std::optional<double> between_ms(const Json& v, const char* from, const char* to) {
   absl::Time begin, end;
@@ -241,7 +250,7 @@ std::string rank_sentence(const Json& e, const std::string& kind) {
   }
   if (kind == "also_seen")
     return absl::StrCat("also seen at ", rank, ": ", absl::StripPrefix(text_of(e, "what"), "also seen there: "), ": ",
-                        amount);
+                        amount, has(e, "time") ? absl::StrCat(", last at ", to_the_second(text_of(e, "time"))) : "");
   return "";
 }
 
@@ -465,15 +474,6 @@ namespace {
 
 // Of a list: as many columns of a title as tell incidents apart.
 constexpr size_t title_columns_min = 36;
-
-// "2026-11-21T12:16:54.929Z" as "2026-11-21 12:16:54Z".
-std::string to_the_second(std::string time) {
-  if (const size_t dot = time.find('.'), end = time.find('Z');
-      dot != std::string::npos && end != std::string::npos && dot < end)
-    time.erase(dot, end - dot);
-  if (const size_t date_end = time.find('T'); date_end != std::string::npos) time[date_end] = ' ';
-  return time;
-}
 
 // "HANG, 1 min 12 s: process of rank 2 is stopped      confirmed, 95 %"
 std::string title_line(const Json& v) {

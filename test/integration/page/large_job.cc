@@ -59,6 +59,12 @@ report::Snapshot snapshot(int ranks) {
   slow.fault = FaultClass::s1_computation_slow;
   slow.culprits = {culprit(late, Component::gpu, Condition::gpu_late)};
   slow.culprits[0].lost_time_share = 1;
+  slow.evidence = {{.kind = EvidenceKind::also_seen,
+                    .rank = late,
+                    .subject = "the GPU's last XID",
+                    .value = 79,
+                    .unit = "XID",
+                    .at_ns = slow.onset_ns - ns_per_s}};
   slow.gain = {92 * ns_per_ms, 14 * ns_per_ms, true};
   Incident hang = base(s, 2, ranks);
   hang.fault = FaultClass::h1_not_entered;

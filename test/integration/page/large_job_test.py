@@ -74,6 +74,13 @@ class LargeJobTest(page_case.PageCase):
         self.assertEqual(len(rows), WORST_ROWS)
         self.assertEqual({(hidden, left) for hidden, left in rows}, {(False, rows[0][1])})
         self.assertRegex(said, r"rank 600 on \S+, .* #\d+: .* late")
+        plots = self.browser.run(point + "point(document.querySelector('#calls .culprit .cells'), 0.5); return lines('#strip .cursor')")
+        self.assertEqual([hidden for hidden, _ in plots], [False, False])
+        # The XID came a second before the onset.
+        seen = self.browser.run("return [...document.querySelectorAll('#strip .marker.seen, #strip .marker.onset')].map((e) => [e.className, parseFloat(e.style.left), e.title])")
+        self.assertEqual([name for name, _, _ in seen], ["marker seen", "marker onset"] * 2)
+        self.assertAlmostEqual(seen[1][1] - seen[0][1], 100 / 900, delta=0.02)
+        self.assertRegex(seen[0][2], r"^\d+:\d\d:\d\d: .*XID, rank 600: 79 XID$")
         # By keyboard.
         said = self.browser.run(point + "const plot = document.getElementById('plot-duration'); plot.focus();"
                                 "for (const key of ['Escape', 'ArrowLeft', 'ArrowLeft']) plot.dispatchEvent(new KeyboardEvent('keydown', {key}));"

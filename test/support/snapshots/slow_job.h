@@ -42,6 +42,7 @@ inline decision::report::Snapshot slow_job(const SlowJob& job) {
   CommCalls calls{CommUid{slow_job_comm}, {}};
   for (uint64_t op = 1; op <= CallRecord::calls_max; ++op) {
     auto call = std::make_shared<RecordedCall>();
+    call->heard_ns = s.now_ns - static_cast<Nanoseconds>(CallRecord::calls_max - op) * 90 * ns_per_ms;
     call->op = OpSeq{op};
     call->signature.function = abi::Function::all_reduce;
     call->signature.datatype = abi::Datatype::float32;

@@ -31,9 +31,10 @@ double late_ms(const RecordedCall& c, size_t rank) { return static_cast<double>(
 }  // namespace
 
 TEST_CASE("Who waited the shortest came last, whatever the clocks of the GPUs say") {
-  const auto c = recorded_call(call(17, {80, 79, 4, 80}));
+  const auto c = recorded_call(call(17, {80, 79, 4, 80}), ns_per_s);
   REQUIRE(c);
   CHECK(c->op == OpSeq{17});
+  CHECK(c->heard_ns == ns_per_s);
   CHECK(late_ms(*c, 0) == 0);
   CHECK(late_ms(*c, 1) == Approx(1).epsilon(0.07));
   CHECK(late_ms(*c, 2) == Approx(76).epsilon(0.07));
@@ -42,7 +43,7 @@ TEST_CASE("Who waited the shortest came last, whatever the clocks of the GPUs sa
 }
 
 TEST_CASE("A rank that was not measured is neither late nor on time") {
-  const auto c = recorded_call(call(1, {80, 0, 4}));
+  const auto c = recorded_call(call(1, {80, 0, 4}), ns_per_s);
   REQUIRE(c);
   CHECK(c->late[1] == Micros::none);
 }
@@ -50,16 +51,16 @@ TEST_CASE("A rank that was not measured is neither late nor on time") {
 TEST_CASE("Nothing is said where durations do not tell who was late") {
   RoundEntry broadcast = call(1, {80, 4});
   broadcast.groups[0].signature.function = abi::Function::broadcast;
-  CHECK(recorded_call(broadcast) == nullptr);
-  CHECK(recorded_call(call(1, {80, 0, 0})) == nullptr);
-  CHECK(recorded_call(call(1, {0, 0})) == nullptr);
+  CHECK(recorded_call(broadcast, ns_per_s) == nullptr);
+  CHECK(recorded_call(call(1, {80, 0, 0}), ns_per_s) == nullptr);
+  CHECK(recorded_call(call(1, {0, 0}), ns_per_s) == nullptr);
 }
 
 TEST_CASE("The newest hundred calls are kept, in the order of operations") {
   CallRecord record;
   for (uint64_t op = 1; op <= 150; ++op)
-    if (op != 140) record.add(recorded_call(call(op, {2, 1})));
-  record.add(recorded_call(call(140, {2, 1})));  // reports of some ranks came late
+    if (op != 140) record.add(recorded_call(call(op, {2, 1}), ns_per_s));
+  record.add(recorded_call(call(140, {2, 1}), ns_per_s));  // reports of some ranks came late
   record.add(nullptr);
   const auto calls = record.calls();
   REQUIRE(calls.size() == CallRecord::calls_max);
@@ -70,7 +71,7 @@ TEST_CASE("The newest hundred calls are kept, in the order of operations") {
 TEST_CASE("Replays of a graph follow each other, although their operations are the same") {
   CallRecord record;
   for (uint32_t replay = 1; replay <= 3; ++replay)
-    for (uint64_t op : {5, 6}) record.add(recorded_call(call(op, {2, 1}, replay)));
+    for (uint64_t op : {5, 6}) record.add(recorded_call(call(op, {2, 1}, replay), ns_per_s));
   std::vector<std::pair<uint32_t, uint64_t>> order;
   for (const auto& c : record.calls()) order.emplace_back(c->replay, c->op.value);
   CHECK(order == std::vector<std::pair<uint32_t, uint64_t>>{{1, 5}, {1, 6}, {2, 5}, {2, 6}, {3, 5}, {3, 6}});

@@ -127,12 +127,12 @@ TEST_CASE("A look takes no more cells than the bound, and the next one goes on")
     call.cells[r].timed = true;
   }
   CallRecords records;
-  records.add(comm, call);  // nobody has chosen it yet
+  records.add(comm, call, ns_per_s);  // nobody has chosen it yet
   for (uint64_t look = 1; look <= 3; ++look) {
     records.choose(book, watches);
     for (int i = 0; i < 5; ++i) {
       ++call.op.value;
-      records.add(comm, call);
+      records.add(comm, call, ns_per_s);
     }
     REQUIRE(records.all().size() == 1);
     CHECK(records.all()[0].calls.size() == look);

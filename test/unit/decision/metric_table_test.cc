@@ -80,6 +80,19 @@ TEST_CASE("XIDs, ports, throttling, stopped threads, clocks and memory pressure 
   CHECK_FALSE(says(also_seen(t, "", {}, 60 * ns_per_s), "throttled"));
 }
 
+TEST_CASE("An XID has the time at which the probe counted it, and none if it was there before") {
+  const auto xids = [](int64_t last, int64_t count) {
+    return metrics({{MetricId::gpu_xid_last, "gpu", last}, {MetricId::gpu_xid_count, "gpu", count}});
+  };
+  MetricTable t = merged(nullptr, xids(31, 1), ns_per_s);
+  REQUIRE(also_seen(t, "", {}, ns_per_s).size() == 1);
+  CHECK(also_seen(t, "", {}, ns_per_s)[0].at_ns == 0);
+  t = merged(&t, xids(79, 2), 5 * ns_per_s);
+  t = merged(&t, xids(79, 2), 6 * ns_per_s);
+  CHECK(also_seen(t, "", {}, 6 * ns_per_s)[0].value == 79);
+  CHECK(also_seen(t, "", {}, 6 * ns_per_s)[0].at_ns == 5 * ns_per_s);
+}
+
 TEST_CASE("A port that nobody uses and that never was up is not worth a word, one that went down is") {
   MetricTable t = merged(nullptr, metrics({{MetricId::port_state, "ifb0", 1}, {MetricId::port_state, "eth0", 4}}), 1);
   CHECK(also_seen(t, "", {}, 2).empty());

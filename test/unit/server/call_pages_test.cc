@@ -18,6 +18,8 @@ TEST_CASE("The calls document has a column for each call and names the culprit f
   const Json calls = *calls_json(slow_job({}), id);
   CHECK(calls["recorded"] == true);
   REQUIRE(calls["calls"].size() == 100);
+  CHECK(calls["calls"][99]["time"] == calls["time"]);
+  CHECK(calls["calls"][0]["time"] < calls["calls"][1]["time"]);
   CHECK(calls["calls"][99]["op_seq"] == 100);
   CHECK(calls["calls"][99]["function"] == "AllReduce");
   CHECK(calls["calls"][99]["bytes"] == 4096);

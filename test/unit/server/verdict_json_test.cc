@@ -78,7 +78,7 @@ TEST_CASE("A verdict line has the documented fields in the documented order") {
                                                               "channel", "peer", "peer_host",
                                                               "net", "lost_time_share", "reason"});
   CHECK(keys(line["victims"]) == std::vector<std::string>{"count", "sample"});
-  CHECK(keys(line["evidence"][0]) == std::vector<std::string>{"kind", "rank", "peer", "channel", "op_seq", "what", "value", "unit"});
+  CHECK(keys(line["evidence"][0]) == std::vector<std::string>{"kind", "rank", "peer", "channel", "op_seq", "what", "value", "unit", "time"});
 }
 
 TEST_CASE("A verdict line says what the incident says") {

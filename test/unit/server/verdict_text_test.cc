@@ -187,11 +187,13 @@ TEST_CASE("Evidence that is a sentence reads as one") {
   v["evidence"] = Json::parse(R"([
     {"kind": "waiters", "rank": 3, "channel": null, "what": "wait for it directly", "value": 1, "unit": "connection endpoints"},
     {"kind": "transfer_reference", "rank": null, "what": "it would take if every connection were as fast as the others", "value": 12.2, "unit": "ms"},
-    {"kind": "also_seen", "rank": 4, "what": "also seen there: threads of the process that are stopped", "value": 1, "unit": "threads"}])");
+    {"kind": "also_seen", "rank": 4, "what": "also seen there: threads of the process that are stopped", "value": 1, "unit": "threads"},
+    {"kind": "also_seen", "rank": 4, "what": "also seen there: the GPU's last XID", "value": 79, "unit": "XID", "time": "2026-11-21T12:16:54.929Z"}])");
   text = flat(verdict_text(v));
   CHECK(text.find("1 connection endpoint waits directly for rank 3.") != std::string::npos);
   CHECK(text.find("It would take 12.2 ms if every connection were as fast as the others.") != std::string::npos);
   CHECK(text.find("Also seen at rank 4: threads of the process that are stopped: 1 thread.") != std::string::npos);
+  CHECK(text.find("Also seen at rank 4: the GPU's last XID: 79 XID, last at 2026-11-21 12:16:54Z.") != std::string::npos);
   v["evidence"] = Json::parse(R"x([
     {"kind": "calls_made", "rank": 2, "what": "operations called", "value": 30, "unit": "operations"},
     {"kind": "not_moved", "rank": 3, "what": "has moved no step on channel 1 for", "value": 3200, "unit": "ms"},
