@@ -217,16 +217,13 @@ struct Explained {
   Worker which;
 };
 
-std::optional<Explained> explained(const Communicator& comm, const Finding& f, const Culprit& c, double lost_ns,
-                                   const TimeWindow& w, const Settings& settings) {
+std::optional<Explained> explained(const Communicator& comm, const Culprit& c, double lost_ns, const TimeWindow& w,
+                                   const Settings& settings) {
   const auto missing_ns = static_cast<Nanoseconds>(c.lost_time_share * lost_ns);
-  const bool pairs = f.signature.function == abi::Function::send;  // each rank with its own past
   const auto found = [&](Rank r, Worker which) { return Explained{process_of(comm, r), which}; };
   switch (c.component) {
     case Component::process:
-      if (pairs ? explains_growth(comm, c.rank, Worker::main, missing_ns, w, settings)
-                : explains_late_host(comm, c.rank, missing_ns, w, settings))
-        return found(c.rank, Worker::main);
+      if (explains_late_host(comm, c.rank, missing_ns, w, settings)) return found(c.rank, Worker::main);
       break;
     case Component::proxy:
       if (explains_proxy(comm, c.rank, missing_ns, w, settings)) return found(c.rank, Worker::proxies);
@@ -294,29 +291,10 @@ void name_host(const Communicator& comm, const HostModel& host, double share, Wo
     add_evidence(f, {.kind = EvidenceKind::host_pressure, .rank = ranks[0].value, .value = percent(*psi_ns, w)});
 }
 
-// Nobody stands out, and everybody waits longer for processors than before.
-bool all_wait(const Communicator& comm, double lost_ns, const TimeWindow& w, const Settings& settings) {
-  size_t ranks = 0, wait = 0;
-  comm.visit_ranks([&](const RankModel& r) {
-    if (!r.process) return;
-    ++ranks;
-    for (const Worker which : {Worker::main, Worker::proxies})
-      if (explains_growth(comm, r.rank, which, static_cast<Nanoseconds>(lost_ns), w, settings)) {
-        ++wait;
-        return;
-      }
-  });
-  return 2 * wait > ranks;
-}
-
 }  // namespace
 
 std::optional<Finding> weigh_processors(const Communicator& comm, Finding f, double lost_ns, const TimeWindow& w,
                                         const Settings& settings, bool compared) {
-  if (f.culprits.empty()) {
-    if (all_wait(comm, lost_ns, w, settings)) return std::nullopt;
-    return f;
-  }
   struct Short {
     const HostModel* host;
     Worker which;
@@ -326,7 +304,7 @@ std::optional<Finding> weigh_processors(const Communicator& comm, Finding f, dou
   std::vector<Culprit> left;
   bool dropped = false;
   for (Culprit& c : f.culprits) {
-    const auto why = explained(comm, f, c, lost_ns, w, settings);
+    const auto why = explained(comm, c, lost_ns, w, settings);
     const Shortage shortage = why ? shortage_of(comm, *why->process, why->which, w, settings) : Shortage::own;
     const bool wire = compared && (c.component == Component::link || c.component == Component::nic);
     if (shortage == Shortage::own || (wire && shortage == Shortage::everywhere)) {
