@@ -290,7 +290,6 @@ void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
             }
             if constexpr (std::is_same_v<T, InFlight>) {
               w->comm.in_flight(m, *process, now_ns);
-              if (!state_->paper) state_->whatif.add(w->comm, *process, m);
               if (!state_->paper) w->mismatch.bytes.in_flight(w->comm, m, *process, now_ns);
             }
           }

@@ -153,12 +153,11 @@ const Entry entries[] = {
      "of recorded slow proxies 0.15 to 1, of throttled wires at most 0.05, on busy machines too"},
     {CCLD_FIELD(whatif_lone_times_min), 1, 1000,
      "likewise, if the connection has fewer such peers than whatif_peers_min; the other direction of a wire counts as "
-     "one. What becomes slower within so many times may be slow by one wire, and not by its proxies",
+     "one",
      "one late rank makes transfers of healthy connections differ by up to twice (recorded faults)"},
     {CCLD_FIELD(network_rate_min_mbit_s), 0, 1e7,
-     "where the network is used between two hosts only, so that there is nothing to compare with, a transfer of Send and "
-     "Recv is slow if its connection carries less than this, in megabits a second, beyond network_latency_max_ms; 0: "
-     "never",
+     "a transfer of Send and Recv over the network is slow if its connection carries less than this, in megabits a "
+     "second, beyond network_latency_max_ms, whatever others carry; 0: never",
      "a five-hundredth of a network of 10 Gbit/s, far below any that is in use for training; who knows the own network "
      "sets more"},
     {CCLD_FIELD(network_latency_max_ms), 0, 1e6, "what such a transfer may take, whatever it carries",

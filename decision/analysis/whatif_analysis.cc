@@ -91,8 +91,6 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds since_ns, N
     facts[g].host = hosts.emplace(r->host, static_cast<int>(hosts.size())).first->second;
     facts[g].process = processes.emplace(r->process, static_cast<int>(processes.size())).first->second;
     facts[g].machine = machines.number_of(r->process->id.boot_id);
-    if (gpu.proxy_samples > 0)
-      facts[g].proxy_age_ms = static_cast<double>(gpu.proxy_age_ms) / static_cast<double>(gpu.proxy_samples);
     facts[g].proxy_away_part = proxy_away_part(*r->process, {since_ns, now_ns});
     if (const auto wait_ns = r->process->turns.longest_wait_ns(since_ns - told_late_ns, now_ns))
       facts[g].turn_wait_ns = static_cast<double>(*wait_ns);
@@ -164,11 +162,8 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
       const whatif::Node& n = whatif::at(graph.nodes, member);
       if (whatif::at(lateness.late, n.gpu)) late.push_back(n.kernel->rank);
     }
-    // Threads that are held are caught at it now and then: once while a cause is counted is enough.
-    const Nanoseconds since_ns =
-        job.started_ns - static_cast<Nanoseconds>(settings_.slow_repeat) * seconds_to_ns(settings_.slow_window_s) / 2;
-    auto slow = whatif::slow_collectives(comm, rounds, late, since_ns,
-                                         settings_.processor_turns_max * graph.turn_wait_ns, job.step_past, settings_);
+    auto slow = whatif::slow_collectives(comm, rounds, late, settings_.processor_turns_max * graph.turn_wait_ns,
+                                         job.step_past, settings_);
     if (!slow) continue;
     whatif::add_incomplete(*slow, graph, lateness.kinds);
     found.push_back(*std::move(slow));

@@ -47,11 +47,6 @@ class WhatIfAnalysis {
     else
       job(comm.job(), now_ns).timeline.add(gpu, m);
   }
-  void add(const Communicator& comm, const ProcessModel& process, const InFlight& m) {
-    const RankModel* r = comm.rank(m.rank);
-    const auto job = jobs_.find(comm.job());
-    if (r && r->process == &process && job != jobs_.end()) job->second.timeline.add({&process, r->cuda_device}, m);
-  }
   // A round that most ranks have reported: of a job that is too large to be looked at as a whole, it says where to
   // look.
   void add(const Communicator& comm, const RoundEntry& e) {
@@ -105,9 +100,9 @@ class WhatIfAnalysis {
 
   Job& job(const std::string& name, Nanoseconds now_ns);
   bool is_due(const Job&, Nanoseconds now_ns) const;
-  bool is_over(const Open&, Nanoseconds now_ns) const;
   bool facts_of(const whatif::Timeline&, Nanoseconds since_ns, Nanoseconds now_ns, MachineClocks&,
                 std::vector<whatif::HostClock>&, std::vector<whatif::GpuFacts>&) const;
+  bool is_over(const Open&, Nanoseconds now_ns) const;
   void look_elsewhere(const std::string& name, Job&);
   void judge(const std::string& name, Job&, Nanoseconds now_ns);
   void explain(const std::string& name, Job&, const whatif::Graph&, const std::vector<whatif::GpuFacts>&,

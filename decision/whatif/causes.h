@@ -23,7 +23,6 @@ namespace ccld::decision::whatif {
 struct GpuFacts {
   int host = none;                        // GPUs of one host have equal numbers
   int process = none;                     // and of one process
-  double proxy_age_ms = 0;                // how long ago its proxy had polled, on average
   std::optional<double> proxy_away_part;  // of the window, in which it did not poll
   int machine = none;                     // of MachineClocks
   std::optional<double> turn_wait_ns;     // how long its threads waited each time that they got a processor

@@ -32,9 +32,6 @@ class StepReference {
 
   // Part of the transfers in which each rank's proxy did not poll its connections while a usual one did.
   const std::map<int32_t, double>& away_parts() const { return away_parts_; }
-  // What a step takes on the faster half of the connections over the network, or of the others, at most: one direction
-  // of a wire is half of them, so a healthy one is among these.
-  const UsualStep& peers(bool network) const { return peers_[network]; }
   // The reference that a step exceeds by more than chance until it is given to the receiver's GPU: what the peers say,
   // or else the past. nullopt: neither.
   struct Exceeded {
@@ -57,7 +54,9 @@ class StepReference {
   const StepPast& past_;
   const Settings& settings_;
   std::map<int32_t, double> away_parts_;
-  UsualStep peers_[2];  // within nodes, over the network
+  // What a step takes on the faster half of the connections within nodes, and over the network, at most: one direction
+  // of a wire is half of them, so a healthy one is among these.
+  UsualStep peers_[2];
   size_t peer_count_[2] = {};
 };
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <set>
 
 #include "decision/measure/middle.h"
 
@@ -28,16 +27,6 @@ struct Connection {
   bool proxies_came_by = false;          // hardly any time
   double mean_ns() const { return sum_ns / static_cast<double>(transfers.size()); }
 };
-
-// One slow wire makes all that cross it slower, if not by the same; a slow proxy only its own.
-bool alike(const std::vector<const Connection*>& slow, const Settings& settings) {
-  double least_ns = INFINITY, most_ns = 0;
-  for (const Connection* c : slow) {
-    least_ns = std::min(least_ns, c->mean_ns() - c->reference_ns);
-    most_ns = std::max(most_ns, c->mean_ns() - c->reference_ns);
-  }
-  return most_ns <= settings.whatif_lone_times_min * least_ns;
-}
 
 // What `of` says of the others, in the middle.
 template <class Of>
@@ -141,7 +130,6 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
   std::vector<Cause> causes;
   const auto host = [&](int gpu) { return at(facts, gpu).host; };
   const auto process = [&](int gpu) { return at(facts, gpu).process; };
-  const auto age_ms = [&](int gpu) { return at(facts, gpu).proxy_age_ms; };
   // Comparable: the same bytes, over the network or not.
   std::map<std::pair<uint64_t, bool>, std::map<std::pair<int, int>, Connection>> kinds;
   for (size_t i = 0; i < g.transfers.size(); ++i) {
@@ -162,11 +150,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
     std::erase_if(connections, [](const auto& c) { return c.second.transfers.empty(); });
     if (connections.empty()) continue;
     std::vector<double> means;
-    std::set<std::pair<int, int>> host_pairs;
-    for (const auto& [ends, c] : connections) {
-      means.push_back(c.mean_ns());
-      host_pairs.insert(std::minmax({host(c.sender), host(c.receiver)}));
-    }
+    for (const auto& [ends, c] : connections) means.push_back(c.mean_ns());
     const Healthy healthy = healthy_of(std::move(means), settings);
     std::vector<Connection*> slow;
     std::vector<StepTimes> others;
@@ -189,7 +173,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
       } else if (exceeds(usual_ns, usual_ns + least_ns, usual_ns + least_ns)) {
         c.reference_ns = usual_ns;
       } else if (const double most_ns = expected_ns(kind.first, settings);
-                 kind.second && host_pairs.size() == 1 && exceeds(most_ns, most_ns, most_ns)) {
+                 kind.second && exceeds(most_ns, most_ns, most_ns)) {
         c.reference_ns = most_ns, c.expected = true;
       } else {
         if (c.steps.operations() > 0) others.push_back(c.steps);
@@ -247,8 +231,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
         const auto wire = all_slow([&](const Connection& o) {
           return host(o.sender) == host(c.sender) && host(o.receiver) == host(c.receiver);
         });
-        if (wire.size() > best.size() && (c.proxy_of == none || alike(wire, settings)))
-          best = wire, best_kind = Cause::Kind::wire, gpu = c.sender;
+        if (wire.size() > best.size()) best = wire, best_kind = Cause::Kind::wire, gpu = c.sender;
       }
       if (kind.second && c.proxy_of == none && !c.network) {
         for (int end : {c.sender, c.receiver}) {
@@ -256,10 +239,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
             return process(o.sender) == process(end) || process(o.receiver) == process(end);
           });
           if (std::any_of(proxy.begin(), proxy.end(), [](const Connection* o) { return o->network; })) continue;
-          // Of two that serve the same connections, the one that was seen to poll more rarely.
-          const bool rarer =
-              proxy.size() == best.size() && best_kind == Cause::Kind::proxy && age_ms(end) > age_ms(gpu);
-          if (proxy.size() > best.size() || rarer) best = proxy, best_kind = Cause::Kind::proxy, gpu = end;
+          if (proxy.size() > best.size()) best = proxy, best_kind = Cause::Kind::proxy, gpu = end;
         }
       }
       causes.push_back(cause_of(best_kind, gpu, best));

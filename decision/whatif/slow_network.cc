@@ -6,15 +6,6 @@
 namespace ccld::decision::whatif {
 namespace {
 
-// What waits for a late rank is no cause beside what waits longer elsewhere.
-void leave_out_waits_for(const std::vector<Rank>& late, std::vector<SlowLink>& links) {
-  const auto waits = [&](const SlowLink& l) { return std::find(late.begin(), late.end(), l.receiver) != late.end(); };
-  double most = 0;
-  for (const SlowLink& l : links)
-    if (!waits(l)) most = std::max(most, l.steps);
-  std::erase_if(links, [&](const SlowLink& l) { return waits(l) && l.steps < most; });
-}
-
 // A proxy is one, however many of its connections show it. What it receives late, or is given late, only seems to be
 // slow.
 std::vector<SlowLink> put_together(const std::vector<SlowLink>& links) {
@@ -42,45 +33,20 @@ std::vector<SlowLink> put_together(const std::vector<SlowLink>& links) {
   return out;
 }
 
-// Health is sampled once a second: threads that are stopped for most of the time are caught at it now and then.
-bool had_stopped_threads(const Communicator& comm, Rank rank, Nanoseconds since_ns) {
-  const RankModel* r = comm.rank(rank);
-  return r && r->process && r->process->threads_stopped_ns > 0 && r->process->threads_stopped_ns >= since_ns;
-}
-
-// What all connections of the operations have in common.
-struct Context {
-  const Communicator& comm;
-  const Connections& connections;
-  const StepReference& reference;
-  Nanoseconds since_ns;
-  const Settings& settings;
-};
-
-void name_part(const Context& s, const ConnectionSteps& c, const std::map<Ends, UsualStep>& usual, SlowLink& link) {
-  const UsualStep& reference = usual.at({link.sender.value, link.receiver.value});
+// `receiver_sends_ns`: by how much longer the receiver's proxy takes to hand on what its own GPU sends.
+void name_part(const ConnectionSteps& c, const UsualStep& usual, double receiver_sends_ns, const Settings& settings,
+               SlowLink& link) {
   double beyond_ns[passage_parts] = {};
   for (size_t part = 0; part < to_be_taken; ++part) {
-    beyond_ns[part] = std::max(0.0, c.times.mean_ns(part) - reference.ns[part]);
+    beyond_ns[part] = std::max(0.0, c.times.mean_ns(part) - usual.ns[part]);
     link.waiting[part] = c.times.waiting(beyond_ns[part]);
   }
-  // By how much longer the receiver's proxy takes to hand on what its own GPU sends, beyond chance.
-  double receiver_sends_ns = 0;
-  for (const auto& [ends, other] : s.connections)
-    if (other.network && ends.first == link.receiver.value && s.reference.exceeded(ends, other))
-      receiver_sends_ns = std::max(receiver_sends_ns, other.times.mean_ns(to_hand_on) - usual.at(ends).ns[to_hand_on]);
-  switch (whose_part(beyond_ns, receiver_sends_ns, s.settings.whatif_proxy_part_min)) {
+  switch (whose_part(beyond_ns, receiver_sends_ns, settings.whatif_proxy_part_min)) {
     case WhosePart::device: link.component = Component::nic; break;
     case WhosePart::wire: link.component = Component::link; break;
     case WhosePart::receivers_proxy: link.at = link.receiver; [[fallthrough]];
-    case WhosePart::senders_proxy: link.component = Component::proxy; return;
+    case WhosePart::senders_proxy: link.component = Component::proxy;
   }
-  // How far it got in the network nobody knows while the threads of a proxy are stopped.
-  const bool sender_stopped = had_stopped_threads(s.comm, link.sender, s.since_ns),
-             receiver_stopped = had_stopped_threads(s.comm, link.receiver, s.since_ns);
-  if (sender_stopped == receiver_stopped) return;
-  link.component = Component::proxy;
-  link.at = sender_stopped ? link.sender : link.receiver;
 }
 
 // Their proxies did not poll their connections: nobody knows meanwhile what else is slow.
@@ -99,41 +65,43 @@ std::vector<SlowLink> away_proxies(const StepReference& reference, const Setting
 
 }  // namespace
 
-SlowNetwork find_slow_network(const Communicator& comm, const Connections& connections, const StepReference& reference,
-                              const std::vector<Rank>& late, Nanoseconds since_ns, const Settings& settings) {
+SlowNetwork find_slow_network(const Connections& connections, const StepReference& reference,
+                              const Settings& settings) {
   SlowNetwork out;
   out.links = away_proxies(reference, settings);
   out.slow = !out.links.empty();
   if (out.slow) return out;
-  std::map<Ends, UsualStep> usual;
-  std::map<Ends, bool> slow;  // by the past
+  std::map<Ends, StepReference::Exceeded> exceeding, slow;
   size_t all = 0;
   for (const auto& [ends, c] : connections) {
     if (!c.network) continue;
     ++all;
-    usual[ends] = reference.peers(true);
     const auto exceeded = reference.exceeded(ends, c);
     if (!exceeded) continue;
-    usual[ends] = exceeded->usual;
+    exceeding[ends] = *exceeded;
     double longest_ns = 0;
     for (size_t part = 0; part < to_be_taken; ++part) longest_ns = std::max(longest_ns, c.times.mean_ns(part));
     // What the receiver's GPU does not take fills everything behind it.
     if (c.times.mean_ns(to_be_taken) >= longest_ns) continue;
-    slow[ends] = exceeded->by_past;
+    slow[ends] = *exceeded;
   }
   std::vector<SlowLink> links;
-  for (const auto& [ends, by_past] : slow) {
+  for (const auto& [ends, exceeded] : slow) {
     const ConnectionSteps& c = connections.at(ends);
     SlowLink link;
     link.sender = link.at = Rank{ends.first}, link.receiver = Rank{ends.second};
     link.steps = c.times.waiting(c.times.given_after_ns());
-    link.by_past = by_past;
-    link.lost_part = c.lost_part(beyond_ns(c.times, usual.at(ends)));
+    link.by_past = exceeded.by_past;
+    link.lost_part = c.lost_part(beyond_ns(c.times, exceeded.usual));
     if (const auto before = reference.before(ends)) link.lost_since_part = c.lost_part(beyond_ns(c.times, *before));
-    name_part({comm, connections, reference, since_ns, settings}, c, usual, link);
+    double receiver_sends_ns = 0;
+    for (const auto& [from, other] : exceeding)
+      if (from.first == ends.second)
+        receiver_sends_ns =
+            std::max(receiver_sends_ns, connections.at(from).times.mean_ns(to_hand_on) - other.usual.ns[to_hand_on]);
+    name_part(c, exceeded.usual, receiver_sends_ns, settings, link);
     links.push_back(link);
   }
-  leave_out_waits_for(late, links);
   // Fewer wait on what is only kept by the slowest.
   double most = 0;
   for (const SlowLink& link : links) most = std::max(most, link.steps);

@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "decision/model/communicator.h"
 #include "decision/whatif/connection_steps.h"
 #include "decision/whatif/slow_collectives.h"
 
@@ -15,8 +14,6 @@ struct SlowNetwork {
   bool slow = false;  // some connection is, also if nobody stands out
 };
 
-// `late`: ranks that come late. `since_ns`: threads of a process that were seen stopped since then are its proxy's.
-SlowNetwork find_slow_network(const Communicator&, const Connections&, const StepReference&,
-                              const std::vector<Rank>& late, Nanoseconds since_ns, const Settings&);
+SlowNetwork find_slow_network(const Connections&, const StepReference&, const Settings&);
 
 }  // namespace ccld::decision::whatif

@@ -36,11 +36,11 @@ bool only_seems_slow(const SlowLink& l, double longer_part, double explained_min
          longer_part < explained_min * l.lost_since_part;
 }
 
-OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::vector<Rank>& late, Nanoseconds since_ns,
-               double doubt_ns, StepPast& past, const Settings& settings) {
+OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::vector<Rank>& late, double doubt_ns,
+               StepPast& past, const Settings& settings) {
   const Connections connections = add_up(past.with_earlier(comm.uid(), kind.kind, kind.operations), settings);
   const StepReference reference(comm.uid(), kind.kind, connections, past, settings);
-  SlowNetwork network = find_slow_network(comm, connections, reference, late, since_ns, settings);
+  SlowNetwork network = find_slow_network(connections, reference, settings);
   OfKind of;
   of.links = std::move(network.links);
   std::set<int32_t> out_of_sight;
@@ -75,12 +75,11 @@ bool is_same(const std::vector<SlowLink>& links, const std::vector<SlowLink>& ot
 }  // namespace
 
 std::optional<SlowCollectives> slow_collectives(const Communicator& comm, const std::vector<CollectiveRound>& rounds,
-                                                const std::vector<Rank>& late, Nanoseconds since_ns, double doubt_ns,
-                                                StepPast& past, const Settings& settings) {
+                                                const std::vector<Rank>& late, double doubt_ns, StepPast& past,
+                                                const Settings& settings) {
   const std::vector<OperationKind> kinds = kinds_in(rounds);
   std::vector<OfKind> looks;
-  for (const OperationKind& kind : kinds)
-    looks.push_back(look_at(comm, kind, late, since_ns, doubt_ns, past, settings));
+  for (const OperationKind& kind : kinds) looks.push_back(look_at(comm, kind, late, doubt_ns, past, settings));
   if (late.empty() && std::none_of(looks.begin(), looks.end(), [](const OfKind& of) { return of.slow; }))
     for (const OperationKind& kind : kinds) past.learn(comm.uid(), kind.kind, kind.operations);
   const auto most = std::max_element(looks.begin(), looks.end(),

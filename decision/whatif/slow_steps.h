@@ -27,11 +27,10 @@
 
 namespace ccld::decision::whatif {
 
-// `late`: ranks that come late to the operations. `since_ns`: threads of a process that were seen stopped since then
-// are its proxy's. `doubt_ns`: by which an operation may take longer for want of processors. Where nothing stands out
-// the past learns from the operations, and it is nullopt.
+// `late`: ranks that come late to the operations. `doubt_ns`: by which an operation may take longer for want of
+// processors. Where nothing stands out the past learns from the operations, and it is nullopt.
 std::optional<SlowCollectives> slow_collectives(const Communicator&, const std::vector<CollectiveRound>&,
-                                                const std::vector<Rank>& late, Nanoseconds since_ns, double doubt_ns,
-                                                StepPast&, const Settings&);
+                                                const std::vector<Rank>& late, double doubt_ns, StepPast&,
+                                                const Settings&);
 
 }  // namespace ccld::decision::whatif

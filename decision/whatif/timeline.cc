@@ -105,13 +105,6 @@ void Timeline::add(GpuKey key, const P2pRounds& m) {
   }
 }
 
-void Timeline::add(GpuKey key, const InFlight& m) {
-  const auto it = index_.find(key);
-  if (it == index_.end() || m.proxies.empty() || m.proxy_tick_age_ms == age_never) return;
-  gpus_[it->second].proxy_age_ms += m.proxy_tick_age_ms;
-  ++gpus_[it->second].proxy_samples;
-}
-
 const std::vector<std::pair<Rank, LinkStages>>* Timeline::links(CommUid comm, OpSeq op) const {
   const auto it = links_.find({comm, op});
   return it == links_.end() ? nullptr : &it->second;

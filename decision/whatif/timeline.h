@@ -47,7 +47,6 @@ struct Gpu {
   GpuKey key;
   std::vector<Kernel> kernels;
   std::vector<Call> calls;
-  uint64_t proxy_age_ms = 0, proxy_samples = 0;  // sum, of snapshots: how long ago its proxy had polled
   // Begin (device clock) minus launch (its machine's clock), at least: a kernel that nothing held up begins at once. It
   // is remembered beyond clear(), with what clocks may have drifted apart since.
   int64_t launch_least_ns = INT64_MAX;
@@ -70,7 +69,6 @@ class Timeline {
   // `ranks`: of the communicator; 0: not known.
   void add(GpuKey, const Rounds&, int ranks = 0);
   void add(GpuKey, const P2pRounds&);
-  void add(GpuKey, const InFlight&);
 
   // In the order in which they were first heard of.
   const std::vector<Gpu>& gpus() const { return gpus_; }

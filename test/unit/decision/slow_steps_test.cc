@@ -46,7 +46,7 @@ class Job {
         if (ends != rare || i % 10 == 0)
           r.links.emplace_back(Edge{ends.first, ends.second, 0}, intervals(ends, kinds[r.kind].longer_ms));
     }
-    return slow_collectives(comm_, rounds, late, 0, doubt_ms * ms, past_, settings_);
+    return slow_collectives(comm_, rounds, late, doubt_ms * ms, past_, settings_);
   }
   double doubt_ms = 0;
   std::vector<Rank> unknown;  // of which nothing is reported

@@ -225,35 +225,6 @@ TEST_CASE("What a connection costs after the last start counts, even if who wait
   CHECK(ranks_of(i.culprits) == std::set<int>{3, 6});
 }
 
-TEST_CASE("Steps that a device does not take wait for the proxy if threads of its process were seen to be stopped") {
-  Cluster cluster(quick());
-  Comm& comm = cluster.add_comm_of_all();
-  const auto seen = [&](int64_t threads) {
-    Metrics m;
-    m.metrics = {{abi::MetricId::process_threads_stopped, "", threads}};
-    cluster.send(3, {m});
-  };
-  const bool lately = GENERATE(true, false);
-  comm.rounds(10);
-  if (!lately) seen(1);  // a debugger, long ago
-  comm.rounds(600);
-  RoundShape shape;
-  shape.comm_ns = 60 * ns_per_ms;
-  shape.stage_ns[{Edge{3, 4, 0}, Stage::sender_nic}] = 30 * ns_per_ms;
-  for (int i = 0; i < 60; ++i) {
-    // Threads that are held for most of the time run now and then when somebody looks.
-    if (lately && i % 10 == 0) seen(1);
-    comm.rounds(10, shape);
-    seen(0);
-  }
-  const auto all = cluster.incidents();
-  INFO(text(all));
-  REQUIRE(all.size() == 1);
-  REQUIRE(all[0].culprits.size() == 1);
-  CHECK(all[0].culprits[0].rank == Rank{3});
-  CHECK(all[0].culprits[0].component == (lately ? Component::proxy : Component::nic));
-}
-
 TEST_CASE("Each stage of a link has its own component") {
   struct Case {
     Edge edge;
