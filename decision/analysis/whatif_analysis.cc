@@ -145,7 +145,7 @@ void WhatIfAnalysis::explain(const std::string& name, Job& job, const whatif::Gr
   const whatif::Explanation explanation = whatif::explain(
       graph, job.timeline, job.past, lateness, facts,
       whatif::passages_of_transfers(graph, job.timeline, facts, job.machine_clocks), collectives, settings_);
-  job.past.learn(graph, job.timeline, lateness.kinds, lateness.past, lateness.late, explanation.transfer_less_ns);
+  job.past.learn(graph, job.timeline, lateness.kinds, lateness.late, explanation.transfer_less_ns);
   count(name, job, {watches_, graph, collectives, explanation}, now_ns);
 }
 

@@ -103,14 +103,6 @@ bool stands_out(const Beyond::OfGpu& of, double least_ns, const Settings& settin
   return of.nodes > 0 && of.sum_ns >= least_ns && of.sum_ns >= settings.whatif_deviations_min * of.deviation_ns;
 }
 
-// Also beyond what the launch of each may wait for a processor.
-bool is_sure(const Graph& g, const Beyond& b, size_t gpu, double least_ns) {
-  double sum_ns = 0;
-  for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i)
-    sum_ns += std::max(0.0, at(b.own_ns, i) - g.turn_wait_ns);
-  return sum_ns >= least_ns;
-}
-
 // Of each GPU what is further beyond: its peers or its past.
 Beyond better_supported(Beyond peers, const Beyond& past, const Graph& g, double least_ns, const Settings& settings) {
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
@@ -131,10 +123,9 @@ Lateness find_late(const Graph& g, const Timeline& t, const Past& past, const Se
   Lateness out;
   const double least_ns = settings.whatif_gain_min * g.length_ns;
   out.kinds = kinds_of(g, t, settings);
-  out.past = past.compare(g, t, out.kinds);
-  out.beyond = better_supported(compare_with_peers(g, t, out.kinds, settings), out.past, g, least_ns, settings);
-  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu)
-    out.late.push_back(stands_out(out.beyond.gpus[gpu], least_ns, settings) && is_sure(g, out.beyond, gpu, least_ns));
+  out.beyond = better_supported(compare_with_peers(g, t, out.kinds, settings), past.compare(g, t, out.kinds), g,
+                                least_ns, settings);
+  for (const Beyond::OfGpu& of : out.beyond.gpus) out.late.push_back(stands_out(of, least_ns, settings));
   return out;
 }
 
@@ -163,7 +154,7 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
     Candidate c;
     for (int i : cause.transfers) c.most_ns += at(transfer_less_ns, i);
     c.cause = std::move(cause);
-    if (c.most_ns >= least_ns) candidates.push_back(std::move(c));
+    candidates.push_back(std::move(c));
   }
   for (size_t i = 0; i < collectives.size(); ++i) {
     Candidate c;
@@ -179,7 +170,7 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
     }
     c.cause.measured_ns = sum_ns / static_cast<double>(operations.size());
     c.cause.reference_ns = (sum_ns - c.most_ns) / static_cast<double>(operations.size());
-    if (c.most_ns >= least_ns) candidates.push_back(std::move(c));
+    candidates.push_back(std::move(c));
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.most_ns > b.most_ns; });

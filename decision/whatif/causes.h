@@ -58,7 +58,7 @@ struct Explanation {
 // GPUs that need longer than their peers, or than before.
 struct Lateness {
   Kinds kinds;
-  Beyond beyond, past;     // the better supported of both, and what the past says alone
+  Beyond beyond;           // the better supported of peers and past
   std::vector<bool> late;  // by GPU: more than chance, and more than whatif_gain_min
 };
 Lateness find_late(const Graph&, const Timeline&, const Past&, const Settings&);

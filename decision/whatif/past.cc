@@ -35,10 +35,8 @@ uint64_t transfer_key(int sender, int receiver, uint64_t bytes, const Timeline& 
 
 double known(double ns) { return std::isnan(ns) ? 0 : ns; }
 
-}  // namespace
-
 // When the work has changed, all are longer: what counts is by how much more than the others.
-void Past::leave_out_common(const Graph& g, const Timeline& t, Beyond& b) const {
+void leave_out_common(const Graph& g, Beyond& b) {
   std::vector<double> sums_ns, distances_ns;
   for (const Beyond::OfGpu& of : b.gpus)
     if (of.nodes > 0) sums_ns.push_back(of.sum_ns);
@@ -53,10 +51,11 @@ void Past::leave_out_common(const Graph& g, const Timeline& t, Beyond& b) const 
     for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i)
       if (at(b.own_ns, i) != 0) at(b.own_ns, i) -= less_ns;
     of.sum_ns -= common_ns;
-    const auto own = part_.find(t.gpus()[gpu].key);
-    of.deviation_ns = std::max(deviation_ns, own == part_.end() ? 0 : own->second.means.deviation() * g.length_ns);
+    of.deviation_ns = deviation_ns;
   }
 }
+
+}  // namespace
 
 void Means::add(float mean) {
   if (means_.size() < remembered_max)
@@ -119,7 +118,7 @@ Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) cons
       at(b.own_ns, most) -= static_cast<float>(once_ns);
     }
   }
-  leave_out_common(g, t, b);
+  leave_out_common(g, b);
   return b;
 }
 
@@ -150,17 +149,12 @@ void Past::learn_transfers(const Graph& g, const Timeline& t, const std::vector<
   }
 }
 
-void Past::learn(const Graph& g, const Timeline& t, const Kinds& kinds, const Beyond& compared,
-                 const std::vector<bool>& late, const std::vector<double>& transfer_less_ns) {
+void Past::learn(const Graph& g, const Timeline& t, const Kinds& kinds, const std::vector<bool>& late,
+                 const std::vector<double>& transfer_less_ns) {
   ++windows_;
   std::vector<double> own_ns, host_ns;
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
     if (late[gpu]) continue;
-    if (compared.gpus[gpu].nodes > 0) {
-      Seen& part = part_[t.gpus()[gpu].key];
-      part.means.add(static_cast<float>(compared.gpus[gpu].sum_ns / g.length_ns));
-      part.last = windows_;
-    }
     for (const auto& [key, nodes] : work_of(g, t, kinds, gpu, settings_)) {
       if (usual_.size() >= past_entries_max && !usual_.contains(key)) continue;
       Usual& usual = usual_[key];
@@ -182,7 +176,6 @@ void Past::forget() {
   if (windows_ % past_windows_max != 0) return;
   const auto over = [&](const auto& entry) { return entry.second.last + past_windows_max <= windows_; };
   absl::erase_if(transfers_, over);
-  absl::erase_if(part_, over);
   absl::erase_if(usual_, [&](const auto& entry) { return entry.second.seen + past_windows_max <= windows_; });
 }
 

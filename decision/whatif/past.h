@@ -41,9 +41,8 @@ class Past {
   Beyond compare(const Graph&, const Timeline&, const Kinds&) const;
   // Mean times of the transfers of so many bytes between two GPUs; nullptr: fewer than whatif_peers_min.
   const Means* transfer(int sender, int receiver, uint64_t bytes, const Timeline&) const;
-  // `compared`: what compare() said. What is not as usual is left out: `late`, by GPU, and `transfer_less_ns`, by
-  // transfer of the graph.
-  void learn(const Graph&, const Timeline&, const Kinds&, const Beyond& compared, const std::vector<bool>& late,
+  // What is not as usual is left out: `late`, by GPU, and `transfer_less_ns`, by transfer of the graph.
+  void learn(const Graph&, const Timeline&, const Kinds&, const std::vector<bool>& late,
              const std::vector<double>& transfer_less_ns);
 
  private:
@@ -51,7 +50,6 @@ class Past {
     Means own_ns, host_ns;
     uint64_t seen = 0;  // last window
   };
-  void leave_out_common(const Graph&, const Timeline&, Beyond&) const;
   void learn_transfers(const Graph&, const Timeline&, const std::vector<double>& transfer_less_ns);
   void forget();
 
@@ -63,7 +61,6 @@ class Past {
     uint64_t last = 0;
   };
   absl::flat_hash_map<uint64_t, Seen> transfers_;  // ns
-  absl::flat_hash_map<GpuKey, Seen> part_;         // of the length, by which a GPU is beyond it
 };
 
 }  // namespace ccld::decision::whatif

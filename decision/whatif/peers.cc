@@ -58,29 +58,6 @@ void leave_out_rare(const Graph& g, const Kinds& kinds, const Settings& settings
   }
 }
 
-// A GPU is compared with at least whatif_peers_min peers. In the stages of a pipeline only two or three GPUs may have a
-// role: they are compared with each other if the other roles have enough GPUs to say what differences are usual.
-class RoleSizes {
- public:
-  RoleSizes(const std::vector<int>& roles, const Settings& settings) : settings_(settings) {
-    for (int role : roles)
-      if (role != none) ++sizes_[role];
-    for (const auto& [role, gpus] : sizes_)
-      if (gpus > 1) comparable_ += gpus;
-  }
-  bool is_small(int role) const { return sizes_.at(role) <= settings_.whatif_peers_min; }
-  bool has_peers(int role, size_t present) const {
-    if (present > settings_.whatif_peers_min) return true;
-    const size_t all = sizes_.at(role);
-    return present > 1 && present == all && comparable_ - all > settings_.whatif_peers_min;
-  }
-
- private:
-  const Settings& settings_;
-  std::map<int, size_t> sizes_;
-  size_t comparable_ = 0;  // GPUs that have a peer
-};
-
 }  // namespace
 
 Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, const Settings& settings) {
@@ -98,10 +75,18 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
   b.own_ns.assign(g.nodes.size(), off);
   b.host_ns.assign(g.nodes.size(), off);
   b.gpus.resize(g.gpus.size());
-  const RoleSizes sizes(roles, settings);
+  std::map<int, size_t> sizes;  // GPUs of each role
+  for (int role : roles)
+    if (role != none) ++sizes[role];
+  size_t comparable = 0;  // GPUs that have a peer
+  for (const auto& [role, gpus] : sizes)
+    if (gpus > 1) comparable += gpus;
   std::vector<float> own, host;
   for (const auto& [key, nodes] : occurrences) {
-    if (!sizes.has_peers(key.first, nodes.size())) continue;
+    // A GPU is compared with at least whatif_peers_min peers. In the stages of a pipeline only two or three GPUs may
+    // have a role: they are compared with each other if there are enough others to say what differences are usual.
+    const size_t present = nodes.size(), enough = settings.whatif_peers_min;
+    if (present <= enough && (present < 2 || present < sizes[key.first] || comparable - present <= enough)) continue;
     own.clear(), host.clear();
     for (int i : nodes) {
       own.push_back(static_cast<float>(at(g.nodes, i).own_ns));
@@ -132,13 +117,12 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
     of.own_ns += g.nodes[i].own_ns;
     ++of.nodes;
   }
-  std::map<int, std::vector<float>> distances;  // by role, and of all of them; 0: nothing recurs
-  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu)
-    if (b.gpus[gpu].peers > 0)
-      for (int role : {roles[gpu], none}) distances[role].push_back(static_cast<float>(std::abs(b.gpus[gpu].sum_ns)));
-  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu)
-    if (b.gpus[gpu].nodes > 0)
-      b.gpus[gpu].deviation_ns = standard_deviation(median(distances[sizes.is_small(roles[gpu]) ? none : roles[gpu]]));
+  std::vector<float> distances;  // 0: nothing recurs
+  for (const Beyond::OfGpu& of : b.gpus)
+    if (of.peers > 0) distances.push_back(static_cast<float>(std::abs(of.sum_ns)));
+  const double deviation_ns = standard_deviation(median(distances));
+  for (Beyond::OfGpu& of : b.gpus)
+    if (of.nodes > 0) of.deviation_ns = deviation_ns;
   return b;
 }
 
