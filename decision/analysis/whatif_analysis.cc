@@ -179,9 +179,11 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
   // must show once more afterwards.
   const bool starts = now_ns - job.first_ns < static_cast<Nanoseconds>(settings_.whatif_starting_windows) *
                                                   seconds_to_ns(settings_.slow_window_s);
-  const auto waits = [&](const Suspect& s) {
-    const Cause& c = look.explanation.causes[s.causes.front()];
-    return starts && (!is_late(c) || c.peers == 0);
+  // Likewise what too few transfers say: one of them may have met anything, and makes a whole window slow.
+  const uint64_t transfers_min = settings_.slow_rounds_min * (settings_.slow_repeat + 1);
+  const auto waits = [&](const Suspect& suspect, const Seen& s) {
+    const Cause& c = look.explanation.causes[suspect.causes.front()];
+    return (starts && (!is_late(c) || c.peers == 0)) || (!c.transfers.empty() && s.transfers < transfers_min);
   };
   // A window that was prolonged counts as many.
   const Nanoseconds half_ns = std::max<Nanoseconds>(1, seconds_to_ns(settings_.slow_window_s) / 2);
@@ -195,7 +197,8 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
     came_back |= std::exchange(s.missed, false);
     if (s.windows == 0) s.since_ns = job.started_ns;
     s.streak += halves;
-    if (waits(suspect)) s.streak = std::min(s.streak, settings_.slow_repeat);
+    for (size_t cause : suspect.causes) s.transfers += look.explanation.causes[cause].transfers.size();
+    if (waits(suspect, s)) s.streak = std::min(s.streak, settings_.slow_repeat);
     ++s.windows;
     s.late_ns += suspect.gain_ns, s.host_ns += suspect.host_gain_ns;
     for (const std::string& key : suspect.keys) seen[key] = s, now.insert(key);

@@ -65,6 +65,7 @@ class WhatIfAnalysis {
   struct Seen {
     uint64_t streak = 0;              // half windows with it, less those without
     uint64_t windows = 0;             // in which it was seen
+    uint64_t transfers = 0;           // of Send and Recv, in these
     bool missed = false;              // not in the newest one
     double late_ns = 0, host_ns = 0;  // gains over the streak, and of them those of a late host
     Nanoseconds since_ns = 0;         // begin of the first window
