@@ -75,8 +75,10 @@ std::vector<CommUid> claims_that_make_way(const Watches& watches, const absl::fl
   std::vector<Candidate> candidates;
   for (const auto& [uid, w] : watches) {
     const size_t theirs = of_machines[machine_of(w->comm)];
-    if (needed.contains(uid) || w->comm.room_taken() == 0 || (theirs <= own && w->comm.heard_ns() > silent_since_ns)) continue;
-    if (worth_of(*w, INT64_MIN) == Worth::claimed) candidates.push_back({Worth::claimed, theirs, w->comm.heard_ns(), uid});
+    if (needed.contains(uid) || w->comm.room_taken() == 0 || (theirs <= own && w->comm.heard_ns() > silent_since_ns))
+      continue;
+    if (worth_of(*w, INT64_MIN) == Worth::claimed)
+      candidates.push_back({Worth::claimed, theirs, w->comm.heard_ns(), uid});
   }
   return first_of(std::move(candidates), count);
 }

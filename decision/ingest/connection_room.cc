@@ -25,8 +25,8 @@ namespace {
 constexpr Nanoseconds look_every_ns = 100 * ns_per_ms;
 // Once some were cut, for a while: 2,000 connections a second are 20 in that time.
 constexpr Nanoseconds look_soon_ns = 10 * ns_per_ms, short_for_ns = 10 * ns_per_s;
-// For memory: 2,000 connections a second are 12 MB in that time. A look at one descriptor takes 2 us; a tenth of the time
-// at most goes there.
+// For memory: 2,000 connections a second are 12 MB in that time. A look at one descriptor takes 2 us; a tenth of the
+// time at most goes there.
 constexpr Nanoseconds memory_look_every_ns = 250 * ns_per_ms, memory_look_ns_per_descriptor = 20'000;
 constexpr Nanoseconds told_every_ns = 60 * ns_per_s;
 // Of which a look goes through all; the largest job that was simulated has 131,072 processes.
@@ -158,7 +158,8 @@ void ConnectionRoom::free_descriptors(Nanoseconds now_ns) {
   if (found.used <= wished) return;
   const size_t count = std::min(found.used - wished, connections.size());
   short_until_ns_ = now_ns + short_for_ns;
-  std::partial_sort(connections.begin(), connections.begin() + static_cast<std::ptrdiff_t>(count), connections.end(), is_cut_before);
+  std::partial_sort(connections.begin(), connections.begin() + static_cast<std::ptrdiff_t>(count), connections.end(),
+                    is_cut_before);
   for (size_t i = 0; i < count; ++i) cut(connections[i]);
   tell_descriptors(found, now_ns);
 }
@@ -166,9 +167,11 @@ void ConnectionRoom::free_descriptors(Nanoseconds now_ns) {
 void ConnectionRoom::free_memory(Nanoseconds now_ns, Memory memory) {
   Found found = find(now_ns);
   std::vector<Connection>& connections = found.connections;
-  next_memory_ns_ = now_ns + std::max(memory_look_every_ns, static_cast<Nanoseconds>(found.used) * memory_look_ns_per_descriptor);
+  next_memory_ns_ =
+      now_ns + std::max(memory_look_every_ns, static_cast<Nanoseconds>(found.used) * memory_look_ns_per_descriptor);
   std::sort(connections.begin(), connections.end(), is_cut_before);
-  const auto speaking = std::partition_point(connections.begin(), connections.end(), [](const Connection& c) { return !c.speaks; });
+  const auto speaking =
+      std::partition_point(connections.begin(), connections.end(), [](const Connection& c) { return !c.speaks; });
   const auto quiet = static_cast<size_t>(speaking - connections.begin());
   const uint64_t before = counters_.cut_quiet + counters_.cut_speaking;
   for (size_t i = quiet_most_; i < quiet; ++i) cut(connections[i - quiet_most_]);
@@ -186,10 +189,11 @@ void ConnectionRoom::tell_descriptors(const Found& found, Nanoseconds now_ns) {
   if (now_ns < next_told_ns_) return;
   next_told_ns_ = now_ns + told_every_ns;
   spdlog::warn(
-      "{} of {} descriptors were in use, {} of them for telemetry connections: {} without a batch for {} s were cut, and {} "
+      "{} of {} descriptors were in use, {} of them for telemetry connections: {} without a batch for {} s were cut, "
+      "and {} "
       "others; a higher limit (ulimit -n, LimitNOFILE=) makes room for more",
-      found.used, counters_.descriptors_max, found.connections.size(), counters_.cut_quiet - told_.cut_quiet, quiet_ns / ns_per_s,
-      counters_.cut_speaking - told_.cut_speaking);
+      found.used, counters_.descriptors_max, found.connections.size(), counters_.cut_quiet - told_.cut_quiet,
+      quiet_ns / ns_per_s, counters_.cut_speaking - told_.cut_speaking);
   told_ = counters_;
 }
 
@@ -197,8 +201,10 @@ void ConnectionRoom::tell_memory(size_t connections, Nanoseconds now_ns) {
   if (now_ns < next_told_ns_) return;
   next_told_ns_ = now_ns + told_every_ns;
   spdlog::warn(
-      "memory is short (--memory-max), and there were {} telemetry connections: {} without a batch for {} s were cut, and {} others",
-      connections, counters_.cut_quiet - told_.cut_quiet, quiet_ns / ns_per_s, counters_.cut_speaking - told_.cut_speaking);
+      "memory is short (--memory-max), and there were {} telemetry connections: {} without a batch for {} s were cut, "
+      "and {} others",
+      connections, counters_.cut_quiet - told_.cut_quiet, quiet_ns / ns_per_s,
+      counters_.cut_speaking - told_.cut_speaking);
   told_ = counters_;
 }
 

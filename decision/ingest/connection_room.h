@@ -1,4 +1,5 @@
-// Keeps descriptors and memory free, so that probes which come find room at the telemetry socket, and files and questions too.
+// Keeps descriptors and memory free, so that probes which come find room at the telemetry socket, and files and
+// questions too.
 //
 //   A process that has all its descriptors accepts nobody, and libzmq asks again and again: a busy core, and new probes
 //   unheard. So while fewer than the reserve are free, connections are cut: first those over which no batch has come

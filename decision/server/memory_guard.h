@@ -32,8 +32,8 @@ namespace ccld::decision::server {
 class MemoryGuard {
  public:
   static constexpr double let_go_from = 0.7, refuse_from = 0.8, last_resort_from = 0.9;  // of the limit
-  // Of the communicators, in one look: small enough that what is let go of is not more than was needed, large enough that
-  // a stranger who announces without end is outpaced.
+  // Of the communicators, in one look: small enough that what is let go of is not more than was needed, large enough
+  // that a stranger who announces without end is outpaced.
   static constexpr double part_at_once = 1.0 / 16;
   // Resident memory, measured; and what makes the allocator give back free pages.
   struct System {

@@ -118,7 +118,8 @@ TEST_CASE("Where all speak, who has most connections loses his own") {
   for (const int fd : few) CHECK_FALSE(is_cut(fd));
 }
 
-TEST_CASE("Where memory is short the connections that say nothing go, down to a small part of it, and who speaks stays") {
+TEST_CASE(
+    "Where memory is short the connections that say nothing go, down to a small part of it, and who speaks stays") {
   Listener listener;
   std::vector<int> speaking, many;
   for (int i = 0; i < 4; ++i) speaking.push_back(listener.connect_from("127.0.0.1"));
@@ -136,7 +137,8 @@ TEST_CASE("Where memory is short the connections that say nothing go, down to a 
   for (const int fd : speaking) CHECK_FALSE(is_cut(fd));
 }
 
-TEST_CASE("At the last resort an address with more connections than a machine has processes loses them, though they speak") {
+TEST_CASE(
+    "At the last resort an address with more connections than a machine has processes loses them, though they speak") {
   Listener listener;
   std::vector<int> few, many;
   for (int i = 0; i < 4; ++i) few.push_back(listener.connect_from("127.0.0.1"));
