@@ -28,6 +28,16 @@ struct Connection {
   double mean_ns() const { return sum_ns / static_cast<double>(transfers.size()); }
 };
 
+// One slow wire makes all that cross it slower, if not by the same; a slow proxy only its own.
+bool alike(const std::vector<const Connection*>& slow, const Settings& settings) {
+  double least_ns = INFINITY, most_ns = 0;
+  for (const Connection* c : slow) {
+    least_ns = std::min(least_ns, c->mean_ns() - c->reference_ns);
+    most_ns = std::max(most_ns, c->mean_ns() - c->reference_ns);
+  }
+  return most_ns <= settings.whatif_lone_times_min * least_ns;
+}
+
 // What `of` says of the others, in the middle.
 template <class Of>
 double usual(const std::vector<StepTimes>& others, Of of) {
@@ -231,7 +241,8 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
         const auto wire = all_slow([&](const Connection& o) {
           return host(o.sender) == host(c.sender) && host(o.receiver) == host(c.receiver);
         });
-        if (wire.size() > best.size()) best = wire, best_kind = Cause::Kind::wire, gpu = c.sender;
+        if (wire.size() > best.size() && (c.proxy_of == none || alike(wire, settings)))
+          best = wire, best_kind = Cause::Kind::wire, gpu = c.sender;
       }
       if (kind.second && c.proxy_of == none && !c.network) {
         for (int end : {c.sender, c.receiver}) {
