@@ -73,6 +73,8 @@ add_library(ccld_server STATIC
   report/lateness.cc
   report/loss_parts.cc
   report/metric_families.cc
+  report/mitigation.cc
+  report/mitigation_text.cc
   report/open_incidents.cc
   report/page_query.cc
   report/probe_metrics.cc
@@ -171,6 +173,7 @@ target_link_libraries(ccld_import PUBLIC ccld_server PRIVATE ccld_options)
 
 add_executable(ccld
   cli/ack_command.cc
+  cli/advise_command.cc
   cli/command.cc
   cli/completion.cc
   cli/doctor_checks.cc

@@ -24,6 +24,7 @@ std::vector<std::string> serve_flag_names();
 void add_serve_command(CLI::App&);
 void add_status_command(CLI::App&);
 void add_explain_command(CLI::App&);
+void add_advise_command(CLI::App&);
 void add_incidents_command(CLI::App&);
 void add_ack_command(CLI::App&);
 void add_silence_command(CLI::App&);

@@ -40,6 +40,7 @@ int run(int argc, char** argv) {
   add_serve_command(app);
   add_status_command(app);
   add_explain_command(app);
+  add_advise_command(app);
   add_incidents_command(app);
   add_ack_command(app);
   add_silence_command(app);

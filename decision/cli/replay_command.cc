@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "decision/cli/command.h"
 #include "decision/cli/replay_report.h"
+#include "decision/report/mitigation.h"
 #include "decision/report/text_format.h"
 #include "decision/server/config_file.h"
 #include "decision/server/replay.h"
@@ -90,7 +91,9 @@ Replayed replay_once(const Values& v, std::optional<RuleSet> rules, std::optiona
   server::Analysis analysis(settings, std::move(writer), reader.metadata().numbering);
   Replayed result;
   result.status = server::replay(reader, options, analysis, result.summary, [&](const Incident& i, Nanoseconds now_ns, int64_t realtime_ns) {
-    result.verdicts.see(report::verdict_json(i, now_ns, {realtime_ns - now_ns}));
+    report::Json verdict = report::verdict_json(i, now_ns, {realtime_ns - now_ns});
+    report::set_mitigation(verdict, analysis.known());
+    result.verdicts.see(std::move(verdict));
   });
   if (analysis.verdict_write_errors() > 0 && result.status.ok()) result.status = absl::UnavailableError("--verdicts: not all lines could be written");
   warn_of(reader, result.summary);

@@ -8,14 +8,8 @@
 #include "absl/strings/str_split.h"
 
 namespace ccld::decision {
-namespace {
-
-struct Place {
-  uint64_t tensor = 0, pipeline = 0, data = 0;
-};
-
-Place place_of(const Layout& l, uint64_t process) {
-  Place p;
+LayoutPlace place_of(const Layout& l, uint64_t process) {
+  LayoutPlace p;
   for (const absl::string_view name : absl::StrSplit(absl::string_view(l.order.data(), l.order.size()), '-')) {
     const uint64_t size = name == "tp" ? l.tensor : name == "pp" ? l.pipeline : l.data;
     (name == "tp" ? p.tensor : name == "pp" ? p.pipeline : p.data) = process % size;
@@ -23,8 +17,6 @@ Place place_of(const Layout& l, uint64_t process) {
   }
   return p;
 }
-
-}  // namespace
 
 absl::Status check_order(std::string_view order) {
   std::vector<std::string> names = absl::StrSplit(absl::string_view(order.data(), order.size()), '-');
@@ -39,7 +31,7 @@ CommRole role_of(const Layout& l, const std::vector<int>& processes) {
   std::set<uint64_t> tensor, pipeline, data;
   for (int p : processes) {
     if (p < 0 || static_cast<uint64_t>(p) >= l.processes()) return CommRole::unknown;
-    const Place at = place_of(l, static_cast<uint64_t>(p));
+    const LayoutPlace at = place_of(l, static_cast<uint64_t>(p));
     tensor.insert(at.tensor);
     pipeline.insert(at.pipeline);
     data.insert(at.data);

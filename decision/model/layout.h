@@ -23,6 +23,13 @@ struct Layout {
   uint64_t processes() const { return tensor * pipeline * data; }
 };
 
+// Where a process is in each dimension.
+struct LayoutPlace {
+  uint64_t tensor = 0, pipeline = 0, data = 0;
+};
+// Of a layout that is given, with an order that is right.
+LayoutPlace place_of(const Layout&, uint64_t process);
+
 // "tp-dp-pp": each of the three once.
 absl::Status check_order(std::string_view order);
 

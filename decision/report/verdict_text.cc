@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "decision/report/acknowledgement.h"
+#include "decision/report/mitigation_text.h"
 #include "decision/report/silence.h"
 #include "decision/report/text_format.h"
 
@@ -516,6 +517,8 @@ std::vector<Paragraph> verdict_paragraphs(const Json& v, bool evidence) {
   paragraph(out, "On it", acknowledged_text(v));
   paragraph(out, "Silenced", silenced_text(v));
   add_remedies(out, v);
+  label = "Advice";
+  for (const std::string& text : mitigation_summary(v)) paragraph(out, std::exchange(label, ""), text);
   const bool imported = has(v, "source");  // `ccld explain` does not know it
   const std::string which = absl::StrCat("incident ", id, ", class ", text_of(v, "class"), imported ? absl::StrCat(", by ", text_of(v, "source"), " data") : "");
   paragraph(out, "Details",

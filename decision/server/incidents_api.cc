@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "decision/history/filter.h"
 #include "decision/history/reader.h"
+#include "decision/report/mitigation.h"
 #include "decision/report/text_format.h"
 #include "decision/server/clock.h"
 
@@ -14,8 +15,9 @@ namespace {
 
 using report::Json;
 
-Json verdict_of(const Incident& incident, const report::Snapshot& s) {
+Json verdict_of(const Incident& incident, const report::Snapshot& s, const Reporter& reporter) {
   Json verdict = report::verdict_json(incident, s.now_ns, s.clock);
+  report::set_mitigation(verdict, reporter.known());
   report::set_acknowledged(verdict, s.acknowledgements);
   return verdict;
 }
@@ -28,10 +30,10 @@ std::vector<Json> waiting_in(const Reporter& reporter) {
   return verdicts;
 }
 
-std::vector<Json> of_snapshot(const report::Snapshot& s) {
+std::vector<Json> of_snapshot(const report::Snapshot& s, const Reporter& reporter) {
   std::vector<Json> verdicts;
   for (const Incident& incident : s.incidents) {
-    if (incident.revision > 0) verdicts.push_back(verdict_of(incident, s));
+    if (incident.revision > 0) verdicts.push_back(verdict_of(incident, s, reporter));
   }
   return verdicts;
 }
@@ -46,11 +48,11 @@ absl::StatusOr<history::HistoryReader> open_history(const Reporter& reporter) {
 bool is_about(const Json& verdict, uint64_t id) { return report::number_of(verdict, "incident") == id; }
 
 // Open ones that the database does not have (yet, or any more: it was replaced).
-void add_unstored(const report::Snapshot& s, history::HistoryReader& reader, std::vector<Json>& newer) {
+void add_unstored(const report::Snapshot& s, const Reporter& reporter, history::HistoryReader& reader, std::vector<Json>& newer) {
   for (const Incident& i : s.incidents) {
     if (i.revision == 0 || !is_open(i.state)) continue;
     const bool waits = std::any_of(newer.begin(), newer.end(), [&](const Json& v) { return is_about(v, i.id); });
-    if (!waits && absl::IsNotFound(reader.newest(i.id).status())) newer.push_back(verdict_of(i, s));
+    if (!waits && absl::IsNotFound(reader.newest(i.id).status())) newer.push_back(verdict_of(i, s, reporter));
   }
 }
 
@@ -82,10 +84,10 @@ absl::StatusOr<Json> incidents_answer(const std::function<std::string(const std:
     // In this order: what is stored in between is in both, not in neither.
     std::vector<Json> waiting = waiting_in(reporter);
     auto page = reader->list(*filter);
-    add_unstored(snapshot, *reader, waiting);
+    add_unstored(snapshot, reporter, *reader, waiting);
     if (page.ok()) return page_with_silences(history::merged(*std::move(page), waiting, *filter), time, reporter);
   }
-  return page_with_silences(history::page_of(of_snapshot(snapshot), *filter), time, reporter);
+  return page_with_silences(history::page_of(of_snapshot(snapshot, reporter), *filter), time, reporter);
 }
 
 absl::StatusOr<Json> incident_answer(uint64_t id, const report::Snapshot& snapshot, const Reporter& reporter) {
@@ -95,7 +97,7 @@ absl::StatusOr<Json> incident_answer(uint64_t id, const report::Snapshot& snapsh
   if (auto reader = open_history(reporter); reader.ok()) {
     if (auto newest = reader->newest(id); newest.ok()) return with_silence(with_now(*std::move(newest), snapshot), reporter);
   }
-  for (Json& verdict : of_snapshot(snapshot)) {
+  for (Json& verdict : of_snapshot(snapshot, reporter)) {
     if (is_about(verdict, id)) return with_silence(with_now(std::move(verdict), snapshot), reporter);
   }
   return absl::NotFoundError(absl::StrCat("there is no incident ", id));

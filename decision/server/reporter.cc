@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "decision/report/headline.h"
+#include "decision/report/mitigation.h"
 #include "decision/server/clock.h"
 #include "spdlog/spdlog.h"
 
@@ -70,6 +71,7 @@ struct Reporter::State {
   VerdictWriter writer;
   const std::unique_ptr<history::History> history;
   const Bounds bounds;
+  advise::Known known;  // as it is when the thread starts to work
   std::map<uint64_t, report::Json> left_open;  // by number, those of which this run has reported nothing
   std::vector<Recorded> links;  // recordings of which the database does not know yet
   Nanoseconds maintained_ns = 0, tried_ns = 0;
@@ -153,7 +155,9 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
   for (Job& job : taken) {
     if (const auto* changed = std::get_if<Changed>(&job)) {
       left_open.erase(changed->incident.id);
-      add(report::verdict_json(changed->incident, changed->now_ns, {changed->realtime_ns - changed->now_ns}), log_line(changed->incident));
+      report::Json verdict = report::verdict_json(changed->incident, changed->now_ns, {changed->realtime_ns - changed->now_ns});
+      report::set_mitigation(verdict, known);
+      add(verdict, log_line(changed->incident));
     } else if (const auto* ends = std::get_if<LeftOpenEnds>(&job)) {
       for (const auto& [id, verdict] : left_open) {
         add(history::ended_verdict(verdict, ends->realtime_ns / ns_per_ms),
@@ -254,6 +258,9 @@ Reporter::Reporter(VerdictWriter writer, std::unique_ptr<history::History> histo
 }
 
 Reporter::~Reporter() { finish(); }
+
+void Reporter::advise_with(const advise::Known& known) { state_->known = known; }
+const advise::Known& Reporter::known() const { return state_->known; }
 
 void Reporter::report(std::vector<Incident> incidents, Nanoseconds now_ns, int64_t realtime_ns) {
   if (incidents.empty()) return;

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "decision/advise/facts.h"
 #include "decision/history/history.h"
 #include "decision/model/verdict.h"
 #include "decision/report/history_counters.h"
@@ -42,6 +43,10 @@ class Reporter {
   Reporter(VerdictWriter, std::unique_ptr<history::History> history, Bounds);
   ~Reporter();
   Reporter(const Reporter&) = delete;
+
+  // What is known of jobs and of what it costs to act, for what incidents say about that. Before the first report.
+  void advise_with(const advise::Known&);
+  const advise::Known& known() const;
 
   void report(std::vector<Incident>, Nanoseconds now_ns, int64_t realtime_ns);
   // Incidents that an earlier run left open, and of which nothing was reported since, get their last revision.

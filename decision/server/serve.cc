@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "decision/advise/known_settings.h"
 #include "decision/ingest/connection_room.h"
 #include "decision/ingest/telemetry_socket.h"
 #include "decision/history/history.h"
@@ -54,10 +55,20 @@ absl::StatusOr<Settings> settings_of(const ServeOptions& options) {
       if (absl::Status s = parse_setting(settings, text); !s.ok()) return naming("--layout", s);
   }
   for (const std::string& text : options.settings) {
+    if (advise::is_known_setting(text)) continue;
     if (absl::Status s = parse_setting(settings, text); !s.ok()) return s;
   }
   if (absl::Status s = validate(settings); !s.ok()) return s;
   return settings;
+}
+
+absl::StatusOr<advise::Known> known_of(const ServeOptions& options, const Settings& settings) {
+  advise::Known known = advise::known_of(settings);
+  for (const std::string& text : options.settings) {
+    if (!advise::is_known_setting(text)) continue;
+    if (absl::Status s = advise::parse_known_setting(known, text); !s.ok()) return s;
+  }
+  return known;
 }
 
 constexpr double ms_per_day = 24.0 * 3600 * 1000;
@@ -268,6 +279,8 @@ absl::Status serve(const ServeOptions& options) {
   if (absl::Status s = start_log(options.log_level); !s.ok()) return s;
   const auto settings = settings_of(options);
   if (!settings.ok()) return settings.status();
+  const auto known = known_of(options, *settings);
+  if (!known.ok()) return known.status();
   const auto bounds = bounds_of(options);
   if (!bounds.ok()) return bounds.status();
   const auto memory_max = memory_max_of(options.memory_max);
@@ -319,6 +332,7 @@ absl::Status serve(const ServeOptions& options) {
   auto webhook = Webhook::open({options.webhook, options.webhook_secret_file, options.webhook_ca_file, options.webhook_min_state}, history.get(), run, realtime_now_ns() / ns_per_ms);
   if (!webhook.ok()) return webhook.status();
   const auto reporter = std::make_shared<Reporter>(*std::move(writer), std::move(history), Reporter::Bounds());
+  reporter->advise_with(*known);
   auto recorder = open_recorder(options, *settings, numbering, state_folder, bounds->recordings, reporter);
   if (!recorder.ok()) return recorder.status();
   if (*webhook != nullptr) (*webhook)->connect(reporter, **http);
