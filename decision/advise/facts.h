@@ -37,7 +37,7 @@ struct Facts {
   double confirmed_after = 0;   // since the onset; 0: not yet
   bool of_iteration = false;    // now and without are those of one iteration; else of the operations that were compared
   double now = 0, without = 0;  // 0: not known
-  double usual = 0;            // what an iteration took before, where that is less than now; 0: not known
+  double usual = 0;             // what an iteration took before, where that is less than now; 0: not known
   std::vector<Suspect> suspects;  // the greatest share first; empty: nobody is singled out
 };
 

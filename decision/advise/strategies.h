@@ -22,8 +22,8 @@ enum class Action { wait, micro_batches, placement, restart };
 constexpr size_t actions = 4;
 const char* name(Action);  // "micro_batches"
 
-// How far off a prediction may be, as a part of it, beyond what is not known of the job. Chosen, not measured; README.md has
-// what recorded jobs show.
+// How far off a prediction may be, as a part of it, beyond what is not known of the job. Chosen, not measured;
+// README.md has what recorded jobs show.
 constexpr double model_error = 0.1;
 
 struct Range {

@@ -8,6 +8,7 @@
 #include "decision/cli/command.h"
 #include "decision/cli/incident_source.h"
 #include "decision/cli/terminal.h"
+#include "decision/report/mitigation.h"
 #include "decision/report/revisions_text.h"
 #include "decision/report/text_format.h"
 #include "decision/report/verdict_text.h"
@@ -54,7 +55,11 @@ std::string answer(IncidentSource& source, const Values& values) {
   if (values.revisions)
     return values.json ? Json(incident.revisions).dump(2) + "\n"
                        : report::revisions_text(incident.revisions, output_columns());
-  return values.json ? incident.revisions.back().dump(2) + "\n" : report::verdict_text(incident.revisions.back(), values.evidence);
+  if (values.json) return incident.revisions.back().dump(2) + "\n";
+  Json verdict = incident.revisions.back();
+  // What a service says about that goes by what it was told; files and histories know nothing of it.
+  if (!verdict.contains("mitigation")) report::set_mitigation(verdict, {});
+  return report::verdict_text(verdict, values.evidence);
 }
 
 void explain(const Values& values) {

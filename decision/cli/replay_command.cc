@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "decision/advise/known_settings.h"
 #include "decision/cli/command.h"
 #include "decision/cli/replay_report.h"
 #include "decision/report/mitigation.h"
@@ -89,10 +90,11 @@ Replayed replay_once(const Values& v, std::optional<RuleSet> rules, std::optiona
   server::ReplayOptions options;
   if (v.until_s.has_value()) options.until_ns = seconds_to_ns(*v.until_s);
   server::Analysis analysis(settings, std::move(writer), reader.metadata().numbering);
+  const advise::Known known = advise::known_of(settings);
   Replayed result;
   result.status = server::replay(reader, options, analysis, result.summary, [&](const Incident& i, Nanoseconds now_ns, int64_t realtime_ns) {
     report::Json verdict = report::verdict_json(i, now_ns, {realtime_ns - now_ns});
-    report::set_mitigation(verdict, analysis.known());
+    report::set_mitigation(verdict, known);
     result.verdicts.see(std::move(verdict));
   });
   if (analysis.verdict_write_errors() > 0 && result.status.ok()) result.status = absl::UnavailableError("--verdicts: not all lines could be written");

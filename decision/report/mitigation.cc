@@ -137,6 +137,10 @@ advise::Facts advice_facts(const Json& v, const advise::Known& known) {
     f.of_iteration = text_of(gain, "of") == "iteration";
     f.now = real_of(gain, "now_ms") * ns;
     f.without = std::min(f.now, real_of(gain, "without_ms") * ns);
+    // A job that was slow from the start has a usual time that is no better.
+    constexpr double better = 0.95;
+    const double usual = real_of(member(v, "stage"), "iteration_usual_ms") * ns;
+    if (f.of_iteration && usual < better * f.now) f.usual = usual;
   }
   for (const Json& c : member(v, "culprits")) {
     advise::Suspect s;

@@ -1,7 +1,7 @@
-// What to do about an incident, and what it gains, as a part of its document: field `mitigation` (README.md). Made from
-// the document itself, so that incidents of files and of earlier runs have it, too. When an action is due depends on
-// nothing that is not in the document: who reads it later compares `due_time` with the present time. Errors:
-// nlohmann::json::exception where the document is not a verdict. Threads: any.
+// What to do about an incident, and what it gains, as a part of the answer about it: field `mitigation` (README.md). Made from the
+// incident's document, so that incidents of files and of earlier runs have it, too. When an action pays is an instant: who
+// reads it later compares `due_time` with the present time.
+// Errors: nlohmann::json::exception where the document is not a verdict. Threads: any.
 #pragma once
 
 #include "decision/advise/facts.h"

@@ -2,13 +2,10 @@
 
 #include <utility>
 
-#include "decision/advise/known_settings.h"
-#include "decision/report/mitigation.h"
-
 namespace ccld::decision::server {
 
 Analysis::Analysis(const Settings& settings, std::optional<VerdictWriter> writer, Numbering numbering)
-    : analyzer_(settings, std::move(numbering)), known_(advise::known_of(settings)), writer_(std::move(writer)) {}
+    : analyzer_(settings, std::move(numbering)), writer_(std::move(writer)) {}
 
 std::optional<Batch> Analysis::on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns,
                                           const ingest::Speaker* speaker) {
@@ -25,11 +22,7 @@ std::vector<Incident> Analysis::tick(Nanoseconds now_ns, Nanoseconds realtime_ns
   std::vector<Incident> incidents = analyzer_.advance(now_ns);
   if (writer_.has_value()) {
     const report::WallClock clock{realtime_ns - now_ns};
-    for (const Incident& incident : incidents) {
-      report::Json verdict = report::verdict_json(incident, now_ns, clock);
-      report::set_mitigation(verdict, known_);
-      writer_->write_line(report::to_line(verdict));
-    }
+    for (const Incident& incident : incidents) writer_->write_line(report::to_line(report::verdict_json(incident, now_ns, clock)));
   }
   return incidents;
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "decision/advise/facts.h"
 #include "decision/analyzer.h"
 #include "decision/ingest/ingest.h"
 #include "decision/report/verdict_json.h"
@@ -32,7 +31,6 @@ class Analysis {
 
   Analyzer& analyzer() { return analyzer_; }
   const Analyzer& analyzer() const { return analyzer_; }
-  const advise::Known& known() const { return known_; }
   const ingest::Ingest& ingest() const { return ingest_; }
   uint64_t verdict_lines() const { return writer_.has_value() ? writer_->lines() : 0; }
   uint64_t verdict_write_errors() const { return writer_.has_value() ? writer_->errors() : 0; }
@@ -40,7 +38,6 @@ class Analysis {
  private:
   Analyzer analyzer_;
   ingest::Ingest ingest_;
-  const advise::Known known_;
   std::optional<VerdictWriter> writer_;
 };
 

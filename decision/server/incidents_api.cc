@@ -15,9 +15,8 @@ namespace {
 
 using report::Json;
 
-Json verdict_of(const Incident& incident, const report::Snapshot& s, const Reporter& reporter) {
+Json verdict_of(const Incident& incident, const report::Snapshot& s) {
   Json verdict = report::verdict_json(incident, s.now_ns, s.clock);
-  report::set_mitigation(verdict, reporter.known());
   report::set_acknowledged(verdict, s.acknowledgements);
   return verdict;
 }
@@ -30,10 +29,10 @@ std::vector<Json> waiting_in(const Reporter& reporter) {
   return verdicts;
 }
 
-std::vector<Json> of_snapshot(const report::Snapshot& s, const Reporter& reporter) {
+std::vector<Json> of_snapshot(const report::Snapshot& s) {
   std::vector<Json> verdicts;
   for (const Incident& incident : s.incidents) {
-    if (incident.revision > 0) verdicts.push_back(verdict_of(incident, s, reporter));
+    if (incident.revision > 0) verdicts.push_back(verdict_of(incident, s));
   }
   return verdicts;
 }
@@ -48,11 +47,11 @@ absl::StatusOr<history::HistoryReader> open_history(const Reporter& reporter) {
 bool is_about(const Json& verdict, uint64_t id) { return report::number_of(verdict, "incident") == id; }
 
 // Open ones that the database does not have (yet, or any more: it was replaced).
-void add_unstored(const report::Snapshot& s, const Reporter& reporter, history::HistoryReader& reader, std::vector<Json>& newer) {
+void add_unstored(const report::Snapshot& s, history::HistoryReader& reader, std::vector<Json>& newer) {
   for (const Incident& i : s.incidents) {
     if (i.revision == 0 || !is_open(i.state)) continue;
     const bool waits = std::any_of(newer.begin(), newer.end(), [&](const Json& v) { return is_about(v, i.id); });
-    if (!waits && absl::IsNotFound(reader.newest(i.id).status())) newer.push_back(verdict_of(i, s, reporter));
+    if (!waits && absl::IsNotFound(reader.newest(i.id).status())) newer.push_back(verdict_of(i, s));
   }
 }
 
@@ -62,15 +61,22 @@ Json with_silence(Json verdict, const Reporter& reporter) {
   return verdict;
 }
 
-Json page_with_silences(history::Page page, const std::string& time, const Reporter& reporter) {
-  for (Json& verdict : page.incidents) verdict = with_silence(std::move(verdict), reporter);
-  return history::page_json(page, time);
-}
-
 // How long an open incident has lasted counts up to now, not to its newest revision.
 Json with_now(Json verdict, const report::Snapshot& s) {
   if (!history::is_closed(report::text_of(verdict, "state"))) verdict["now"] = s.clock.text(s.now_ns);
   return verdict;
+}
+
+// Of one incident what to do is said, too: by what is known now, whenever its newest revision was made.
+Json answer_of(Json verdict, const report::Snapshot& s, const Reporter& reporter) {
+  verdict = with_silence(with_now(std::move(verdict), s), reporter);
+  report::set_mitigation(verdict, reporter.known());
+  return verdict;
+}
+
+Json page_with_silences(history::Page page, const std::string& time, const Reporter& reporter) {
+  for (Json& verdict : page.incidents) verdict = with_silence(std::move(verdict), reporter);
+  return history::page_json(page, time);
 }
 
 }  // namespace
@@ -84,21 +90,21 @@ absl::StatusOr<Json> incidents_answer(const std::function<std::string(const std:
     // In this order: what is stored in between is in both, not in neither.
     std::vector<Json> waiting = waiting_in(reporter);
     auto page = reader->list(*filter);
-    add_unstored(snapshot, reporter, *reader, waiting);
+    add_unstored(snapshot, *reader, waiting);
     if (page.ok()) return page_with_silences(history::merged(*std::move(page), waiting, *filter), time, reporter);
   }
-  return page_with_silences(history::page_of(of_snapshot(snapshot, reporter), *filter), time, reporter);
+  return page_with_silences(history::page_of(of_snapshot(snapshot), *filter), time, reporter);
 }
 
 absl::StatusOr<Json> incident_answer(uint64_t id, const report::Snapshot& snapshot, const Reporter& reporter) {
   for (const Json& verdict : waiting_in(reporter)) {
-    if (is_about(verdict, id)) return with_silence(with_now(verdict, snapshot), reporter);
+    if (is_about(verdict, id)) return answer_of(verdict, snapshot, reporter);
   }
   if (auto reader = open_history(reporter); reader.ok()) {
-    if (auto newest = reader->newest(id); newest.ok()) return with_silence(with_now(*std::move(newest), snapshot), reporter);
+    if (auto newest = reader->newest(id); newest.ok()) return answer_of(*std::move(newest), snapshot, reporter);
   }
-  for (Json& verdict : of_snapshot(snapshot, reporter)) {
-    if (is_about(verdict, id)) return with_silence(with_now(std::move(verdict), snapshot), reporter);
+  for (Json& verdict : of_snapshot(snapshot)) {
+    if (is_about(verdict, id)) return answer_of(std::move(verdict), snapshot, reporter);
   }
   return absl::NotFoundError(absl::StrCat("there is no incident ", id));
 }

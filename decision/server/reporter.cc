@@ -71,7 +71,7 @@ struct Reporter::State {
   VerdictWriter writer;
   const std::unique_ptr<history::History> history;
   const Bounds bounds;
-  advise::Known known;  // as it is when the thread starts to work
+  advise::Known known;  // as it is when the thread begins to report
   std::map<uint64_t, report::Json> left_open;  // by number, those of which this run has reported nothing
   std::vector<Recorded> links;  // recordings of which the database does not know yet
   Nanoseconds maintained_ns = 0, tried_ns = 0;
@@ -155,9 +155,7 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
   for (Job& job : taken) {
     if (const auto* changed = std::get_if<Changed>(&job)) {
       left_open.erase(changed->incident.id);
-      report::Json verdict = report::verdict_json(changed->incident, changed->now_ns, {changed->realtime_ns - changed->now_ns});
-      report::set_mitigation(verdict, known);
-      add(verdict, log_line(changed->incident));
+      add(report::verdict_json(changed->incident, changed->now_ns, {changed->realtime_ns - changed->now_ns}), log_line(changed->incident));
     } else if (const auto* ends = std::get_if<LeftOpenEnds>(&job)) {
       for (const auto& [id, verdict] : left_open) {
         add(history::ended_verdict(verdict, ends->realtime_ns / ns_per_ms),
@@ -176,8 +174,12 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
     const std::lock_guard lock(mutex);
     return listener;
   }();
-  for (const Texts& t : told)
-    if (tell) tell(t.verdict);
+  for (const Texts& t : told) {
+    if (!tell) break;
+    report::Json answer = t.verdict;
+    report::set_mitigation(answer, known);
+    tell(answer);
+  }
   for (const Texts& t : told) {
     writer.write_line(report::to_line(t.verdict));
     spdlog::info("{}", t.log);

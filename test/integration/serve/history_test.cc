@@ -144,6 +144,11 @@ TEST_CASE("After a restart numbers go on, and incidents of both runs are found w
   require_refused({ccld, "incidents", "--state", folder.file("none")}, 1, folder.file("none"));
   require_refused({ccld, "incidents", "--state", state, "--file", state}, 2, "exclude each other");
   CHECK(contains(service.ask({"explain", "1"}).output, "H2"));
+  CHECK(contains(run({ccld, "advise", "2", "--http", service.http}).output, "restart: nobody is singled out"));
+  const Json strategies = json_of({ccld, "advise", "2", "--json", "--http", service.http})["strategies"];
+  CHECK(strategies == service.get("/v1/incidents/2")["mitigation"]["strategies"]);
+  CHECK(strategies.size() == 4);
+  CHECK(contains(run({ccld, "advise", "1", "--state", state}).output, "restart: nobody is singled out"));
 
   const Json revisions = json_of({ccld, "explain", "2", "--revisions", "--json", "--http", service.http});
   size_t reported = 0;

@@ -118,9 +118,9 @@ std::string label(const std::string& series, const std::string& name) {
              : series.substr(at + begin.size(), series.find('"', at + begin.size()) - at - begin.size());
 }
 
-// Where a document has the moment at which it was asked for, or what became of the incident outside.
+// Where a document has the moment at which it was asked for, what became of the incident outside, or what to do about it.
 Json without_answer(Json verdict) {
-  for (const char* const key : {"now", "recording", "acknowledged", "silenced"}) verdict.erase(key);
+  for (const char* const key : {"now", "recording", "acknowledged", "silenced", "mitigation"}) verdict.erase(key);
   return verdict;
 }
 
@@ -150,6 +150,7 @@ void check_incident(const Api& api, const Json& line) {
   const bool open = text_of(line, "state") == "confirmed" || text_of(line, "state") == "suspected";
 
   const Json answer = api.json("/v1/incidents/" + id);
+  CHECK(answer["mitigation"].is_object() == open);
   CHECK(without_answer(answer) == line);
   CHECK(without_answer(api.json("/v1/incidents")["incidents"][0]) == line);
   CHECK(Json::parse(webhook::revision_delivery(line, run_name).body)["incident"] == line);
