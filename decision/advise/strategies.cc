@@ -226,8 +226,9 @@ Strategy restart(const Facts& f, const Known& known) {
   }
   if (f.kind == Facts::Kind::slow) {
     if (f.now <= 0) return s.why_not = "what it costs is not known", s;
-    // The model promises what is proven. Where the past was better, all of it may come back.
-    s.time = widened(f, {f.usual > 0 ? std::min(f.usual, f.without) : f.without, f.without, f.without});
+    // Of two estimates, by the model and by the past, the interval has both.
+    const double past = f.usual > 0 ? f.usual : f.without;
+    s.time = widened(f, {std::min(past, f.without), f.without, std::max(past, f.without)});
   }
   return s;
 }

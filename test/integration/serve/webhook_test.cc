@@ -82,6 +82,7 @@ class Receiver {
 std::vector<std::string> flags(const Folder& folder, const std::string& url) {
   std::ofstream(folder.file("secret")) << secret << '\n';
   return {"--state",   folder.file("state"), "--verdicts", folder.file("v.jsonl"), "--set", "mismatch_settle_s=0",
+          "--set",     "advise_restart_cost_s=42",
           "--webhook", url,                  "--webhook-secret-file", folder.file("secret")};
 }
 
@@ -100,6 +101,7 @@ TEST_CASE("Each revision is posted signed and in order, and what the receiver mi
     const auto first = receiver.taken([](const auto&, const Json& body) { return body["incident"]["revision"] == 1; });
     Json body = Json::parse(first.body);
     CHECK(body["incident"]["mitigation"]["strategies"].size() == 4);
+    CHECK(body["incident"]["mitigation"]["settings"]["advise_restart_cost_s"] == "42");
     body["incident"].erase("mitigation");  // what to do is no part of the record
     CHECK(body["event"] == "incident.revised");
     CHECK(first.get_header_value("X-Ccld-Event") == "incident.revised");
