@@ -103,8 +103,10 @@ TEST_CASE("1,024 replicas are assigned in less than 10 ms, whatever the number o
                          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
       REQUIRE(sum(counts) == total);
     }
-    INFO(total << " micro-batches: " << best_ms << " ms");
+    WARN(total << " micro-batches: " << best_ms << " ms");
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     CHECK(best_ms < 10);
+#endif
   }
 }
 

@@ -115,8 +115,10 @@ TEST_CASE("1,024 places with as many troubles as are looked at take less than a 
     best_s = std::min(best_s, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     CHECK(p.loss_after < p.loss_before);
   }
-  INFO(best_s << " s");
+  WARN(best_s << " s");
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   CHECK(best_s < 1);
+#endif
 }
 
 }  // namespace ccld::decision::advise
