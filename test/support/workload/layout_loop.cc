@@ -13,6 +13,7 @@
 #include "test/support/workload/device_time.h"
 #include "test/support/workload/fault_file.h"
 #include "test/support/workload/iteration.h"
+#include "test/support/workload/micro_batch_file.h"
 #include "test/support/workload/nccl_calls.h"
 #include "test/support/workload/phases.h"
 #include "test/support/workload/rounds.h"
@@ -30,6 +31,7 @@ class LayoutLoop {
       : options_(options),
         layout_(*options.layout),
         faults_(options.fault_file, options.rank),
+        micro_batches_(options.micro_batch_file, layout_.dp),
         board_(options.status_file, options.rank_count),
         slot_(board_.slot(options.rank)),
         rounds_(options_, board_, options.iterations) {
@@ -94,6 +96,8 @@ class LayoutLoop {
     slot_.fault_text_version.store(faults_.version());
     const uint64_t begin_ns = monotonic_ns();
     IterationShape shape = options_.shape;
+    micro_batches_.refresh();
+    shape.micro_batches = micro_batches_.count(round, layout_.data_index_of(options_.rank), shape.micro_batches);
     double extra_ms = options_.jitter_ms * draw(options_.seed, uint64_t(options_.rank), round);
     if (phases_) extra_ms += behave(phases_->of(round, options_.rank), &shape);
     std::vector<Step> steps = iteration_steps(layout_, options_.rank, shape);
@@ -215,6 +219,7 @@ class LayoutLoop {
   const Options options_;
   const Layout layout_;
   FaultFile faults_;
+  MicroBatchFile micro_batches_;
   StatusBoard board_;
   BoardSlot& slot_;
   Rounds rounds_;

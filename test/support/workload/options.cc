@@ -83,6 +83,8 @@ Options parse(int argc, char** argv) {
   app.add_option("--micro-batches", options.shape.micro_batches, "micro-batches of an iteration")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
+  app.add_option("--micro-batches-file", options.micro_batch_file,
+                 "numbers of micro-batches by replica; read again whenever it changes");
   app.add_option("--layers", options.shape.layers, "layers of a stage")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));

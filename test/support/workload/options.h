@@ -18,6 +18,7 @@ struct Options {
   std::string id_file;      // rank 0 writes NCCL's unique id there, the others wait for it
   std::string status_file;  // see status_board.h
   std::string fault_file;   // see fault_file.h; empty: none
+  std::string micro_batch_file;  // empty: none
 
   // Traffic.
   std::string operation = "allreduce";
