@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Acts on what `ccld advise` says, and compares what it promised with what is measured then.
+
+Usage: benchmarks/advise/acted.py [--build build/dev] [--out FILE] [--factors 2,3,...]
+
+A job of real NCCL on the CPU device, data-parallel with four replicas; the clock of one GPU is divided by a factor while it runs. When the
+incident is confirmed the job gets the micro-batches that the service advises. Iterations are timed before, with the fault and after.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "test", "support"))
+
+from faults import inject  # noqa: E402
+from faults import plan as plans  # noqa: E402
+from run.build import Build  # noqa: E402
+from run.errors import RunError  # noqa: E402
+from run.job import Job, signals_end_the_run  # noqa: E402
+from run.processes import wait_for  # noqa: E402
+
+REPLICAS, EACH, SLOW_RANK = 4, 16, 2
+ROUNDS = 12  # of a measurement
+PATIENCE_S = 90.0
+
+
+class MitigableJob(Job):
+    """Its replicas read their micro-batches from a file in the folder of the run."""
+
+    def micro_batch_file(self):
+        return os.path.join(self.folder, "micro-batches.json")
+
+    def in_place(self, node, command):
+        return super().in_place(node, command + ["--micro-batches-file", self.micro_batch_file()])
+
+
+def plan_of(factor, thresholds):
+    return plans.Plan({
+        "name": "advise-%g" % factor, "title": "GPU clock of rank %d divided by %g" % (SLOW_RANK, factor), "ranks": REPLICAS,
+        "workload": {"dp": REPLICAS, "micro_batches": EACH, "compute_ms": 2.0, "iterations": 100000, "check": 0},
+        "settings": {"layout_tp": "1", "layout_pp": "1", "layout_dp": str(REPLICAS), "advise_micro_batches": str(REPLICAS * EACH),
+                     "slow_window_s": "4"},
+        "faults": [{"kind": "slow_clock", "rank": SLOW_RANK, "factor": float(factor), "after_round": 30}],
+        "expect": {"class": "S1", "ranks": [SLOW_RANK]}}, "acted.py", thresholds)
+
+
+def completed(job):
+    job.check_alive()
+    return min(slot.completed_round for slot in job.board.slots())
+
+
+def wait_round(job, number):
+    if not wait_for(lambda: completed(job) >= number, PATIENCE_S, 0.001):
+        raise RunError("round %d does not end" % number)
+
+
+def iteration_ms(job):
+    begin = completed(job) + 1
+    wait_round(job, begin)
+    started = time.monotonic()
+    wait_round(job, begin + ROUNDS)
+    return (time.monotonic() - started) * 1e3 / ROUNDS
+
+
+def confirmed(job):
+    """The incident, once its advice has micro-batches."""
+    found = {}
+
+    def sure():
+        job.check_alive()
+        for verdict in job.service.verdicts.poll() or job.service.verdicts.incidents():
+            gain = verdict.get("gain") or {}
+            if verdict["state"] == "confirmed" and verdict["kind"] == "SLOW" and gain.get("of") == "iteration":
+                found["id"] = verdict["incident"]
+        return bool(found)
+    if not wait_for(sure, PATIENCE_S, 0.05):
+        raise RunError("no confirmed incident of iterations; see %s" % job.folder)
+    return found["id"]
+
+
+def advice(build, job, incident):
+    done = subprocess.run([build.service, "advise", str(incident), "--http", job.service.http, "--json"], capture_output=True, text=True, timeout=30)
+    if done.returncode != 0:
+        raise RunError("ccld advise: %s" % done.stderr.strip())
+    return next(s for s in json.loads(done.stdout)["strategies"] if s["action"] == "micro_batches")
+
+
+def counts_of(strategy):
+    counts = [EACH] * REPLICAS
+    for share in strategy["micro_batches"]:
+        for part in share["replicas"].split(", "):
+            first, _, last = part.partition("-")
+            for replica in range(int(first), int(last or first) + 1):
+                counts[replica] = share["count"]
+    return counts
+
+
+def act(job, counts):
+    from_round = max(slot.entered_round for slot in job.board.slots()) + 3
+    text = json.dumps({"from_round": from_round, "micro_batches": counts})
+    with open(job.micro_batch_file() + ".new", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(job.micro_batch_file() + ".new", job.micro_batch_file())
+    wait_round(job, from_round + 1)
+
+
+def run(build, factor, thresholds, folder):
+    plan = plan_of(factor, thresholds)
+    with MitigableJob(build, plan, folder) as job:
+        job.wait_ready()
+        wait_round(job, 10)
+        before = iteration_ms(job)
+        inject.plant(plan, job)
+        incident = confirmed(job)
+        slow = iteration_ms(job)
+        strategy = advice(build, job, incident)
+        row = {"factor": factor, "before_ms": round(before, 1), "slow_ms": round(slow, 1)}
+        if not strategy["possible"]:
+            return {**row, "why_not": strategy["why_not"]}
+        counts = counts_of(strategy)
+        act(job, counts)
+        after = iteration_ms(job)
+    return {**row, "micro_batches": counts, "expected_ms": strategy["expected_ms"], "low_ms": strategy["low_ms"], "high_ms": strategy["high_ms"],
+            "after_ms": round(after, 1), "error": round(strategy["expected_ms"] / after - 1, 3),
+            "within_interval": strategy["low_ms"] <= after <= strategy["high_ms"], "throughput_times": round(slow / after, 2)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "dev"), metavar="FOLDER")
+    parser.add_argument("--out", default=os.path.join(ROOT, "benchmarks", "results", "advise-acted.json"), metavar="FILE")
+    parser.add_argument("--factors", default="1.5,1.75,2,2.5,3,3.5,4,5,6,8", help="by which the clock is divided, one job each (1.5 to 8, ten of them)")
+    arguments = parser.parse_args()
+    try:
+        factors = [float(f) for f in arguments.factors.split(",")]
+    except ValueError:
+        parser.error("--factors: '%s' is not a list of numbers" % arguments.factors)
+    build = Build(arguments.build).check()
+    thresholds = plans.read_json(os.path.join(ROOT, "test", "support", "faults", "plans", "thresholds.json"))
+    rows = []
+    with signals_end_the_run():
+        for factor in factors:
+            rows.append(run(build, factor, thresholds, tempfile.mkdtemp(prefix="ccld-logs-")))
+            print(json.dumps(rows[-1]), flush=True)
+    with open(arguments.out, "w", encoding="utf-8") as file:
+        json.dump({"replicas": REPLICAS, "micro_batches_each": EACH, "processors": os.cpu_count(), "cases": rows}, file, indent=1)
+        file.write("\n")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except RunError as error:
+        sys.exit("acted.py: %s" % error)
