@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Acts on what `ccld advise` says, and compares what it promised with what is measured then.
 
-Usage: benchmarks/advise/acted.py [--build build/dev] [--out FILE] [--factors 2,3,...]
+Usage: benchmarks/advise/acted.py [--build build/dev] [--out FILE] [--factors 2,3,...] [--check]
 
 A job of real NCCL on the CPU device, data-parallel with four replicas; the clock of one GPU is divided by a factor while it runs. When the
 incident is confirmed the job gets the micro-batches that the service advises. Iterations are timed before, with the fault and after.
@@ -28,6 +28,7 @@ from run.processes import wait_for  # noqa: E402
 REPLICAS, EACH, SLOW_RANK = 4, 16, 2
 ROUNDS = 12  # of a measurement
 PATIENCE_S = 90.0
+FASTER_MIN = 1.2
 
 
 class MitigableJob(Job):
@@ -135,6 +136,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "dev"), metavar="FOLDER")
     parser.add_argument("--out", default=os.path.join(ROOT, "benchmarks", "results", "advise-acted.json"), metavar="FILE")
+    parser.add_argument("--check", action="store_true", help="exit status 1 unless acting made every job faster by a fifth")
     parser.add_argument("--factors", default="1.5,1.75,2,2.5,3,3.5,4,5,6,8", help="by which the clock is divided, one job each (1.5 to 8, ten of them)")
     arguments = parser.parse_args()
     try:
@@ -148,9 +150,12 @@ def main():
         for factor in factors:
             rows.append(run(build, factor, thresholds, tempfile.mkdtemp(prefix="ccld-logs-")))
             print(json.dumps(rows[-1]), flush=True)
+    os.makedirs(os.path.dirname(os.path.abspath(arguments.out)), exist_ok=True)
     with open(arguments.out, "w", encoding="utf-8") as file:
         json.dump({"replicas": REPLICAS, "micro_batches_each": EACH, "processors": os.cpu_count(), "cases": rows}, file, indent=1)
         file.write("\n")
+    if arguments.check and any(row.get("throughput_times", 0) < FASTER_MIN for row in rows):
+        sys.exit(1)
 
 
 if __name__ == "__main__":
