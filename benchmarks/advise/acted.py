@@ -9,6 +9,7 @@ incident is confirmed the job gets the micro-batches that the service advises. I
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -148,7 +149,9 @@ def main():
     rows = []
     with signals_end_the_run():
         for factor in factors:
-            rows.append(run(build, factor, thresholds, tempfile.mkdtemp(prefix="ccld-logs-")))
+            folder = tempfile.mkdtemp(prefix="ccld-logs-")
+            rows.append(run(build, factor, thresholds, folder))
+            shutil.rmtree(folder)  # logs of a run that failed stay
             print(json.dumps(rows[-1]), flush=True)
     os.makedirs(os.path.dirname(os.path.abspath(arguments.out)), exist_ok=True)
     with open(arguments.out, "w", encoding="utf-8") as file:
