@@ -168,6 +168,8 @@ std::string mitigation_text(const Json& v) {
     return out;
   }
   add(out, "Loss", loss_phrase(v, m));
+  // What costs less than any strategy, as to continue a process that somebody stopped.
+  if (const std::string check = text_of(v, "advice"); !check.empty()) add(out, "Check", check);
   const std::vector<const Json*> actions = actions_of(m);
   if (actions.empty())
     add(out, "First", "Nothing that is known to help: see `ccld explain`.");

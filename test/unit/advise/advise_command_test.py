@@ -98,6 +98,9 @@ class Recordings(unittest.TestCase):
     def test_a_stopped_process_accuses_no_host(self):
         verdict = lines_of(os.path.join(GOLDEN, "recordings", "h1_stopped.jsonl"))[-1]
         self.assertEqual({s["action"]: s for s in self.advice(verdict)["strategies"]}["restart"]["hosts"], [])
+        # To continue it costs less than any strategy.
+        said = " ".join(run("advise", "1", "--file", self.file_of(verdict)).stdout.split())
+        self.assertIn("kill -CONT %d" % verdict["culprits"][0]["pid"], said)
 
     def test_costs_on_the_command_line_decide_when_it_pays(self):
         verdict = [v for v in lines_of(os.path.join(GOLDEN, "recordings", "s1_slow_clock.jsonl")) if v["state"] == "confirmed"][-1]
