@@ -40,12 +40,15 @@ class PlantedJob:
         return None
 
     def plant(self, rank):
-        """Seconds until the rank is named in a verdict of the right class; None: it was not."""
+        """Seconds until the rank is named in a verdict of the right class; None: it was not. It lasts until that is confirmed: from a
+        suspicion that ends by itself the service learns to wait longer."""
         self._lines()  # what came before
         begun = time.monotonic()
         self._tell("stop %d" % rank)
         found = self._wait_for(lambda v: v["class"] == "H1" and [c["rank"] for c in v["culprits"]] == [rank])
         took = time.monotonic() - begun
+        if found and found["state"] != "confirmed":
+            self._wait_for(lambda v: v["state"] == "confirmed")
         self._tell("go")
         self._wait_for(lambda v: v["state"] in ("resolved", "ended"))
         return took if found else None
