@@ -5,25 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "decision/analysis/incident_book.h"
 #include "decision/analyzer.h"
+#include "test/unit/decision/messages.h"
 
 namespace ccld::decision {
 namespace {
 
-Batch batch_of(const std::string& host, uint32_t pid, Nanoseconds now_ns, std::vector<Payload> payloads) {
-  Batch b;
-  b.process = {host, absl::StrCat("boot of ", host), pid, 0, pid};
-  b.job = absl::StrCat("job of ", host);
-  b.sent_monotonic_ns = static_cast<uint64_t>(now_ns);
-  b.payloads = std::move(payloads);
-  return b;
-}
-
-CommUp up(uint64_t comm, int rank, int rank_count) {
-  CommUp m;
-  m.comm = CommUid{comm};
-  m.rank = Rank{rank};
-  m.rank_count = rank_count;
-  return m;
+Batch batch_from(const std::string& host, uint32_t pid, Nanoseconds now_ns, std::vector<Payload> payloads) {
+  return batch_of(host, pid, now_ns, std::move(payloads), "job of " + host);
 }
 
 CommInit initialization(uint64_t hash, int rank, int rank_count, uint32_t age_ms) {
@@ -56,12 +44,12 @@ TEST_CASE("A full table of processes takes in a new one, and lets go of those of
   settings.processes_max = 64;
   Analyzer a(settings);
   Nanoseconds now = ns_per_s;
-  a.apply(batch_of("quiet", 1, now, {AgentHealth{}}), now);
+  a.apply(batch_from("quiet", 1, now, {AgentHealth{}}), now);
   for (uint32_t pid = 1; pid <= 200; ++pid) {
     now += ns_per_ms;
-    a.apply(batch_of("stranger", pid, now, {AgentHealth{}}), now);
+    a.apply(batch_from("stranger", pid, now, {AgentHealth{}}), now);
   }
-  a.apply(batch_of("new", 1, now, {AgentHealth{}}), now);
+  a.apply(batch_from("new", 1, now, {AgentHealth{}}), now);
   CHECK(knows_process(a, "quiet", now));
   CHECK(knows_process(a, "new", now));
   CHECK(a.status(now).processes.size() <= 64);
@@ -75,8 +63,8 @@ TEST_CASE("Processes whose communicators are mere claims make way with these") {
   Analyzer a(settings);
   const Nanoseconds now = ns_per_s;
   for (uint32_t pid = 1; pid <= 64; ++pid)
-    a.apply(batch_of(absl::StrCat("invented", pid), pid, now, {up(pid, 0, 1000)}), now);
-  a.apply(batch_of("new", 1, now, {AgentHealth{}}), now);
+    a.apply(batch_from(absl::StrCat("invented", pid), pid, now, {up(pid, 0, 1000)}), now);
+  a.apply(batch_from("new", 1, now, {AgentHealth{}}), now);
   CHECK(knows_process(a, "new", now));
 }
 
@@ -85,10 +73,10 @@ TEST_CASE("A communicator finds room for its ranks where one machine has claimed
   settings.memberships_max = 64 * 256;
   Analyzer a(settings);
   const Nanoseconds now = ns_per_s;
-  for (uint64_t comm = 1000; comm < 2000; ++comm) a.apply(batch_of("stranger", 1, now, {up(comm, 0, 60)}), now);
+  for (uint64_t comm = 1000; comm < 2000; ++comm) a.apply(batch_from("stranger", 1, now, {up(comm, 0, 60)}), now);
   CHECK(a.status(now).ranks_refused > 0);
   for (int rank = 0; rank < 8; ++rank)
-    a.apply(batch_of("real", 1 + static_cast<uint32_t>(rank), now, {up(1, rank, 8)}), now);
+    a.apply(batch_from("real", 1 + static_cast<uint32_t>(rank), now, {up(1, rank, 8)}), now);
   CHECK(ranks_of(a, 1, now) == 8);
 }
 
@@ -98,11 +86,11 @@ TEST_CASE("Claims that nobody repeats make way for whoever comes") {
   Analyzer a(settings);
   Nanoseconds now = ns_per_s;
   for (uint32_t comm = 1000; comm < 2000; ++comm)
-    a.apply(batch_of(absl::StrCat("invented", comm), comm, now, {up(comm, 0, 60)}), now);
+    a.apply(batch_from(absl::StrCat("invented", comm), comm, now, {up(comm, 0, 60)}), now);
   now += seconds_to_ns(settings.silent_s);
   for (uint64_t comm = 1; comm <= 4; ++comm)
     for (int rank = 0; rank < 2; ++rank)
-      a.apply(batch_of("real", 1 + static_cast<uint32_t>(rank), now, {up(comm, rank, 2)}), now);
+      a.apply(batch_from("real", 1 + static_cast<uint32_t>(rank), now, {up(comm, rank, 2)}), now);
   for (uint64_t comm = 1; comm <= 4; ++comm) CHECK(ranks_of(a, comm, now) == 2);
 }
 
@@ -117,11 +105,11 @@ TEST_CASE("An initialization that never ends is found where a stranger has annou
     now += ns_per_s;
     for (int i = 0; i < 500; ++i) {
       const auto pid = static_cast<uint32_t>(hash);
-      a.apply(batch_of("stranger", pid, now, {initialization(++hash, 0, 4, 0)}), now);
+      a.apply(batch_from("stranger", pid, now, {initialization(++hash, 0, 4, 0)}), now);
     }
     for (int rank = 0; rank < 3; ++rank)
-      a.apply(batch_of("real", 1 + static_cast<uint32_t>(rank), now,
-                       {initialization(1, rank, 4, static_cast<uint32_t>(1000 * second))}),
+      a.apply(batch_from("real", 1 + static_cast<uint32_t>(rank), now,
+                         {initialization(1, rank, 4, static_cast<uint32_t>(1000 * second))}),
               now);
     for (const Incident& i : a.advance(now))
       found |= i.job == "job of real" && i.culprits.size() == 1 && i.culprits[0].rank == Rank{3};
@@ -135,9 +123,9 @@ TEST_CASE("Ranks of initializations are bounded, and one initialization takes ha
   Analyzer a(settings);
   const Nanoseconds now = ns_per_s;
   for (int rank = 0; rank < 1000; ++rank)
-    a.apply(batch_of("stranger", 1, now, {initialization(7, rank, 1000, 0)}), now);
+    a.apply(batch_from("stranger", 1, now, {initialization(7, rank, 1000, 0)}), now);
   CHECK(a.let_go_so_far().initializations_refused == 1000 - 512);
-  for (int rank = 0; rank < 8; ++rank) a.apply(batch_of("real", 1, now, {initialization(8, rank, 8, 0)}), now);
+  for (int rank = 0; rank < 8; ++rank) a.apply(batch_from("real", 1, now, {initialization(8, rank, 8, 0)}), now);
   for (const InitStatus& i : a.status(now).inits)
     if (i.comm_hash == 8) CHECK(i.never_heard_count == 0);
   CHECK(a.let_go_so_far().initializations_refused == 1000 - 512);
@@ -186,12 +174,12 @@ TEST_CASE("Snapshots from the far future, said in the name of a process, hide no
   };
   for (int second = 0; second < 90; ++second, now += ns_per_s) {
     for (int rank = 0; rank < 4; ++rank)
-      a.apply(batch_of("real", 1 + static_cast<uint32_t>(rank), now,
-                       {up(1, rank, 4), snapshot(rank, rank == 2 ? 4 : 5, now)}),
+      a.apply(batch_from("real", 1 + static_cast<uint32_t>(rank), now,
+                         {up(1, rank, 4), snapshot(rank, rank == 2 ? 4 : 5, now)}),
               now);
     for (int rank = 0; second == 1 && rank < 4; ++rank) {
       const Nanoseconds future = int64_t{1} << 61;
-      Batch forged = batch_of("real", 1 + static_cast<uint32_t>(rank), now, {snapshot(rank, 4, future)});
+      Batch forged = batch_from("real", 1 + static_cast<uint32_t>(rank), now, {snapshot(rank, 4, future)});
       forged.sent_monotonic_ns = static_cast<uint64_t>(future);
       a.apply(forged, now);
     }
@@ -216,7 +204,7 @@ TEST_CASE("For want of memory what is in flight stays, and goes at last") {
     o.op = OpSeq{1};
     o.launched = o.begun = true;
     m.operations = {o};
-    a.apply(batch_of("host", 1, now, {up(comm, 0, 1), m}), now);
+    a.apply(batch_from("host", 1, now, {up(comm, 0, 1), m}), now);
   }
   a.let_go(1, Worth::at_rest, now);
   CHECK(a.status(now).communicators.size() == 8);

@@ -6,27 +6,12 @@
 
 #include "decision/analyzer.h"
 #include "test/support/telemetry/stranger.h"
+#include "test/unit/decision/messages.h"
 
 namespace ccld::decision {
 namespace {
 
 constexpr int huge_ranks = 1 << 18;
-
-Batch batch_of(uint32_t pid, Nanoseconds now_ns) {
-  Batch b;
-  b.process = {"host", "boot", pid, 0, pid};
-  b.job = "job";
-  b.sent_monotonic_ns = static_cast<uint64_t>(now_ns);
-  return b;
-}
-
-CommUp up(uint64_t comm, int rank, int rank_count) {
-  CommUp m;
-  m.comm = CommUid{comm};
-  m.rank = Rank{rank};
-  m.rank_count = rank_count;
-  return m;
-}
 
 InFlight in_flight(uint64_t comm, int rank, uint64_t op, Nanoseconds now_ns) {
   InFlight m;
@@ -65,10 +50,10 @@ uint64_t heap_bytes() { return mallinfo2().uordblks + mallinfo2().hblkhd; }
 TEST_CASE("A rank beyond the size that its communicator turns out to have is forgotten") {
   Settings settings;
   Analyzer a(settings);
-  Batch b = batch_of(1, ns_per_s);
+  Batch b = batch_of("host", 1, ns_per_s, {});
   b.payloads = {in_flight(1, 40, 1, ns_per_s), up(1, 0, 2)};
   a.apply(b, ns_per_s);
-  Batch other = batch_of(2, ns_per_s);
+  Batch other = batch_of("host", 2, ns_per_s, {});
   other.payloads = {up(1, 1, 2), in_flight(1, 1, 1, ns_per_s)};
   a.apply(other, ns_per_s);
   for (Nanoseconds now = 2 * ns_per_s; now < 20 * ns_per_s; now += ns_per_s) a.advance(now);
@@ -81,7 +66,7 @@ TEST_CASE("A rank beyond the size that its communicator turns out to have is for
 
 TEST_CASE("A communicator that is contradicted within a batch of Send and Recv is not used any more") {
   Analyzer a{Settings{}};
-  Batch b = batch_of(1, ns_per_s);
+  Batch b = batch_of("host", 1, ns_per_s, {});
   P2pRounds pairs;
   pairs.comm = CommUid{1}, pairs.rank = Rank{40};
   pairs.rounds.resize(1);
@@ -95,7 +80,7 @@ TEST_CASE("Claims of huge communicators cost what was said, not what was claimed
   const uint64_t before = heap_bytes();
   constexpr int claims = 25;
   for (uint32_t c = 1; c <= claims; ++c) {
-    Batch b = batch_of(c, ns_per_s);
+    Batch b = batch_of("host", c, ns_per_s, {});
     b.payloads = {up(c, huge_ranks - 1, huge_ranks), in_flight(c, huge_ranks - 1, 9, ns_per_s),
                   rounds(c, huge_ranks - 1, 7, 0), rounds(c, huge_ranks - 1, 8, 0), rounds(c, huge_ranks - 1, 9, 1)};
     a.apply(b, ns_per_s);
@@ -110,7 +95,7 @@ TEST_CASE("Ranks beyond the room for them are refused and counted, and what is k
   settings.memberships_max = 128;
   Analyzer a(settings);
   for (uint32_t c = 1; c <= 5; ++c) {
-    Batch b = batch_of(c, ns_per_s);
+    Batch b = batch_of("host", c, ns_per_s, {});
     b.payloads = {up(c, 0, 60), in_flight(c, 0, 1, ns_per_s)};
     a.apply(b, ns_per_s);
   }
@@ -126,7 +111,7 @@ TEST_CASE("Stages that were reported by ranks which their communicator turns out
   Analyzer a{Settings{}};
   Nanoseconds now = ns_per_s;
   const auto send = [&](uint32_t pid, std::vector<Payload> payloads) {
-    Batch b = batch_of(pid, now);
+    Batch b = batch_of("host", pid, now, {});
     b.payloads = std::move(payloads);
     a.apply(b, now);
   };

@@ -5,21 +5,13 @@
 #include <string>
 
 #include "decision/analyzer.h"
+#include "test/unit/decision/messages.h"
 
 namespace ccld::decision {
 namespace {
 
 Batch announcement(const std::string& host, uint32_t pid, uint64_t comm, int rank, int ranks, Nanoseconds now_ns) {
-  Batch b;
-  b.process = {host, "boot of " + host, pid, 0, pid};
-  b.job = "job";
-  b.sent_monotonic_ns = static_cast<uint64_t>(now_ns);
-  CommUp up;
-  up.comm = CommUid{comm};
-  up.rank = Rank{rank};
-  up.rank_count = ranks;
-  b.payloads = {up};
-  return b;
+  return batch_of(host, pid, now_ns, {up(comm, rank, ranks)});
 }
 
 std::vector<uint64_t> known(const Analyzer& analyzer, Nanoseconds now_ns) {
