@@ -12,13 +12,13 @@ struct Extra {
   void add(double extra) { sum += extra, longest = std::max(longest, extra); }
 };
 
-double loss_of(const Facts& f) { return std::max(0.0, f.now - f.without); }
+uint64_t place_in(const Grid& g, const LayoutPlace& p) { return g.place(p.pipeline, p.data); }
 
 }  // namespace
 
-Grid grid_of(const Layout& l) { return {l.pipeline, l.data}; }
+double loss_of(const Facts& f) { return std::max(0.0, f.now - f.without); }
 
-uint64_t place_in(const Grid& g, const LayoutPlace& p) { return g.place(p.pipeline, p.data); }
+Grid grid_of(const Layout& l) { return {l.pipeline, l.data}; }
 
 double compute_loss(const Facts& f) {
   double share = 0, all = 0;

@@ -15,13 +15,14 @@
 namespace ccld::decision::advise {
 
 Grid grid_of(const Layout&);
-uint64_t place_in(const Grid&, const LayoutPlace&);
 
-// Cells of which the slowest process needs longer, such that together they make up `loss` of an iteration.
+// By how much an iteration is longer than without the causes; and what slow GPUs and hosts make up of that.
+double loss_of(const Facts&);
+double compute_loss(const Facts&);
+
+// Slow cells, each as slow as its slowest process, such that together they make up compute_loss(); and slow links.
 // `micro_batches`: of a replica. Links of which one end has no number are left out.
 Troubles troubles_of(const Facts&, const Layout&, double micro_batches);
-// Loss of an iteration that slow cells, or links, make up.
-double compute_loss(const Facts&);
 
 // `rest`: what does not depend on the number of micro-batches, of a healthy iteration that takes `without`.
 std::vector<Replica> replicas_of(const Grid&, const std::vector<SlowCell>&, double micro_batches, double without,

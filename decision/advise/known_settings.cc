@@ -31,8 +31,7 @@ const Entry entries[] = {
     {"advise_micro_batch_part", [](const Known& k) { return k.micro_batch_part; },
      [](Known& k, double v) { k.micro_batch_part = v; }, 1, false,
      "part of a healthy iteration that its micro-batches take; the rest (reduction of gradients, optimizer) takes the "
-     "same "
-     "whatever their number. 0: not known, and the interval of what is predicted covers every part",
+     "same whatever their number. 0: not known, and the interval of what is predicted covers every part",
      "likewise"},
     {"advise_micro_batches_cost_s", CCLD_COST(micro_batches),
      "time that a job loses when its replicas get other numbers of micro-batches",

@@ -1,6 +1,5 @@
 // The settings of advice: what it costs to act, and what of the job only who started it knows. They are given as
-// settings are
-// (`ccld serve --set advise_restart_cost_s=900`, config file, `ccld settings`), but change no verdict.
+// settings of the rules are (`ccld serve --set advise_restart_cost_s=900`, config file), but change no verdict.
 // Errors: one line that names the setting. Threads: any.
 #pragma once
 

@@ -11,10 +11,8 @@
 namespace ccld::decision::advise {
 namespace {
 
-// Less than this part of an iteration is not worth acting for.
+// Less than this part of an iteration is not worth acting for: a promise is off by more than that (model_error).
 constexpr double gain_min = 0.01;
-
-double loss_of(const Facts& f) { return std::max(0.0, f.now - f.without); }
 
 bool any(const Facts& f, Fault fault) {
   return std::any_of(f.suspects.begin(), f.suspects.end(), [fault](const Suspect& s) { return s.fault == fault; });
@@ -29,6 +27,14 @@ Range widened(const Facts& f, const Range& r) {
   const double low = std::min(r.low, r.expected) * (1 - model_error),
                high = std::max(r.high, r.expected) * (1 + model_error);
   return {low, r.expected, std::max(r.expected, std::min(high, f.now))};
+}
+
+// Why nothing that changes who computes what helps against such an incident.
+std::string why_never(const Facts& f) {
+  if (!f.goes_on) return "it hangs";
+  if (f.kind == Facts::Kind::mismatch) return "wrong data is not slow";
+  if (f.suspects.empty()) return "nobody is singled out";
+  return "";
 }
 
 std::string layout_unknown(const Known& known, const Facts& f) {
@@ -91,9 +97,7 @@ Range over_rest(double most, const Time& time) {
 }
 
 std::string why_no_micro_batches(const Facts& f, const Known& known) {
-  if (!f.goes_on) return "it hangs";
-  if (f.kind == Facts::Kind::mismatch) return "wrong data is not slow";
-  if (f.suspects.empty()) return "nobody is singled out";
+  if (std::string why = why_never(f); !why.empty()) return why;
   if (!any(f, Fault::compute)) return "no slow GPU or host is the cause";
   if (!f.of_iteration) return "time of an iteration not known";
   if (std::string why = layout_unknown(known, f); !why.empty()) return why;
@@ -129,8 +133,7 @@ Strategy other_micro_batches(const Facts& f, const Known& known) {
     return s;
   }
   s.time = widened(f, range);
-  if (any(f, Fault::compute) &&
-      std::any_of(f.suspects.begin(), f.suspects.end(), [](const Suspect& o) { return o.perhaps_program; }))
+  if (std::any_of(f.suspects.begin(), f.suspects.end(), [](const Suspect& o) { return o.perhaps_program; }))
     s.only_if = "the time is lost with every micro-batch";
   return s;
 }
@@ -138,9 +141,7 @@ Strategy other_micro_batches(const Facts& f, const Known& known) {
 // ---- placement
 
 std::string why_no_placement(const Facts& f, const Known& known) {
-  if (!f.goes_on) return "it hangs";
-  if (f.kind == Facts::Kind::mismatch) return "wrong data is not slow";
-  if (f.suspects.empty()) return "nobody is singled out";
+  if (std::string why = why_never(f); !why.empty()) return why;
   if (!any(f, Fault::compute) && !any(f, Fault::link)) return "no slow GPU, host or link is the cause";
   if (f.now <= 0) return "what it costs is not known";
   if (std::string why = layout_unknown(known, f); !why.empty()) return why;
@@ -260,13 +261,6 @@ Advice advise(const Facts& f, const Known& known) {
                    [](const Strategy& a, const Strategy& b) { return a.cost < b.cost; });
   set_due(f, advice);
   return advice;
-}
-
-const Strategy* due_now(const Advice& advice, double elapsed) {
-  const Strategy* due = nullptr;
-  for (const Strategy& s : advice.strategies)
-    if (s.action != Action::wait && s.possible() && s.due_after.has_value() && *s.due_after <= elapsed) due = &s;
-  return due;
 }
 
 }  // namespace ccld::decision::advise

@@ -61,7 +61,4 @@ struct Advice {
 
 Advice advise(const Facts&, const Known&);
 
-// The newest that is due `elapsed` after the onset: the last in the order of costs. nullptr: none but waiting.
-const Strategy* due_now(const Advice&, double elapsed);
-
 }  // namespace ccld::decision::advise

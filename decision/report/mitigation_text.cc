@@ -16,8 +16,6 @@ namespace {
 
 constexpr size_t label_columns = 9, columns = 80;
 
-std::string span_of(double ms) { return ms < 1000 ? absl::StrCat(measured(ms), " ms") : span_text(ms); }
-
 bool is_action(const Json& s, const char* action) { return text_of(s, "action") == action; }
 bool possible(const Json& s) { return member(s, "possible") == true; }
 

@@ -11,8 +11,7 @@ namespace ccld::decision::report {
 
 // A page of its own: what is lost, what to do first and what next, what is not possible and why.
 std::string mitigation_text(const Json& verdict);
-// The same in a sentence or two for a longer page: the first action that is possible, and the last resort. Empty:
-// nothing to say.
+// In short, for a longer page: the first action that is possible, and where to read of others. Empty: nothing to say.
 std::vector<std::string> mitigation_summary(const Json& verdict);
 
 }  // namespace ccld::decision::report

@@ -32,6 +32,10 @@ std::string measured(double value) {
   return grouped(std::round(value / unit) * unit);
 }
 
+std::string span_of(double milliseconds) {
+  return milliseconds < 1000 ? absl::StrCat(measured(milliseconds), " ms") : span_text(milliseconds);
+}
+
 std::string span_text(double milliseconds) {
   if (!(milliseconds >= 0)) milliseconds = 0;
   if (milliseconds < 1000) return absl::StrFormat("%.0f ms", std::floor(milliseconds));

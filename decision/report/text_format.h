@@ -19,6 +19,7 @@ using decision::grouped;
 std::string grouped(double value);               // at most three decimals
 std::string measured(double value);              // three digits are enough to judge by: 4,657  92.5  9.11  0.634
 std::string span_text(double milliseconds);      // "35 ms", "12.3 s", "4 min 05 s", "3 h 20 min"
+std::string span_of(double milliseconds);        // likewise, but "0.634 ms"
 std::string count_text(uint64_t n, absl::string_view singular, absl::string_view plural);  // "1 rank", "2 ranks"
 // Consecutive ranks as ranges: "0-2, 4, 6-7".
 std::string ranks_text(const Json& ranks);

@@ -47,8 +47,6 @@ std::string sentence(std::string text) {
   return text;
 }
 
-std::string span_of(double ms) { return ms < 1000 ? absl::StrCat(measured(ms), " ms") : span_text(ms); }
-
 // "2026-11-21T12:16:54.929Z" as "2026-11-21 12:16:54Z".
 std::string to_the_second(std::string time) {
   if (const size_t dot = time.find('.'), end = time.find('Z');
