@@ -1,12 +1,13 @@
 // How the clocks of a job's GPUs differ, from what their kernels prove about each other.
 //
 // A Recv cannot end before its Send has begun, and a collective that needs everybody not before it has begun on all
-// ranks. That proves an interval for each two GPUs. Within it the ends of such collectives decide, for they come on all
-// ranks within the transfer: the shortest operations compare clocks best. While all operations are slow, ranks may
-// leave each of them in the same order: then what was found out before counts more, until it is
-// whatif_clocks_times_min times as doubtful, for clocks drift. Ends that contradict what is proven say nothing (a
-// process that got no processor); then, and where only Send and Recv connect two groups of GPUs, hosts' clocks decide
-// (a kernel begins soon after its launch at least once; a batch arrives soon after it was sent at least once).
+// ranks. That proves an interval for each two GPUs. The ends of such collectives come on all ranks within the transfer:
+// the shortest operations compare clocks best. And clocks drift slowly, so they are still about as they were. GPUs are
+// compared by what leaves the least doubt: ends, as much as the transfer took; an interval, whatif_clocks_times_min
+// times its width, within which hosts' clocks decide (a kernel begins soon after its launch at least once; a batch
+// arrives soon after it was sent at least once); what is known, until it is that many times as doubtful as something
+// new. Ends that contradict what is proven say nothing (a process that got no processor), nor do those by which a clock
+// would have jumped (of a tree that is slow in one of its branches).
 //
 // Contract: pure.
 #pragma once
@@ -31,6 +32,7 @@ struct Clocks {
   std::vector<int> component;       // GPUs of one component can be compared
   int components = 0;
   std::vector<ClockPair> pairs;  // that tell it, of this window and of earlier ones
+  double doubt_ns = 0;           // the largest of these
   // By how much a GPU's least time from launch to begin exceeds that of the others: its kernels always queue.
   std::vector<double> always_queued_ns;
   double common_ns(int gpu, uint64_t device_ns) const {
