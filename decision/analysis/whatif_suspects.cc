@@ -130,9 +130,13 @@ std::vector<Suspect> put_together(const WhatIfLook& look) {
       places.push_back(std::move(p));
       continue;
     }
-    // A proxy is the cause of what is slow on its connections, and a late GPU is seen most directly by when it comes.
+    // A proxy is the cause of what is slow on its connections, but not on those of others beside it. A late GPU is seen
+    // most directly by when it comes.
+    const Place& first = places[known];
     const bool tells_more = is_late(c) ? !is_late(causes[out[known].causes.front()])
-                                       : p.component == Component::proxy && places[known].component != Component::proxy;
+                            : p.component == Component::proxy
+                                ? first.component != Component::proxy && ends_at(first, process(p.at))
+                                : first.component == Component::proxy && !ends_at(p, process(first.at));
     if (tells_more) {
       out[known].causes.insert(out[known].causes.begin(), i);
       places[known] = std::move(p);

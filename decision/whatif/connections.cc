@@ -178,10 +178,13 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
                static_cast<double>(longer) >=
                    settings.whatif_recurs_min * static_cast<double>(connection.transfers.size());
       };
-      if (exceeds(healthy.reference_ns, healthy.most_ns, healthy.most_of_one_ns)) {
-        c.reference_ns = healthy.reference_ns, c.peers = healthy.peers;
-      } else if (exceeds(usual_ns, usual_ns + least_ns, usual_ns + least_ns)) {
+      const bool by_peers = exceeds(healthy.reference_ns, healthy.most_ns, healthy.most_of_one_ns),
+                 by_past = exceeds(usual_ns, usual_ns + least_ns, usual_ns + least_ns);
+      // Peers that use the same slow wire are slow, too.
+      if (by_past && !(by_peers && healthy.reference_ns <= usual_ns)) {
         c.reference_ns = usual_ns;
+      } else if (by_peers) {
+        c.reference_ns = healthy.reference_ns, c.peers = healthy.peers;
       } else if (const double most_ns = expected_ns(kind.first, settings);
                  kind.second && exceeds(most_ns, most_ns, most_ns)) {
         c.reference_ns = most_ns, c.expected = true;
