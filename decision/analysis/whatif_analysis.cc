@@ -85,8 +85,9 @@ bool WhatIfAnalysis::facts_of(const whatif::Timeline& t, Nanoseconds since_ns, N
   for (size_t g = 0; g < t.gpus().size(); ++g) {
     const whatif::Gpu& gpu = t.gpus()[g];
     if (gpu.kernels.empty()) continue;
-    const auto watch = watches_.find(gpu.kernels.front().comm);
-    const RankModel* r = watch == watches_.end() ? nullptr : watch->second->comm.rank(gpu.kernels.front().rank);
+    const whatif::Kernel& newest = gpu.kernels.back();
+    const auto watch = watches_.find(newest.comm);
+    const RankModel* r = watch == watches_.end() ? nullptr : watch->second->comm.rank(newest.rank);
     if (!r || !r->process) return false;
     facts[g].host = hosts.emplace(r->host, static_cast<int>(hosts.size())).first->second;
     facts[g].process = processes.emplace(r->process, static_cast<int>(processes.size())).first->second;
@@ -112,8 +113,8 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   const whatif::Timeline& t = job.timeline;
   std::vector<whatif::HostClock> clocks;
   std::vector<whatif::GpuFacts> facts;
+  const whatif::Matches matches = whatif::match_kernels(t);
   if (facts_of(t, job.started_ns, now_ns, job.machine_clocks, clocks, facts)) {
-    const whatif::Matches matches = whatif::match_kernels(t);
     whatif::Clocks compared = whatif::compare_clocks(t, matches, clocks, settings_);
     auto graph = whatif::build_graph(t, matches, compared);
     job.timeline.remember(std::move(compared.pairs));
@@ -122,7 +123,7 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   }
   job.large |= t.left_out() > 0;
   if (t.looks_at_ended()) job.fruitless = fruitless_max;
-  job.timeline.clear(now_ns - job.started_ns);
+  job.timeline.clear(now_ns - job.started_ns, matches.open_ends);
   job.started_ns = now_ns;
   const auto iteration = iterations_.view(name);
   job.iteration_ns = iteration ? std::llround(iteration->now_ns) : 0;

@@ -199,7 +199,11 @@ void weigh(const whatif::Explanation& e, double iteration_ns, double shared_ns, 
   for (const Culprit& c : f.culprits) shares += c.lost_time_share;
   // What other incidents tell, or what is not sure yet, is not gained by what this one names.
   const double told = gains_ns > 0 ? std::clamp(shares * shared_ns / gains_ns, 0.0, 1.0) : 1;
-  const double without = 1 - told * (1 - e.length_without_ns / e.length_ns);
+  // How much earlier the window's first operations could have begun is not known: all of that, or nothing. Between
+  // both.
+  const double gained_ns = e.length_ns - e.length_without_ns,
+               part = (gained_ns / e.length_ns + gained_ns / (e.length_ns - e.fixed_ns)) / 2;
+  const double without = 1 - told * part;
   const double now_ns = iteration_ns > 0 ? iteration_ns : e.length_ns;
   f.confidence = confidence_of(f.culprits);
   f.gain = {std::llround(now_ns), std::llround(without * now_ns), iteration_ns > 0};

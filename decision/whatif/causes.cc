@@ -25,7 +25,7 @@ class Remedy {
          const std::vector<SlowCollectives>& collectives)
       : g_(g), beyond_(beyond), transfer_less_ns_(transfer_less_ns), collectives_(collectives) {}
 
-  double length_without(const std::vector<Candidate>& candidates, size_t but = SIZE_MAX) const {
+  Length length_without(const std::vector<Candidate>& candidates, size_t but = SIZE_MAX) const {
     Change change(g_.nodes.size());
     for (size_t i = 0; i < candidates.size(); ++i)
       if (i != but) apply(candidates[i].cause, change);
@@ -178,21 +178,22 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
 
   // The smallest set: whoever is not missed leaves, the least first.
   const Remedy remedy(g, beyond, transfer_less_ns, collectives);
-  out.length_without_ns = remedy.length_without(candidates);
+  out.length_without_ns = remedy.length_without(candidates).ns;
   const double gain_min_ns =
       std::max(least_ns, settings.slow_component_share_min * (out.length_ns - out.length_without_ns));
   for (size_t i = candidates.size(); i-- > 0;) {
-    const double without_it = remedy.length_without(candidates, i);
+    const double without_it = remedy.length_without(candidates, i).ns;
     candidates[i].cause.gain_ns = without_it - out.length_without_ns;
     if (candidates[i].cause.gain_ns >= gain_min_ns) continue;
     // A rank is one only if the job gains without it alone: others may seem late behind a slow connection.
     if (is_second(candidates, i, collectives, settings) &&
-        (!is_late(candidates[i].cause) || out.length_ns - remedy.length_without({candidates[i]}) >= gain_min_ns))
+        (!is_late(candidates[i].cause) || out.length_ns - remedy.length_without({candidates[i]}).ns >= gain_min_ns))
       continue;
     out.length_without_ns = without_it;
     candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
   }
   if (!candidates.empty()) {
+    out.fixed_ns = remedy.length_without(candidates).fixed_ns;
     out.waiting = remedy.waiting(candidates);
     std::erase_if(out.waiting, [&](const Waiting& w) { return w.less_ns < least_ns; });
   }

@@ -50,6 +50,7 @@ struct Waiting {
 
 struct Explanation {
   double length_ns = 0, length_without_ns = 0;  // measured, and without the causes
+  double fixed_ns = 0;                          // of both, what no cause could change
   std::vector<Cause> causes;                    // the largest first; empty: nothing costs enough
   std::vector<double> transfer_less_ns;         // by transfer of the graph: by how much it is slow
   std::vector<Waiting> waiting;                 // communicators whose ranks wait because of the causes

@@ -14,8 +14,13 @@ namespace {
 std::vector<std::vector<int>> kernels_in_order(const Timeline& t, const Matches& m) {
   const size_t n = t.gpus().size();
   std::vector<uint64_t> from(n, UINT64_MAX), to(n, 0);
+  std::vector<std::vector<int>> out(n);
   const auto seen = [&](Place p) {
     const Kernel& k = kernel_at(t, p);
+    if (k.earlier) {
+      at(out, p.gpu).push_back(p.kernel);
+      return;
+    }
     at(from, p.gpu) = std::min(at(from, p.gpu), k.begin_ns);
     at(to, p.gpu) = std::max(at(to, p.gpu), k.end_ns);
   };
@@ -29,11 +34,11 @@ std::vector<std::vector<int>> kernels_in_order(const Timeline& t, const Matches&
       if (c.whole || !reported.contains(c.comm))
         for (Place p : c.members) seen(p);
   for (const Pair& p : m.pairs) seen(p.send), seen(p.recv);
-  std::vector<std::vector<int>> out(n);
   for (size_t g = 0; g < n; ++g) {
     const std::vector<Kernel>& kernels = t.gpus()[g].kernels;
     for (size_t i = 0; i < kernels.size(); ++i)
-      if (kernels[i].begin_ns >= from[g] && kernels[i].end_ns <= to[g]) out[g].push_back(static_cast<int>(i));
+      if (!kernels[i].earlier && kernels[i].begin_ns >= from[g] && kernels[i].end_ns <= to[g])
+        out[g].push_back(static_cast<int>(i));
     std::sort(out[g].begin(), out[g].end(), [&](int a, int b) {
       const Kernel &x = at(kernels, a), &y = at(kernels, b);
       return x.begin_ns != y.begin_ns ? x.begin_ns < y.begin_ns : x.end_ns < y.end_ns;
@@ -47,6 +52,7 @@ void find_before(std::vector<Node>& nodes, int first, int last) {
   std::vector<int> running;
   int newest = none;
   for (int i = first; i < last; ++i) {
+    if (nodes[i].kernel->earlier) continue;
     const uint64_t begin = nodes[i].kernel->begin_ns;
     std::erase_if(running, [&](int r) {
       if (nodes[r].kernel->end_ns > begin) return false;
@@ -93,16 +99,19 @@ bool find_order(Graph& g) {
   return static_cast<int>(g.order.size()) == all;
 }
 
-struct Times {
-  std::vector<double> begin_ns, end_ns, group_ns;
+struct Instant {
+  double ns = -INFINITY;
+  double since_ns = 0;  // where what decided it began: the first kernel of some GPU
+  Instant later(double by_ns) const { return {ns + by_ns, since_ns}; }
+  bool operator<(const Instant& other) const { return ns < other.ns; }
 };
 
 // When all that the node's end depends on had begun.
-template <class Begin>
-double ready_ns(const Graph& g, const Node& node, double own_begin_ns, double group_ns, Begin begin_ns) {
-  double ready = own_begin_ns;
-  if (node.group != none && node.waited) ready = std::max(ready, group_ns);
-  for (int j = 0; j < node.needs; ++j) ready = std::max(ready, begin_ns(at(g.needs, node.first_need + j)));
+template <class BeginOf>
+Instant ready_at(const Graph& g, const Node& node, Instant own_begin, Instant group, BeginOf begin_of) {
+  Instant ready = own_begin;
+  if (node.group != none && node.waited) ready = std::max(ready, group);
+  for (int j = 0; j < node.needs; ++j) ready = std::max(ready, begin_of(at(g.needs, node.first_need + j)));
   return ready;
 }
 
@@ -182,7 +191,9 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
   const auto add_transfer = [&](int send, int recv, uint64_t bytes, uint64_t pair_seq) {
     const Node &s = at(g.nodes, send), &r = at(g.nodes, recv);
     needs.emplace_back(recv, send);
-    if (was_there(s, r.begin_ns)) needs.emplace_back(send, recv);
+    // One that took longer than clocks may differ, and ended when its Recv began, had found no room.
+    const double early_ns = s.end_ns - s.begin_ns > clocks.doubt_ns ? clocks.doubt_ns : 0;
+    if (was_there(s, r.begin_ns - early_ns)) needs.emplace_back(send, recv);
     const double ns = std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns));
     g.transfers.push_back({send, recv, bytes, pair_seq, ns, s.reported && r.reported});
   };
@@ -201,9 +212,9 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
   }
   if (!find_order(g)) return std::nullopt;
   for (Node& node : g.nodes) {
-    const double ready = ready_ns(g, node, node.begin_ns, node.group == none ? 0 : at(started, node.group),
-                                  [&](int i) { return at(g.nodes, i).begin_ns; });
-    node.transfer_ns = std::max(0.0, node.end_ns - ready);
+    const Instant ready = ready_at(g, node, {node.begin_ns}, {node.group == none ? 0 : at(started, node.group)},
+                                   [&](int i) { return Instant{at(g.nodes, i).begin_ns}; });
+    node.transfer_ns = std::max(0.0, node.end_ns - ready.ns);
   }
   for (Node& node : g.nodes) {
     const Gpu& gpu = at(t.gpus(), node.gpu);
@@ -217,7 +228,7 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
     const double after_ns = static_cast<double>(launched_after_ns) - at(clocks.always_queued_ns, node.gpu);
     node.host_ns = std::clamp(after_ns, 0.0, node.own_ns);
   }
-  g.length_ns = length_with(g, Change(g.nodes.size()));
+  g.length_ns = length_with(g, Change(g.nodes.size())).ns;
   if (!(g.length_ns > 0)) return std::nullopt;
   return g;
 }
@@ -234,37 +245,40 @@ std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Cloc
   return build(t, m, clocks, order, std::vector<std::vector<Unreported>>(order.size()));
 }
 
-double length_with(const Graph& g, const Change& change, std::vector<double>* waits_ns) {
+Length length_with(const Graph& g, const Change& change, std::vector<double>* waits_ns) {
   const int n = static_cast<int>(g.nodes.size());
   if (waits_ns) waits_ns->assign(g.nodes.size(), 0);
-  std::vector<double> begin(g.nodes.size()), end(g.nodes.size()), group(g.groups.size(), -INFINITY);
+  std::vector<Instant> begin(g.nodes.size()), end(g.nodes.size()), group(g.groups.size());
   for (int v : g.order) {
     if (v >= 2 * n) continue;  // its members have added themselves
     const auto i = static_cast<size_t>(v < n ? v : v - n);
     const Node& node = g.nodes[i];
     if (v < n) {
-      begin[i] = node.before == none
-                     ? node.begin_ns
-                     : at(end, node.before) + std::max(0.0, node.own_ns - static_cast<double>(change.own_less_ns[i]));
+      begin[i] =
+          node.before == none
+              ? Instant{node.begin_ns, node.begin_ns}
+              : at(end, node.before).later(std::max(0.0, node.own_ns - static_cast<double>(change.own_less_ns[i])));
       if (node.group != none) at(group, node.group) = std::max(at(group, node.group), begin[i]);
       continue;
     }
-    const double ready = ready_ns(g, node, begin[i], node.group == none ? 0 : at(group, node.group),
-                                  [&](int need) { return at(begin, need); });
-    if (waits_ns) (*waits_ns)[i] = ready - begin[i];
-    end[i] = ready + std::max(0.0, node.transfer_ns - static_cast<double>(change.transfer_less_ns[i]));
+    const Instant ready = ready_at(g, node, begin[i], node.group == none ? Instant{} : at(group, node.group),
+                                   [&](int need) { return at(begin, need); });
+    if (waits_ns) (*waits_ns)[i] = ready.ns - begin[i].ns;
+    end[i] = ready.later(std::max(0.0, node.transfer_ns - static_cast<double>(change.transfer_less_ns[i])));
   }
-  double first = INFINITY, sum = 0;
+  double first = INFINITY;
+  Length sum;
   int gpus = 0;
   for (const auto& [from, to] : g.gpus) {
-    double last = -INFINITY;
+    Instant last;
     for (int i = from; i < to; ++i) {
+      if (at(g.nodes, i).kernel->earlier) continue;
       first = std::min(first, at(g.nodes, i).begin_ns);
       last = std::max(last, at(end, i));
     }
-    if (from < to) sum += last, ++gpus;
+    if (last.ns > -INFINITY) sum.ns += last.ns, sum.fixed_ns += last.since_ns, ++gpus;
   }
-  return gpus == 0 ? 0 : sum / gpus - first;
+  return gpus == 0 ? Length{} : Length{sum.ns / gpus - first, sum.fixed_ns / gpus - first};
 }
 
 }  // namespace ccld::decision::whatif

@@ -68,7 +68,12 @@ struct Change {
   std::vector<float> own_less_ns, transfer_less_ns;
   explicit Change(size_t nodes) : own_less_ns(nodes), transfer_less_ns(nodes) {}
 };
+struct Length {
+  double ns = 0;  // as Graph::length_ns
+  // Of it, until the begin of what decides the rest, on average: nobody knows how much earlier that could have begun.
+  double fixed_ns = 0;
+};
 // How long it would have taken. `waits_ns`, if given: by node, for how long it would have waited for the others.
-double length_with(const Graph&, const Change&, std::vector<double>* waits_ns = nullptr);
+Length length_with(const Graph&, const Change&, std::vector<double>* waits_ns = nullptr);
 
 }  // namespace ccld::decision::whatif

@@ -18,7 +18,8 @@ Matches match_kernels(const Timeline& t) {
     Place send{-1, -1}, recv{-1, -1};
     uint64_t bytes = 0;
   };
-  std::map<std::tuple<CommUid, int32_t, int32_t, uint64_t, uint32_t>, Ends> ends;
+  // Communicator, sender, receiver, replay, number.
+  std::map<std::tuple<CommUid, int32_t, int32_t, uint32_t, uint64_t>, Ends> ends;
   for (int g = 0; g < static_cast<int>(t.gpus().size()); ++g) {
     const Gpu& gpu = at(t.gpus(), g);
     for (int i = 0; i < static_cast<int>(gpu.kernels.size()); ++i) {
@@ -35,7 +36,7 @@ Matches match_kernels(const Timeline& t) {
         const Call& call = gpu.calls[k.first_call + c];
         const bool sends = call.direction == abi::Direction::send;
         Ends& e = ends[{k.comm, sends ? k.rank.value : call.peer.value, sends ? call.peer.value : k.rank.value,
-                        call.pair_seq, k.replay}];
+                        k.replay, call.pair_seq}];
         (sends ? e.send : e.recv) = {g, i};
         e.bytes = call.bytes;
       }
@@ -55,18 +56,37 @@ Matches match_kernels(const Timeline& t) {
           c.missing.push_back({gpu, kernel});
     m.others.push_back(std::move(c));
   }
-  for (const auto& [key, e] : ends) {
-    const auto& [comm, sender, receiver, pair_seq, replay] = key;
+  std::tuple<CommUid, int32_t, int32_t, uint32_t> newer{};  // connection of those looked at before
+  bool newer_send = false, newer_recv = false;
+  for (auto it = ends.rbegin(); it != ends.rend(); ++it) {
+    const auto& [comm, sender, receiver, replay, pair_seq] = it->first;
+    const Ends& e = it->second;
+    if (const std::tuple connection{comm, sender, receiver, replay}; connection != newer)
+      newer = connection, newer_send = newer_recv = false;
+    newer_send |= e.send.gpu >= 0, newer_recv |= e.recv.gpu >= 0;
     if (e.send.gpu >= 0 && e.recv.gpu >= 0) {
       if (e.send.gpu != e.recv.gpu) m.pairs.push_back({e.send, e.recv, e.bytes, pair_seq});
       continue;
     }
     const bool known_sends = e.send.gpu >= 0;
+    if (kernel_at(t, known_sends ? e.send : e.recv).earlier) continue;
+    if (!(known_sends ? newer_recv : newer_send)) {
+      const Place p = known_sends ? e.send : e.recv;
+      m.open_ends.push_back({p.gpu,
+                             p.kernel,
+                             {Rank{known_sends ? receiver : sender},
+                              known_sends ? abi::Direction::send : abi::Direction::recv, pair_seq, e.bytes}});
+      continue;
+    }
     const auto other = ranks.find({comm, known_sends ? receiver : sender});
     const Place known = known_sends ? e.send : e.recv;
     if (other != ranks.end() && other->second.gpu != known.gpu)
       m.one_ends.push_back({known, other->second, known_sends, e.bytes, pair_seq});
   }
+  std::reverse(m.pairs.begin(), m.pairs.end());  // in the order of time
+  std::reverse(m.one_ends.begin(), m.one_ends.end());
+  std::sort(m.open_ends.begin(), m.open_ends.end(),
+            [](const OpenEnd& a, const OpenEnd& b) { return std::pair(a.gpu, a.kernel) < std::pair(b.gpu, b.kernel); });
   return m;
 }
 

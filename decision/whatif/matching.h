@@ -27,7 +27,7 @@ struct Pair {
   uint64_t bytes = 0, pair_seq = 0;
 };
 
-// A Send or Recv of which the other end was not reported.
+// A Send or Recv of which the other end was not reported, while later ones were.
 struct OneEnd {
   Place known;
   Place other;  // a GPU, with another kernel of the same rank
@@ -40,6 +40,7 @@ struct Matches {
   std::vector<Collective> others;       // Broadcast and Reduce, and those of which reports are missing
   std::vector<Pair> pairs;
   std::vector<OneEnd> one_ends;
+  std::vector<OpenEnd> open_ends;  // by GPU and kernel
 };
 
 Matches match_kernels(const Timeline&);

@@ -18,6 +18,8 @@ int64_t drifted_ns(int64_t most_ns, double drift_ns) {
   return most_ns == INT64_MAX ? most_ns : most_ns + static_cast<int64_t>(drift_ns);
 }
 
+size_t in_this_window(const Gpu& g) { return g.kernels.size() - g.earlier; }
+
 bool is_timed(uint8_t flags, uint64_t begin_ns, uint64_t end_ns) {
   return (flags & (round_no_kernel | round_lapped | round_not_measured | round_aborted)) == 0 && begin_ns != 0 &&
          end_ns >= begin_ns;
@@ -41,7 +43,7 @@ Gpu* Timeline::gpu(GpuKey key) {
 }
 
 bool Timeline::take_room(const Gpu& g) {
-  if (g.kernels.size() >= kernels_of_gpu_max_ || kernels_ >= settings_.whatif_kernels_max) return false;
+  if (in_this_window(g) >= kernels_of_gpu_max_ || kernels_ >= settings_.whatif_kernels_max) return false;
   ++kernels_;
   return true;
 }
@@ -81,7 +83,7 @@ void Timeline::add(GpuKey key, const P2pRounds& m) {
   if (!g) return;
   for (const P2pRound& r : m.rounds) {
     if (!is_timed(r.flags, r.begin_device_ns, r.end_device_ns)) continue;
-    const bool same_kernel = !g->kernels.empty() && g->kernels.back().op.value == 0 &&
+    const bool same_kernel = !g->kernels.empty() && !g->kernels.back().earlier && g->kernels.back().op.value == 0 &&
                              g->kernels.back().comm == m.comm && g->kernels.back().begin_ns == r.begin_device_ns;
     if (!same_kernel) {
       if (!take_room(*g)) break;
@@ -116,9 +118,14 @@ const std::vector<std::pair<Rank, LinkStages>>* Timeline::links(CommUid comm, Ra
   return it == links_of_calls_.end() ? nullptr : &it->second;
 }
 
+Timeline::CallKey Timeline::key_of(const Kernel& k, const Call& c) {
+  const bool sends = c.direction == abi::Direction::send;
+  return {k.comm, sends ? k.rank : c.peer, sends ? c.peer : k.rank, c.pair_seq};
+}
+
 size_t Timeline::kernels_of_most() const {
   std::vector<size_t> counts;
-  for (const Gpu& gpu : gpus_) counts.push_back(gpu.kernels.size());
+  for (const Gpu& gpu : gpus_) counts.push_back(in_this_window(gpu));
   if (counts.empty()) return 0;
   std::nth_element(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2), counts.end());
   return counts[counts.size() / 2];
@@ -141,14 +148,27 @@ void Timeline::look_at(absl::flat_hash_set<GpuKey> only) {
   keep(std::move(kept));
 }
 
-void Timeline::clear(Nanoseconds age_ns) {
+void Timeline::clear(Nanoseconds age_ns, const std::vector<OpenEnd>& open_ends) {
   const double drift_ns = 1e-6 * settings_.clock_drift_max_ppm * static_cast<double>(age_ns);
   std::vector<Gpu> kept;
-  for (const Gpu& of : gpus_) {
-    if (of.kernels.empty()) continue;
+  absl::flat_hash_map<CallKey, LinkRows> links_of_open;
+  auto open = open_ends.begin();
+  for (size_t i = 0; i < gpus_.size(); ++i) {
+    const Gpu& of = gpus_[i];
+    if (in_this_window(of) == 0) continue;
     Gpu g;
     g.key = of.key;
     g.launch_least_ns = drifted_ns(of.launch_least_ns, drift_ns);
+    for (; open != open_ends.end() && open->gpu <= static_cast<int>(i); ++open) {
+      if (open->gpu < static_cast<int>(i)) continue;
+      Kernel k = at(of.kernels, open->kernel);
+      k.earlier = true, k.first_call = static_cast<uint32_t>(g.calls.size()), k.call_count = 1;
+      g.kernels.push_back(k);
+      g.calls.push_back(open->call);
+      if (const auto it = links_of_calls_.find(key_of(k, open->call)); it != links_of_calls_.end())
+        links_of_open.insert(*it);
+    }
+    g.earlier = g.kernels.size();
     kept.push_back(std::move(g));
   }
   keep(std::move(kept));
@@ -157,8 +177,8 @@ void Timeline::clear(Nanoseconds age_ns) {
   kernels_of_gpu_max_ =
       std::min<size_t>(kernels_of_gpu_most, settings_.whatif_kernels_max / std::max<size_t>(1, gpus_.size()));
   links_.clear();
-  links_of_calls_.clear();
-  rows_of_calls_ = 0;
+  links_of_calls_ = std::move(links_of_open);
+  rows_of_calls_ = links_of_calls_.size();
   left_out_ = 0;
   others_report_ = false;
 }

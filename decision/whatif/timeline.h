@@ -38,6 +38,7 @@ struct Kernel {
   Signature signature;                      // of a collective
   int32_t ranks = 0;                        // of its communicator; 0: not known
   uint32_t first_call = 0, call_count = 0;  // of Gpu::calls
+  bool earlier = false;                     // of the window before: a Send or Recv whose other end comes in this one
 };
 
 // A GPU is the same one in all communicators of a process. The process is only compared, never looked into.
@@ -47,6 +48,7 @@ struct Gpu {
   GpuKey key;
   std::vector<Kernel> kernels;
   std::vector<Call> calls;
+  size_t earlier = 0;  // of its kernels: the first ones, of the window before
   // Begin (device clock) minus launch (its machine's clock), at least: a kernel that nothing held up begins at once. It
   // is remembered beyond clear(), with what clocks may have drifted apart since.
   int64_t launch_least_ns = INT64_MAX;
@@ -57,6 +59,12 @@ struct ClockPair {
   GpuKey a, b;
   uint64_t ns = 0;      // modulo 2^64
   double doubt_ns = 0;  // how long the operations took that told it
+};
+
+// A Send or Recv that is reported, while its other end may still be under way.
+struct OpenEnd {
+  int gpu = 0, kernel = 0;
+  Call call;
 };
 
 class Timeline {
@@ -90,11 +98,14 @@ class Timeline {
   bool looks_at_ended() const { return kernels_ == 0 && others_report_; }
   size_t kernels_of_most() const;                                    // of the median GPU: how much there is to judge
   size_t kernels_of_gpu_max() const { return kernels_of_gpu_max_; }  // more of one GPU are left out
-  // Begins anew; GPUs of which nothing was heard since the last time are forgotten.
-  void clear(Nanoseconds age_ns);
+  // Begins anew; GPUs of which nothing was heard since the last time are forgotten. `open_ends` stay for one window.
+  void clear(Nanoseconds age_ns, const std::vector<OpenEnd>& open_ends = {});
 
  private:
   static constexpr size_t kernels_of_gpu_most = 512;
+  using LinkRows = std::vector<std::pair<Rank, LinkStages>>;
+  using CallKey = std::tuple<CommUid, Rank, Rank, uint64_t>;  // sender, receiver, number
+  static CallKey key_of(const Kernel&, const Call&);
   Gpu* gpu(GpuKey);
   void keep(std::vector<Gpu>);  // instead of all GPUs
   bool take_room(const Gpu&);
@@ -105,8 +116,7 @@ class Timeline {
   absl::flat_hash_map<GpuKey, size_t> index_;
   absl::flat_hash_map<std::pair<CommUid, OpSeq>, std::vector<std::pair<Rank, LinkStages>>> links_;
   std::vector<ClockPair> clock_pairs_;
-  absl::flat_hash_map<std::tuple<CommUid, Rank, Rank, uint64_t>, std::vector<std::pair<Rank, LinkStages>>>
-      links_of_calls_;
+  absl::flat_hash_map<CallKey, LinkRows> links_of_calls_;
   size_t rows_of_calls_ = 0;
   size_t kernels_ = 0;
   size_t kernels_of_gpu_max_ = kernels_of_gpu_most;  // in this window

@@ -66,7 +66,7 @@ class Finder {
     for (const Lost& k : lost) {
       const uint64_t ready_ns = device_ns(gpu, k.ready_ns);
       for (; next < order.size() && at(kernels, order[next]).begin_ns < ready_ns; ++next)
-        running_until_ns.push_back(at(kernels, order[next]).end_ns);
+        if (!at(kernels, order[next]).earlier) running_until_ns.push_back(at(kernels, order[next]).end_ns);
       std::erase_if(running_until_ns, [&](uint64_t end_ns) {
         if (end_ns > ready_ns) return false;
         free_ns = std::max(free_ns, end_ns);

@@ -1,187 +1,15 @@
 // What a job would gain, on timelines that are written down here.
 #include <catch2/catch.hpp>
 
-#include <functional>
-#include <map>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "decision/whatif/causes.h"
-#include "decision/whatif/passages.h"
 #include "decision/whatif/processors.h"
+#include "test/unit/decision/whatif_job.h"
 
 namespace ccld::decision::whatif {
-namespace {
-
-constexpr double ms = 1e6;
-
-// How long the mean step of a transfer waits for each of these.
-struct Waits {
-  double sender_proxy_ms = 0, device_ms = 0, wire_ms = 0, receiver_proxy_ms = 0;
-};
-
-// GPUs whose clocks begin anywhere and which call as the test says; every operation ends everywhere at once.
-struct Job {
-  explicit Job(int gpus) : now_ms(static_cast<size_t>(gpus)), gpus(gpus) {
-    for (int g = 0; g < gpus; ++g) facts.push_back({.host = g / 4, .process = g, .machine = g / 4});
-  }
-  uint64_t clock_ns(int gpu, double at_ms) const {
-    return static_cast<uint64_t>((1000.0 * (gpu + 1) + at_ms) * ms);  // a second apart from each other
-  }
-  // All of `members` work for `own_ms(gpu)` and then reduce for `transfer_ms`.
-  template <class Own>
-  void collective(uint64_t comm, const std::vector<int>& members, double transfer_ms, Own own_ms) {
-    operation(abi::Function::all_reduce, comm, members, transfer_ms, own_ms);
-  }
-  // Likewise, but the others wait for the first of `members` only, and it for nobody.
-  template <class Own>
-  void broadcast(uint64_t comm, const std::vector<int>& members, double transfer_ms, Own own_ms) {
-    operation(abi::Function::broadcast, comm, members, transfer_ms, own_ms);
-  }
-  template <class Own>
-  void operation(abi::Function function, uint64_t comm, const std::vector<int>& members, double transfer_ms,
-                 Own own_ms) {
-    double last_ms = 0;
-    std::vector<double> begins;
-    for (int g : members) {
-      begins.push_back(now_ms[static_cast<size_t>(g)] + own_ms(g));
-      last_ms = std::max(last_ms, begins.back());
-    }
-    const OpSeq op{++ops[comm]};
-    for (size_t i = 0; i < members.size(); ++i) {
-      const bool rooted = function == abi::Function::broadcast;
-      const double end_ms = (rooted ? std::max(begins[0], begins[i]) : last_ms) + transfer_ms +
-                            (leaves_later_ms ? leaves_later_ms(members[i]) : 0);
-      now_ms[static_cast<size_t>(members[i])] = end_ms;
-      if (loses && loses(members[i])) continue;
-      Rounds m;
-      m.comm = CommUid{comm};
-      m.rank = Rank{static_cast<int32_t>(i)};
-      Round r;
-      r.op = op;
-      r.signature.function = function;
-      r.signature.count = 1 << 20;
-      r.signature.datatype = abi::Datatype::float32;
-      r.begin_device_ns = clock_ns(members[i], begins[i]);
-      r.end_device_ns = clock_ns(members[i], end_ms);
-      // The host launches early, but for a late one, which launches when its GPU has long been idle.
-      const double early_ms = late_host == members[i] ? 0 : queues_ms ? queues_ms(members[i]) : own_ms(members[i]);
-      r.launch_monotonic_ns = static_cast<uint64_t>((5000 + begins[i] - early_ms) * ms);
-      m.rounds = {r};
-      timeline.add({&keys[static_cast<size_t>(members[i])], 0}, m);
-    }
-  }
-  std::function<bool(int gpu)> loses;              // a report of it
-  std::function<double(int gpu)> leaves_later_ms;  // than the other ranks of an operation
-  std::function<double(int gpu)> queues_ms;        // from a launch to its kernel's begin, instead of the own time
-  std::function<double(int gpu)> clock_error_ms;   // of what is known of its host's clock
-  void transfer(uint64_t comm, int sender, int receiver, bool up, double own_ms, double transfer_ms,
-                double slots_ms = 0.1, const Waits* waits = nullptr, uint32_t receiver_away_us = 0) {
-    const double send_ms = now_ms[static_cast<size_t>(sender)] + own_ms,
-                 recv_ms = now_ms[static_cast<size_t>(receiver)];
-    const double end_ms = std::max(send_ms, recv_ms) + transfer_ms;
-    const uint64_t seq = ++pairs[{comm, up}];
-    // A Send that its slots take ends before its Recv.
-    std::optional<LinkStages> out, in;
-    if (waits) {
-      const double posted_ms = std::max(send_ms, recv_ms), handed_ms = posted_ms + waits->sender_proxy_ms,
-                   sent_ms = handed_ms + waits->device_ms, arrived_ms = sent_ms + waits->wire_ms,
-                   given_ms = arrived_ms + waits->receiver_proxy_ms;
-      out = stages(sender, seq, up ? 1 : 0, {posted_ms, posted_ms, handed_ms, sent_ms});
-      out->direction = abi::Direction::send;
-      in = stages(receiver, seq, up ? 0 : 1, {given_ms, posted_ms, arrived_ms, given_ms});
-      in->proxy_away_us = receiver_away_us;
-    }
-    add_call(comm, sender, up ? 0 : 1, abi::Direction::send, up ? 1 : 0, seq, send_ms, send_ms + slots_ms, out);
-    add_call(comm, receiver, up ? 1 : 0, abi::Direction::recv, up ? 0 : 1, seq, recv_ms, end_ms, in);
-    now_ms[static_cast<size_t>(sender)] = send_ms + slots_ms;
-    now_ms[static_cast<size_t>(receiver)] = end_ms;
-  }
-  // Clocks of hosts are hours apart.
-  static int64_t realtime_ns(int gpu, double at_ms) {
-    return 1'700'000'000'000'000'000 + static_cast<int64_t>((3'600'000.0 * (gpu / 4) + at_ms) * ms);
-  }
-  static LinkStages stages(int gpu, uint64_t seq, int peer, std::vector<double> means_ms) {
-    LinkStages l;
-    l.op = OpSeq{seq};
-    l.peer = peer;
-    l.net_device = 0;
-    l.steps = 20;
-    l.gpu_mean_realtime_ns = realtime_ns(gpu, means_ms[0]);
-    l.ready_mean_realtime_ns = realtime_ns(gpu, means_ms[1]);
-    l.wire_mean_realtime_ns = realtime_ns(gpu, means_ms[2]);
-    l.done_mean_realtime_ns = realtime_ns(gpu, means_ms[3]);
-    return l;
-  }
-  void add_call(uint64_t comm, int gpu, int rank, abi::Direction direction, int peer, uint64_t seq, double begin_ms,
-                double end_ms, const std::optional<LinkStages>& link) {
-    if (loses && loses(gpu)) return;
-    P2pRounds m;
-    m.comm = CommUid{comm};
-    m.rank = Rank{rank};
-    P2pRound r;
-    r.peer = Rank{peer};
-    r.direction = direction;
-    r.pair_seq = seq;
-    r.bytes = 1 << 16;
-    r.begin_device_ns = clock_ns(gpu, begin_ms);
-    r.end_device_ns = clock_ns(gpu, end_ms);
-    m.rounds = {r};
-    if (link) m.links = {*link};
-    timeline.add({&keys[static_cast<size_t>(gpu)], 0}, m);
-  }
-  double turn_wait_ms = 0;
-  std::optional<Graph> graph() {
-    const Matches matches = match_kernels(timeline);
-    std::vector<HostClock> hosts;  // all launches are told by one clock
-    for (const Gpu& g : timeline.gpus()) {
-      const int number = static_cast<int>(hosts.size());
-      hosts.push_back({g.launch_least_ns != INT64_MAX,
-                       -static_cast<double>(g.launch_least_ns) + (clock_error_ms ? clock_error_ms(number) * ms : 0),
-                       facts[hosts.size()].machine});
-    }
-    auto g = build_graph(timeline, matches, compare_clocks(timeline, matches, hosts, settings));
-    if (g) g->turn_wait_ns = turn_wait_ms * ms;
-    return g;
-  }
-  Explanation explain() {
-    const std::optional<Graph> g = graph();
-    REQUIRE(g);
-    return explain(*g, find_late(*g, timeline, past, settings));
-  }
-  Explanation explain(const Graph& g, const Lateness& late, const std::vector<SlowCollectives>& slow = {}) {
-    return whatif::explain(g, timeline, past, late, facts, passages_of_transfers(g, timeline, facts, clocks), slow,
-                           settings);
-  }
-  // The past learns what there was, and a new window begins.
-  Explanation end_window() {
-    const std::optional<Graph> g = graph();
-    REQUIRE(g);
-    const Lateness late = find_late(*g, timeline, past, settings);
-    Explanation e = explain(*g, late);
-    past.learn(*g, timeline, late.kinds, late.late, e.transfer_less_ns);
-    timeline.clear(5 * ns_per_s);
-    return e;
-  }
-
-  Settings settings;
-  size_t gpus_in_all = 0;
-  Timeline timeline{settings, gpus_in_all};
-  Past past{settings};
-  MachineClocks clocks{100e-6};
-  std::vector<double> now_ms;
-  int gpus;
-  int late_host = -1;
-  std::vector<GpuFacts> facts;
-  char keys[16] = {};
-  std::map<uint64_t, uint64_t> ops;
-  std::map<std::pair<uint64_t, bool>, uint64_t> pairs;
-};
-
-const std::vector<int> all_8{0, 1, 2, 3, 4, 5, 6, 7};
-
-}  // namespace
 
 TEST_CASE("With the measured times the measured length comes out again") {
   Job job(8);
@@ -191,7 +19,7 @@ TEST_CASE("With the measured times the measured length comes out again") {
   double first = INFINITY, last = -INFINITY;
   for (const Node& n : g->nodes) first = std::min(first, n.begin_ns), last = std::max(last, n.end_ns);
   CHECK(g->length_ns == Approx(last - first).epsilon(1e-6));
-  CHECK(length_with(*g, Change(g->nodes.size())) == g->length_ns);
+  CHECK(length_with(*g, Change(g->nodes.size())).ns == g->length_ns);
 }
 
 TEST_CASE("A GPU that was slow from the first operation on is told from its peers, with what the job would gain") {
@@ -328,10 +156,10 @@ TEST_CASE("What others wait for is known where a report of the GPU between them 
     }
     const std::optional<Graph> g = job.graph();
     REQUIRE(g);
-    CHECK(length_with(*g, Change(g->nodes.size())) == Approx(g->length_ns));
+    CHECK(length_with(*g, Change(g->nodes.size())).ns == Approx(g->length_ns));
     Change change(g->nodes.size());
     for (int i = g->gpus[0].first; i < g->gpus[0].second; ++i) change.own_less_ns[static_cast<size_t>(i)] = 15 * ms;
-    return length_with(*g, change) / g->length_ns;
+    return length_with(*g, change).ns / g->length_ns;
   };
   CHECK(shorter_part(true) == Approx(shorter_part(false)).margin(0.02));
 }
@@ -347,11 +175,11 @@ TEST_CASE("What a slow connection costs is known where one end of a transfer was
     }
     const std::optional<Graph> g = job.graph();
     REQUIRE(g);
-    CHECK(length_with(*g, Change(g->nodes.size())) == Approx(g->length_ns));
+    CHECK(length_with(*g, Change(g->nodes.size())).ns == Approx(g->length_ns));
     Change change(g->nodes.size());
     for (const Transfer& t : g->transfers)
       for (int end : {t.send, t.recv}) change.transfer_less_ns[static_cast<size_t>(end)] = 15 * ms;
-    return length_with(*g, change) / g->length_ns;
+    return length_with(*g, change).ns / g->length_ns;
   };
   const double whole = shorter_part(false, false);
   CHECK(whole < 0.5);
@@ -560,6 +388,33 @@ TEST_CASE("A wire that only the Sends of a pipeline cross is told by all of its 
   CHECK(e.causes[0].reference_ns == Approx(2 * ms).epsilon(0.3));
 }
 
+TEST_CASE("Peers that have become slow, too, are no reference: what there was before is") {
+  Job job(8);
+  for (int w = 0; w < 5; ++w) {
+    job.collective(50, all_8, 1, [](int) { return 0.5; });
+    for (int i = 0; i < 20; ++i) {
+      for (int p = 0; p < 4; ++p) {
+        const auto comm = 30 + static_cast<uint64_t>(p);
+        job.transfer(comm, p, p + 4, true, 5, w == 4 ? 120 : 2);
+        job.transfer(comm, p + 4, p, false, 5, w == 4 ? 30 : 2);
+      }
+      job.collective(50, all_8, 1, [](int) { return 0.5; });
+    }
+    const Explanation e = job.end_window();
+    if (w < 4) {
+      CHECK(e.causes.empty());
+      continue;
+    }
+    REQUIRE(e.causes.size() == 2);
+    for (const Cause& c : e.causes) {
+      CHECK(c.kind == Cause::Kind::wire);
+      CHECK(c.peers == 0);
+      CHECK(c.reference_ns == Approx(2 * ms).epsilon(0.3));
+    }
+    CHECK(e.length_without_ns < 0.4 * e.length_ns);
+  }
+}
+
 TEST_CASE("A few transfers that take very long make no connection slow") {
   const auto causes_with = [](int every) {
     Job job(8);
@@ -659,105 +514,6 @@ TEST_CASE("Where processes count for how long their proxies do not look, that al
   // Both are away alike, on a busy machine: the stages tell.
   CHECK(cause_with(0.7, 0.6, on_the_wire).kind == Cause::Kind::connection);
   CHECK(cause_with(0.7, 0.6, before_the_proxy).kind == Cause::Kind::proxy);
-}
-
-TEST_CASE("A timeline keeps stages of Send and Recv that go over the network, and only so many") {
-  Settings settings;
-  size_t gpus_in_all = 0;
-  Timeline t(settings, gpus_in_all);
-  int process = 0;
-  P2pRounds m;
-  m.comm = CommUid{1};
-  m.rank = Rank{0};
-  LinkStages l = Job::stages(0, 3, 1, {1, 1, 2, 3});
-  l.direction = abi::Direction::send;
-  m.links = {l, l, l};
-  m.links[1].net_device = -1;
-  m.links[2].op = OpSeq{4};
-  t.add({&process, 0}, m);
-  REQUIRE(t.links(CommUid{1}, Rank{0}, Rank{1}, 3));
-  CHECK(t.links(CommUid{1}, Rank{0}, Rank{1}, 3)->size() == 1);
-  CHECK(t.links(CommUid{1}, Rank{0}, Rank{1}, 4));
-  CHECK_FALSE(t.links(CommUid{1}, Rank{1}, Rank{0}, 3));
-  m.links.assign(1 << 17, l);
-  m.links.back().op = OpSeq{5};
-  t.add({&process, 0}, m);
-  CHECK(t.links(CommUid{1}, Rank{0}, Rank{1}, 3)->size() < m.links.size());
-  CHECK_FALSE(t.links(CommUid{1}, Rank{0}, Rank{1}, 5));
-  t.clear(0);
-  CHECK_FALSE(t.links(CommUid{1}, Rank{0}, Rank{1}, 3));
-}
-
-TEST_CASE("Clocks are compared by the ends of collectives, whatever they began with") {
-  Job job(4);
-  for (int i = 0; i < 10; ++i) job.collective(1, {0, 1, 2, 3}, 2, [](int g) { return 3.0 + g; });
-  const Matches m = match_kernels(job.timeline);
-  const Clocks c = compare_clocks(job.timeline, m, {}, job.settings);
-  CHECK(c.components == 1);
-  for (const Collective& op : m.collectives) {
-    std::vector<double> ends;
-    for (Place p : op.members)
-      ends.push_back(c.common_ns(
-          p.gpu, job.timeline.gpus()[static_cast<size_t>(p.gpu)].kernels[static_cast<size_t>(p.kernel)].end_ns));
-    for (double end : ends) CHECK(end == Approx(ends[0]).margin(1000));
-  }
-}
-
-TEST_CASE("Ends of collectives that would have a Recv end before its Send has begun do not compare clocks") {
-  Job job(2);
-  job.leaves_later_ms = [](int g) { return g == 1 ? 5.0 : 0; };  // it has no processor
-  for (int i = 0; i < 10; ++i) {
-    job.collective(1, {0, 1}, 2, [](int) { return 3.0; });
-    for (int transfers = 0; transfers < 2; ++transfers) {
-      job.transfer(2, 0, 1, true, 1, 1);
-      job.transfer(2, 1, 0, false, 1, 1);
-    }
-  }
-  const Matches m = match_kernels(job.timeline);
-  const Clocks c = compare_clocks(job.timeline, m, {}, job.settings);
-  REQUIRE(c.components == 1);
-  const double apart_ns = c.common_ns(0, job.clock_ns(0, 100)) - c.common_ns(1, job.clock_ns(1, 100));
-  CHECK(apart_ns == Approx(0).margin(0.5 * ms));
-}
-
-TEST_CASE("A timeline is bounded, and says what it left out") {
-  Settings settings;
-  settings.whatif_gpus_max = 1;
-  settings.whatif_kernels_max = 2;
-  size_t gpus_in_all = 0;
-  Timeline t(settings, gpus_in_all);
-  Rounds m;
-  m.comm = CommUid{1};
-  m.rounds.resize(3);
-  for (size_t i = 0; i < 3; ++i) {
-    m.rounds[i].op = OpSeq{i + 1};
-    m.rounds[i].begin_device_ns = 10 * i + 1, m.rounds[i].end_device_ns = 10 * i + 5;
-  }
-  int a = 0, b = 0;
-  t.add({&a, 0}, m);
-  t.add({&b, 0}, m);
-  REQUIRE(t.gpus().size() == 1);
-  CHECK(t.gpus()[0].kernels.size() == 2);
-  CHECK(t.left_out() == 1);
-}
-
-TEST_CASE("A timeline of some GPUs says when these report no more, and others do") {
-  Settings settings;
-  size_t gpus_in_all = 0;
-  Timeline t(settings, gpus_in_all);
-  Rounds m;
-  m.comm = CommUid{1};
-  m.rounds.resize(1);
-  m.rounds[0].op = OpSeq{1}, m.rounds[0].begin_device_ns = 1, m.rounds[0].end_device_ns = 5;
-  int a = 0, b = 0;
-  t.look_at({{&a, 0}});
-  CHECK_FALSE(t.looks_at_ended());  // nobody reports: the job pauses
-  t.add({&b, 0}, m);
-  CHECK(t.looks_at_ended());
-  t.add({&a, 0}, m);
-  CHECK_FALSE(t.looks_at_ended());
-  t.clear(0);
-  CHECK_FALSE(t.looks_at_ended());
 }
 
 }  // namespace ccld::decision::whatif
