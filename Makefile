@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web test unit integration sim fuzz check asan tsan accuracy ablate bench-overhead bench-scale chaos check-kills check-strangers check-ptxas check-sass image image-test format tidy clean
+.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web demo-mitigate test unit integration sim fuzz check asan tsan accuracy ablate bench-overhead bench-scale chaos check-kills check-strangers check-ptxas check-sass image image-test format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -66,6 +66,10 @@ demo: configure ## Plant a fault of each class and see it found (one of them: FA
 demo-web: configure ## The same job with its page, and buttons that plant faults, until Ctrl-C (PAGE_PORT=5580 CONTROL_PORT=5581)
 	@cmake --build --preset dev --parallel $(JOBS) --target demo_parts
 	@scripts/demo-web --build $(BUILD) $(if $(PAGE_PORT),--page-port $(PAGE_PORT)) $(if $(CONTROL_PORT),--control-port $(CONTROL_PORT))
+
+demo-mitigate: configure ## A GPU becomes slow, the service advises, the job takes it: promised beside measured (FACTOR=3)
+	@cmake --build --preset dev --parallel $(JOBS) --target demo_parts
+	@scripts/demo-mitigate --build $(BUILD) $(if $(FACTOR),--factor $(FACTOR))
 
 check: ## Check the direction of dependencies between the folders
 	@scripts/check-includes

@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.dont_write_bytecode = True
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
@@ -23,67 +22,10 @@ from faults import inject  # noqa: E402
 from faults import plan as plans  # noqa: E402
 from run.build import Build  # noqa: E402
 from run.errors import RunError  # noqa: E402
-from run.job import Job, signals_end_the_run  # noqa: E402
-from run.processes import wait_for  # noqa: E402
+from run.job import signals_end_the_run  # noqa: E402
+from run.mitigable import EACH, REPLICAS, MitigableJob, confirmed, iteration_ms, plan_of, wait_round  # noqa: E402
 
-REPLICAS, EACH, SLOW_RANK = 4, 16, 2
-ROUNDS = 12  # of a measurement
-PATIENCE_S = 90.0
 FASTER_MIN = 1.2
-
-
-class MitigableJob(Job):
-    """Its replicas read their micro-batches from a file in the folder of the run."""
-
-    def micro_batch_file(self):
-        return os.path.join(self.folder, "micro-batches.json")
-
-    def in_place(self, node, command):
-        return super().in_place(node, command + ["--micro-batches-file", self.micro_batch_file()])
-
-
-def plan_of(factor, thresholds):
-    return plans.Plan({
-        "name": "advise-%g" % factor, "title": "GPU clock of rank %d divided by %g" % (SLOW_RANK, factor), "ranks": REPLICAS,
-        "workload": {"dp": REPLICAS, "micro_batches": EACH, "compute_ms": 2.0, "iterations": 100000, "check": 0},
-        "settings": {"layout_tp": "1", "layout_pp": "1", "layout_dp": str(REPLICAS), "advise_micro_batches": str(REPLICAS * EACH),
-                     "slow_window_s": "4"},
-        "faults": [{"kind": "slow_clock", "rank": SLOW_RANK, "factor": float(factor), "after_round": 30}],
-        "expect": {"class": "S1", "ranks": [SLOW_RANK]}}, "acted.py", thresholds)
-
-
-def completed(job):
-    job.check_alive()
-    return min(slot.completed_round for slot in job.board.slots())
-
-
-def wait_round(job, number):
-    if not wait_for(lambda: completed(job) >= number, PATIENCE_S, 0.001):
-        raise RunError("round %d does not end" % number)
-
-
-def iteration_ms(job):
-    begin = completed(job) + 1
-    wait_round(job, begin)
-    started = time.monotonic()
-    wait_round(job, begin + ROUNDS)
-    return (time.monotonic() - started) * 1e3 / ROUNDS
-
-
-def confirmed(job):
-    """The incident, once its advice has micro-batches."""
-    found = {}
-
-    def sure():
-        job.check_alive()
-        for verdict in job.service.verdicts.poll() or job.service.verdicts.incidents():
-            gain = verdict.get("gain") or {}
-            if verdict["state"] == "confirmed" and verdict["kind"] == "SLOW" and gain.get("of") == "iteration":
-                found["id"] = verdict["incident"]
-        return bool(found)
-    if not wait_for(sure, PATIENCE_S, 0.05):
-        raise RunError("no confirmed incident of iterations; see %s" % job.folder)
-    return found["id"]
 
 
 def advice(build, job, incident):
@@ -113,7 +55,7 @@ def act(job, counts):
 
 
 def run(build, factor, thresholds, folder):
-    plan = plan_of(factor, thresholds)
+    plan = plan_of(factor, thresholds, "acted.py")
     with MitigableJob(build, plan, folder) as job:
         job.wait_ready()
         wait_round(job, 10)
