@@ -130,7 +130,6 @@ Placement place_troubles(const Grid& grid, const Troubles& all, double micro_bat
   Board board(grid, troubles, std::max(1.0, micro_batches));
   Placement out;
   out.loss_before = board.loss();
-  out.stages_before = board.stages();
   while (out.exchanges.size() < exchanges_max) {
     const Board::Cost before = board.cost();
     std::optional<std::pair<uint64_t, uint64_t>> best;
@@ -150,7 +149,6 @@ Placement place_troubles(const Grid& grid, const Troubles& all, double micro_bat
     out.exchanges.push_back(*best);
   }
   out.loss_after = board.loss();
-  out.stages_after = board.stages();
   return out;
 }
 

@@ -52,7 +52,6 @@ struct Placement {
       exchanges;  // of the cells at these places, one after the other; empty: none helps
   double loss_before = 0,
          loss_after = 0;  // of an iteration, of cells and links; links that still carry something count in full
-  size_t stages_before = 0, stages_after = 0;  // that have a slow cell
 };
 
 // `micro_batches`: of one replica, from 1. Troubles beyond troubles_max, and those outside of the grid, are left where

@@ -48,6 +48,17 @@ const Json& strategy(const Json& mitigation, const char* action) {
 
 }  // namespace
 
+TEST_CASE("Of every condition it is known what helps") {
+  for (int i = static_cast<int>(Condition::unknown) + 1; std::string(name(static_cast<Condition>(i))) != "?"; ++i) {
+    Json v = slow_verdict();
+    v["culprits"][0]["condition"] = name(static_cast<Condition>(i));
+    INFO(v["culprits"][0]["condition"]);
+    const advise::Facts facts = advice_facts(v, known_job());
+    REQUIRE(facts.suspects.size() == 1);
+    CHECK(facts.suspects[0].fault != advise::Fault::unknown);
+  }
+}
+
 TEST_CASE("The document says what to do, what an iteration takes then and when it pays") {
   Json v = slow_verdict();
   set_mitigation(v, known_job());

@@ -56,8 +56,6 @@ TEST_CASE("Slow cells of one replica go to several replicas, in one stage, not t
   const Placement p = place_troubles(g, t, 8);
   CHECK(p.loss_before == Approx(30 + 7 * 10));
   CHECK(p.loss_after == Approx(10 + 7 * 10));
-  CHECK(p.stages_before == 3);
-  CHECK(p.stages_after == 1);
   CHECK(stages_of(g, p, t) == std::set<uint64_t>{2});
 }
 
@@ -67,7 +65,7 @@ TEST_CASE("More slow cells than replicas share the fewest stages that hold them"
   const Troubles t{{{0, 5}, {1, 5}, {2, 5}, {3, 5}}, {}};
   const Placement p = place_troubles(g, t, 4);
   CHECK(p.loss_after == Approx(2 * 5 + 3 * 5));
-  CHECK(p.stages_after <= 3);
+  CHECK(stages_of(g, p, t).size() <= 3);
   CHECK(p.loss_after < p.loss_before);
 }
 
