@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "decision/measure/middle.h"
 #include "decision/whatif/connections.h"
 #include "decision/whatif/peers.h"
 
@@ -25,11 +26,14 @@ class Remedy {
          const std::vector<SlowCollectives>& collectives)
       : g_(g), beyond_(beyond), transfer_less_ns_(transfer_less_ns), collectives_(collectives) {}
 
-  Length length_without(const std::vector<Candidate>& candidates, size_t but = SIZE_MAX) const {
+  Change without(const std::vector<Candidate>& candidates, size_t but = SIZE_MAX) const {
     Change change(g_.nodes.size());
     for (size_t i = 0; i < candidates.size(); ++i)
       if (i != but) apply(candidates[i].cause, change);
-    return length_with(g_, change);
+    return change;
+  }
+  double length_without(const std::vector<Candidate>& candidates, size_t but = SIZE_MAX) const {
+    return length_with(g_, without(candidates, but)).ns;
   }
   std::vector<Waiting> waiting(const std::vector<Candidate>& candidates) const {
     Change change(g_.nodes.size());
@@ -101,6 +105,30 @@ bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::ve
 
 bool stands_out(const Beyond::OfGpu& of, double least_ns, const Settings& settings) {
   return of.nodes > 0 && of.sum_ns >= least_ns && of.sum_ns >= settings.whatif_deviations_min * of.deviation_ns;
+}
+
+// A GPU that computes slowly takes part in collectives slowly, too: without it, they would take as long as those of the
+// same kind in which no late GPU is.
+void take_part_as_peers(const Graph& g, const Lateness& lateness, const Settings& settings, Change& change) {
+  const auto late = [&](const std::vector<int>& group) {
+    return std::any_of(group.begin(), group.end(), [&](int i) { return at(lateness.late, at(g.nodes, i).gpu); });
+  };
+  const auto transfer_ns = [&](const std::vector<int>& group) {
+    double longest_ns = 0;
+    for (int i : group) longest_ns = std::max(longest_ns, at(g.nodes, i).transfer_ns);
+    return longest_ns;
+  };
+  std::map<size_t, std::vector<double>> usual_ns;  // by kind
+  for (const std::vector<int>& group : g.groups)
+    if (!late(group)) usual_ns[at(lateness.kinds.of_node, group.front())].push_back(transfer_ns(group));
+  for (const std::vector<int>& group : g.groups) {
+    if (!late(group)) continue;
+    const auto it = usual_ns.find(at(lateness.kinds.of_node, group.front()));
+    if (it == usual_ns.end() || it->second.size() < settings.whatif_peers_min) continue;
+    const double longer_part = 1 - middle(it->second) / transfer_ns(group);
+    for (int i : group)
+      at(change.transfer_less_ns, i) = static_cast<float>(std::max(0.0, longer_part) * at(g.nodes, i).transfer_ns);
+  }
 }
 
 // Of each GPU what is further beyond: its peers or its past.
@@ -178,22 +206,27 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
 
   // The smallest set: whoever is not missed leaves, the least first.
   const Remedy remedy(g, beyond, transfer_less_ns, collectives);
-  out.length_without_ns = remedy.length_without(candidates).ns;
+  out.length_without_ns = remedy.length_without(candidates);
   const double gain_min_ns =
       std::max(least_ns, settings.slow_component_share_min * (out.length_ns - out.length_without_ns));
   for (size_t i = candidates.size(); i-- > 0;) {
-    const double without_it = remedy.length_without(candidates, i).ns;
+    const double without_it = remedy.length_without(candidates, i);
     candidates[i].cause.gain_ns = without_it - out.length_without_ns;
     if (candidates[i].cause.gain_ns >= gain_min_ns) continue;
     // A rank is one only if the job gains without it alone: others may seem late behind a slow connection.
     if (is_second(candidates, i, collectives, settings) &&
-        (!is_late(candidates[i].cause) || out.length_ns - remedy.length_without({candidates[i]}).ns >= gain_min_ns))
+        (!is_late(candidates[i].cause) || out.length_ns - remedy.length_without({candidates[i]}) >= gain_min_ns))
       continue;
     out.length_without_ns = without_it;
     candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
   }
   if (!candidates.empty()) {
-    out.fixed_ns = remedy.length_without(candidates).fixed_ns;
+    Change change = remedy.without(candidates);
+    if (std::all_of(candidates.begin(), candidates.end(),
+                    [](const Candidate& c) { return c.cause.kind == Cause::Kind::gpu; }))
+      take_part_as_peers(g, lateness, settings, change);
+    const Length without = length_with(g, change);
+    out.length_without_ns = without.ns, out.fixed_ns = without.fixed_ns;
     out.waiting = remedy.waiting(candidates);
     std::erase_if(out.waiting, [&](const Waiting& w) { return w.less_ns < least_ns; });
   }

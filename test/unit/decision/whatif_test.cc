@@ -33,6 +33,24 @@ TEST_CASE("A GPU that was slow from the first operation on is told from its peer
   CHECK(e.length_without_ns / e.length_ns == Approx(1.0 / 3).margin(0.03));
 }
 
+TEST_CASE("Without a slow GPU the collectives take as long in which it takes part as those of others") {
+  const auto without_ms = [](bool slow) {
+    Job job(8);
+    for (int i = 0; i < 40; ++i) {
+      for (int pair = 0; pair < 4; ++pair) {
+        const bool here = slow && pair == 1;
+        job.collective(10 + static_cast<uint64_t>(pair), {2 * pair, 2 * pair + 1}, here ? 20 : 2,
+                       [=](int g) { return here && g == 2 ? 9.0 : 3.0; });
+      }
+      job.collective(50, all_8, 1, [](int) { return 1.0; });
+    }
+    const Explanation e = job.explain();
+    CHECK(e.causes.size() == (slow ? 1 : 0));
+    return (slow ? e.length_without_ns : e.length_ns) / ms;
+  };
+  CHECK(without_ms(true) == Approx(without_ms(false)).epsilon(0.05));
+}
+
 TEST_CASE("A late host is told from a slow GPU by its launches") {
   Job job(8);
   job.late_host = 2;
