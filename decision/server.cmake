@@ -44,7 +44,9 @@ add_library(ccld_server STATIC
   history/state_folder.cc
   history/store.cc
   ingest/batch_decoder.cc
+  ingest/call_rows.cc
   ingest/connection_room.cc
+  ingest/decode_call_groups.cc
   ingest/decode_communicators.cc
   ingest/decode_health.cc
   ingest/decode_in_flight.cc

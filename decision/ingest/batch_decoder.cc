@@ -7,6 +7,7 @@
 #include "decision/ingest/limits.h"
 #include "decision/ingest/payload_decoders.h"
 #include "schemas/wire/telemetry_generated.h"
+#include "schemas/wire/uuid_text.h"
 
 namespace ccld::decision::ingest {
 namespace {
@@ -42,6 +43,8 @@ bool decode(Decoder& d, const wire::Message& in, Batch& out, DecodeNotes& notes)
       return append<wire::PackedRounds, Rounds>(d, in.payload_as_PackedRounds(), out.payloads);
     case wire::Payload::PackedP2pRounds:
       return append<wire::PackedP2pRounds, P2pRounds>(d, in.payload_as_PackedP2pRounds(), out.payloads);
+    case wire::Payload::RoundGroups: return decode(d, *in.payload_as_RoundGroups(), out.payloads);
+    case wire::Payload::P2pGroups: return decode(d, *in.payload_as_P2pGroups(), out.payloads);
     case wire::Payload::NONE: break;
   }
   ++notes.unknown_payloads;
@@ -57,6 +60,7 @@ bool decode_header(Decoder& d, const wire::Batch& in, Batch& out) {
       !d.time("Batch.sent_monotonic_ns", in.sent_monotonic_ns())) {
     return false;
   }
+  if (const wire::Uuid* boot = in.boot_uuid()) out.process.boot_id = wire::uuid_text({boot->high(), boot->low()});
   d.sent_at(in.sent_monotonic_ns());
   out.process.pid = in.pid();
   out.process.pid_start_ticks = in.pid_start_ticks();

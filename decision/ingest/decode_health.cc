@@ -3,6 +3,7 @@
 
 #include "decision/ingest/payload_decoders.h"
 #include "schemas/wire/packed_metrics.h"
+#include "schemas/wire/packed_structs.h"
 
 namespace ccld::decision::ingest {
 namespace {
@@ -25,6 +26,29 @@ bool decode_last(Decoder& d, const flatbuffers::Vector<flatbuffers::Offset<wire:
   return true;
 }
 
+char letter_of(uint8_t state) { return std::isalpha(state) ? static_cast<char>(state) : '?'; }
+
+// Structs as packed_structs.h packs them.
+template <class Struct>
+bool unpack(Decoder& d, const char* field, uint32_t rows, const flatbuffers::Vector<uint8_t>* bytes, size_t rows_max,
+            std::vector<Struct>& out) {
+  if (rows == 0 && bytes == nullptr) return true;
+  if (rows > rows_max) return d.fail(field, absl::StrCat("has ", rows, " rows, more than ", rows_max));
+  if (!d.rows(field, rows, rounds_per_message_max) || !d.vector(field, bytes, message_bytes_max)) return false;
+  out.resize(rows);
+  return (bytes != nullptr && wire::unpack(bytes->data(), bytes->size(), out)) ||
+         d.fail(field, absl::StrCat("are not ", rows, " rows"));
+}
+
+bool unpack(Decoder& d, const wire::AgentHealth& in, std::vector<Sibling>& out) {
+  std::vector<wire::SiblingState> states;
+  if (!unpack(d, "AgentHealth.packed_siblings", in.sibling_rows(), in.packed_siblings(), siblings_max, states))
+    return false;
+  for (const wire::SiblingState& s : states)
+    out.push_back({s.pid(), s.pid_start_ticks(), letter_of(s.state()), s.state_age_ms(), {}});
+  return true;
+}
+
 }  // namespace
 
 bool decode(Decoder& d, const wire::AgentHealth& in, AgentHealth& out) {
@@ -44,11 +68,11 @@ bool decode(Decoder& d, const wire::AgentHealth& in, AgentHealth& out) {
     Sibling& to = out.siblings[i];
     to.pid = from.pid();
     to.pid_start_ticks = from.pid_start_ticks();
-    to.state = std::isalpha(from.state()) ? static_cast<char>(from.state()) : '?';
     to.state_age_ms = from.state_age_ms();
+    to.state = letter_of(from.state());
     if (!decode_last(d, from.last_operations(), to.last_operations)) return false;
   }
-  return true;
+  return unpack(d, in, out.siblings);
 }
 
 namespace {
@@ -65,6 +89,7 @@ bool unpack(Decoder& d, const wire::Metrics& in, Metrics& out) {
   for (size_t i = 0; i < instances.size(); ++i)
     if (!d.text("Metrics.instances", in.instances()->Get(static_cast<flatbuffers::uoffset_t>(i)), instances[i]))
       return false;
+  if (!d.texts("Metrics.names", in.names(), metrics_per_message_max, instances)) return false;
   std::vector<wire::MetricRow> rows(in.rows());
   if (in.packed() == nullptr || !wire::unpack(in.packed()->data(), in.packed()->size(), rows))
     return d.fail("Metrics.packed", absl::StrCat("are not ", in.rows(), " rows"));
@@ -96,6 +121,30 @@ bool decode(Decoder& d, const wire::Metrics& in, Metrics& out) {
   return unpack(d, in, out);
 }
 
+namespace {
+
+bool decode(Decoder& d, const wire::NetProgress& in, const std::vector<std::string>& names, NetQueue& out) {
+  out.queue = in.queue();
+  out.in_flight = in.in_flight();
+  out.send_posted = in.send_posted();
+  out.send_completed = in.send_completed();
+  out.window_bytes = in.window_bytes();
+  out.recv_in_flight = in.recv_in_flight();
+  out.errors = in.errors();
+  out.device = in.device();
+  out.number = in.number();
+  out.window_ms = in.window_ms();
+  out.post_age_ms = in.post_age_ms();
+  out.complete_age_ms = in.complete_age_ms();
+  out.kind = static_cast<abi::NetKind>(in.kind());
+  if (out.device >= 0 && static_cast<size_t>(out.device) < names.size())
+    out.device_name = names[static_cast<size_t>(out.device)];
+  return d.net_device("NetProgress.device", in.device()) &&
+         d.within<uint32_t>("NetProgress.kind", in.kind(), 0, net_kind_max);
+}
+
+}  // namespace
+
 bool decode(Decoder& d, const wire::NetQueues& in, NetQueues& out) {
   if (!d.vector("NetQueues.queues", in.queues(), net_queues_max) ||
       !d.vector("NetQueues.device_names", in.device_names(), net_devices_max)) {
@@ -105,30 +154,16 @@ bool decode(Decoder& d, const wire::NetQueues& in, NetQueues& out) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (!d.text("NetQueues.device_names", in.device_names()->Get(i), names[i])) return false;
   }
-  out.queues.resize(length(in.queues()));
-  for (size_t i = 0; i < out.queues.size(); ++i) {
-    const wire::NetProgress& from = *in.queues()->Get(i);
-    NetQueue& to = out.queues[i];
-    if (!d.net_device("NetProgress.device", from.device()) ||
-        !d.within<uint32_t>("NetProgress.kind", from.kind(), 0, net_kind_max)) {
+  if (!d.texts("NetQueues.names", in.names(), net_devices_max, names)) return false;
+  std::vector<wire::NetProgress> packed;
+  if (!unpack(d, "NetQueues.packed", in.rows(), in.packed(), net_queues_max, packed)) return false;
+  out.queues.resize(length(in.queues()) + packed.size());
+  size_t filled = 0;
+  for (size_t i = 0; i < length(in.queues()); ++i)
+    if (!decode(d, *in.queues()->Get(static_cast<flatbuffers::uoffset_t>(i)), names, out.queues[filled++]))
       return false;
-    }
-    to.queue = from.queue();
-    to.in_flight = from.in_flight();
-    to.send_posted = from.send_posted();
-    to.send_completed = from.send_completed();
-    to.window_bytes = from.window_bytes();
-    to.recv_in_flight = from.recv_in_flight();
-    to.errors = from.errors();
-    to.device = from.device();
-    to.number = from.number();
-    to.window_ms = from.window_ms();
-    to.post_age_ms = from.post_age_ms();
-    to.complete_age_ms = from.complete_age_ms();
-    to.kind = static_cast<abi::NetKind>(from.kind());
-    if (to.device >= 0 && static_cast<size_t>(to.device) < names.size())
-      to.device_name = names[static_cast<size_t>(to.device)];
-  }
+  for (const wire::NetProgress& queue : packed)
+    if (!decode(d, queue, names, out.queues[filled++])) return false;
   return true;
 }
 

@@ -47,36 +47,16 @@ bool decode(Decoder& d, const wire::ProxyState& in, ProxyState& out) {
          d.channel("ProxyState.channel", in.channel()) && d.direction("ProxyState.direction", in.direction());
 }
 
-bool decode(Decoder& d, const wire::InFlightOp& in, InFlightOp& out) {
-  if (!d.op_seq("InFlightOp.op_seq", in.op_seq()) ||
-      !d.vector("InFlightOp.channels", in.channels(), abi::channels_max)) {
-    return false;
-  }
-  if (in.signature() == nullptr) return d.fail("InFlightOp.signature", "is missing");
-  if (!decode(d, *in.signature(), out.signature)) return false;
-  out.op = OpSeq(in.op_seq());
-  out.plan = in.plan();
-  out.enter_age_ms = in.enter_age_ms();
-  out.launch_age_ms = in.launch_age_ms();
-  out.launched = in.launched();
-  out.begun = in.begun();
-  out.replay = in.replay();
-  out.signals = in.signals();
-  out.channels.resize(length(in.channels()));
-  for (size_t i = 0; i < out.channels.size(); ++i) {
-    const wire::ChannelState& from = *in.channels()->Get(i);
-    ChannelState& to = out.channels[i];
-    if (!d.channel("ChannelState.channel", from.channel())) return false;
-    to.token = from.token();
-    to.channel = from.channel();
-    to.begun = from.begun() != 0;
-    to.ended = from.ended() != 0;
-    to.running_age_ms = from.running_age_ms();
-    to.polling_age_ms = from.polling_age_ms();
-    to.send_steps = from.send_steps();
-    to.recv_steps = from.recv_steps();
-  }
-  return true;
+bool decode(Decoder& d, const wire::ChannelState& in, ChannelState& out) {
+  out.token = in.token();
+  out.channel = in.channel();
+  out.begun = in.begun() != 0;
+  out.ended = in.ended() != 0;
+  out.running_age_ms = in.running_age_ms();
+  out.polling_age_ms = in.polling_age_ms();
+  out.send_steps = in.send_steps();
+  out.recv_steps = in.recv_steps();
+  return d.channel("ChannelState.channel", in.channel());
 }
 
 bool decode(Decoder& d, const wire::P2pInFlight& in, P2pCall& out) {
@@ -115,9 +95,30 @@ bool unpack(Decoder& d, const char* field, uint32_t rows, const flatbuffers::Vec
   std::vector<Struct> states(rows);
   if (bytes == nullptr || !wire::unpack(bytes->data(), bytes->size(), states))
     return d.fail(field, absl::StrCat("are not ", rows, " rows"));
+  out.reserve(out.size() + rows);
   for (const Struct& s : states)
     if (!decode(d, s, out.emplace_back())) return false;
   return true;
+}
+
+bool decode(Decoder& d, const wire::InFlightOp& in, InFlightOp& out) {
+  if (!d.op_seq("InFlightOp.op_seq", in.op_seq()) ||
+      !d.vector("InFlightOp.channels", in.channels(), abi::channels_max)) {
+    return false;
+  }
+  if (in.signature() == nullptr) return d.fail("InFlightOp.signature", "is missing");
+  if (!decode(d, *in.signature(), out.signature)) return false;
+  out.op = OpSeq(in.op_seq());
+  out.plan = in.plan();
+  out.enter_age_ms = in.enter_age_ms();
+  out.launch_age_ms = in.launch_age_ms();
+  out.launched = in.launched();
+  out.begun = in.begun();
+  out.replay = in.replay();
+  out.signals = in.signals();
+  return take(d, in.channels(), out.channels) &&
+         unpack<wire::ChannelState>(d, "InFlightOp.packed_channels", in.channel_rows(), in.packed_channels(),
+                                    abi::channels_max, out.channels);
 }
 
 }  // namespace
@@ -155,15 +156,14 @@ bool decode(Decoder& d, const wire::InFlight& in, InFlight& out) {
   out.kernel_plan = in.kernel_plan();
   out.kernel_replay = in.kernel_replay();
   out.stopped = in.stopped();
-  out.p2p.resize(length(in.p2p()));
-  for (size_t i = 0; i < out.p2p.size(); ++i) {
-    if (!decode(d, *in.p2p()->Get(i), out.p2p[i])) return false;
-  }
   out.operations.resize(length(in.operations()));
   for (size_t i = 0; i < out.operations.size(); ++i) {
     if (!decode(d, *in.operations()->Get(i), out.operations[i])) return false;
   }
-  return take(d, in.lanes(), out.lanes) && take(d, in.proxies(), out.proxies) &&
+  return take(d, in.p2p(), out.p2p) &&
+         unpack<wire::P2pInFlight>(d, "InFlight.packed_p2p", in.p2p_rows(), in.packed_p2p(), p2p_in_flight_max,
+                                   out.p2p) &&
+         take(d, in.lanes(), out.lanes) && take(d, in.proxies(), out.proxies) &&
          unpack<wire::LaneState>(d, "InFlight.packed_lanes", in.lane_rows(), in.packed_lanes(), lanes_max, out.lanes) &&
          unpack<wire::ProxyState>(d, "InFlight.packed_proxies", in.proxy_rows(), in.packed_proxies(), abi::proxies_max,
                                   out.proxies);

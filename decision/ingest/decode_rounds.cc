@@ -1,8 +1,6 @@
+#include "decision/ingest/call_rows.h"
 #include "decision/ingest/payload_decoders.h"
-
-#include "absl/container/inlined_vector.h"
 #include "schemas/wire/packed_calls.h"
-#include "schemas/wire/packed_links.h"
 
 namespace ccld::decision::ingest {
 namespace {
@@ -28,40 +26,10 @@ const T* elements(const flatbuffers::Vector<T>* v) {
   return v == nullptr ? nullptr : reinterpret_cast<const T*>(v->Data());
 }
 
-// Names of the columns about links, for what is refused.
-struct LinkFields {
-  const char *links, *proxy_away_us, *first_step;
-};
 constexpr LinkFields links_of_rounds{"Rounds.links", "Rounds.link_proxy_away_us", "Rounds.link_first_step"};
 constexpr LinkFields links_of_p2p{"P2pRounds.links", "P2pRounds.link_proxy_away_us", "P2pRounds.link_first_step"};
 constexpr LinkFields packed_links_of_rounds{"PackedRounds.links", nullptr, "PackedRounds.link_first_step"};
 constexpr LinkFields packed_links_of_p2p{"PackedP2pRounds.links", nullptr, "PackedP2pRounds.link_first_step"};
-
-bool take(Decoder& d, const LinkFields& fields, const wire::LinkRow& in, LinkStages& out) {
-  out.op = OpSeq(in.op_seq);
-  out.gpu_mean_realtime_ns = in.gpu_mean_realtime_ns;
-  out.ready_mean_realtime_ns = in.ready_mean_realtime_ns;
-  out.wire_mean_realtime_ns = in.wire_mean_realtime_ns;
-  out.done_mean_realtime_ns = in.done_mean_realtime_ns;
-  out.peer = in.peer;
-  out.net_device = in.net_device;
-  out.steps = in.steps;
-  out.first_step = in.first_step;
-  out.proxy_away_us = in.proxy_away_us;
-  out.channel = in.channel;
-  out.direction = static_cast<abi::Direction>(in.direction);
-  out.group = in.group;
-  if (in.first_step != 0 && in.first_step >= in.steps)
-    return d.fail(fields.first_step, absl::StrCat("is ", in.first_step, ", there are ", in.steps, " steps"));
-  return d.op_seq("LinkStages.op_seq", in.op_seq) &&
-         d.signed_time("LinkStages.gpu_mean_realtime_ns", in.gpu_mean_realtime_ns) &&
-         d.signed_time("LinkStages.ready_mean_realtime_ns", in.ready_mean_realtime_ns) &&
-         d.signed_time("LinkStages.wire_mean_realtime_ns", in.wire_mean_realtime_ns) &&
-         d.signed_time("LinkStages.done_mean_realtime_ns", in.done_mean_realtime_ns) &&
-         d.optional_rank("LinkStages.peer", in.peer) && d.net_device("LinkStages.net_device", in.net_device) &&
-         d.channel("LinkStages.channel", in.channel) && d.direction("LinkStages.direction", in.direction) &&
-         d.group("LinkStages.group", in.group);
-}
 
 // `Table`: Rounds or P2pRounds.
 template <class Table>
@@ -95,103 +63,21 @@ bool decode_links(Decoder& d, const Table& in, const LinkFields& fields, std::ve
   return true;
 }
 
-bool decode_links(Decoder& d, const LinkFields& fields, uint32_t rows, const flatbuffers::Vector<uint8_t>* packed,
-                  std::vector<LinkStages>& out) {
+bool decode_packed_links(Decoder& d, const LinkFields& fields, uint32_t rows,
+                         const flatbuffers::Vector<uint8_t>* packed, std::vector<LinkStages>& out) {
   if (rows == 0 && packed == nullptr) return true;
-  if (!d.rows(fields.links, rows, links_per_message_max) || !d.vector(fields.links, packed, message_bytes_max))
-    return false;
-  std::vector<wire::LinkRow> links(rows);
-  if (packed == nullptr || !wire::unpack(packed->data(), packed->size(), links))
-    return d.fail(fields.links, absl::StrCat("are not ", rows, " rows"));
-  out.resize(rows);
-  for (size_t i = 0; i < rows; ++i)
-    if (!take(d, fields, links[i], out[i])) return false;
-  return true;
+  return d.vector(fields.links, packed, message_bytes_max) &&
+         unpack_links(
+             d, fields, rows,
+             packed == nullptr ? absl::Span<const uint8_t>() : absl::MakeConstSpan(packed->data(), packed->size()),
+             out);
 }
-
-using Signatures = absl::InlinedVector<Signature, 8>;
 
 bool decode(Decoder& d, const flatbuffers::Vector<const wire::OpSignature*>* in, Signatures& out) {
   out.resize(length(in));
   for (size_t i = 0; i < out.size(); ++i)
     if (!decode(d, *in->Get(static_cast<flatbuffers::uoffset_t>(i)), out[i])) return false;
   return true;
-}
-
-bool take(Decoder& d, const Signatures& signatures, const std::vector<wire::CallRow>& rows, std::vector<Round>& out) {
-  // Whether anything is out of range at all; only then which.
-  uint64_t times = 0, op_seq_last = 0;
-  bool in_order = true, in_range = true;
-  for (const wire::CallRow& r : rows) {
-    times |= (r.enter_monotonic_ns > time_ns_max) | (r.launch_monotonic_ns > time_ns_max) |
-             (r.begin_device_ns > time_ns_max) | (r.end_device_ns > time_ns_max);
-    in_range &= r.number - 1 < sequence_max && r.kind < signatures.size();
-    // A graph is replayed long after its operations were called: only calls are in order.
-    if (r.replay != 0) continue;
-    in_order &= r.number >= op_seq_last;
-    op_seq_last = r.number;
-  }
-  for (size_t i = 0; !in_range && i < rows.size(); ++i) {
-    if (!d.op_seq("Rounds.op_seq", rows[i].number)) return false;
-    if (rows[i].kind >= signatures.size())
-      return d.fail("Rounds.signature_index",
-                    absl::StrCat("is ", rows[i].kind, ", there are ", signatures.size(), " signatures"));
-  }
-  if (!in_order) return d.fail("Rounds.op_seq", "is not in order");
-  for (size_t i = 0; times != 0 && i < rows.size(); ++i) {
-    if (!d.time("Rounds.enter_monotonic_ns", rows[i].enter_monotonic_ns) ||
-        !d.time("Rounds.launch_monotonic_ns", rows[i].launch_monotonic_ns) ||
-        !d.time("Rounds.begin_device_ns", rows[i].begin_device_ns) ||
-        !d.time("Rounds.end_device_ns", rows[i].end_device_ns)) {
-      return false;
-    }
-  }
-  out.resize(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const wire::CallRow& r = rows[i];
-    Round& round = out[i];
-    round.op = OpSeq(r.number);
-    round.signature = signatures[r.kind];
-    round.enter_monotonic_ns = r.enter_monotonic_ns;
-    round.launch_monotonic_ns = r.launch_monotonic_ns;
-    round.begin_device_ns = r.begin_device_ns;
-    round.end_device_ns = r.end_device_ns;
-    round.send_steps = r.send_steps;
-    round.recv_steps = r.recv_steps;
-    round.send_changes = r.send_changes;
-    round.recv_changes = r.recv_changes;
-    round.samples = r.samples;
-    round.flags = r.flags;
-    round.replay = r.replay;
-    round.signals = r.signals;
-  }
-  return true;
-}
-
-struct P2pPeer {
-  int32_t peer = 0;
-  uint8_t direction = 0;
-  uint64_t bytes = 0;
-};
-
-bool take(Decoder& d, const P2pPeer& of, const wire::CallRow& r, P2pRound& out) {
-  out.peer = Rank(of.peer);
-  out.direction = static_cast<abi::Direction>(of.direction);
-  out.pair_seq = r.number;
-  out.bytes = of.bytes;
-  out.enter_monotonic_ns = r.enter_monotonic_ns;
-  out.launch_monotonic_ns = r.launch_monotonic_ns;
-  out.begin_device_ns = r.begin_device_ns;
-  out.end_device_ns = r.end_device_ns;
-  out.flags = r.flags;
-  out.replay = r.replay;
-  out.plan = r.plan;
-  out.send_steps = r.send_steps;
-  out.recv_steps = r.recv_steps;
-  return d.rank("P2pRounds.peer", of.peer) && d.direction("P2pRounds.direction", of.direction) &&
-         d.op_seq("P2pRounds.pair_seq", r.number) && d.time("P2pRounds.enter_monotonic_ns", r.enter_monotonic_ns) &&
-         d.time("P2pRounds.launch_monotonic_ns", r.launch_monotonic_ns) &&
-         d.time("P2pRounds.begin_device_ns", r.begin_device_ns) && d.time("P2pRounds.end_device_ns", r.end_device_ns);
 }
 
 // Rows of columns as they are.
@@ -283,8 +169,8 @@ bool decode(Decoder& d, const wire::PackedRounds& in, Rounds& out) {
          d.vector("PackedRounds.signatures", in.signatures(), rounds_per_message_max) &&
          decode(d, in.signatures(), signatures) &&
          unpack(d, "PackedRounds.calls", in, signatures.size(), wire::Numbering::of_all, rows) &&
-         take(d, signatures, rows, out.rounds) &&
-         decode_links(d, packed_links_of_rounds, in.link_rows(), in.links(), out.links);
+         take(d, signatures, absl::MakeConstSpan(rows), out.rounds) &&
+         decode_packed_links(d, packed_links_of_rounds, in.link_rows(), in.links(), out.links);
 }
 
 bool decode(Decoder& d, const wire::P2pRounds& in, P2pRounds& out) {
@@ -332,7 +218,7 @@ bool decode(Decoder& d, const wire::PackedP2pRounds& in, P2pRounds& out) {
     const wire::P2pKind& kind = *in.kinds()->Get(rows[i].kind);
     if (!take(d, {kind.peer(), kind.direction(), kind.bytes()}, rows[i], out.rounds[i])) return false;
   }
-  return decode_links(d, packed_links_of_p2p, in.link_rows(), in.links(), out.links);
+  return decode_packed_links(d, packed_links_of_p2p, in.link_rows(), in.links(), out.links);
 }
 
 }  // namespace ccld::decision::ingest

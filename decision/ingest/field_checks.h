@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -68,12 +69,28 @@ class Decoder {
     return true;
   }
 
+  // How many more there may be.
+  size_t rows_left(size_t in_all_max) const { return in_all_max - std::min(rows_, in_all_max); }
+
   bool text(const char* field, const flatbuffers::String* s, std::string& out) {
     const size_t n = s == nullptr ? 0 : s->size();
     if (n > text_bytes_max) return fail(field, absl::StrCat("has ", n, " bytes, more than ", text_bytes_max));
     if (!charge(field, n)) return false;
     out = printable(absl::string_view(n == 0 ? "" : s->c_str(), n));
     return true;
+  }
+
+  // Texts that each end with a zero byte.
+  bool texts(const char* field, const flatbuffers::String* s, size_t count_max, std::vector<std::string>& out) {
+    const size_t n = s == nullptr ? 0 : s->size();
+    if (!charge(field, n)) return false;
+    absl::string_view rest(n == 0 ? "" : s->c_str(), n);
+    for (size_t end; (end = rest.find('\0')) != absl::string_view::npos; rest.remove_prefix(end + 1)) {
+      if (end > text_bytes_max) return fail(field, absl::StrCat("has ", end, " bytes, more than ", text_bytes_max));
+      if (out.size() == count_max) return fail(field, absl::StrCat("has more than ", count_max, " elements"));
+      out.push_back(printable(rest.substr(0, end)));
+    }
+    return rest.empty() || fail(field, "does not end with a zero byte");
   }
 
   bool rank(const char* field, int32_t value) { return within<int32_t>(field, value, 0, rank_count_max - 1); }

@@ -11,8 +11,9 @@
 namespace ccld::decision::ingest {
 
 // Fields of the schema are only ever appended, so one number covers all compatible senders. 2: a round is named by
-// operation and replay, and steps of one kernel may belong to several operations. 3: rounds are packed.
-constexpr uint16_t schema_version_oldest = 2, schema_version_newest = 3;
+// operation and replay, and steps of one kernel may belong to several operations. 3: rounds are packed. 4: those of
+// all communicators of a batch together, and most of a heartbeat.
+constexpr uint16_t schema_version_oldest = 2, schema_version_newest = 4;
 
 // A batch of one process for one second is far below 1 MiB; larger ones are cut at the socket, before they are in memory.
 constexpr size_t message_bytes_max = size_t{16} << 20;

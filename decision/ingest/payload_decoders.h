@@ -17,6 +17,9 @@ bool decode(Decoder& d, const wire::Rounds& in, Rounds& out);
 bool decode(Decoder& d, const wire::P2pRounds& in, P2pRounds& out);
 bool decode(Decoder& d, const wire::PackedRounds& in, Rounds& out);
 bool decode(Decoder& d, const wire::PackedP2pRounds& in, P2pRounds& out);
+// One for each communicator.
+bool decode(Decoder& d, const wire::RoundGroups& in, std::vector<Payload>& out);
+bool decode(Decoder& d, const wire::P2pGroups& in, std::vector<Payload>& out);
 bool decode(Decoder& d, const wire::InFlight& in, InFlight& out);
 bool decode(Decoder& d, const wire::AgentHealth& in, AgentHealth& out);
 bool decode(Decoder& d, const wire::Metrics& in, Metrics& out);

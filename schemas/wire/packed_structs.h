@@ -23,7 +23,7 @@ constexpr size_t words_of = sizeof(Struct) / sizeof(uint32_t);
 
 template <class Struct>
 std::vector<uint8_t> pack(const std::vector<Struct>& rows) {
-  static_assert(sizeof(Struct) % sizeof(uint32_t) == 0 && words_of<Struct> <= columns_max);
+  static_assert(sizeof(Struct) % sizeof(uint32_t) == 0 && words_of<Struct> <= few_columns);
   return pack_words(rows.data(), rows.size(), words_of<Struct>);
 }
 // False: the bytes are not so many rows.

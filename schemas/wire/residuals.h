@@ -6,6 +6,7 @@
 // says whether any did, or a column was missing.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "schemas/wire/number_columns.h"
@@ -33,8 +34,12 @@ class ResidualWriter {
 
 class ResidualReader {
  public:
-  ResidualReader(const uint8_t* bytes, size_t size, size_t longest) : in_(bytes, size, longest) {}
-  void begin(size_t length) { next_ = in_.next(length); }
+  // No column is longer than `longest`.
+  ResidualReader(const uint8_t* bytes, size_t size, size_t longest)
+      : in_(bytes, size), numbers_(new uint64_t[longest]), longest_(longest) {}
+  void begin(size_t length) {
+    next_ = length <= longest_ && in_.next(length, numbers_.get()) ? numbers_.get() : nullptr;
+  }
   template <class Value>
   void operator()(Value& value, uint64_t predicted) {
     const uint64_t whole = next_ != nullptr ? predicted + unzigzag(*next_++) : predicted;
@@ -48,6 +53,8 @@ class ResidualReader {
 
  private:
   ColumnReader in_;
+  std::unique_ptr<uint64_t[]> numbers_;
+  size_t longest_;
   const uint64_t* next_ = nullptr;
   bool in_range_ = true;
 };

@@ -81,56 +81,60 @@ void TelemetrySink::take(const void* data, size_t bytes) {
       SeenComm& comm = comms[{down->comm_uid(), down->rank()}];
       comm.down = true;
       comm.end_state = down->state();
-    } else if (const auto* rounds = message->payload_as_PackedRounds()) {
+    } else if (const auto* rounds = message->payload_as_RoundGroups()) {
       take(*rounds);
-    } else if (const auto* p2p = message->payload_as_PackedP2pRounds()) {
+    } else if (const auto* p2p = message->payload_as_P2pGroups()) {
       take(*p2p);
     } else if (const auto* in_flight = message->payload_as_InFlight()) {
       comms[{in_flight->comm_uid(), in_flight->rank()}].completed_op_seq = in_flight->completed_op_seq();
     } else if (const auto* init = message->payload_as_CommInit()) {
       inits[{init->comm_hash(), init->rank()}] = {init->stage(), init->rank_count(), init->result()};
     } else if (const auto* queues = message->payload_as_NetQueues()) {
-      net_queues += queues->queues() != nullptr ? queues->queues()->size() : 0;
+      net_queues += queues->rows();
     } else if (const auto* health = message->payload_as_AgentHealth()) {
       health_[process] = {health->lapped_rounds(), health->dropped_batches()};
     }
   }
 }
 
-void TelemetrySink::take(const wire::PackedRounds& rounds) {
-  SeenComm& comm = comms[{rounds.comm_uid(), rounds.rank()}];
-  for (const wire::CallRow& r : test::calls_of(rounds)) {
-    SeenRound round;
-    round.op_seq = r.number;
-    round.replay = r.replay;
-    round.signature = *rounds.signatures()->Get(r.kind);
-    round.begin_device_ns = r.begin_device_ns;
-    round.end_device_ns = r.end_device_ns;
-    round.send_steps = r.send_steps;
-    round.recv_steps = r.recv_steps;
-    round.flags = r.flags;
-    round.signals = r.signals;
-    comm.rounds.push_back(round);
+void TelemetrySink::take(const wire::RoundGroups& rounds) {
+  for (const auto& calls : test::calls_of(rounds)) {
+    SeenComm& comm = comms[{calls.of.comm_uid, calls.of.rank}];
+    for (const wire::CallRow& r : calls.rows) {
+      SeenRound round;
+      round.op_seq = r.number;
+      round.replay = r.replay;
+      round.signature = calls.kinds[r.kind];
+      round.begin_device_ns = r.begin_device_ns;
+      round.end_device_ns = r.end_device_ns;
+      round.send_steps = r.send_steps;
+      round.recv_steps = r.recv_steps;
+      round.flags = r.flags;
+      round.signals = r.signals;
+      comm.rounds.push_back(round);
+    }
   }
 }
 
-void TelemetrySink::take(const wire::PackedP2pRounds& rounds) {
-  SeenComm& comm = comms[{rounds.comm_uid(), rounds.rank()}];
-  for (const wire::CallRow& r : test::calls_of(rounds)) {
-    const wire::P2pKind& kind = *rounds.kinds()->Get(r.kind);
-    SeenP2p call;
-    call.peer = kind.peer();
-    call.is_send = kind.direction() == 1;
-    call.pair_seq = r.number;
-    call.bytes = kind.bytes();
-    call.begin_device_ns = r.begin_device_ns;
-    call.end_device_ns = r.end_device_ns;
-    call.replay = r.replay;
-    call.plan = r.plan;
-    call.send_steps = r.send_steps;
-    call.recv_steps = r.recv_steps;
-    call.flags = r.flags;
-    comm.p2ps.push_back(call);
+void TelemetrySink::take(const wire::P2pGroups& rounds) {
+  for (const auto& calls : test::calls_of(rounds)) {
+    SeenComm& comm = comms[{calls.of.comm_uid, calls.of.rank}];
+    for (const wire::CallRow& r : calls.rows) {
+      const wire::P2pKind& kind = calls.kinds[r.kind];
+      SeenP2p call;
+      call.peer = kind.peer();
+      call.is_send = kind.direction() == 1;
+      call.pair_seq = r.number;
+      call.bytes = kind.bytes();
+      call.begin_device_ns = r.begin_device_ns;
+      call.end_device_ns = r.end_device_ns;
+      call.replay = r.replay;
+      call.plan = r.plan;
+      call.send_steps = r.send_steps;
+      call.recv_steps = r.recv_steps;
+      call.flags = r.flags;
+      comm.p2ps.push_back(call);
+    }
   }
 }
 

@@ -83,8 +83,8 @@ class TelemetrySink {
  private:
   void collect();
   void take(const void* data, size_t bytes);
-  void take(const wire::PackedRounds&);
-  void take(const wire::PackedP2pRounds&);
+  void take(const wire::RoundGroups&);
+  void take(const wire::P2pGroups&);
 
   void* context_ = nullptr;
   void* socket_ = nullptr;

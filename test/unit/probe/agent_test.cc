@@ -112,7 +112,7 @@ TEST_CASE("a communicator is announced, reports where it stands every second, an
   s.agent->detach(&c.comm, abi::CommState::destroyed);
   s.run_ms(50);
   // Its last round is not lost.
-  REQUIRE(s.sent.all<wire::PackedRounds>().size() == 1);
+  REQUIRE(s.sent.all<wire::RoundGroups>().size() == 1);
   REQUIRE(s.sent.all<wire::CommDown>().size() == 1);
   CHECK(s.sent.all<wire::CommDown>()[0]->state() == static_cast<uint32_t>(abi::CommState::destroyed));
   CHECK(s.sent.all<wire::CommDown>()[0]->last_entered_op_seq() == 1);
@@ -453,11 +453,12 @@ TEST_CASE("rounds are batched") {
   }
   s.run_ms(200);
   uint64_t expected = 1;
-  for (const auto* rounds : s.sent.all<wire::PackedRounds>())
-    for (const wire::CallRow& r : test::calls_of(*rounds)) CHECK(r.number == expected++);
+  for (const auto* rounds : s.sent.all<wire::RoundGroups>())
+    for (const auto& calls : test::calls_of(*rounds))
+      for (const wire::CallRow& r : calls.rows) CHECK(r.number == expected++);
   CHECK(expected == 201);
-  CHECK(s.sent.all<wire::PackedRounds>().size() <= 6);
-  CHECK(s.sent.all<wire::PackedRounds>().size() >= 4);
+  CHECK(s.sent.all<wire::RoundGroups>().size() <= 6);
+  CHECK(s.sent.all<wire::RoundGroups>().size() >= 4);
 }
 
 TEST_CASE("the thread samples every millisecond while something is in flight and backs off when not") {
@@ -560,14 +561,14 @@ TEST_CASE("point-to-point calls are sent, also those of a communicator that ends
   c.frame.launch_p2p(c.frame.enter_p2p(Direction::send, 4), 1);
   c.frame.run_kernel(1, 1, 10, 20);
   s.run_ms(200);
-  REQUIRE(s.sent.all<wire::PackedP2pRounds>().size() == 1);
-  CHECK(s.sent.all<wire::PackedP2pRounds>()[0]->kinds()->Get(0)->peer() == 4);
+  REQUIRE(s.sent.all<wire::P2pGroups>().size() == 1);
+  CHECK(test::calls_of(*s.sent.all<wire::P2pGroups>()[0])[0].kinds[0].peer() == 4);
   c.frame.launch_p2p(c.frame.enter_p2p(Direction::recv, 5), 2);
   c.frame.run_kernel(1, 2, 30, 40);
   s.agent->detach(&c.comm, abi::CommState::destroyed);
   s.run_ms(50);
-  REQUIRE(s.sent.all<wire::PackedP2pRounds>().size() == 2);
-  CHECK(test::calls_of(*s.sent.all<wire::PackedP2pRounds>()[1])[0].end_device_ns == 40);
+  REQUIRE(s.sent.all<wire::P2pGroups>().size() == 2);
+  CHECK(test::calls_of(*s.sent.all<wire::P2pGroups>()[1])[0].rows[0].end_device_ns == 40);
 }
 
 TEST_CASE("an abort that only NCCL knows of is seen with the next heartbeat") {

@@ -230,11 +230,11 @@ class Service {
       for (const wire::Message* m : *batch->messages()) {
         ++seen[m->payload_type()];
         if (const auto* c = m->payload_as_ControlState()) running = c->running();
-        if (const auto* r = m->payload_as_PackedRounds()) {
-          const std::vector<wire::CallRow> rows = test::calls_of(*r);
-          rounds += rows.size();
-          steps += rows.back().send_steps;
-        }
+        if (const auto* r = m->payload_as_RoundGroups())
+          for (const auto& calls : test::calls_of(*r)) {
+            rounds += calls.rows.size();
+            steps += calls.rows.back().send_steps;
+          }
       }
       zmq_msg_close(&message);
     }
@@ -268,7 +268,7 @@ void runs_and_reports() {
   begin(comm, o);
   device::lane_posts(comm->channels, device::direction_send, 0, 0, 7);
   end(comm, o, 7);
-  service.wait_for(wire::Payload::PackedRounds);
+  service.wait_for(wire::Payload::RoundGroups);
   EXPECT(service.rounds == 1);
   EXPECT(service.steps == 7);
   service.wait_for(wire::Payload::AgentHealth);
@@ -340,7 +340,7 @@ void service_comes_late() {
   EXPECT(eventually([] { return !warnings().all().empty(); }));
   EXPECT(warnings().all()[0].find("cannot be reached") != std::string::npos);
   Service service(port);
-  service.wait_for(wire::Payload::PackedRounds);
+  service.wait_for(wire::Payload::RoundGroups);
   // The question that it answers comes with a heartbeat.
   for (int i = 0; i < 10 && warnings().all().size() < 2; ++i) {
     service.seen[wire::Payload::AgentHealth] = 0;

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "schemas/wire/uuid_text.h"
 #include "test/support/packing/unpacked.h"
 
 namespace ccld::probe {
@@ -191,17 +192,19 @@ TEST_CASE("a communicator's announcement comes out again") {
 TEST_CASE("rounds come out again, with each signature once") {
   const Encoded bytes;
   const wire::Batch* batch = bytes.batch();
-  const auto* rounds = batch->messages()->Get(1)->payload_as_PackedRounds();
-  REQUIRE(rounds != nullptr);
-  CHECK(rounds->comm_uid() == 11);
-  CHECK(rounds->rank() == 7);
-  CHECK(rounds->signatures()->size() == 2);  // distinct ones
-  const auto rows = test::calls_of(*rounds);
+  const auto* groups = batch->messages()->Get(1)->payload_as_RoundGroups();
+  REQUIRE(groups != nullptr);
+  const auto all = test::calls_of(*groups);
+  REQUIRE(all.size() == 1);
+  const auto& [of, signatures, rows, links] = all[0];
+  CHECK(of.comm_uid == 11);
+  CHECK(of.rank == 7);
+  CHECK(signatures.size() == 2);  // distinct ones
   REQUIRE(rows.size() == 5);
   for (uint64_t i = 0; i < 5; ++i) {
     const wire::CallRow& r = rows[i];
     CHECK(r.number == 100 + i);
-    CHECK(rounds->signatures()->Get(r.kind)->count() == (i % 2 == 0 ? 1000 : 2000));
+    CHECK(signatures[r.kind].count() == (i % 2 == 0 ? 1000 : 2000));
     CHECK(r.enter_monotonic_ns == 1 + i);
     CHECK(r.launch_monotonic_ns == 2 + i);
     CHECK(r.begin_device_ns == 3 + i);
@@ -215,7 +218,6 @@ TEST_CASE("rounds come out again, with each signature once") {
     CHECK(r.replay == 10 + i);
     CHECK(r.signals == 3);
   }
-  const auto links = test::links_of(*rounds);
   REQUIRE(links.size() == 1);
   CHECK(links[0].done_mean_realtime_ns == 4);
   CHECK(links[0].steps == 128);
@@ -233,7 +235,10 @@ TEST_CASE("what is in flight comes out again") {
   REQUIRE(in_flight->operations()->size() == 1);
   CHECK(in_flight->operations()->Get(0)->signature()->count() == 3000);
   CHECK(in_flight->operations()->Get(0)->begun());
-  CHECK(in_flight->operations()->Get(0)->channels()->Get(0)->polling_age_ms() == 7);
+  const auto* operation = in_flight->operations()->Get(0);
+  const auto channels = test::unpacked<wire::ChannelState>(operation->packed_channels(), operation->channel_rows());
+  REQUIRE(channels.size() == 1);
+  CHECK(channels[0].polling_age_ms() == 7);
   const auto lanes = test::unpacked<wire::LaneState>(in_flight->packed_lanes(), in_flight->lane_rows());
   REQUIRE(lanes.size() == 1);
   CHECK(lanes[0].peer() == 4);
@@ -244,9 +249,10 @@ TEST_CASE("what is in flight comes out again") {
   CHECK(proxies[0].done() == 107);
   CHECK(in_flight->operations()->Get(0)->replay() == 3);
   CHECK(in_flight->operations()->Get(0)->signals() == 7);
-  REQUIRE(in_flight->p2p()->size() == 1);
-  CHECK(in_flight->p2p()->Get(0)->pair_seq() == 62);
-  CHECK(in_flight->p2p()->Get(0)->flags() == 4);
+  const auto p2p = test::unpacked<wire::P2pInFlight>(in_flight->packed_p2p(), in_flight->p2p_rows());
+  REQUIRE(p2p.size() == 1);
+  CHECK(p2p[0].pair_seq() == 62);
+  CHECK(p2p[0].flags() == 4);
   CHECK(in_flight->p2p_total() == 2);
   CHECK(in_flight->entered_p2p() == 71);
   CHECK(in_flight->launched_p2p() == 72);
@@ -257,14 +263,15 @@ TEST_CASE("what is in flight comes out again") {
 
 TEST_CASE("point-to-point rounds come out again") {
   const Encoded bytes;
-  const auto* p2p = bytes.batch()->messages()->Get(5)->payload_as_PackedP2pRounds();
-  REQUIRE(p2p != nullptr);
-  const auto rows = test::calls_of(*p2p);
+  const auto* groups = bytes.batch()->messages()->Get(5)->payload_as_P2pGroups();
+  REQUIRE(groups != nullptr);
+  const auto all = test::calls_of(*groups);
+  REQUIRE(all.size() == 1);
+  const auto& [of, kinds, rows, links] = all[0];
   REQUIRE(rows.size() == 3);
-  const auto kind = [&](size_t row) { return p2p->kinds()->Get(rows[row].kind); };
-  CHECK(kind(2)->peer() == 22);
-  CHECK(kind(0)->direction() == 1);
-  CHECK(kind(1)->bytes() == 25);
+  CHECK(kinds[rows[2].kind].peer() == 22);
+  CHECK(kinds[rows[0].kind].direction() == 1);
+  CHECK(kinds[rows[1].kind].bytes() == 25);
   CHECK(rows[0].flags == 8);
   CHECK(rows[0].replay == 21);
   CHECK(rows[0].plan == 22);
@@ -273,7 +280,6 @@ TEST_CASE("point-to-point rounds come out again") {
   CHECK(rows[1].launch_monotonic_ns == 27);
   CHECK(rows[1].begin_device_ns == 28);
   CHECK(rows[1].end_device_ns == 29);
-  const auto links = test::links_of(*p2p);
   REQUIRE(links.size() == 1);
   CHECK(links[0].op_seq == 23);
   CHECK(links[0].wire_mean_realtime_ns == 33);
@@ -297,8 +303,8 @@ TEST_CASE("a training loop's rounds take a few bytes each") {
     message.rounds.push_back(r);
   }
   encoder.add(message);
-  // Eleven of its own, the rest are the batch and the four signatures.
-  CHECK(static_cast<double>(encoder.finish(sender(), 1, 0, 0).size) / 56 < 18);
+  // Nine of its own, the rest are the batch and the four signatures.
+  CHECK(static_cast<double>(encoder.finish(sender(), 1, 0, 0).size) / 56 < 15);
 }
 
 TEST_CASE("what is not about communicators comes out again") {
@@ -313,13 +319,13 @@ TEST_CASE("what is not about communicators comes out again") {
   REQUIRE(metrics != nullptr);
   const auto values = test::metrics_of(*metrics);
   REQUIRE(values.size() == 2);
-  const auto instance = [&](size_t i) { return metrics->instances()->Get(values[i].instance)->str(); };
+  const auto instance = [&](size_t i) { return test::texts_of(metrics->names())[values[i].instance]; };
   CHECK((instance(0).empty() && values[0].id == static_cast<uint16_t>(abi::MetricId::agent_samples) && values[0].value == 5));
   CHECK((instance(1) == "mlx5_0:1" && values[1].id == static_cast<uint16_t>(abi::MetricId::port_state) && values[1].value == -4));
   const auto* net = messages->Get(8)->payload_as_NetQueues();
   REQUIRE(net != nullptr);
-  CHECK(net->queues()->Get(0)->queue() == 1);
-  CHECK(net->device_names()->Get(1)->str() == "mlx5_1");
+  CHECK(test::unpacked<wire::NetProgress>(net->packed(), net->rows())[0].queue() == 1);
+  CHECK(test::texts_of(net->names()) == std::vector<std::string>{"mlx5_0", "mlx5_1"});
   const auto* control = messages->Get(9)->payload_as_ControlState();
   REQUIRE(control != nullptr);
   CHECK((control->sequence() == 6 && control->refused_fields() == abi::control_log && !control->running()));
@@ -343,7 +349,11 @@ TEST_CASE("the agent's health comes out again") {
   CHECK(last->Get(0)->entered_op_seq() == 106);
   CHECK(last->Get(0)->launched_op_seq() == 105);
   CHECK(last->Get(0)->begun_op_seq() == 104);
-  CHECK(health->siblings()->Get(1)->last_operations() == nullptr);
+  CHECK(health->siblings()->size() == 1);
+  const auto others = test::unpacked<wire::SiblingState>(health->packed_siblings(), health->sibling_rows());
+  REQUIRE(others.size() == 1);
+  CHECK((others[0].pid() == 100 && others[0].pid_start_ticks() == 98 && others[0].state() == 'S' &&
+         others[0].state_age_ms() == 1));
 }
 
 TEST_CASE("a communicator's end comes out again") {
@@ -353,6 +363,64 @@ TEST_CASE("a communicator's end comes out again") {
   REQUIRE(down != nullptr);
   CHECK(down->state() == 4);
   CHECK(down->last_entered_op_seq() == 105);
+}
+
+TEST_CASE("calls of all communicators are one message, in front of what was in flight after them") {
+  const auto rounds_of = [](uint64_t comm_uid, uint64_t op_seq) {
+    RoundsMessage m;
+    m.comm_uid = comm_uid;
+    m.rounds.emplace_back();
+    m.rounds[0].op_seq = op_seq;
+    return m;
+  };
+  const auto in_flight_of = [](uint64_t comm_uid) {
+    InFlightMessage m;
+    m.comm_uid = comm_uid;
+    return m;
+  };
+  CommUpMessage up;
+  up.identity.comm_uid = 2;
+  P2pRoundsMessage p2p;
+  p2p.comm_uid = 1;
+  BatchEncoder encoder;
+  encoder.add(rounds_of(1, 10));
+  CHECK(encoder.bytes() > 0);
+  encoder.add(p2p);
+  encoder.add(in_flight_of(1));
+  encoder.add(up);
+  encoder.add(rounds_of(2, 20));
+  encoder.add(in_flight_of(2));
+  encoder.add(CommDownMessage{1, 0, 0, 0});
+  encoder.add(rounds_of(2, 21));
+  const auto bytes = encoder.finish(sender(), 1, 0, 0);
+  const wire::Batch* batch = wire::GetBatch(bytes.data);
+  std::vector<wire::Payload> types;
+  for (const wire::Message* m : *batch->messages()) types.push_back(m->payload_type());
+  using wire::Payload;
+  CHECK(types == std::vector<Payload>{Payload::CommUp, Payload::RoundGroups, Payload::P2pGroups, Payload::InFlight,
+                                      Payload::InFlight, Payload::CommDown, Payload::RoundGroups});
+  const auto first = test::calls_of(*batch->messages()->Get(1)->payload_as_RoundGroups());
+  REQUIRE(first.size() == 2);
+  CHECK((first[0].of.comm_uid == 1 && first[0].rows[0].number == 10));
+  CHECK((first[1].of.comm_uid == 2 && first[1].rows[0].number == 20));
+}
+
+TEST_CASE("the boot id is sent in few bytes if it is an UUID in lower case, and as it is otherwise") {
+  const auto boot_of = [](const std::string& boot_id) {
+    BatchEncoder encoder;
+    encoder.add(CommDownMessage{1, 0, 0, 0});
+    Sender from = sender();
+    from.boot_id = boot_id;
+    const auto bytes = encoder.finish(from, 1, 0, 0);
+    const wire::Batch* batch = wire::GetBatch(bytes.data);
+    const wire::Uuid* uuid = batch->boot_uuid();
+    CHECK((uuid == nullptr) == (batch->boot_id() != nullptr));
+    return uuid != nullptr ? "uuid " + wire::uuid_text({uuid->high(), uuid->low()}) : batch->boot_id()->str();
+  };
+  CHECK(boot_of("6ba7b810-9dad-11d1-80b4-00c04fd430c8") == "uuid 6ba7b810-9dad-11d1-80b4-00c04fd430c8");
+  for (const char* other : {"", "boot", "6BA7B810-9dad-11d1-80b4-00c04fd430c8", "6ba7b810-9dad-11d1-80b4-00c04fd430c80",
+                            "6ba7b8109dad--11d1-80b4-00c04fd430c8", "6ba7b810-9dad-11d1-80b4-00c04fd430cg"})
+    CHECK(boot_of(other) == other);
 }
 
 TEST_CASE("an encoder is used again and again") {
@@ -386,13 +454,6 @@ uint64_t read_everything(const wire::Batch* batch) {
   const auto text = [&sum](const flatbuffers::String* s) {
     sum += s != nullptr ? s->size() + (s->size() != 0 ? (*s)[0] : 0) : 0;
   };
-  const auto structs = [&sum](const auto* v) {
-    if (v == nullptr) return;
-    for (const auto* row : *v) {
-      const auto* bytes = reinterpret_cast<const uint8_t*>(row);
-      for (size_t i = 0; i < sizeof(*row); ++i) sum += bytes[i];
-    }
-  };
   const auto numbers = [&sum](const auto* v) {
     if (v == nullptr) return;
     for (const auto value : *v) sum += static_cast<uint64_t>(value);
@@ -407,31 +468,28 @@ uint64_t read_everything(const wire::Batch* batch) {
         for (const auto* c : *up->channels()) numbers(c->tree_down());
       if (up->connections() != nullptr)
         for (const auto* c : *up->connections()) text(c->net_name());
-    } else if (const auto* rounds = m->payload_as_PackedRounds()) {
-      structs(rounds->signatures());
+    } else if (const auto* rounds = m->payload_as_RoundGroups()) {
       numbers(rounds->calls());
       numbers(rounds->links());
     } else if (const auto* in_flight = m->payload_as_InFlight()) {
       numbers(in_flight->packed_lanes());
       numbers(in_flight->packed_proxies());
-      structs(in_flight->p2p());
+      numbers(in_flight->packed_p2p());
       if (in_flight->operations() != nullptr)
-        for (const auto* o : *in_flight->operations()) structs(o->channels());
+        for (const auto* o : *in_flight->operations()) numbers(o->packed_channels());
     } else if (const auto* health = m->payload_as_AgentHealth()) {
       if (health->siblings() != nullptr)
         for (const auto* s : *health->siblings()) sum += s->pid();
-    } else if (const auto* p2p = m->payload_as_PackedP2pRounds()) {
-      structs(p2p->kinds());
+      numbers(health->packed_siblings());
+    } else if (const auto* p2p = m->payload_as_P2pGroups()) {
       numbers(p2p->calls());
       numbers(p2p->links());
     } else if (const auto* metrics = m->payload_as_Metrics()) {
       numbers(metrics->packed());
-      if (metrics->instances() != nullptr)
-        for (const auto* name : *metrics->instances()) text(name);
+      text(metrics->names());
     } else if (const auto* net = m->payload_as_NetQueues()) {
-      structs(net->queues());
-      if (net->device_names() != nullptr)
-        for (const auto* name : *net->device_names()) text(name);
+      numbers(net->packed());
+      text(net->names());
     } else if (const auto* control = m->payload_as_ControlState()) {
       text(control->endpoint());
     }

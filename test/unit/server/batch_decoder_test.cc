@@ -349,7 +349,7 @@ TEST_CASE("A batch of another schema version is refused and both versions are na
   const auto batch = decode(b.finish({.schema_version = 1}));
   REQUIRE_FALSE(batch.ok());
   CHECK(reject_reason(batch.status()) == RejectReason::version);
-  CHECK(std::string(batch.status().message()) == "Batch.schema_version is 1, this service reads 2 to 3");
+  CHECK(std::string(batch.status().message()) == "Batch.schema_version is 1, this service reads 2 to 4");
 }
 
 TEST_CASE("Columns of unequal length are refused, whichever is short") {
