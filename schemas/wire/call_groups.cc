@@ -143,7 +143,7 @@ class Walk {
   template <class Code, class Each>
   void firsts(Code& code, Each each) {
     code.begin(Part::firsts, firsts_.size());
-    for (uint32_t i : firsts_) each(i, i == 0);
+    for (uint32_t i : firsts_) each(i);
     code.end(Part::firsts);
   }
   // `changed`: what is predicted from has changed since it was copied.
@@ -161,39 +161,46 @@ class Walk {
   // What the row that it is like had as well.
   template <class Code>
   bool each_plain_field(Code& code) {
-    constexpr auto members = std::make_tuple(&CallRow::replay, &CallRow::signals, &CallRow::send_steps,
-                                             &CallRow::recv_steps, &CallRow::samples, &CallRow::send_changes);
+    constexpr auto fields = std::make_tuple(&CallRow::replay, &CallRow::signals, &CallRow::samples);
+    // Mostly equal, or as far apart as before.
+    constexpr auto pairs = std::make_tuple(std::make_pair(&CallRow::send_steps, &CallRow::recv_steps),
+                                           std::make_pair(&CallRow::send_changes, &CallRow::recv_changes));
+    const auto like = [&](size_t i) -> const CallRow& { return rows_[at(i).like]; };
+    const auto second_likely = [&](size_t i, auto pair) {
+      return uint64_t{like(i).*pair.second} + rows_[i].*pair.first - like(i).*pair.first;
+    };
     marks_.resize(n_);
     if constexpr (!Code::reads)
       for (size_t i = 0; i < n_; ++i)
         marks_[i] = rows_[i].flags | (rows_[i].launch_monotonic_ns == 0 ? no_launch : 0) |
                     (rows_[i].begin_device_ns == 0 && rows_[i].end_device_ns == 0 ? no_times : 0);
-    const auto recv_changes = [&](size_t i) {
-      const CallRow& like = rows_[at(i).like];
-      return uint64_t{like.recv_changes} + rows_[i].send_changes - like.send_changes;
+
+    const auto first_field = [&](auto field) {
+      firsts(code, [&](size_t i) { code(rows_[i].*field, i == 0 ? 0 : like(i).*field, Part::firsts); });
     };
-    std::apply(
-        [&](auto... member) {
-          (firsts(code, [&](uint32_t i,
-                            bool very) { code(rows_[i].*member, very ? 0 : rows_[at(i).like].*member, Part::firsts); }),
-           ...);
-        },
-        members);
-    firsts(code, [&](uint32_t i, bool very) {
-      code(rows_[i].recv_changes, very ? rows_[i].send_changes : recv_changes(i), Part::firsts);
-    });
-    firsts(code, [&](uint32_t i, bool very) { code(marks_[i], very ? 0 : marks_[at(i).like], Part::firsts); });
+    const auto first_pair = [&](auto pair) {
+      first_field(pair.first);
+      firsts(code, [&](size_t i) {
+        code(rows_[i].*pair.second, i == 0 ? rows_[0].*pair.first : second_likely(i, pair), Part::firsts);
+      });
+    };
+    std::apply([&](auto... field) { (first_field(field), ...); }, fields);
+    std::apply([&](auto... pair) { (first_pair(pair), ...); }, pairs);
+    firsts(code, [&](size_t i) { code(marks_[i], i == 0 ? 0 : marks_[at(i).like], Part::firsts); });
     if constexpr (Code::reads)
       for (size_t i = 0; i < n_; ++i)
-        if (at(i).part == Part::others) rows_[i] = rows_[at(i).like], marks_[i] = marks_[at(i).like];
-    bool send_changes = false;
-    std::apply(
-        [&](auto... member) {
-          ((send_changes = others(code, [&](size_t i) { code(rows_[i].*member, rows_[at(i).like].*member); })), ...);
-        },
-        members);
-    others(
-        code, [&](size_t i) { code(rows_[i].recv_changes, recv_changes(i)); }, send_changes);
+        if (at(i).part == Part::others) rows_[i] = like(i), marks_[i] = marks_[at(i).like];
+
+    const auto field = [&](auto member) {
+      return others(code, [&](size_t i) { code(rows_[i].*member, like(i).*member); });
+    };
+    const auto pair = [&](auto members) {
+      const bool changed = field(members.first);
+      others(
+          code, [&](size_t i) { code(rows_[i].*members.second, second_likely(i, members)); }, changed);
+    };
+    std::apply([&](auto... member) { (field(member), ...); }, fields);
+    std::apply([&](auto... members) { (pair(members), ...); }, pairs);
     others(code, [&](size_t i) { code(marks_[i], marks_[at(i).like]); });
     bool known = true;
     for (size_t i = 0; i < n_; ++i) {

@@ -1,7 +1,5 @@
 #include "schemas/wire/number_columns.h"
 
-#include <streamvbyte.h>
-
 #include <array>
 #include <cstring>
 #include <utility>
@@ -17,8 +15,6 @@ enum class Kind : uint8_t {
 
 constexpr size_t read_beyond = sizeof(uint32_t);
 
-size_t mostly_zero_size(uint32_t n) { return n == 0 ? 0 : n < 1u << 8 ? 1 : n < 1u << 16 ? 2 : 4; }
-
 // How numbers are written: for each of the four two-bit controls, how many bytes follow.
 struct Coding {
   std::array<uint8_t, 4> bytes;
@@ -32,8 +28,28 @@ struct Coding {
   }
 };
 constexpr Coding narrow({1, 2, 3, 4}), mostly_zero({0, 1, 2, 4});
+constexpr unsigned narrow_code(uint32_t n) { return (n > 0xff) + (n > 0xffff) + (n > 0xffffff); }
+constexpr unsigned mostly_zero_code(uint32_t n) { return (n > 0) + (n > 0xff) + (n > 0xffff); }
 
 constexpr size_t control_bytes(size_t numbers) { return (numbers + 3) / 4; }
+
+// The lower 32 bits of each number, shifted: a control byte for four, then all bytes.
+template <class Code>
+void write_numbers(const Coding& coding, Code code, const std::vector<uint64_t>& numbers, unsigned shift,
+                   std::vector<uint8_t>& out) {
+  const size_t before = out.size(), controls = control_bytes(numbers.size());
+  out.resize(before + controls + numbers.size() * sizeof(uint32_t));
+  uint8_t* const control = out.data() + before;
+  uint8_t* data = control + controls;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const auto number = static_cast<uint32_t>(shift < 64 ? numbers[i] >> shift : 0);
+    const unsigned c = code(number);
+    control[i / 4] = static_cast<uint8_t>(control[i / 4] | c << (2 * (i % 4)));
+    std::memcpy(data, &number, sizeof number);
+    data += coding.bytes[c];
+  }
+  out.resize(static_cast<size_t>(data - out.data()));
+}
 
 // Where the numbers end; beyond `end`: they are not all there.
 size_t data_bytes(const Coding& coding, const uint8_t* control, size_t length) {
@@ -68,33 +84,42 @@ void read_numbers(const Coding& coding, const uint8_t* control, const uint8_t* d
 }  // namespace
 
 void ColumnWriter::add(const std::vector<uint64_t>& numbers) {
+  uint64_t all = 0;
+  for (uint64_t n : numbers) all |= n;
+  const auto shift = all == 0 ? 0u : static_cast<unsigned>(__builtin_ctzll(all));
+  add(numbers, shift, 0);
+}
+
+void ColumnWriter::add_differences(std::vector<uint64_t>& differences) {
+  uint64_t all = 0;
+  for (uint64_t d : differences) all |= d;
+  const auto shift = all == 0 ? 0u : static_cast<unsigned>(__builtin_ctzll(all));
+  for (uint64_t& d : differences) d = zigzag(static_cast<uint64_t>(static_cast<int64_t>(d) >> shift));
+  add(differences, 0, shift);
+}
+
+// Numbers of which so many bits are to be shifted out, and were already.
+void ColumnWriter::add(const std::vector<uint64_t>& numbers, unsigned shift, unsigned shifted) {
   const size_t column = columns_++;
   uint64_t all = 0;
   for (uint64_t n : numbers) all |= n;
   if (all == 0) return;
   bytes_[column / 8] = static_cast<uint8_t>(bytes_[column / 8] | 1u << column % 8);
-  const auto shift = static_cast<unsigned>(__builtin_ctzll(all));
-  const bool wide = all >> shift >> 32 != 0;
-  low_.clear(), high_.clear();
-  size_t narrow_bytes = 0, mostly_zero_bytes = 0;
-  for (uint64_t n : numbers) {
-    n >>= shift;
-    low_.push_back(static_cast<uint32_t>(n));
-    if (wide) high_.push_back(static_cast<uint32_t>(n >> 32));
-    narrow_bytes += narrow_size(low_.back()), mostly_zero_bytes += mostly_zero_size(low_.back());
+  Kind kind = Kind::wide;
+  if (all >> shift >> 32 == 0) {
+    size_t narrow_bytes = 0, mostly_zero_bytes = 0;
+    for (uint64_t n : numbers) {
+      const auto low = static_cast<uint32_t>(n >> shift);
+      narrow_bytes += narrow.bytes[narrow_code(low)], mostly_zero_bytes += mostly_zero.bytes[mostly_zero_code(low)];
+    }
+    kind = mostly_zero_bytes < narrow_bytes ? Kind::mostly_zero : Kind::narrow;
   }
-  const Kind kind = wide ? Kind::wide : mostly_zero_bytes < narrow_bytes ? Kind::mostly_zero : Kind::narrow;
-  bytes_.push_back(static_cast<uint8_t>(static_cast<unsigned>(kind) | shift << 2));
-  add_half(low_, kind == Kind::mostly_zero);
-  if (wide) add_half(high_, true);
-}
-
-void ColumnWriter::add_half(const std::vector<uint32_t>& numbers, bool zeros_are_nothing) {
-  const auto length = static_cast<uint32_t>(numbers.size());
-  const size_t before = bytes_.size();
-  bytes_.resize(before + streamvbyte_max_compressedbytes(length));
-  const auto encode = zeros_are_nothing ? streamvbyte_encode_0124 : streamvbyte_encode;
-  bytes_.resize(before + encode(numbers.data(), length, bytes_.data() + before));
+  bytes_.push_back(static_cast<uint8_t>(static_cast<unsigned>(kind) | (shift + shifted) << 2));
+  if (kind == Kind::mostly_zero)
+    write_numbers(mostly_zero, mostly_zero_code, numbers, shift, bytes_);
+  else
+    write_numbers(narrow, narrow_code, numbers, shift, bytes_);
+  if (kind == Kind::wide) write_numbers(mostly_zero, mostly_zero_code, numbers, shift + 32, bytes_);
 }
 
 // Uninitialized: all that is read has been written.
@@ -107,12 +132,22 @@ ColumnReader::ColumnReader(const uint8_t* bytes, size_t size, size_t columns)
 }
 
 bool ColumnReader::next(size_t length, uint64_t* out) {
+  unsigned shift = 0;
+  return next(length, out, shift, true);
+}
+
+bool ColumnReader::next_differences(size_t length, uint64_t* out, unsigned& shift) {
+  return next(length, out, shift, false);
+}
+
+bool ColumnReader::next(size_t length, uint64_t* out, unsigned& shift, bool shifts) {
   const uint64_t bit = uint64_t{1} << columns_++;
   if (!good_ || (mask_ & bit) == 0) return false;
   mask_ &= ~bit;
   const uint8_t header = at_ < size_ ? bytes_[at_++] : 0;
   const auto kind = static_cast<Kind>(header & 3);
-  const unsigned shift = header >> 2;
+  shift = header >> 2;
+  const unsigned now = shifts ? shift : 0;
   const auto half = [&](const Coding& coding, auto read, unsigned by) {
     const size_t controls = control_bytes(length);
     if (size_ - at_ < controls) return false;
@@ -123,8 +158,8 @@ bool ColumnReader::next(size_t length, uint64_t* out) {
     if (by < 64) read(coding, control, control + controls, length, by, out);
     return true;
   };
-  good_ = kind != Kind{} && half(kind == Kind::mostly_zero ? mostly_zero : narrow, read_numbers<true>, shift) &&
-          (kind != Kind::wide || half(mostly_zero, read_numbers<false>, 32 + shift));
+  good_ = kind != Kind{} && half(kind == Kind::mostly_zero ? mostly_zero : narrow, read_numbers<true>, now) &&
+          (kind != Kind::wide || half(mostly_zero, read_numbers<false>, 32 + now));
   return good_;
 }
 

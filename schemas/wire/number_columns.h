@@ -6,8 +6,8 @@
 // Bytes: a mask of the columns that are not all 0 (a bit each, little endian), then each of them: a byte with its kind
 // (two bits) and how many bits it was shifted by (six bits), and its numbers.
 //
-// streamvbyte writes the numbers. They are read here: Debian compiles the library without optimization, where a number
-// takes a hundred instructions; here it takes ten.
+// Written and read here: Debian compiles streamvbyte without optimization, where a number takes a hundred instructions,
+// and ten would do. A test compares the bytes with the library's.
 //
 // Contract: the reader takes any bytes and says whether they are columns of these lengths. Threads: one object, one
 // thread.
@@ -37,15 +37,15 @@ class ColumnWriter {
   explicit ColumnWriter(size_t columns = few_columns) : bytes_((columns + 7) / 8) {}
   // The next column.
   void add(const std::vector<uint64_t>& numbers);
+  // The next column, of differences in either direction: bits that are 0 at the end of all of them take nothing either.
+  void add_differences(std::vector<uint64_t>& differences);
   // Ends it: nothing more may be added.
   std::vector<uint8_t> finish() { return std::move(bytes_); }
 
  private:
-  void add_half(const std::vector<uint32_t>& numbers, bool zeros_are_nothing);
-
+  void add(const std::vector<uint64_t>& numbers, unsigned shift, unsigned shifted);
   size_t columns_ = 0;
   std::vector<uint8_t> bytes_;
-  std::vector<uint32_t> low_, high_;
 };
 
 class ColumnReader {
@@ -54,11 +54,16 @@ class ColumnReader {
   // The next column of so many numbers into `out`. False: they are all 0 and `out` is as it was, or good() says that
   // there is none of this length.
   bool next(size_t length, uint64_t* out);
+  // Likewise a column of differences: each is difference_of(its number, shift).
+  bool next_differences(size_t length, uint64_t* out, unsigned& shift);
+  static uint64_t difference_of(uint64_t number, unsigned shift) { return unzigzag(number) << shift; }
   bool good() const { return good_; }
   // Whether all bytes have been read.
   bool ended() const { return good_ && at_ == size_ && mask_ == 0; }
 
  private:
+  bool next(size_t length, uint64_t* out, unsigned& shift, bool shifts);
+
   size_t size_, at_ = 0;
   std::unique_ptr<uint8_t[]> bytes_;  // with room behind them: numbers are read four bytes at a time
   uint64_t mask_ = 0;

@@ -27,10 +27,10 @@ class SplitWriter {
   void begin(Part part, size_t length, size_t slot = 0) { of(part, slot).reserve(length); }
   template <class Value>
   void operator()(const Value& value, uint64_t predicted, Part part = Part::others, size_t slot = 0) {
-    of(part, slot).push_back(zigzag(static_cast<uint64_t>(value) - predicted));
+    of(part, slot).push_back(static_cast<uint64_t>(value) - predicted);
   }
   void end(Part part, size_t slot = 0) {
-    out_.add(of(part, slot));
+    out_.add_differences(of(part, slot));
     of(part, slot).clear();
   }
   bool says(Part, size_t = 0) const { return true; }
@@ -54,28 +54,34 @@ class SplitReader {
   }
   void begin(Part part, size_t length, size_t slot = 0) {
     uint64_t* const to = numbers_.get() + (slot * parts + static_cast<size_t>(part)) * longest_;
-    of(part, slot) = in_.next(length, to) ? to : nullptr;
+    Column& column = of(part, slot);
+    column.next = in_.next_differences(length, to, column.shift) ? to : nullptr;
   }
   template <class Value>
   void operator()(Value& value, uint64_t predicted, Part part = Part::others, size_t slot = 0) {
-    const uint64_t*& next = of(part, slot);
-    const uint64_t whole = next != nullptr ? predicted + unzigzag(*next++) : predicted;
+    Column& column = of(part, slot);
+    const uint64_t whole =
+        column.next != nullptr ? predicted + ColumnReader::difference_of(*column.next++, column.shift) : predicted;
     value = static_cast<Value>(whole);
     in_range_ &= static_cast<uint64_t>(value) == whole;
   }
   void end(Part, size_t = 0) {}
   // False: each value is as predicted.
-  bool says(Part part, size_t slot = 0) { return of(part, slot) != nullptr; }
+  bool says(Part part, size_t slot = 0) { return of(part, slot).next != nullptr; }
   bool good() const { return in_.good() && in_range_; }
   // Whether that was all.
   bool ended() const { return in_.ended(); }
 
  private:
-  const uint64_t*& of(Part part, size_t slot) { return next_[slot][static_cast<size_t>(part)]; }
+  struct Column {
+    const uint64_t* next = nullptr;
+    unsigned shift = 0;
+  };
+  Column& of(Part part, size_t slot) { return columns_[slot][static_cast<size_t>(part)]; }
   ColumnReader in_;
   std::unique_ptr<uint64_t[]> numbers_;
   size_t longest_ = 0;
-  const uint64_t* next_[slots][parts] = {};
+  Column columns_[slots][parts];
   bool in_range_ = true;
 };
 

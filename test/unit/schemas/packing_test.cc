@@ -1,4 +1,6 @@
 // Packed columns, calls and stages come out as they went in; other bytes are refused.
+#include <streamvbyte.h>
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -61,6 +63,29 @@ TEST_CASE("columns of numbers come out again, whatever their size") {
         CHECK(out == *column);
       }
       CHECK(reader.ended());
+    }
+}
+
+TEST_CASE("numbers are in the format of streamvbyte") {
+  std::mt19937_64 random(2);
+  for (int bits : {3, 8, 11, 16, 20, 24, 29, 32})
+    for (size_t length : {1, 4, 7, 100}) {
+      std::vector<uint32_t> odd;  // so that nothing is shifted out
+      for (size_t i = 0; i < length; ++i)
+        odd.push_back(random() % 3 == 0 ? 0 : static_cast<uint32_t>(random() >> (64 - bits)) | 1);
+      odd[0] |= 1;
+      ColumnWriter writer;
+      writer.add({odd.begin(), odd.end()});
+      const std::vector<uint8_t> bytes = writer.finish();
+      std::vector<uint8_t> expected[2];
+      for (int i : {0, 1}) {
+        expected[i].resize(streamvbyte_max_compressedbytes(static_cast<uint32_t>(length)));
+        const auto encode = i == 0 ? streamvbyte_encode : streamvbyte_encode_0124;
+        expected[i].resize(encode(odd.data(), static_cast<uint32_t>(length), expected[i].data()));
+      }
+      const std::vector<uint8_t> numbers(bytes.begin() + few_columns / 8 + 1, bytes.end());
+      CAPTURE(bits, length);
+      CHECK(numbers == expected[expected[1].size() < expected[0].size()]);
     }
 }
 
