@@ -28,8 +28,8 @@ struct Coding {
   }
 };
 constexpr Coding narrow({1, 2, 3, 4}), mostly_zero({0, 1, 2, 4});
-constexpr unsigned narrow_code(uint32_t n) { return (n > 0xff) + (n > 0xffff) + (n > 0xffffff); }
-constexpr unsigned mostly_zero_code(uint32_t n) { return (n > 0) + (n > 0xff) + (n > 0xffff); }
+constexpr auto narrow_code = [](uint32_t n) -> unsigned { return (n > 0xff) + (n > 0xffff) + (n > 0xffffff); };
+constexpr auto mostly_zero_code = [](uint32_t n) -> unsigned { return (n > 0) + (n > 0xff) + (n > 0xffff); };
 
 constexpr size_t control_bytes(size_t numbers) { return (numbers + 3) / 4; }
 
@@ -93,7 +93,8 @@ void ColumnWriter::add(const std::vector<uint64_t>& numbers) {
 void ColumnWriter::add_differences(std::vector<uint64_t>& differences) {
   uint64_t all = 0;
   for (uint64_t d : differences) all |= d;
-  const auto shift = all == 0 ? 0u : static_cast<unsigned>(__builtin_ctzll(all));
+  if (all == 0) return static_cast<void>(++columns_);
+  const auto shift = static_cast<unsigned>(__builtin_ctzll(all));
   for (uint64_t& d : differences) d = zigzag(static_cast<uint64_t>(static_cast<int64_t>(d) >> shift));
   add(differences, 0, shift);
 }
