@@ -99,6 +99,7 @@ add_library(ccld_server STATIC
   server/change_request.cc
   server/config_file.cc
   server/exposure.cc
+  server/heap.cc
   server/host_port.cc
   server/http_access.cc
   server/http_api.cc

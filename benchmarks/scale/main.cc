@@ -22,6 +22,7 @@
 #include "benchmarks/scale/status_bench.h"
 #include "decision/analyzer.h"
 #include "decision/ingest/ingest.h"
+#include "decision/server/heap.h"
 #include "nlohmann/json.hpp"
 
 namespace ccld::bench {
@@ -354,6 +355,7 @@ int run(int argc, char** argv) {
     fprintf(stderr, "ccld-bench-scale: --ranks %d: must be a multiple of %d\n", ranks, Layout::ranks_step);
     return 2;
   }
+  decision::server::keep_large_blocks_apart();  // as the service does
   Bench bench(ranks, ticks, 1);
   const json row = bench.run(ticks, trials);
   printf("%s\n", row.dump().c_str());

@@ -10,6 +10,7 @@
 #include "decision/cli/command.h"
 #include "decision/cli/frames_command.h"
 #include "decision/cli/status_check.h"
+#include "decision/server/heap.h"
 #include "schemas/build_id/build_id.h"
 
 namespace {
@@ -73,6 +74,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    ccld::decision::server::keep_large_blocks_apart();
     return run(argc, argv);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "ccld: %s\n", e.what());
