@@ -56,9 +56,10 @@ void KernelLog::add(CommUid comm, int device, uint64_t begin_ns) {
     known = places_.end() - 1;
   }
   newest_begin_ns_ = std::max(newest_begin_ns_, begin_ns);
-  const Kernel kernel{static_cast<uint32_t>(begin_ns), static_cast<uint8_t>(begin_ns >> 32),
-                      static_cast<uint8_t>(known - places_.begin())};
+  const Kernel kernel{static_cast<uint16_t>(begin_ns), static_cast<uint16_t>(begin_ns >> 16),
+                      static_cast<uint8_t>(begin_ns >> 32), static_cast<uint8_t>(known - places_.begin())};
   if (kernels_.size() < kept_max) {
+    if (kernels_.size() == few) kernels_.reserve(kept_max);
     kernels_.push_back(kernel);
     return;
   }
@@ -67,7 +68,7 @@ void KernelLog::add(CommUid comm, int device, uint64_t begin_ns) {
 }
 
 uint64_t KernelLog::begin_ns(const Kernel& k) const {
-  const uint64_t low = uint64_t{k.begin_high} << 32 | k.begin_low;
+  const uint64_t low = uint64_t{k.begin_high} << 32 | uint64_t{k.begin_middle} << 16 | k.begin_low;
   return newest_begin_ns_ - ((newest_begin_ns_ - low) & begin_mask);
 }
 

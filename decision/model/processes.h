@@ -60,13 +60,15 @@ class KernelLog {
  private:
   static constexpr size_t kept_max = 256;  // newest
   static constexpr size_t places_max = 255;
-  // Eight bytes: the lower 40 bits of the begin, which is less than 18 minutes before the newest one.
+  // A process that has run so many will run many more: room for all at once leaves no smaller blocks behind.
+  static constexpr size_t few = 16;
+  // Six bytes: the lower 40 bits of the begin, which is less than 18 minutes before the newest one.
   struct Kernel {
-    uint32_t begin_low;
+    uint16_t begin_low, begin_middle;
     uint8_t begin_high;
     uint8_t place;  // of places_
   };
-  static_assert(sizeof(Kernel) == 8);
+  static_assert(sizeof(Kernel) == 6);
   struct Place {
     CommUid comm;
     int device;
