@@ -71,25 +71,22 @@ bool take(Decoder& d, const Signatures& signatures, absl::Span<const wire::CallR
       return false;
     }
   }
-  out.resize(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const wire::CallRow& r = rows[i];
-    Round& round = out[i];
-    round.op = OpSeq(r.number);
-    round.signature = signatures[r.kind];
-    round.enter_monotonic_ns = r.enter_monotonic_ns;
-    round.launch_monotonic_ns = r.launch_monotonic_ns;
-    round.begin_device_ns = r.begin_device_ns;
-    round.end_device_ns = r.end_device_ns;
-    round.send_steps = r.send_steps;
-    round.recv_steps = r.recv_steps;
-    round.send_changes = r.send_changes;
-    round.recv_changes = r.recv_changes;
-    round.samples = r.samples;
-    round.flags = r.flags;
-    round.replay = r.replay;
-    round.signals = r.signals;
-  }
+  out.reserve(rows.size());
+  for (const wire::CallRow& r : rows)
+    out.push_back({.op = OpSeq(r.number),
+                   .signature = signatures[r.kind],
+                   .enter_monotonic_ns = r.enter_monotonic_ns,
+                   .launch_monotonic_ns = r.launch_monotonic_ns,
+                   .begin_device_ns = r.begin_device_ns,
+                   .end_device_ns = r.end_device_ns,
+                   .send_steps = r.send_steps,
+                   .recv_steps = r.recv_steps,
+                   .send_changes = r.send_changes,
+                   .recv_changes = r.recv_changes,
+                   .samples = r.samples,
+                   .flags = r.flags,
+                   .replay = r.replay,
+                   .signals = r.signals});
   return true;
 }
 

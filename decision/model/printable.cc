@@ -41,6 +41,8 @@ size_t character_at(absl::string_view text, size_t at, uint32_t* code) {
 }
 
 std::string printable(absl::string_view text) {
+  // Most names.
+  if (std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; })) return std::string(text);
   std::string out;
   for (size_t at = 0; at < text.size();) {
     uint32_t code = 0;
