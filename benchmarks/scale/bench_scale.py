@@ -21,6 +21,8 @@ SIZES = {1024: (40, 20), 4096: (30, 20), 16384: (20, 16), 65536: (20, 10), 13107
 QUICK_SIZES = {1024: (20, 6), 4096: (20, 4)}
 
 RECORDS_PER_S_BAR = 3e6
+DECODE_NS_BAR = 100
+WIRE_BYTES_BAR = 16
 BYTES_BAR = 4096
 # How much more memory a rank may take than at the smallest size, and time a record than at the smallest of which what
 # the service knows is more than a processor's cache holds: 12 MiB of 1,024 ranks are, 48 of 4,096 are not.
@@ -52,6 +54,10 @@ def missed(rows):
             lines.append("%d ranks: %s" % (ranks, text % values))
         if row["records_per_s_per_core"] < RECORDS_PER_S_BAR:
             line("%.2f million records per second and core, the bar is at least 3", row["records_per_s_per_core"] / 1e6)
+        if row["ns_per_record"]["decode"] > DECODE_NS_BAR:
+            line("%.0f ns to decode a record, the bar is at most %d", row["ns_per_record"]["decode"], DECODE_NS_BAR)
+        if row["bytes_per_record_on_the_wire"] > WIRE_BYTES_BAR:
+            line("%.1f bytes for each record on the wire, the bar is at most %d", row["bytes_per_record_on_the_wire"], WIRE_BYTES_BAR)
         if row["bytes_per_rank_communicator"] > BYTES_BAR:
             line("%.0f bytes for each rank and communicator, the bar is at most %d", row["bytes_per_rank_communicator"], BYTES_BAR)
         if row["locate_ms_p50"] > locate_bar_ms(ranks):
@@ -112,15 +118,15 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
-HEADINGS = ("ranks", "communicators", "M records/s", "ns: decode", "apply", "advance", "bytes/rank", "locate ms p50", "p99", "tick ms",
+HEADINGS = ("ranks", "communicators", "M records/s", "ns: decode", "apply", "advance", "wire bytes", "bytes/rank", "locate ms p50", "p99", "tick ms",
             "status ms", "memory")
 
 
 def table_row(row):
     ns = row["ns_per_record"]
-    return "%7d %13d %12.2f %11.0f %7.0f %8.0f %11.0f %14.1f %7.1f %8.1f %9.1f %6.2fx" % (
+    return "%7d %13d %12.2f %11.0f %7.0f %8.0f %10.1f %11.0f %14.1f %7.1f %8.1f %9.1f %6.2fx" % (
         row["ranks"], row["communicators"], row["records_per_s_per_core"] / 1e6, ns["decode"], ns["apply"], ns["advance"],
-        row["bytes_per_rank_communicator"], row["locate_ms_p50"], row["locate_ms_p99"], row["tick_ms"],
+        row["bytes_per_record_on_the_wire"], row["bytes_per_rank_communicator"], row["locate_ms_p50"], row["locate_ms_p99"], row["tick_ms"],
         row["status"]["first_answer_ms"], row["status"]["memory_ratio"])
 
 
@@ -137,14 +143,15 @@ def main():
     sizes = QUICK_SIZES if arguments.quick else SIZES
     if arguments.ranks:
         sizes = {ranks: SIZES.get(ranks, (20, 6)) for ranks in sorted(set(arguments.ranks))}
-    print("%7s %13s %12s %11s %7s %8s %11s %14s %7s %8s %9s %7s" % HEADINGS, flush=True)
+    print("%7s %13s %12s %11s %7s %8s %10s %11s %14s %7s %8s %9s %7s" % HEADINGS, flush=True)
     rows = []
     for ranks, (ticks, trials) in sizes.items():
         rows.append(measure(program, ranks, ticks, trials))
         print(table_row(rows[-1]), flush=True)
     report = {
         "rows": rows,
-        "bars": {"records_per_s_per_core": RECORDS_PER_S_BAR, "bytes_per_rank_communicator": BYTES_BAR,
+        "bars": {"records_per_s_per_core": RECORDS_PER_S_BAR, "decode_ns": DECODE_NS_BAR, "bytes_per_record_on_the_wire": WIRE_BYTES_BAR,
+                 "bytes_per_rank_communicator": BYTES_BAR,
                  "locate_ms": {"4096": locate_bar_ms(4096), "131072": locate_bar_ms(131072)}, "growth": GROWTH_BAR,
                  "first_answer_ms": FIRST_ANSWER_MS_BAR, "answer_bytes": ANSWER_BYTES_BAR, "answer_memory": ANSWER_MEMORY_BAR},
         "missed": missed(rows),
