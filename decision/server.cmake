@@ -174,6 +174,25 @@ add_library(ccld_import STATIC
 target_compile_features(ccld_import PUBLIC cxx_std_20)
 target_link_libraries(ccld_import PUBLIC ccld_server PRIVATE ccld_options)
 
+# What ccld-validate does besides measuring (validate/device): meeting, planning, judging, telling.
+add_library(ccld_validate STATIC
+  validate/judge.cc
+  validate/launch.cc
+  validate/meeting.cc
+  validate/messages.cc
+  validate/nccl_log.cc
+  validate/options.cc
+  validate/outcome.cc
+  validate/past.cc
+  validate/plan.cc
+  validate/quartiles.cc
+  validate/samples.cc
+  validate/schedule.cc
+  validate/thresholds.cc
+  validate/verdicts.cc)
+target_compile_features(ccld_validate PUBLIC cxx_std_20)
+target_link_libraries(ccld_validate PUBLIC ccld_server PRIVATE ccld_options CLI11::CLI11)
+
 add_executable(ccld
   cli/ack_command.cc
   cli/advise_command.cc
@@ -215,6 +234,7 @@ add_executable(ccld
   cli/tokens_command.cc
   cli/tune_command.cc
   cli/tune_local.cc
+  cli/validate_command.cc
   cli/verdict_file.cc)
 target_link_libraries(ccld PRIVATE ccld_server ccld_trace ccld_import ccld_build_id ccld_options PkgConfig::CCLD_HTTPLIB PkgConfig::CCLD_NCURSES CLI11::CLI11)
 set_target_properties(ccld PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)

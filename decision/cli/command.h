@@ -25,6 +25,7 @@ void add_serve_command(CLI::App&);
 void add_status_command(CLI::App&);
 void add_explain_command(CLI::App&);
 void add_advise_command(CLI::App&);
+void add_validate_command(CLI::App&);
 void add_incidents_command(CLI::App&);
 void add_ack_command(CLI::App&);
 void add_silence_command(CLI::App&);

@@ -42,6 +42,7 @@ int run(int argc, char** argv) {
   add_status_command(app);
   add_explain_command(app);
   add_advise_command(app);
+  add_validate_command(app);
   add_incidents_command(app);
   add_ack_command(app);
   add_silence_command(app);

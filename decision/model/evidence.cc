@@ -64,6 +64,8 @@ constexpr Row rows[] = {
     {main_thread_waited, "main_thread_waited", "%", "main thread ready and without a processor, $subject"},
     {proxy_threads_waited, "proxy_threads_waited", "%", "proxy threads ready and without a processor, $subject"},
     {host_pressure, "host_pressure", "%", "some task of the host waited for a processor (PSI)"},
+    {check_time, "check_time", "ms", "a repetition of $subject takes"},
+    {check_reference, "check_reference", "ms", "$subject usually takes"},
     {also_seen, "also_seen", "", "also seen there: $subject"},
     {not_measured, "not_measured", "ranks", "not measured: $subject"},
     {paper, "paper", "", "$subject"},

@@ -60,6 +60,9 @@ enum class EvidenceKind : uint8_t {
   main_thread_waited,    // % of the time, `subject` says whose
   proxy_threads_waited,  // %
   host_pressure,         // %
+  // A check outside the job.
+  check_time,       // ms of a repetition of `subject`, to `peer` if it is a link
+  check_reference,  // ms that its peers, or its own past, need
   // Beside it.
   also_seen,     // did not decide: `subject`, in its own unit
   not_measured,  // ranks, `subject` says what

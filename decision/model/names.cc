@@ -236,6 +236,7 @@ const char* name(Condition c) {
     case Condition::gpu_takes_slowly: return "gpu_takes_slowly";
     case Condition::processors_short: return "processors_short";
     case Condition::gaps_longer: return "gaps_longer";
+    case Condition::gpu_slow: return "gpu_slow";
   }
   return "?";
 }

@@ -37,7 +37,9 @@ enum class Condition {
   // Its call is not that of the others.
   call_differs, call_skipped, call_added, bytes_differ, ended_early, ended_late,
   // Slow.
-  gpu_late, host_late, link_slow, nic_slow, proxy_slow, proxy_polls_seldom, gpu_takes_slowly, processors_short, gaps_longer
+  gpu_late, host_late, link_slow, nic_slow, proxy_slow, proxy_polls_seldom, gpu_takes_slowly, processors_short, gaps_longer,
+  // Slow by a check of its own, outside the job (decision/validate).
+  gpu_slow
 };
 // What told a cause of slowness: what was compared with what.
 enum class Basis {

@@ -100,6 +100,7 @@ std::string headline(const Culprit& c, const Incident& i) {
     case Condition::gpu_takes_slowly: return absl::StrCat(gpu_text(c, i), " takes data slowly");
     case Condition::processors_short: return absl::StrCat(host_text(c, i), " is short of processors");
     case Condition::gaps_longer: return absl::StrCat(rank_text(c, i), " needs longer between its calls");
+    case Condition::gpu_slow: return absl::StrCat(gpu_text(c, i), " is slow");
     case Condition::unknown: break;
   }
   const std::string what = c.component == Component::unknown ? "" : absl::StrCat(name(c.component), " of ");

@@ -26,6 +26,7 @@ Fault fault_of(const std::string& condition, bool has_peer) {
       {"gaps_longer", Fault::compute},
       {"processors_short", Fault::compute},
       {"gpu_takes_slowly", Fault::machine},
+      {"gpu_slow", Fault::compute},
       {"kernel_stuck", Fault::machine},
       {"kernel_not_begun", Fault::machine},
       {"kernel_not_started", Fault::machine},

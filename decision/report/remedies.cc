@@ -43,6 +43,7 @@ std::string command_for(const Culprit& c) {
     case Condition::replay_not_begun:
     case Condition::data_not_seen: return absl::StrCat("nvidia-smi", gpu_of(c), " -q -d ECC,PERFORMANCE; dmesg -T | grep -i xid | tail");
     case Condition::gpu_late:
+    case Condition::gpu_slow:
     case Condition::gpu_takes_slowly: return absl::StrCat("nvidia-smi", gpu_of(c), " -q -d CLOCK,PERFORMANCE,TEMPERATURE");
     case Condition::proxy_stuck:
     case Condition::proxy_not_begun:

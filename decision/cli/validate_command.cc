@@ -1,0 +1,130 @@
+// `ccld validate`: the command that tests the hardware that an incident names. The program is another one, ccld-validate:
+// this one knows neither NCCL nor CUDA.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "decision/cli/command.h"
+#include "decision/cli/incident_source.h"
+#include "decision/report/text_format.h"
+
+namespace ccld::decision {
+namespace {
+
+using report::Json;
+
+constexpr char program[] = "ccld-validate";
+
+struct Values {
+  SourceFlags source;
+  uint64_t id = 0;
+  std::string service_run;
+  std::vector<std::string> with;
+  int gpus = 0;
+  bool run = false;
+};
+
+// Names of hosts come from the jobs that are watched: anything else is not put into a command.
+bool plain_host(const std::string& host) {
+  return !host.empty() && host[0] != '-' && std::all_of(host.begin(), host.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '.' || c == '_';
+  });
+}
+
+Json newest(const Values& v) {
+  const auto source = open_source(v.source);
+  end_unless_ok(source.status());
+  say((*source)->note());
+  const auto found = (*source)->find(v.id, false);
+  end_unless_ok(found.status());
+  for (auto one = found->rbegin(); one != found->rend(); ++one)
+    if (v.service_run.empty() || one->run == v.service_run ||
+        report::text_of(one->revisions.back(), "run") == v.service_run)
+      return one->revisions.back();
+  fail(exit_failed, absl::StrCat("there is no incident ", v.id, " of run '", v.service_run, "'"));
+}
+
+// Those of the culprits, and of the other ends of links, each once.
+std::vector<std::string> hosts_of(const Json& verdict) {
+  std::vector<std::string> hosts;
+  const auto add = [&hosts](const std::string& host) {
+    if (!host.empty() && std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
+  };
+  for (const Json& culprit : report::member(verdict, "culprits")) {
+    add(report::text_of(culprit, "host"));
+    add(report::text_of(culprit, "peer_host"));
+  }
+  return hosts;
+}
+
+std::vector<std::string> command_for(const Values& v, const Json& verdict) {
+  std::vector<std::string> hosts = hosts_of(verdict);
+  if (hosts.empty())
+    fail(exit_failed, absl::StrCat("incident ", v.id, " names no host: test those of the job with ", program, " --hosts"));
+  for (const std::string& host : v.with)
+    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
+  for (const std::string& host : hosts)
+    if (!plain_host(host)) fail(exit_failed, absl::StrCat("'", host, "' is no name of a host"));
+  if (hosts.size() == 1)
+    say("only one host is named: its GPUs are compared with each other, and none of its links to other hosts is tested; "
+        "--with adds a host to compare with");
+  std::vector<std::string> words = {program, "--hosts", absl::StrJoin(hosts, ",")};
+  if (v.gpus > 0) words.insert(words.end(), {"--gpus", absl::StrCat(v.gpus)});
+  return words;
+}
+
+// Beside this program, else wherever the shell would find it. Returns only if it cannot be started.
+[[noreturn]] void become(std::vector<std::string> words) {
+  std::error_code error;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto beside = own.parent_path() / program;
+  if (!error && access(beside.c_str(), X_OK) == 0) words[0] = beside;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  fail(exit_failed, absl::StrCat("cannot start ", program, ": ", std::strerror(errno),
+                                 "; it is installed with the library (make install)"));
+}
+
+void validate_hardware(const Values& v) {
+  try {
+    const std::vector<std::string> words = command_for(v, newest(v));
+    if (v.run) become(words);
+    std::printf("%s\n", absl::StrJoin(words, " ").c_str());
+  } catch (const nlohmann::json::exception& e) {
+    fail(exit_failed, absl::StrCat("the verdict is not understood: ", e.what()));
+  }
+}
+
+}  // namespace
+
+void add_validate_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "validate", "Print, or run, the command that tests the hardware of the hosts that an incident names");
+  auto v = std::make_shared<Values>();
+  command->add_option("--incident", v->id, "number of the incident")->type_name("INCIDENT")->required();
+  CLI::Option* http = add_source_flags(*command, v->source);
+  command->add_option("--service-run", v->service_run, "of several runs in a file of verdicts that gave this number: which one")
+      ->type_name("RUN");
+  command->add_option("--with", v->with, "further hosts, to compare with")->type_name("A,B")->delimiter(',');
+  command->add_option("--gpus", v->gpus, "GPUs of each host; without it, as many as this one has")
+      ->type_name("N")->check(CLI::Range(1, 1024));
+  command->add_flag("--run", v->run, "run it instead of printing it; its exit codes: 0 healthy, 1 suspect, 2 wrong usage, "
+                                     "3 could not be measured");
+  command->callback([v, http] {
+    v->source.url_given = !http->empty();
+    validate_hardware(*v);
+  });
+}
+
+}  // namespace ccld::decision

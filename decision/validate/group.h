@@ -1,0 +1,52 @@
+// The ranks that measure together, as the coordinator sees them: one step at a time, the same one for all.
+//
+// Contract
+//   perform() gives the step to all ranks and returns when all have answered, or when the timeout has passed: then
+//   `missing` says who did not. A rank answers within the timeout also when something hangs: it says so.
+// Threads: one.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decision/validate/samples.h"
+#include "decision/validate/schedule.h"
+
+namespace ccld::decision::validate {
+
+enum class StepKind { connect, gpu_check, pass, end };
+
+struct Step {
+  StepKind kind = StepKind::end;
+  std::string id;           // connect: NCCL's unique id, in hexadecimal digits
+  Check check = Check::gemm;
+  Pass pairs;               // pass
+  int repetitions = 0;
+};
+
+struct Neighbours {
+  int ring_previous = -1, ring_next = -1, tree_parent = -1;
+};
+
+struct Answer {
+  int rank = 0;
+  std::string error;                   // one line; empty: it worked
+  std::vector<Neighbours> channels;    // connect: as NCCL ordered them; empty: not known
+  std::vector<Sample> samples;         // of this rank; of a pass also what only the sender knows: `kind` and `net`
+  std::vector<std::pair<int, int>> hung;  // links over which nothing arrived
+};
+
+struct Answers {
+  std::vector<Answer> all;  // by rank
+  std::vector<int> missing;
+};
+
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual const std::vector<Member>& members() const = 0;
+  virtual Answers perform(const Step&) = 0;
+};
+
+}  // namespace ccld::decision::validate

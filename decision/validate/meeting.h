@@ -1,0 +1,52 @@
+// How ranks meet: the coordinator, in the process of rank 0, listens at an address, all ranks connect to it (ZeroMQ).
+//
+// Contract
+//   Meeting::wait_for_all() returns when every rank has come, or says who has not. Messages that are not understood are
+//   ignored: anybody may reach the port. A rank that comes twice ends the meeting, because nobody can tell who is right.
+// Errors: one line. Threads: Meeting one, Attendance one other.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "decision/validate/group.h"
+#include "decision/validate/messages.h"
+
+namespace ccld::decision::validate {
+
+class Meeting : public Group {
+ public:
+  // `address`: "host:port". The port is bound when this returns.
+  static absl::StatusOr<std::unique_ptr<Meeting>> open(const std::string& address, int ranks, double timeout_s);
+  ~Meeting() override;
+
+  // Members are known afterwards. `who_came`: also when not all did.
+  absl::Status wait_for_all(const std::string& program);
+  const std::vector<Member>& members() const override;
+  Answers perform(const Step&) override;
+
+ private:
+  struct State;
+  explicit Meeting(std::unique_ptr<State>);
+  std::unique_ptr<State> state_;
+};
+
+// A rank's side.
+class Attendance {
+ public:
+  static absl::StatusOr<std::unique_ptr<Attendance>> open(const std::string& address, const Hello&, double timeout_s);
+  ~Attendance();
+
+  // Blocks. The coordinator may be busy with a rank that does not answer: longer than the timeout, but not for ever.
+  absl::StatusOr<Step> next();
+  void answer(const Answer&);
+
+ private:
+  struct State;
+  explicit Attendance(std::unique_ptr<State>);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ccld::decision::validate

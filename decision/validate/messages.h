@@ -1,0 +1,32 @@
+// What ranks and coordinator say to each other: JSON, one document a message.
+// Errors: InvalidArgument for a message that is none; every number of ranks, channels and pairs in it is checked against
+// limits and `ranks`. Threads: any.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "decision/validate/group.h"
+
+namespace ccld::decision::validate {
+
+constexpr size_t message_bytes_max = 16 << 20;
+constexpr int ranks_max = 65536;
+constexpr int repetitions_max = 1000;
+
+// The first message of a rank. `program`: versions that differ do not understand each other.
+struct Hello {
+  std::string program;
+  int ranks = 0;
+  Member member;
+};
+
+std::string to_text(const Hello&);
+std::string to_text(const Step&);
+std::string to_text(const Answer&);
+absl::StatusOr<Hello> parse_hello(absl::string_view);
+absl::StatusOr<Step> parse_step(absl::string_view, int ranks);
+absl::StatusOr<Answer> parse_answer(absl::string_view, int ranks);
+
+}  // namespace ccld::decision::validate

@@ -1,0 +1,193 @@
+#include "decision/validate/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "decision/validate/messages.h"
+#include "decision/validate/verdicts.h"
+
+namespace ccld::decision::validate {
+namespace {
+
+// Rings and trees of all channels, each once. `own` is false where a rank's answer leaves one open.
+Orders orders_of(const std::vector<Answer>& answers) {
+  const size_t ranks = answers.size();
+  size_t channels = answers.empty() ? 0 : answers[0].channels.size();
+  for (const Answer& a : answers) channels = std::min(channels, a.channels.size());
+  const Orders guessed = orders_by_rank(static_cast<int>(ranks));
+  if (channels == 0) return guessed;
+  Orders out;
+  out.own = true;
+  std::set<std::vector<int>> rings, trees;
+  for (size_t c = 0; c < channels; ++c) {
+    std::vector<int> ring, parents;
+    std::set<int> seen;
+    for (int rank = 0; rank >= 0 && rank < static_cast<int>(ranks) && seen.insert(rank).second;
+         rank = answers[static_cast<size_t>(rank)].channels[c].ring_next)
+      ring.push_back(rank);
+    for (const Answer& a : answers) parents.push_back(a.channels[c].tree_parent);
+    if (ring.size() != ranks) return guessed;
+    if (rings.insert(ring).second) out.rings.push_back(ring);
+    if (trees.insert(parents).second) out.parents.push_back(std::move(parents));
+  }
+  return out;
+}
+
+class Plan {
+ public:
+  Plan(Group& group, const PlanOptions& options, Outcome& out) : group_(group), options_(options), out_(out) {
+    measured_.members = group.members();
+    out_.members = measured_.members;
+    for (const Member& m : measured_.members) host_of_.push_back(m.host);
+  }
+
+  void run() {
+    measure();
+    out_.rows = judge(measured_, options_.past, options_.thresholds);
+    out_.incidents = verdicts(out_.rows, out_.hung, out_.members, options_.job, out_.now_ns);
+  }
+
+ private:
+  // False: it cannot go on, and `failure` says why.
+  bool step(const Step& s, const std::string& what, std::vector<Answer>* answers = nullptr) {
+    Answers got = group_.perform(s);
+    for (const Answer& a : got.all) out_.hung.insert(out_.hung.end(), a.hung.begin(), a.hung.end());
+    // Both ends say it.
+    std::sort(out_.hung.begin(), out_.hung.end());
+    out_.hung.erase(std::unique(out_.hung.begin(), out_.hung.end()), out_.hung.end());
+    if (!got.missing.empty()) {
+      out_.failure = absl::StrCat(ranks_text(got.missing), " did not end '", what, "' within ", options_.timeout_s, " s");
+    } else if (!out_.hung.empty()) {
+      out_.failure = absl::StrCat("nothing arrived over a link within ", options_.timeout_s, " s, in '", what, "'");
+    }
+    for (const Answer& a : got.all)
+      if (!a.error.empty() && out_.failure.empty())
+        out_.failure = absl::StrCat("rank ", a.rank, " on ", host_of_[static_cast<size_t>(a.rank)], ": ", a.error);
+    if (!out_.failure.empty()) return false;
+    if (s.kind == StepKind::pass) ++passes_;
+    add_samples(got.all, passes_);
+    if (answers != nullptr) *answers = std::move(got.all);
+    return true;
+  }
+
+  std::string ranks_text(const std::vector<int>& ranks) const {
+    std::vector<std::string> texts;
+    for (const int r : ranks) texts.push_back(absl::StrCat("rank ", r, " (", host_of_[static_cast<size_t>(r)], ")"));
+    return absl::StrJoin(texts, ", ");
+  }
+
+  // The sender knows how it is connected, the receiver how long it took.
+  void add_samples(const std::vector<Answer>& answers, int pass) {
+    std::map<std::pair<int, int>, Sample> times;
+    std::map<std::pair<int, int>, const Sample*> paths;
+    for (const Answer& a : answers)
+      for (const Sample& s : a.samples) {
+        if (s.check != Check::link)
+          measured_.samples.push_back(s);
+        else if (s.ms.empty())
+          paths[{s.rank, s.peer}] = &s;
+        else
+          times[{s.rank, s.peer}] = s;
+      }
+    for (auto& [link, sample] : times) {
+      if (const auto path = paths.find(link); path != paths.end()) {
+        sample.kind = path->second->kind;
+        sample.net = path->second->net;
+      }
+      const bool inside = host_of_[static_cast<size_t>(link.first)] == host_of_[static_cast<size_t>(link.second)];
+      if (sample.kind.empty()) sample.kind = inside ? "within a host" : "between hosts";
+      sample.pass = pass;
+      measured_.samples.push_back(std::move(sample));
+    }
+  }
+
+  // Whether rows of this check are worth another run, after so many.
+  bool doubtful(Check check, int runs) const {
+    for (const Row& row : judge(measured_, options_.past, options_.thresholds)) {
+      if (row.check != check) continue;
+      const bool noisy = row.finding == Finding::not_measured && row.usual_ms > 0;
+      if (noisy || (row.finding == Finding::suspect && runs < confirming_runs)) return true;
+    }
+    return false;
+  }
+
+  bool check_gpus() {
+    for (const Check check : gpu_checks) {
+      Step s;
+      s.kind = StepKind::gpu_check;
+      s.check = check;
+      s.repetitions = options_.repetitions;
+      for (int run = 0; run < runs_max; ++run) {
+        if (!step(s, title(check))) return false;
+        if (!doubtful(check, run + 1)) break;
+        s.repetitions = std::min(2 * s.repetitions, repetitions_max);
+      }
+    }
+    return true;
+  }
+
+  bool test(const Pass& pairs, const std::string& what) {
+    Step s;
+    s.kind = StepKind::pass;
+    s.pairs = pairs;
+    s.repetitions = options_.repetitions;
+    return step(s, what);
+  }
+
+  // Links of a pass are compared with all of their kind, so a run is all passes.
+  bool test_links(const std::vector<Pass>& passes, const char* what) {
+    for (int run = 0; run < runs_max; ++run) {
+      for (size_t p = 0; p < passes.size(); ++p)
+        if (!test(passes[p], absl::StrCat(what, " ", p + 1, " of ", passes.size()))) return false;
+      if (!doubtful(Check::link, run + 1)) break;
+    }
+    return true;
+  }
+
+  void measure() {
+    Step connect;
+    connect.kind = StepKind::connect;
+    connect.id = options_.id;
+    std::vector<Answer> answers;
+    if (!step(connect, "communicator initialization", &answers)) return;
+    const Orders orders = orders_of(answers);
+    if (!check_gpus()) return;
+    const std::vector<Pass> passes = passes_of(orders, host_of_);
+    out_.own_orders = orders.own;
+    out_.ring_and_tree_passes = passes.size();
+    if (!test_links(passes, "pass")) return;
+    const auto slow =
+        slow_between_hosts(judge(measured_, options_.past, options_.thresholds), measured_.members);
+    const std::vector<Pass> cross = cross_passes(slow, host_of_);
+    out_.cross_passes = cross.size();
+    for (size_t p = 0; p < cross.size(); ++p)
+      if (!test(cross[p], absl::StrCat("pass across ", p + 1, " of ", cross.size()))) return;
+  }
+
+  Group& group_;
+  const PlanOptions& options_;
+  Outcome& out_;
+  Measured measured_;
+  std::vector<std::string> host_of_;
+  int passes_ = 0;  // so far
+};
+
+}  // namespace
+
+void run_plan(Group& group, const PlanOptions& options, Outcome& out) { Plan(group, options, out).run(); }
+
+Past past_of(const Outcome& o) {
+  Past past;
+  for (const Row& row : o.rows) {
+    const bool known_bad = row.finding == Finding::suspect || row.finding == Finding::explained;
+    if (known_bad || (row.finding == Finding::not_measured && row.usual_ms > 0)) continue;
+    const Member* peer = row.peer >= 0 ? &o.members[static_cast<size_t>(row.peer)] : nullptr;
+    past[past_key(row.check, o.members[static_cast<size_t>(row.rank)], peer, row.kind, row.bytes)] = row.ms;
+  }
+  return past;
+}
+
+}  // namespace ccld::decision::validate
