@@ -134,8 +134,8 @@ Parsed parse_options(int argc, char** argv, const std::string& version) {
   app.add_flag("--print", o.print, "with --hosts: print the commands instead of running them");
   app.add_option("--timeout", o.timeout_s, "seconds that each step may take: meeting, communicator, each check")
       ->type_name("S")->capture_default_str()->check(CLI::Range(1.0, 86400.0));
-  app.add_option("--repetitions", o.repetitions, "of each check")->type_name("N")->capture_default_str()->check(CLI::Range(3, repetitions_max));
-  app.add_option("--bytes", o.bytes, "of a message over a link (64M; on the CPU device 256K)")->type_name("SIZE");
+  app.add_option("--repetitions", o.repetitions, "of each check; over links half as many")->type_name("N")->capture_default_str()->check(CLI::Range(3, repetitions_max));
+  app.add_option("--bytes", o.bytes, "of a message over a link (64M; on the CPU device 512K)")->type_name("SIZE");
   app.add_option("--past", o.past, "compare with what the same hardware took before, too")->type_name("FILE");
   app.add_option("--save", o.save, "write what it takes now, for --past; what is suspect is left out")->type_name("FILE");
   app.add_option("--job", o.job, "name in the verdicts")->type_name("NAME")->capture_default_str();

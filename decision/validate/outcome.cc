@@ -130,7 +130,7 @@ Json outcome_json(const Outcome& o) {
           {"verdict", verdict_name(o)},
           {"failure", optional_text(o.failure)},
           {"orders", o.own_orders ? "nccl" : "ranks"},
-          {"passes", {{"ring_and_tree", o.ring_and_tree_passes}, {"cross", o.cross_passes}}},
+          {"passes", {{"ring_and_tree", o.ring_and_tree_passes}, {"extra", o.extra_passes}}},
           {"members", std::move(members)},
           {"rows", std::move(rows)},
           {"incidents", std::move(incidents)}};
@@ -142,7 +142,7 @@ std::string outcome_text(const Outcome& o, bool all) {
   if (o.ring_and_tree_passes > 0)
     absl::StrAppend(&out, "Links of ", o.own_orders ? "NCCL's own rings and trees" : "a ring by rank (NCCL's own order is not known)",
                     " in ", report::count_text(o.ring_and_tree_passes, "pass", "passes"),
-                    o.cross_passes > 0 ? absl::StrCat(", and ", o.cross_passes, " across") : "", ".\n");
+                    o.extra_passes > 0 ? absl::StrCat(", and ", o.extra_passes, " for slow ones") : "", ".\n");
   std::set<std::string> reasons;
   for (const Row& row : o.rows)
     if (row.finding == Finding::not_measured) reasons.insert(absl::StrCat(title(row.check), ": ", row.why));

@@ -21,7 +21,7 @@ struct Outcome {
   std::vector<Row> rows;
   std::vector<std::pair<int, int>> hung;  // links over which nothing arrived
   std::vector<Incident> incidents;
-  size_t ring_and_tree_passes = 0, cross_passes = 0;
+  size_t ring_and_tree_passes = 0, extra_passes = 0;
   bool own_orders = false;  // rings and trees are NCCL's own
   std::string failure;      // why it ended early, one line; empty: it did not
   Nanoseconds now_ns = 0;   // of the calendar

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "decision/validate/messages.h"
 #include "decision/validate/verdicts.h"
 
 namespace ccld::decision::validate {
@@ -52,7 +51,7 @@ class Plan {
 
  private:
   // False: it cannot go on, and `failure` says why.
-  bool step(const Step& s, const std::string& what, std::vector<Answer>* answers = nullptr) {
+  bool step(const Step& s, const std::string& what, std::vector<Answer>* answers = nullptr, int pass = -1) {
     Answers got = group_.perform(s);
     for (const Answer& a : got.all) out_.hung.insert(out_.hung.end(), a.hung.begin(), a.hung.end());
     // Both ends say it.
@@ -67,8 +66,7 @@ class Plan {
       if (!a.error.empty() && out_.failure.empty())
         out_.failure = absl::StrCat("rank ", a.rank, " on ", host_of_[static_cast<size_t>(a.rank)], ": ", a.error);
     if (!out_.failure.empty()) return false;
-    if (s.kind == StepKind::pass) ++passes_;
-    add_samples(got.all, passes_);
+    add_samples(got.all, pass);
     if (answers != nullptr) *answers = std::move(got.all);
     return true;
   }
@@ -104,14 +102,17 @@ class Plan {
     }
   }
 
-  // Whether rows of this check are worth another run, after so many.
-  bool doubtful(Check check, int runs) const {
-    for (const Row& row : judge(measured_, options_.past, options_.thresholds)) {
+  std::vector<Row> judged() const { return judge(measured_, options_.past, options_.thresholds); }
+
+  // The passes of which rows are worth another run, after so many; of a GPU's check: pass -1.
+  std::set<int> doubtful(Check check, int runs) const {
+    std::set<int> passes;
+    for (const Row& row : judged()) {
       if (row.check != check) continue;
       const bool noisy = row.finding == Finding::not_measured && row.usual_ms > 0;
-      if (noisy || (row.finding == Finding::suspect && runs < confirming_runs)) return true;
+      if (noisy || (row.finding == Finding::suspect && runs < confirming_runs)) passes.insert(row.pass);
     }
-    return false;
+    return passes;
   }
 
   bool check_gpus() {
@@ -122,30 +123,42 @@ class Plan {
       s.repetitions = options_.repetitions;
       for (int run = 0; run < runs_max; ++run) {
         if (!step(s, title(check))) return false;
-        if (!doubtful(check, run + 1)) break;
-        s.repetitions = std::min(2 * s.repetitions, repetitions_max);
+        if (doubtful(check, run + 1).empty()) break;
       }
     }
     return true;
   }
 
-  bool test(const Pass& pairs, const std::string& what) {
+  bool test(const std::vector<Pass>& passes, size_t p, const char* what) {
     Step s;
     s.kind = StepKind::pass;
-    s.pairs = pairs;
-    s.repetitions = options_.repetitions;
-    return step(s, what);
+    s.pairs = passes[p];
+    s.repetitions = std::max(3, options_.repetitions / 2);  // a slow link takes long
+    const int number = first_pass_ + static_cast<int>(p);
+    return step(s, absl::StrCat(what, " ", p + 1, " of ", passes.size()), nullptr, number);
   }
 
-  // Links of a pass are compared with all of their kind, so a run is all passes.
-  bool test_links(const std::vector<Pass>& passes, const char* what) {
+  // All passes once, then those again that leave doubts.
+  bool test_links(const std::vector<Pass>& passes) {
     for (int run = 0; run < runs_max; ++run) {
+      const std::set<int> again = doubtful(Check::link, run);
+      if (run > 0 && again.empty()) break;
       for (size_t p = 0; p < passes.size(); ++p)
-        if (!test(passes[p], absl::StrCat(what, " ", p + 1, " of ", passes.size()))) return false;
-      if (!doubtful(Check::link, run + 1)) break;
+        if ((run == 0 || again.count(static_cast<int>(p))) && !test(passes, p, "pass")) return false;
     }
+    first_pass_ = static_cast<int>(passes.size());
     return true;
   }
+
+  bool test_slow(const std::vector<Pass>& passes, const char* what) {
+    for (size_t p = 0; p < passes.size(); ++p)
+      if (!test(passes, p, what)) return false;
+    first_pass_ += static_cast<int>(passes.size());
+    out_.extra_passes += passes.size();
+    return true;
+  }
+
+  std::vector<std::pair<int, int>> slow() const { return slow_between_hosts(judged(), measured_.members); }
 
   void measure() {
     Step connect;
@@ -158,13 +171,9 @@ class Plan {
     const std::vector<Pass> passes = passes_of(orders, host_of_);
     out_.own_orders = orders.own;
     out_.ring_and_tree_passes = passes.size();
-    if (!test_links(passes, "pass")) return;
-    const auto slow =
-        slow_between_hosts(judge(measured_, options_.past, options_.thresholds), measured_.members);
-    const std::vector<Pass> cross = cross_passes(slow, host_of_);
-    out_.cross_passes = cross.size();
-    for (size_t p = 0; p < cross.size(); ++p)
-      if (!test(cross[p], absl::StrCat("pass across ", p + 1, " of ", cross.size()))) return;
+    if (!test_links(passes)) return;
+    if (!test_slow(lone_passes(slow(), host_of_), "lone pass")) return;
+    test_slow(cross_passes(slow(), host_of_), "pass across");
   }
 
   Group& group_;
@@ -172,7 +181,7 @@ class Plan {
   Outcome& out_;
   Measured measured_;
   std::vector<std::string> host_of_;
-  int passes_ = 0;  // so far
+  int first_pass_ = 0;  // number of the first of the passes that are being tested
 };
 
 }  // namespace

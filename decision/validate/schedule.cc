@@ -11,11 +11,12 @@ using Link = std::pair<int, int>;
 // What a pass has given away.
 class Room {
  public:
-  explicit Room(const std::vector<std::string>& host_of) : host_of_(host_of) {}
+  Room(const std::vector<std::string>& host_of, bool lone) : host_of_(host_of), lone_(lone) {}
 
   bool fits(const Pair& p) const {
     if (ranks_.count(p.from) || ranks_.count(p.to)) return false;
     if (host(p.from) == host(p.to)) return true;
+    if (lone_ && (receiving_.count(host(p.from)) || sending_.count(host(p.to)))) return false;
     if (sending_.count(host(p.from)) || receiving_.count(host(p.to))) return false;
     return !p.back || (!sending_.count(host(p.to)) && !receiving_.count(host(p.from)));
   }
@@ -34,6 +35,7 @@ class Room {
   const std::string& host(int rank) const { return host_of_[static_cast<size_t>(rank)]; }
 
   const std::vector<std::string>& host_of_;
+  const bool lone_;
   std::set<int> ranks_;
   std::set<std::string> sending_, receiving_;
 };
@@ -42,8 +44,9 @@ class Room {
 // or one more.
 class Planner {
  public:
-  explicit Planner(const std::vector<std::string>& host_of, size_t passes_max = SIZE_MAX)
-      : host_of_(host_of), passes_max_(passes_max) {}
+  // `lone`: no host is in two pairs of a pass.
+  explicit Planner(const std::vector<std::string>& host_of, bool lone = false, size_t passes_max = SIZE_MAX)
+      : host_of_(host_of), lone_(lone), passes_max_(passes_max) {}
 
   bool add(const Pair& p) {
     for (size_t i = begin_; i < passes_.size(); ++i)
@@ -54,7 +57,7 @@ class Planner {
       }
     if (passes_.size() == passes_max_) return false;
     passes_.push_back({p});
-    rooms_.emplace_back(host_of_);
+    rooms_.emplace_back(host_of_, lone_);
     rooms_.back().take(p);
     return true;
   }
@@ -66,6 +69,7 @@ class Planner {
 
  private:
   const std::vector<std::string>& host_of_;
+  const bool lone_;
   const size_t passes_max_;
   size_t begin_ = 0;
   std::vector<Pass> passes_;
@@ -132,6 +136,12 @@ std::vector<Pass> passes_of(const Orders& orders, const std::vector<std::string>
   return planner.take();
 }
 
+std::vector<Pass> lone_passes(const std::vector<Link>& slow, const std::vector<std::string>& host_of) {
+  Planner planner(host_of, true, extra_passes_max);
+  for (const auto& [from, to] : slow) planner.add({from, to, false});
+  return planner.take();
+}
+
 std::vector<Pass> cross_passes(const std::vector<Link>& slow, const std::vector<std::string>& host_of) {
   const auto host = [&](int rank) -> const std::string& { return host_of[static_cast<size_t>(rank)]; };
   std::set<std::string> doubtful;
@@ -139,7 +149,7 @@ std::vector<Pass> cross_passes(const std::vector<Link>& slow, const std::vector<
   std::vector<int> others;
   for (int r = 0; r < static_cast<int>(host_of.size()); ++r)
     if (!doubtful.count(host(r))) others.push_back(r);
-  Planner planner(host_of, cross_passes_max);
+  Planner planner(host_of, true, extra_passes_max);
   std::set<Link> known(slow.begin(), slow.end());
   // Neighbours of different links take turns, so that a pass has many pairs.
   size_t turn = 0;

@@ -35,9 +35,13 @@ Orders orders_by_rank(int ranks);
 // `host_of`: by rank.
 std::vector<Pass> passes_of(const Orders&, const std::vector<std::string>& host_of);
 
-// Links that were slow, tested across: the sender of each with another receiver, and its receiver with another sender,
-// both on third hosts that `doubtful` does not have. At most cross_passes_max; links beyond them stay untested.
-constexpr size_t cross_passes_max = 4;
+// For links that were slow: at most so many passes each; what does not fit stays untested. No host is in two pairs, so that
+// what is slow in one direction delays nothing in the other.
+constexpr size_t extra_passes_max = 4;
+// The same links again.
+std::vector<Pass> lone_passes(const std::vector<std::pair<int, int>>& slow, const std::vector<std::string>& host_of);
+// Across: the sender of each with another receiver, and its receiver with another sender, on third hosts of which no link
+// is slow.
 std::vector<Pass> cross_passes(const std::vector<std::pair<int, int>>& slow, const std::vector<std::string>& host_of);
 
 }  // namespace ccld::decision::validate

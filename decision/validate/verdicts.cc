@@ -89,6 +89,13 @@ class Writer {
 
   void add_link(const Row& row, const std::vector<Row>& rows) {
     if (!between_hosts(row, members_)) return add_path(row, "");
+    // Connections of several ranks over one path between two hosts.
+    for (Accused& a : accused_)
+      if (a.culprit.component == Component::link && a.culprit.host == at(members_, row.rank).host &&
+          a.culprit.peer_host == at(members_, row.peer).host && a.culprit.net_name == row.net && !a.rows.empty()) {
+        a.rows.push_back(&row);
+        return;
+      }
     const Elsewhere sending = elsewhere(row, true, rows, members_), receiving = elsewhere(row, false, rows, members_);
     if (sending.is_slow()) add_device(row, row.rank, row.net);
     if (receiving.is_slow()) add_device(row, row.peer, device_of(row.peer, rows));

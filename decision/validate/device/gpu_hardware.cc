@@ -123,7 +123,11 @@ class GpuHardware : public Hardware {
   }
 
   void raise(Thresholds& t) const override {
-    if (cpu_device_) t.link_margin = std::max(t.link_margin, cpu_device_link_margin);
+    if (!cpu_device_) return;
+    for (double* margin : {&t.gemm_margin, &t.memory_margin, &t.copy_margin, &t.link_margin, &t.past_margin})
+      *margin = std::max(*margin, cpu_device_margin);
+    t.resolution_max = std::max(t.resolution_max, cpu_device_resolution);
+    t.pair_factor = 1;  // these margins are wide enough for a pair
   }
 
   absl::StatusOr<std::string> unique_id() override {

@@ -14,9 +14,10 @@ struct Sizes {
 // 4 MiB for each channel.
 constexpr Sizes gpu_sizes{4096, size_t{512} << 20, size_t{128} << 20, size_t{64} << 20};
 // The CPU device is a thousand times slower, and shares its processors with all ranks of the machine.
-constexpr Sizes cpu_device_sizes{128, size_t{16} << 20, size_t{16} << 20, size_t{256} << 10};
+constexpr Sizes cpu_device_sizes{128, size_t{16} << 20, size_t{16} << 20, size_t{512} << 10};
 
-// A block of the CPU device that polls sleeps, longer as the wait goes on: the same link takes 1.8 ms or 3.6 ms.
-constexpr double cpu_device_link_margin = 2;
+// A block of the CPU device that polls sleeps, longer as the wait goes on, so the same link takes 1.8 ms or 3.6 ms; and the
+// processors of its host are nobody's alone. What the accuracy benchmark plants takes eight times as long or more.
+constexpr double cpu_device_margin = 1.5, cpu_device_resolution = 8;
 
 }  // namespace ccld::decision::validate
