@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web demo-mitigate test unit integration sim fuzz check asan tsan accuracy ablate bench-overhead bench-scale chaos check-kills check-strangers check-ptxas check-sass image image-test format tidy clean
+.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web demo-mitigate test unit integration sim fuzz check asan tsan accuracy ablate bench-overhead bench-scale chaos check-kills check-strangers check-validate check-ptxas check-sass image image-test format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -31,7 +31,7 @@ build: configure ## Build everything into build/dev
 CUDA_PRESET := $(if $(FULL),cuda-full,cuda)
 nccl: bootstrap ## Build libnccl.so.2 for GPUs, with nvcc (20 minutes on two cores; FULL=1: every function; NVCC_GENCODE="-gencode=arch=compute_90,code=sm_90 ...")
 	@scripts/configure $(CUDA_PRESET) "-DCCLD_NVCC_GENCODE=$(or $(NVCC_GENCODE),$(if $(FULL),all,shipped))"
-	@cmake --build --preset $(CUDA_PRESET) --parallel $(JOBS) --target nccl
+	@cmake --build --preset $(CUDA_PRESET) --parallel $(JOBS) --target nccl ccld-validate
 	@echo "build/$(CUDA_PRESET)/nccl/lib/libnccl.so.2"
 
 # A few functions, so that the device patches always compile with nvcc.
@@ -47,7 +47,7 @@ install-nccl: nccl ## Install it for programs to build against, as NVIDIA's pack
 LIBRARY_BUILD := build/$(if $(filter cpu,$(DEVICE)),release,$(CUDA_PRESET))
 release-parts: bootstrap $(if $(filter cpu,$(DEVICE)),,nccl)
 	@scripts/configure release
-	@cmake --build --preset release --parallel $(JOBS) --target ccld ccld_pages $(if $(filter cpu,$(DEVICE)),nccl)
+	@cmake --build --preset release --parallel $(JOBS) --target ccld ccld_pages $(if $(filter cpu,$(DEVICE)),nccl ccld-validate)
 
 install: release-parts ## Install service and library, the library in PREFIX/lib/ccld (PREFIX=/usr/local DESTDIR=; DEVICE=cpu)
 	@cmake --install build/release --component ccld --prefix $(or $(PREFIX),/usr/local) --strip
@@ -145,6 +145,11 @@ check-strangers: configure ## Thousands of strangers at the ports of the service
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld ccld-bench-strangers
 	@python3 benchmarks/strangers/check_strangers.py --build $(BUILD) \
 	  $(if $(QUICK),--quick --out build/strangers-quick.json,--minutes $(or $(MINUTES),10) --out benchmarks/results/strangers.json)
+
+check-validate: configure ## Are planted slow GPUs, paths and network devices confirmed by ccld-validate, and healthy machines cleared? (root; half an hour; CASES=40 SEED=1; QUICK=1)
+	@cmake --build --preset dev --parallel $(JOBS) --target ccld-validate
+	@benchmarks/validate/check_validate.py --build $(BUILD) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(QUICK),--quick --out build/validate-quick.json,--cases $(or $(CASES),40) --out benchmarks/results/validate.json)
 
 gpu-verify: configure ## All checks that want a GPU, ten minutes (BUNDLE=file.tar.xz: pack them for a machine that has one; QUICK=1)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld

@@ -48,7 +48,7 @@ class Validation:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(INHERITED_PREFIXES_REMOVED)}
         environment.update(ENVIRONMENT)
         environment.update({"LD_LIBRARY_PATH": self.build.library_folder, "NCCL_HOSTID": "host%d" % host, "NCCL_SOCKET_IFNAME": fabrics.INTERFACE,
-                            "NCCL_DEBUG": "", "NCCL_PROBE_ENABLE": "0", "TMPDIR": self.folder})
+                            "NCCL_DEBUG": "", "TMPDIR": self.folder})
         if rank in self.slow_gpus:
             control = os.path.join(self.folder, "device-%d" % rank)
             with open(control, "w") as file:

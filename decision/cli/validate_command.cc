@@ -1,5 +1,5 @@
-// `ccld validate`: the command that tests the hardware that an incident names. The program is another one, ccld-validate:
-// this one knows neither NCCL nor CUDA.
+// `ccld validate`: the command that tests the hardware that an incident names. The program is another one,
+// ccld-validate: this one knows neither NCCL nor CUDA.
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,13 +69,15 @@ std::vector<std::string> hosts_of(const Json& verdict) {
 std::vector<std::string> command_for(const Values& v, const Json& verdict) {
   std::vector<std::string> hosts = hosts_of(verdict);
   if (hosts.empty())
-    fail(exit_failed, absl::StrCat("incident ", v.id, " names no host: test those of the job with ", program, " --hosts"));
+    fail(exit_failed,
+         absl::StrCat("incident ", v.id, " names no host: test those of the job with ", program, " --hosts"));
   for (const std::string& host : v.with)
     if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
   for (const std::string& host : hosts)
     if (!plain_host(host)) fail(exit_failed, absl::StrCat("'", host, "' is no name of a host"));
   if (hosts.size() == 1)
-    say("only one host is named: its GPUs are compared with each other, and none of its links to other hosts is tested; "
+    say("only one host is named: its GPUs are compared with each other, and none of its links to other hosts is "
+        "tested; "
         "--with adds a host to compare with");
   std::vector<std::string> words = {program, "--hosts", absl::StrJoin(hosts, ",")};
   if (v.gpus > 0) words.insert(words.end(), {"--gpus", absl::StrCat(v.gpus)});
@@ -114,13 +116,17 @@ void add_validate_command(CLI::App& app) {
   auto v = std::make_shared<Values>();
   command->add_option("--incident", v->id, "number of the incident")->type_name("INCIDENT")->required();
   CLI::Option* http = add_source_flags(*command, v->source);
-  command->add_option("--service-run", v->service_run, "of several runs in a file of verdicts that gave this number: which one")
+  command
+      ->add_option("--service-run", v->service_run,
+                   "of several runs in a file of verdicts that gave this number: which one")
       ->type_name("RUN");
   command->add_option("--with", v->with, "further hosts, to compare with")->type_name("A,B")->delimiter(',');
   command->add_option("--gpus", v->gpus, "GPUs of each host; without it, as many as this one has")
-      ->type_name("N")->check(CLI::Range(1, 1024));
-  command->add_flag("--run", v->run, "run it instead of printing it; its exit codes: 0 healthy, 1 suspect, 2 wrong usage, "
-                                     "3 could not be measured");
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  command->add_flag("--run", v->run,
+                    "run it instead of printing it; its exit codes: 0 healthy, 1 suspect, 2 wrong usage, "
+                    "3 could not be measured");
   command->callback([v, http] {
     v->source.url_given = !http->empty();
     validate_hardware(*v);

@@ -150,6 +150,15 @@ std::vector<const Json*> actions_of(const Json& m) {
   return actions;
 }
 
+// Of a culprit that a test outside the job can confirm or clear.
+bool names_hardware(const Json& v) {
+  for (const Json& culprit : member(v, "culprits")) {
+    const std::string component = text_of(culprit, "component");
+    if ((component == "gpu" || component == "nic" || component == "link") && has(culprit, "host")) return true;
+  }
+  return false;
+}
+
 void add(std::string& out, const char* label, const std::string& text) {
   absl::StrAppendFormat(&out, "%-*s%s\n", static_cast<int>(label_columns), label,
                         wrapped(text, label_columns, columns));
@@ -168,6 +177,8 @@ std::string mitigation_text(const Json& v) {
   add(out, "Loss", loss_phrase(v, m));
   // What costs less than any strategy, as to continue a process that somebody stopped.
   if (const std::string check = text_of(v, "advice"); !check.empty()) add(out, "Check", check);
+  if (names_hardware(v))
+    add(out, "Check", absl::StrCat("Is it the hardware? ccld validate --incident ", number_of(v, "incident"), " tests it."));
   const std::vector<const Json*> actions = actions_of(m);
   if (actions.empty())
     add(out, "First", "Nothing that is known to help: see `ccld explain`.");

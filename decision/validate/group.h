@@ -19,9 +19,9 @@ enum class StepKind { connect, gpu_check, pass, end };
 
 struct Step {
   StepKind kind = StepKind::end;
-  std::string id;           // connect: NCCL's unique id, in hexadecimal digits
+  std::string id;  // connect: NCCL's unique id, in hexadecimal digits
   Check check = Check::gemm;
-  Pass pairs;               // pass
+  Pass pairs;  // pass
   int repetitions = 0;
 };
 
@@ -31,9 +31,9 @@ struct Neighbours {
 
 struct Answer {
   int rank = 0;
-  std::string error;                   // one line; empty: it worked
-  std::vector<Neighbours> channels;    // connect: as NCCL ordered them; empty: not known
-  std::vector<Sample> samples;         // of this rank; of a pass also what only the sender knows: `kind` and `net`
+  std::string error;                      // one line; empty: it worked
+  std::vector<Neighbours> channels;       // connect: as NCCL ordered them; empty: not known
+  std::vector<Sample> samples;            // of this rank; of a pass also what only the sender knows: `kind` and `net`
   std::vector<std::pair<int, int>> hung;  // links over which nothing arrived
 };
 

@@ -21,8 +21,8 @@ double margin_of(Check check, const Thresholds& t) {
   return t.link_margin;
 }
 
-// One row for each GPU's check and each link. A disturbance only adds time, so of several runs each quartile counts where
-// it was least.
+// One row for each GPU's check and each link. A disturbance only adds time, so of several runs each quartile counts
+// where it was least.
 std::vector<Row> merged(const Measured& m) {
   std::map<std::tuple<Check, int, int>, Row> rows;
   for (const Sample& s : m.samples) {
@@ -59,7 +59,8 @@ struct Usual {
 const Row* fastest_beside(const Row& row, const std::vector<const Row*>& group) {
   const Row* fastest = nullptr;
   for (const Row* other : group)
-    if (other != &row && row.pass >= 0 && other->pass == row.pass && (!fastest || other->ms.middle < fastest->ms.middle))
+    if (other != &row && row.pass >= 0 && other->pass == row.pass &&
+        (!fastest || other->ms.middle < fastest->ms.middle))
       fastest = other;
   return fastest;
 }
@@ -151,8 +152,8 @@ std::vector<Row> judge(const Measured& m, const Past& past, const Thresholds& t)
     const Member* peer = row.peer >= 0 ? &m.members[static_cast<size_t>(row.peer)] : nullptr;
     const auto known =
         past.find(past_key(row.check, m.members[static_cast<size_t>(row.rank)], peer, row.kind, row.bytes));
-    judge_row(row, usual_of(row, groups[{row.check, group_of(row, m)}]),
-              known == past.end() ? nullptr : &known->second, t);
+    judge_row(row, usual_of(row, groups[{row.check, group_of(row, m)}]), known == past.end() ? nullptr : &known->second,
+              t);
   }
   explain_links(rows);
   return rows;

@@ -5,9 +5,9 @@
 //   repetitions, and is compared with the upper quartile of its peers: GPUs of the same model, links of the same kind.
 //   Margins grow with the spread of repetitions. Where that leaves so much room that even bad hardware would pass
 //   (resolution_max), a row is not measured.
-//   What was tested at the same time may have got in each other's way: a link is slow only if it is also slower than the
-//   fastest of its kind in its own pass.
-//   Who has neither peers nor a past is not measured. A slow GPU makes its links slow: they are explained by it.
+//   What was tested at the same time may have got in each other's way: a link is slow only if it is also slower than
+//   the fastest of its kind in its own pass. Who has neither peers nor a past is not measured. A slow GPU makes its
+//   links slow: they are explained by it.
 // Threads: any; pure functions.
 #pragma once
 
@@ -30,13 +30,13 @@ struct Row {
   std::string kind, net;
   double bytes = 0;
   int pass = -1;
-  Quartiles ms;               // each of the run in which it was least
+  Quartiles ms;  // each of the run in which it was least
   int runs = 0;
   int peer_count = 0;
-  double usual_ms = 0;        // of peers, or of the past, whichever decided; 0: neither is known
+  double usual_ms = 0;           // of peers, or of the past, whichever decided; 0: neither is known
   Basis basis = Basis::unknown;  // peers or past
   Finding finding = Finding::not_measured;
-  std::string why;            // of a row that is not healthy: one short sentence
+  std::string why;  // of a row that is not healthy: one short sentence
 
   double ratio() const { return usual_ms > 0 ? ms.middle / usual_ms : 0; }
 };

@@ -148,8 +148,8 @@ absl::StatusOr<int> launch_on_hosts(const Options& o, int argc, char** argv) {
   while (!children.empty()) {
     const auto [rank, status] = children.wait();
     if (status < exit_healthy || status > exit_not_measured)
-      return absl::UnavailableError(
-          absl::StrCat("rank ", rank, " on ", commands[rank].first, " cannot be run: '", o.ssh, "' ended with ", status));
+      return absl::UnavailableError(absl::StrCat("rank ", rank, " on ", commands[rank].first, " cannot be run: '",
+                                                 o.ssh, "' ended with ", status));
     if (rank == 0) result = status;
   }
   return result;

@@ -1,8 +1,9 @@
 // Starts a rank for each GPU of several hosts, with ssh or whatever is given in its place, and waits for them.
 //
 // Contract
-//   Ranks are numbered host by host; rank 0 is on the first one and prints the result. NCCL's variables, LD_LIBRARY_PATH and
-//   those of the CPU device go along. When a host's command ends with what no rank ends with, all are ended.
+//   Ranks are numbered host by host; rank 0 is on the first one and prints the result. NCCL's variables,
+//   LD_LIBRARY_PATH and those of the CPU device go along. When a host's command ends with what no rank ends with, all
+//   are ended.
 // Errors: Unavailable names the host. Threads: one.
 #pragma once
 

@@ -26,7 +26,9 @@ constexpr auto grace = std::chrono::seconds(5);
 constexpr int linger_ms = 2000;  // the last messages may need a moment
 constexpr size_t named_max = 16;
 
-Clock::duration seconds(double s) { return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s)); }
+Clock::duration seconds(double s) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+}
 
 int milliseconds_until(Clock::time_point end) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
@@ -150,16 +152,16 @@ absl::Status Meeting::wait_for_all(const std::string& program) {
     if (!hello.ok()) continue;
     const Member& m = hello->member;
     if (hello->program != program)
-      return absl::FailedPreconditionError(absl::StrCat("rank ", m.rank, " on ", m.host, " is ", hello->program,
-                                                        ", rank 0 is ", program));
+      return absl::FailedPreconditionError(
+          absl::StrCat("rank ", m.rank, " on ", m.host, " is ", hello->program, ", rank 0 is ", program));
     if (hello->ranks != s.ranks)
       return absl::FailedPreconditionError(
           absl::StrCat("rank ", m.rank, " on ", m.host, " expects ", hello->ranks, " ranks, rank 0 ", s.ranks));
     std::string& known = s.routes[static_cast<size_t>(m.rank)];
     if (!known.empty())
-      return absl::FailedPreconditionError(
-          absl::StrCat("two processes say that they are rank ", m.rank, ": ", m.pid, " on ", m.host, " and ",
-                       s.members[static_cast<size_t>(m.rank)].pid, " on ", s.members[static_cast<size_t>(m.rank)].host));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "two processes say that they are rank ", m.rank, ": ", m.pid, " on ", m.host, " and ",
+          s.members[static_cast<size_t>(m.rank)].pid, " on ", s.members[static_cast<size_t>(m.rank)].host));
     known = route;
     s.members[static_cast<size_t>(m.rank)] = m;
     ++came;

@@ -2,7 +2,8 @@
 //
 // Contract
 //   Meeting::wait_for_all() returns when every rank has come, or says who has not. Messages that are not understood are
-//   ignored: anybody may reach the port. A rank that comes twice ends the meeting, because nobody can tell who is right.
+//   ignored: anybody may reach the port. A rank that comes twice ends the meeting, because nobody can tell who is
+//   right.
 // Errors: one line. Threads: Meeting one, Attendance one other.
 #pragma once
 

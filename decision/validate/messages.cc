@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t channels_max = 64;     // NCCL's MAXCHANNELS
+constexpr size_t channels_max = 64;      // NCCL's MAXCHANNELS
 constexpr size_t text_bytes_max = 4096;  // of a name
 
 std::string dumped(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -61,8 +61,13 @@ StepKind kind_of(const std::string& text) {
 }
 
 Json sample_json(const Sample& s) {
-  return {{"check", validate::name(s.check)}, {"rank", s.rank}, {"peer", s.peer}, {"kind", s.kind},
-          {"net", s.net}, {"bytes", s.bytes}, {"ms", s.ms}};
+  return {{"check", validate::name(s.check)},
+          {"rank", s.rank},
+          {"peer", s.peer},
+          {"kind", s.kind},
+          {"net", s.net},
+          {"bytes", s.bytes},
+          {"ms", s.ms}};
 }
 
 Sample sample_of(const Json& j, int ranks) {
@@ -84,8 +89,14 @@ Sample sample_of(const Json& j, int ranks) {
 
 std::string to_text(const Hello& h) {
   const Member& m = h.member;
-  return dumped({{"program", h.program}, {"ranks", h.ranks}, {"rank", m.rank}, {"host", m.host}, {"pid", m.pid},
-                 {"gpu", m.gpu}, {"bus_id", m.bus_id}, {"model", m.model}});
+  return dumped({{"program", h.program},
+                 {"ranks", h.ranks},
+                 {"rank", m.rank},
+                 {"host", m.host},
+                 {"pid", m.pid},
+                 {"gpu", m.gpu},
+                 {"bus_id", m.bus_id},
+                 {"model", m.model}});
 }
 
 absl::StatusOr<Hello> parse_hello(absl::string_view message) {
@@ -106,8 +117,11 @@ absl::StatusOr<Hello> parse_hello(absl::string_view message) {
 std::string to_text(const Step& s) {
   Json pairs = Json::array();
   for (const Pair& p : s.pairs) pairs.push_back({{"from", p.from}, {"to", p.to}, {"back", p.back}});
-  return dumped({{"step", name(s.kind)}, {"id", s.id}, {"check", validate::name(s.check)},
-                 {"pairs", std::move(pairs)}, {"repetitions", s.repetitions}});
+  return dumped({{"step", name(s.kind)},
+                 {"id", s.id},
+                 {"check", validate::name(s.check)},
+                 {"pairs", std::move(pairs)},
+                 {"repetitions", s.repetitions}});
 }
 
 absl::StatusOr<Step> parse_step(absl::string_view message, int ranks) {
@@ -130,8 +144,11 @@ std::string to_text(const Answer& a) {
   Json channels = Json::array(), samples = Json::array();
   for (const Neighbours& n : a.channels) channels.push_back({n.ring_previous, n.ring_next, n.tree_parent});
   for (const Sample& s : a.samples) samples.push_back(sample_json(s));
-  return dumped({{"rank", a.rank}, {"error", a.error}, {"channels", std::move(channels)},
-                 {"samples", std::move(samples)}, {"hung", a.hung}});
+  return dumped({{"rank", a.rank},
+                 {"error", a.error},
+                 {"channels", std::move(channels)},
+                 {"samples", std::move(samples)},
+                 {"hung", a.hung}});
 }
 
 absl::StatusOr<Answer> parse_answer(absl::string_view message, int ranks) {

@@ -1,6 +1,6 @@
 // What ranks and coordinator say to each other: JSON, one document a message.
-// Errors: InvalidArgument for a message that is none; every number of ranks, channels and pairs in it is checked against
-// limits and `ranks`. Threads: any.
+// Errors: InvalidArgument for a message that is none; every number of ranks, channels and pairs in it is checked
+// against limits and `ranks`. Threads: any.
 #pragma once
 
 #include <string>

@@ -43,8 +43,9 @@ void read_ring(absl::string_view text, int rank, NcclLog& log) {
   const auto own = take_number(text);
   if (!own || *own != rank || !take(text, "->")) return;
   const auto next = take_number(text);
+  if (!next) return;
   Neighbours* n = channel_of(log, *channel);
-  if (!next || n == nullptr) return;
+  if (n == nullptr) return;
   n->ring_previous = *previous;
   n->ring_next = *next;
 }
@@ -61,7 +62,8 @@ void read_trees(absl::string_view text, int rank, NcclLog& log) {
     const auto own = take_number(rest);
     if (!own || *own != rank || !take(rest, "->")) continue;
     const auto parent = take_number(rest);
-    if (Neighbours* n = channel_of(log, *channel); parent && n != nullptr) n->tree_parent = *parent;
+    if (!parent) continue;
+    if (Neighbours* n = channel_of(log, *channel); n != nullptr) n->tree_parent = *parent;
   }
 }
 

@@ -1,5 +1,6 @@
-// What NCCL's own log (NCCL_DEBUG=INFO, subsystems INIT and GRAPH) says of the communicator of this rank: its neighbours
-// in rings and trees, how it is connected, and the names of network devices. Upstream's library says the same as ours.
+// What NCCL's own log (NCCL_DEBUG=INFO, subsystems INIT and GRAPH) says of the communicator of this rank: its
+// neighbours in rings and trees, how it is connected, and the names of network devices. Upstream's library says the
+// same as ours.
 //
 // Contract
 //   Lines that are not understood are left out, so another version of NCCL costs knowledge, never a wrong answer: rings

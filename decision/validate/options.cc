@@ -122,22 +122,40 @@ Parsed parse_options(int argc, char** argv, const std::string& version) {
       "ccld-validate");
   std::vector<std::string> changes;
   app.set_version_flag("--version", version);
-  app.add_option("--ranks", o.ranks, "how many ranks there are, one for each GPU")->type_name("N")->check(CLI::Range(1, ranks_max));
+  app.add_option("--ranks", o.ranks, "how many ranks there are, one for each GPU")
+      ->type_name("N")
+      ->check(CLI::Range(1, ranks_max));
   app.add_option("--rank", o.rank, "which one this is, from 0")->type_name("I")->check(CLI::Range(0, ranks_max - 1));
   app.add_option("--meet", o.meet, "where rank 0 waits for the others")->type_name("HOST:PORT");
-  app.add_option("--gpu", o.gpu, "CUDA device; without it, by the local rank")->type_name("D")->check(CLI::Range(0, 1023));
-  app.add_option("--hosts", o.hosts, "start a rank for each GPU of these hosts, by ssh")->type_name("A,B")->delimiter(',');
+  app.add_option("--gpu", o.gpu, "CUDA device; without it, by the local rank")
+      ->type_name("D")
+      ->check(CLI::Range(0, 1023));
+  app.add_option("--hosts", o.hosts, "start a rank for each GPU of these hosts, by ssh")
+      ->type_name("A,B")
+      ->delimiter(',');
   app.add_option("--gpus", o.gpus, "with --hosts: GPUs of each host; without it, as many as this one has")
-      ->type_name("N")->check(CLI::Range(1, 1024));
-  app.add_option("--ssh", o.ssh, "with --hosts: the command that starts one on a host")->type_name("COMMAND")->capture_default_str();
-  app.add_option("--port", o.port, "with --hosts: where rank 0 waits on the first one")->type_name("PORT")->capture_default_str()->check(CLI::Range(1, 65535));
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--ssh", o.ssh, "with --hosts: the command that starts one on a host")
+      ->type_name("COMMAND")
+      ->capture_default_str();
+  app.add_option("--port", o.port, "with --hosts: where rank 0 waits on the first one")
+      ->type_name("PORT")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65535));
   app.add_flag("--print", o.print, "with --hosts: print the commands instead of running them");
   app.add_option("--timeout", o.timeout_s, "seconds that each step may take: meeting, communicator, each check")
-      ->type_name("S")->capture_default_str()->check(CLI::Range(1.0, 86400.0));
-  app.add_option("--repetitions", o.repetitions, "of each check; over links half as many")->type_name("N")->capture_default_str()->check(CLI::Range(3, repetitions_max));
+      ->type_name("S")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 86400.0));
+  app.add_option("--repetitions", o.repetitions, "of each check; over links half as many")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(3, repetitions_max));
   app.add_option("--bytes", o.bytes, "of a message over a link (64M; on the CPU device 512K)")->type_name("SIZE");
   app.add_option("--past", o.past, "compare with what the same hardware took before, too")->type_name("FILE");
-  app.add_option("--save", o.save, "write what it takes now, for --past; what is suspect is left out")->type_name("FILE");
+  app.add_option("--save", o.save, "write what it takes now, for --past; what is suspect is left out")
+      ->type_name("FILE");
   app.add_option("--job", o.job, "name in the verdicts")->type_name("NAME")->capture_default_str();
   app.add_option("--set", changes, set_help())->type_name("NAME=VALUE");
   app.add_flag("--all", o.all_rows, "show every row, not only those that are not healthy");

@@ -16,17 +16,17 @@ struct Options {
   int ranks = 0, rank = -1;  // 0 and -1: not given
   int gpu = -1;              // CUDA device; -1: by the local rank
   int local_rank = -1;
-  std::string meet;          // "host:port" of rank 0
+  std::string meet;  // "host:port" of rank 0
   double timeout_s = 60;
   int repetitions = 10;
   std::string job = "validate";
-  std::string past, save;    // files; empty: none
+  std::string past, save;  // files; empty: none
   bool json = false, all_rows = false;
   Thresholds thresholds;
-  std::string bytes;         // of a link's message; empty: as the device is
+  std::string bytes;  // of a link's message; empty: as the device is
   // Starting ranks on hosts.
   std::vector<std::string> hosts;
-  int gpus = 0;              // of each host; 0: as many as this one has
+  int gpus = 0;  // of each host; 0: as many as this one has
   std::string ssh = "ssh";
   bool print = false;
   int port = 29610;

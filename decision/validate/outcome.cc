@@ -51,15 +51,15 @@ Json row_json(const Row& row) {
 }
 
 Json member_json(const Member& m) {
-  return {{"rank", m.rank}, {"host", m.host},      {"pid", m.pid},
-          {"gpu", m.gpu},   {"bus_id", m.bus_id},  {"model", m.model}};
+  return {{"rank", m.rank}, {"host", m.host}, {"pid", m.pid}, {"gpu", m.gpu}, {"bus_id", m.bus_id}, {"model", m.model}};
 }
 
 std::string who(const Outcome& o, const Row& row) {
   const Member& m = o.members[static_cast<size_t>(row.rank)];
   if (row.check != Check::link) return absl::StrCat("rank ", row.rank, ", GPU ", m.gpu, " on ", m.host);
   const Member& p = o.members[static_cast<size_t>(row.peer)];
-  return absl::StrCat("rank ", row.rank, " -> ", row.peer, ", ", m.host, m.host == p.host ? "" : absl::StrCat(" -> ", p.host));
+  return absl::StrCat("rank ", row.rank, " -> ", row.peer, ", ", m.host,
+                      m.host == p.host ? "" : absl::StrCat(" -> ", p.host));
 }
 
 std::string speed(const Row& row) {
@@ -78,7 +78,8 @@ std::vector<std::string> cells(const Outcome& o, const Row& row) {
 }
 
 std::string rows_text(const Outcome& o, bool all) {
-  std::vector<std::vector<std::string>> lines = {{"check", "who", "kind", "time", "speed", "usual", "ratio", "finding"}};
+  std::vector<std::vector<std::string>> lines = {
+      {"check", "who", "kind", "time", "speed", "usual", "ratio", "finding"}};
   for (const Row& row : o.rows)
     if (all || row.finding != Finding::healthy) lines.push_back(cells(o, row));
   if (lines.size() == 1) return "";
@@ -112,7 +113,8 @@ std::string summary_text(const Outcome& o) {
 int exit_status(const Outcome& o) {
   if (!o.incidents.empty()) return exit_suspect;
   if (!o.failure.empty() || o.rows.empty()) return exit_not_measured;
-  const bool all = std::none_of(o.rows.begin(), o.rows.end(), [](const Row& r) { return r.finding == Finding::not_measured; });
+  const bool all =
+      std::none_of(o.rows.begin(), o.rows.end(), [](const Row& r) { return r.finding == Finding::not_measured; });
   return all ? exit_healthy : exit_not_measured;
 }
 
@@ -140,7 +142,8 @@ std::string outcome_text(const Outcome& o, bool all) {
   std::string out = rows_text(o, all);
   absl::StrAppend(&out, summary_text(o));
   if (o.ring_and_tree_passes > 0)
-    absl::StrAppend(&out, "Links of ", o.own_orders ? "NCCL's own rings and trees" : "a ring by rank (NCCL's own order is not known)",
+    absl::StrAppend(&out, "Links of ",
+                    o.own_orders ? "NCCL's own rings and trees" : "a ring by rank (NCCL's own order is not known)",
                     " in ", report::count_text(o.ring_and_tree_passes, "pass", "passes"),
                     o.extra_passes > 0 ? absl::StrCat(", and ", o.extra_passes, " for slow ones") : "", ".\n");
   std::set<std::string> reasons;

@@ -1,5 +1,5 @@
-// What a validation found out, and how it is told: a table and lines for people, a document for programs, an exit status.
-// Threads: any.
+// What a validation found out, and how it is told: a table and lines for people, a document for programs, an exit
+// status. Threads: any.
 #pragma once
 
 #include <string>
@@ -27,9 +27,11 @@ struct Outcome {
   Nanoseconds now_ns = 0;   // of the calendar
 };
 
-// Suspects win over what could not be measured: they are facts. One row that was not measured is not yet a healthy machine.
+// Suspects win over what could not be measured: they are facts. One row that was not measured is not yet a healthy
+// machine.
 int exit_status(const Outcome&);
-// {"schema", "time", "verdict", "failure", "members", "passes", "rows", "incidents": verdicts as everywhere with "source" added}
+// {"schema", "time", "verdict", "failure", "members", "passes", "rows", "incidents": verdicts as everywhere with
+// "source" added}
 report::Json outcome_json(const Outcome&);
 // `all`: every row, else those that are not healthy and one line for each check.
 std::string outcome_text(const Outcome&, bool all);

@@ -58,8 +58,8 @@ absl::StatusOr<Past> read_past(const std::string& path) {
   try {
     const Json document = Json::parse(file);
     if (document.at("schema") != schema)
-      return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no past of ccld-validate: schema ", schema,
-                                                     " is expected"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", path, "' is no past of ccld-validate: schema ", schema, " is expected"));
     Past out;
     for (const Json& row : document.at("rows")) read_row(row, out);
     return out;

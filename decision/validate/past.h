@@ -1,6 +1,7 @@
 // What the same hardware took before, as a file: JSON, written by --save and read by --past.
 //
-//   {"schema": "ccld-validate-past/1", "rows": [{"check", "host", "bus_id", "peer_host", "peer_bus_id", "kind", "bytes",
+//   {"schema": "ccld-validate-past/1", "rows": [{"check", "host", "bus_id", "peer_host", "peer_bus_id", "kind",
+//   "bytes",
 //    "low_ms", "middle_ms", "high_ms"}]}       peer_...: null but for links
 //
 // Hardware is known by host and PCI address, not by rank: jobs number their ranks anew.

@@ -58,7 +58,8 @@ class Plan {
     std::sort(out_.hung.begin(), out_.hung.end());
     out_.hung.erase(std::unique(out_.hung.begin(), out_.hung.end()), out_.hung.end());
     if (!got.missing.empty()) {
-      out_.failure = absl::StrCat(ranks_text(got.missing), " did not end '", what, "' within ", options_.timeout_s, " s");
+      out_.failure =
+          absl::StrCat(ranks_text(got.missing), " did not end '", what, "' within ", options_.timeout_s, " s");
     } else if (!out_.hung.empty()) {
       out_.failure = absl::StrCat("nothing arrived over a link within ", options_.timeout_s, " s, in '", what, "'");
     }

@@ -2,9 +2,9 @@
 // across, judge.
 //
 // Contract
-//   Whatever is suspect after a step is measured again with everybody, confirming_runs times in all: only what is slow every
-//   time is named. Whatever is too noisy likewise, runs_max times in all. The number of steps does not depend on the number of ranks.
-//   It ends early, and says why, when a rank does not answer or NCCL fails.
+//   Whatever is suspect after a step is measured again with everybody, confirming_runs times in all: only what is slow
+//   every time is named. Whatever is too noisy likewise, runs_max times in all. The number of steps does not depend on
+//   the number of ranks. It ends early, and says why, when a rank does not answer or NCCL fails.
 // Threads: one.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace ccld::decision::validate {
 constexpr int confirming_runs = 3, runs_max = 8;
 
 struct PlanOptions {
-  std::string id;   // NCCL's unique id
+  std::string id;  // NCCL's unique id
   std::string job;
   Past past;
   Thresholds thresholds;

@@ -10,8 +10,8 @@ namespace ccld::decision::validate {
 
 enum class Check { gemm, memory, host_to_device, device_to_host, link };
 constexpr Check gpu_checks[] = {Check::gemm, Check::memory, Check::host_to_device, Check::device_to_host};
-const char* name(Check);         // "gemm" .. "link": in JSON
-const char* title(Check);        // for people: "GEMM", "device memory"
+const char* name(Check);   // "gemm" .. "link": in JSON
+const char* title(Check);  // for people: "GEMM", "device memory"
 bool parse_check(const std::string& text, Check& out);
 
 // A rank is a process with one GPU.
@@ -19,7 +19,7 @@ struct Member {
   int rank = 0;
   std::string host;
   uint32_t pid = 0;
-  int gpu = -1;       // CUDA device
+  int gpu = -1;  // CUDA device
   std::string bus_id;
   std::string model;  // "NVIDIA H100 80GB HBM3": GPUs of one model are peers
 };
@@ -37,8 +37,8 @@ struct Sample {
 };
 
 struct Measured {
-  std::vector<Member> members;   // by rank
-  std::vector<Sample> samples;   // a check may be there several times
+  std::vector<Member> members;  // by rank
+  std::vector<Sample> samples;  // a check may be there several times
 };
 
 }  // namespace ccld::decision::validate

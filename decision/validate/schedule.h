@@ -4,8 +4,8 @@
 // Contract
 //   In a pass no rank is in two pairs, and no host sends, or receives, over the network for two pairs: a pair has its
 //   GPUs and its network device for itself. Every link of an order is in exactly one pass. Equal links of several
-//   orders (NCCL's channels mostly have the same ring) are tested once. Passes are bounded by what touches one rank: two
-//   links of a ring, four of a tree of NCCL (its parent and at most three children).
+//   orders (NCCL's channels mostly have the same ring) are tested once. Passes are bounded by what touches one rank:
+//   two links of a ring, four of a tree of NCCL (its parent and at most three children).
 // Threads: any.
 #pragma once
 
@@ -35,13 +35,13 @@ Orders orders_by_rank(int ranks);
 // `host_of`: by rank.
 std::vector<Pass> passes_of(const Orders&, const std::vector<std::string>& host_of);
 
-// For links that were slow: at most so many passes each; what does not fit stays untested. No host is in two pairs, so that
-// what is slow in one direction delays nothing in the other.
+// For links that were slow: at most so many passes each; what does not fit stays untested. No host is in two pairs, so
+// that what is slow in one direction delays nothing in the other.
 constexpr size_t extra_passes_max = 4;
 // The same links again.
 std::vector<Pass> lone_passes(const std::vector<std::pair<int, int>>& slow, const std::vector<std::string>& host_of);
-// Across: the sender of each with another receiver, and its receiver with another sender, on third hosts of which no link
-// is slow.
+// Across: the sender of each with another receiver, and its receiver with another sender, on third hosts of which no
+// link is slow.
 std::vector<Pass> cross_passes(const std::vector<std::pair<int, int>>& slow, const std::vector<std::string>& host_of);
 
 }  // namespace ccld::decision::validate

@@ -22,7 +22,7 @@ struct Thresholds {
 
 struct ThresholdRow {
   const char* name;
-  double Thresholds::* field;
+  double Thresholds::*field;
   double least, most;
   const char* help;
   const char* reason;

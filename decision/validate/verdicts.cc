@@ -27,7 +27,8 @@ struct Elsewhere {
 
 // `sending`: links out of the sender's device, else links into the receiver's host.
 Elsewhere elsewhere(const Row& link, bool sending, const std::vector<Row>& rows, const Members& m) {
-  const std::string &own = at(m, sending ? link.rank : link.peer).host, &other = at(m, sending ? link.peer : link.rank).host;
+  const std::string &own = at(m, sending ? link.rank : link.peer).host,
+                    &other = at(m, sending ? link.peer : link.rank).host;
   Elsewhere out;
   for (const Row& row : rows) {
     if (!between_hosts(row, m)) continue;

@@ -1,9 +1,9 @@
 // From rows to the service's verdicts: which GPU, network device or link it is, one incident for each.
 //
 // Contract
-//   A slow connection between hosts is its sender's network device if that is slow to other hosts too, its receiver's if
-//   that is slow from other hosts too, and the link itself if neither is. Where no third host could tell, it is the link,
-//   and the reason says so.
+//   A slow connection between hosts is its sender's network device if that is slow to other hosts too, its receiver's
+//   if that is slow from other hosts too, and the link itself if neither is. Where no third host could tell, it is the
+//   link, and the reason says so.
 // Threads: any; pure functions.
 #pragma once
 

@@ -6,7 +6,7 @@ namespace {
 
 // A thread computes 4 x 4 elements of a tile of 128 x 128, so that it multiplies more than it loads.
 constexpr int per_thread = 4;
-constexpr int side = 32;                    // threads of a block in each direction
+constexpr int side = 32;  // threads of a block in each direction
 constexpr int block_tile = side * per_thread;
 constexpr int depth = 16;
 

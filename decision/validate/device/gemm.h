@@ -1,4 +1,5 @@
-// The compute check: one multiplication of two square matrices of floats. gemm.cu for GPUs, gemm_cpu.cc for the CPU device.
+// The compute check: one multiplication of two square matrices of floats. gemm.cu for GPUs, gemm_cpu.cc for the CPU
+// device.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,8 +1,9 @@
 // A rank's GPU and its place in the communicator: does the steps with CUDA and NCCL.
 //
 // Contract
-//   NCCL's calls do not block (ncclConfig_t::blocking = 0) and streams are asked, not waited for: when something hangs, the
-//   step ends after the timeout with an answer that says so. Kernels that hang cannot be ended, so the process has to.
+//   NCCL's calls do not block (ncclConfig_t::blocking = 0) and streams are asked, not waited for: when something hangs,
+//   the step ends after the timeout with an answer that says so. Kernels that hang cannot be ended, so the process has
+//   to.
 // Threads: one.
 #pragma once
 
@@ -13,8 +14,8 @@
 namespace ccld::decision::validate {
 
 struct HardwareOptions {
-  int gpu = -1;         // CUDA device; -1: local_rank
-  int local_rank = 0;   // modulo the number of devices
+  int gpu = -1;           // CUDA device; -1: local_rank
+  int local_rank = 0;     // modulo the number of devices
   size_t link_bytes = 0;  // 0: as the device is
   double timeout_s = 60;
 };

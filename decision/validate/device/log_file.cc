@@ -41,7 +41,8 @@ void LogFile::open() {
 const std::string& LogFile::text() {
   std::string added;
   char buffer[65536];
-  for (ssize_t n = 0; file_ >= 0 && (n = read(file_, buffer, sizeof buffer)) > 0;) added.append(buffer, static_cast<size_t>(n));
+  for (ssize_t n = 0; file_ >= 0 && (n = read(file_, buffer, sizeof buffer)) > 0;)
+    added.append(buffer, static_cast<size_t>(n));
   show(added);
   return text_ += added;
 }
@@ -49,7 +50,8 @@ const std::string& LogFile::text() {
 void LogFile::show(const std::string& added) {
   std::istringstream lines(added);
   for (std::string line; std::getline(lines, line);)
-    if (show_all_ || (show_warnings_ && line.find("NCCL WARN ") != std::string::npos)) std::fprintf(stderr, "%s\n", line.c_str());
+    if (show_all_ || (show_warnings_ && line.find("NCCL WARN ") != std::string::npos))
+      std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 }  // namespace ccld::decision::validate

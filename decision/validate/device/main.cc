@@ -28,7 +28,8 @@ int fail(int status, const absl::string_view line) {
 }
 
 Nanoseconds calendar_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 std::string program() { return absl::StrCat("ccld-validate ", ccld::release_version()); }
@@ -44,8 +45,9 @@ int coordinate(Meeting& meeting, const Options& o, PlanOptions plan) {
   outcome.now_ns = calendar_ns();
   run_plan(meeting, plan, outcome);
   meeting.perform({});
-  const std::string text = o.json ? outcome_json(outcome).dump(2, ' ', false, report::Json::error_handler_t::replace) + "\n"
-                                  : outcome_text(outcome, o.all_rows);
+  const std::string text =
+      o.json ? outcome_json(outcome).dump(2, ' ', false, report::Json::error_handler_t::replace) + "\n"
+             : outcome_text(outcome, o.all_rows);
   std::fputs(text.c_str(), stdout);
   if (!o.save.empty() && outcome.failure.empty())
     if (const absl::Status s = write_past(o.save, past_of(outcome)); !s.ok())
@@ -82,7 +84,7 @@ int run_rank(const Options& o) {
     plan.past = *std::move(past);
   }
   // It is no training job: it neither reports to a service nor leaves frames.
-  setenv("NCCL_PROBE_ENABLE", "0", 0);
+  setenv("NCCL_PROBE_ENABLE", "0", 1);
   HardwareOptions device;
   device.gpu = o.gpu;
   device.local_rank = o.local_rank >= 0 ? o.local_rank : o.rank;
@@ -113,7 +115,7 @@ int run_rank(const Options& o) {
   if (meeting == nullptr) return attend(**attendance, **hardware, o);
   std::thread rank([&] { attend(**attendance, **hardware, o); });
   const int status = coordinate(*meeting, o, std::move(plan));
-  rank.detach();  // it may hang in the hardware
+  rank.detach();    // it may hang in the hardware
   meeting.reset();  // the last messages go out
   leave(status);
 }

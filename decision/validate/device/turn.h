@@ -1,8 +1,9 @@
-// GPUs of the CPU device share the processors of their host, and measured at the same time they would measure each other:
-// there the ranks of a host take turns. Real GPUs do not, and never come here.
+// GPUs of the CPU device share the processors of their host, and measured at the same time they would measure each
+// other: there the ranks of a host take turns. Real GPUs do not, and never come here.
 //
 // Contract
-//   One turn at a time on a machine, by a lock on a file in TMPDIR that only this user can open; it ends with its holder.
+//   One turn at a time on a machine, by a lock on a file in TMPDIR that only this user can open; it ends with its
+//   holder.
 // Errors: std::runtime_error. Threads: one.
 #pragma once
 

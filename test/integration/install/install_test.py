@@ -146,7 +146,7 @@ class InstalledTreeTest(unittest.TestCase):
         prefix = self.install("/opt/tools")
         self.assertEqual(os.listdir(self.destination), ["opt"])
         found = files_below(prefix)
-        for name in ("bin/ccld", "lib/ccld/libnccl.so.2", "lib/systemd/system/ccld.service", "etc/ccld/ccld.toml", "etc/default/ccld",
+        for name in ("bin/ccld", "bin/ccld-validate", "lib/ccld/libnccl.so.2", "lib/systemd/system/ccld.service", "etc/ccld/ccld.toml", "etc/default/ccld",
                      "share/man/man1/ccld.1.gz", "share/man/man1/ccld-serve.1.gz", "share/bash-completion/completions/ccld",
                      "share/zsh/vendor-completions/_ccld", "share/doc/ccld/copyright", "share/doc/libnccl2-ccld/copyright.nccl"):
             self.assertIn(name, found)
@@ -161,6 +161,9 @@ class InstalledTreeTest(unittest.TestCase):
     def test_libraries_are_looked_for_where_they_are_and_nowhere_else(self):
         prefix = self.install("/usr/local")
         self.assertIsNone(search_path_of(os.path.join(prefix, "bin/ccld")))
+        self.assertEqual(search_path_of(os.path.join(prefix, "bin/ccld-validate")), "$ORIGIN/../lib/ccld")
+        # It finds its NCCL, and so the CPU device, without being told to.
+        self.assertIn("Not measured", run(os.path.join(prefix, "bin/ccld-validate"), "--ranks", "1", "--rank", "0", status=3, env=environment()))
         library = os.path.join(prefix, "lib/ccld/libnccl.so.2")
         self.assertEqual(search_path_of(library), "$ORIGIN")
         self.assertIn("SONAME", run("readelf", "-d", library))
@@ -302,6 +305,7 @@ class ReleaseTest(unittest.TestCase):
     def test_the_archive_brings_its_libraries_along(self):
         ccld = os.path.join(self.top, "bin", "ccld")
         self.assertRegex(run(ccld, "--version", env={}), "^ccld ")
+        self.assertRegex(run(os.path.join(self.top, "bin", "ccld-validate"), "--version", env={}), "^ccld-validate ")
         service = os.path.join(self.top, "lib", "ccld", "service")
         for name, path in re.findall(r"(\S+) => (\S+)", run("ldd", ccld)):
             if os.path.exists(os.path.join(service, name)):

@@ -57,6 +57,19 @@ class ManifestsTest(unittest.TestCase):
     def test_the_manifests_as_they_are_are_accepted(self):
         self.assertEqual(self.mistakes(), [])
 
+    def test_the_job_that_tests_hardware_is_accepted_alone_and_its_port_is_looked_at(self):
+        path = os.path.join(DEPLOY, "kubernetes", "validate.yaml")
+        self.assertEqual(CHECKER.mistakes([path]), [])
+        with open(path) as file, tempfile.TemporaryDirectory() as folder:
+            text = file.read()
+            wrong = os.path.join(folder, "wrong.yaml")
+            for old, new, what in (("targetPort: meet", "targetPort: met", "targetPort met"), ("completions: 4", "completion: 4", "completion"),
+                                   ("name: shm\n              mountPath", "name: shn\n              mountPath", "mounts shn")):
+                self.assertIn(old, text)
+                with open(wrong, "w") as out:
+                    out.write(text.replace(old, new))
+                self.assertTrue(any(what in line for line in CHECKER.mistakes([wrong])), what)
+
     def test_an_unknown_field_is_refused_and_named_with_its_place(self):
         self.container["readynessProbe"] = self.container.pop("readinessProbe")
         self.assert_refused("spec.template.spec.containers[0]", "readynessProbe")

@@ -62,6 +62,19 @@ class CheckIncludesTest(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("WITHIN_DECISION", output)
 
+    def test_only_what_measures_may_know_nccl_in_decision_and_nobody_may_know_it(self):
+        measuring = "decision/validate/device/"
+        status, output = self.check({
+            measuring + "a.cc": '#include <nccl.h>\n#include <cuda_runtime_api.h>\n#include "nccl/cpu_device/device/kernel_registration.h"\n#include "%sb.h"\n' % measuring,
+            measuring + "b.h": "", "nccl/cpu_device/device/kernel_registration.h": "", "test/unit/c.cc": '#include "%sb.h"\n' % measuring})
+        self.assertEqual(status, 0, output)
+        status, output = self.check({
+            measuring + "a.cc": '#include "nccl/hooks/h.h"\n', measuring + "b.h": "", "nccl/hooks/h.h": "",
+            "decision/validate/c.cc": '#include "%sb.h"\n#include <nccl.h>\n' % measuring, "decision/cli/d.cc": '#include "%sb.h"\n' % measuring})
+        self.assertEqual(status, 1)
+        for line in (measuring + "a.cc:1:", "decision/validate/c.cc:1:", "decision/validate/c.cc:2:", "decision/cli/d.cc:1:"):
+            self.assertIn(line, output)
+
     def test_the_order_of_decision_leads_in_no_circle(self):
         loader = importlib.machinery.SourceFileLoader("check_includes", SCRIPT)
         script = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_includes", loader))

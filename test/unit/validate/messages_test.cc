@@ -1,0 +1,66 @@
+#include "decision/validate/messages.h"
+
+#include <catch2/catch.hpp>
+
+namespace ccld::decision::validate {
+namespace {
+
+TEST_CASE("Messages come back as they were") {
+  Step s;
+  s.kind = StepKind::pass;
+  s.pairs = {{1, 2, true}};
+  s.repetitions = 7;
+  const auto step = parse_step(to_text(s), 3);
+  REQUIRE(step.ok());
+  CHECK(step->pairs == s.pairs);
+  CHECK(step->repetitions == 7);
+
+  Answer a;
+  a.rank = 2;
+  a.channels = {{0, 1, -1}};
+  a.hung = {{0, 1}};
+  a.samples.push_back({Check::link, 1, 2, "NET/IB", "mlx5_0", 64, -1, {1.5, 2}});
+  const auto answer = parse_answer(to_text(a), 3);
+  REQUIRE(answer.ok());
+  CHECK(answer->channels[0].ring_next == 1);
+  CHECK(answer->hung == a.hung);
+  CHECK(answer->samples[0].ms == a.samples[0].ms);
+  CHECK(answer->samples[0].net == "mlx5_0");
+}
+
+TEST_CASE("Whatever anybody sends is refused, not believed") {
+  for (const char* text : {"", "{", "[]", "null", "{}", "\xff\xfe", R"({"rank": 0})"}) {
+    CHECK_FALSE(parse_hello(text).ok());
+    CHECK_FALSE(parse_step(text, 2).ok());
+    CHECK_FALSE(parse_answer(text, 2).ok());
+  }
+  const auto answer = [](const std::string& samples, const std::string& hung = "[]",
+                         const std::string& channels = "[]") {
+    return parse_answer(R"({"rank": 0, "error": "", "channels": )" + channels + R"(, "samples": )" + samples +
+                            R"(, "hung": )" + hung + "}",
+                        2)
+        .ok();
+  };
+  const auto sample = [](const std::string& check, int rank, int peer, const std::string& ms) {
+    return R"([{"check": ")" + check + R"(", "rank": )" + std::to_string(rank) + R"(, "peer": )" +
+           std::to_string(peer) + R"(, "kind": "", "net": "", "bytes": 1, "ms": )" + ms + "}]";
+  };
+  CHECK(answer("[]"));
+  CHECK(answer(sample("link", 0, 1, "[1]")));
+  CHECK_FALSE(answer(sample("link", 0, 2, "[1]")));
+  CHECK_FALSE(answer(sample("link", 0, -1, "[1]")));
+  CHECK_FALSE(answer(sample("gemm", 0, 1, "[1]")));
+  CHECK_FALSE(answer(sample("gemm", 0, -1, "[-1]")));
+  CHECK_FALSE(answer(sample("gemm", 0, -1, "[null]")));
+  CHECK_FALSE(answer(sample("ping", 0, -1, "[1]")));
+  CHECK_FALSE(answer("[]", "[[0, 2]]"));
+  CHECK_FALSE(answer("[]", "[]", "[[0, 7, -1]]"));
+  CHECK_FALSE(
+      parse_step(
+          R"({"step": "pass", "id": "", "check": "gemm", "pairs": [{"from": 0, "to": 0, "back": false}], "repetitions": 3})",
+          2)
+          .ok());
+}
+
+}  // namespace
+}  // namespace ccld::decision::validate
