@@ -55,17 +55,15 @@ struct Usual {
   int count = 0;
 };
 
-// The fastest that was tested together with it; null: none of its kind was.
-const Row* fastest_beside(const Row& row, const std::vector<const Row*>& group) {
-  const Row* fastest = nullptr;
-  for (const Row* other : group)
-    if (other != &row && row.pass >= 0 && other->pass == row.pass &&
-        (!fastest || other->ms.middle < fastest->ms.middle))
-      fastest = other;
-  return fastest;
+// Of links that were tested beside others many may be slow, and some are fast.
+double usual_value(std::vector<double> values, Check check) {
+  if (check != Check::link || values.empty()) return middle_of(std::move(values));
+  const auto place = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 4);
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
 }
 
-// The middle of the others, each quartile by itself, or the fastest beside it if that is more.
+// The usual one of the others, each quartile by itself.
 Usual usual_of(const Row& row, const std::vector<const Row*>& group) {
   std::vector<double> low, middle, high;
   for (const Row* other : group) {
@@ -74,10 +72,10 @@ Usual usual_of(const Row& row, const std::vector<const Row*>& group) {
     middle.push_back(other->ms.middle);
     high.push_back(other->ms.high);
   }
-  Usual usual{{middle_of(low), middle_of(middle), middle_of(high)}, static_cast<int>(low.size())};
-  const Row* beside = fastest_beside(row, group);
-  if (beside != nullptr && beside->ms.middle > usual.ms.middle) usual.ms = beside->ms;
-  return usual;
+  const int count = static_cast<int>(low.size());
+  return {{usual_value(std::move(low), row.check), usual_value(std::move(middle), row.check),
+           usual_value(std::move(high), row.check)},
+          count};
 }
 
 std::string slower_text(const Row& row, const char* than) {

@@ -45,7 +45,13 @@ class Plan {
 
   void run() {
     measure();
-    out_.rows = judge(measured_, options_.past, options_.thresholds);
+    out_.rows = judged();
+    for (Row& row : out_.rows)
+      if (row.check == Check::link && row.finding == Finding::suspect && !alone_.count({row.rank, row.peer}) &&
+          row.runs < confirming_runs) {
+        row.finding = Finding::not_measured;
+        row.why = "slow beside others, and not tested alone";
+      }
     out_.incidents = verdicts(out_.rows, out_.hung, out_.members, options_.job, out_.now_ns);
   }
 
@@ -111,7 +117,9 @@ class Plan {
     for (const Row& row : judged()) {
       if (row.check != check) continue;
       const bool noisy = row.finding == Finding::not_measured && row.usual_ms > 0;
-      if (noisy || (row.finding == Finding::suspect && runs < confirming_runs)) passes.insert(row.pass);
+      // Links that are slow are tested alone instead.
+      const bool again = row.finding == Finding::suspect && check != Check::link && runs < confirming_runs;
+      if (noisy || again) passes.insert(row.pass);
     }
     return passes;
   }
@@ -159,7 +167,22 @@ class Plan {
     return true;
   }
 
-  std::vector<std::pair<int, int>> slow() const { return slow_between_hosts(judged(), measured_.members); }
+  // What is slow beside others is slow only if it is alone, too.
+  bool test_alone() {
+    std::vector<std::pair<int, int>> slow;
+    for (const Row& row : judged())
+      if (row.check == Check::link && row.finding == Finding::suspect) slow.emplace_back(row.rank, row.peer);
+    const std::vector<Pass> passes = lone_passes(slow, host_of_);
+    for (const Pass& pass : passes)
+      for (const Pair& p : pass) alone_.insert({p.from, p.to});
+    for (int run = 1; run < confirming_runs; ++run)
+      if (!test_slow(passes, "lone pass")) return false;
+    return true;
+  }
+
+  bool test_across() {
+    return test_slow(cross_passes(slow_between_hosts(judged(), measured_.members), host_of_), "pass across");
+  }
 
   void measure() {
     Step connect;
@@ -173,8 +196,7 @@ class Plan {
     out_.own_orders = orders.own;
     out_.ring_and_tree_passes = passes.size();
     if (!test_links(passes)) return;
-    if (!test_slow(lone_passes(slow(), host_of_), "lone pass")) return;
-    test_slow(cross_passes(slow(), host_of_), "pass across");
+    if (test_alone()) test_across();
   }
 
   Group& group_;
@@ -182,6 +204,7 @@ class Plan {
   Outcome& out_;
   Measured measured_;
   std::vector<std::string> host_of_;
+  std::set<std::pair<int, int>> alone_;  // links
   int first_pass_ = 0;  // number of the first of the passes that are being tested
 };
 

@@ -37,7 +37,7 @@ std::vector<Pass> passes_of(const Orders&, const std::vector<std::string>& host_
 
 // For links that were slow: at most so many passes each; what does not fit stays untested. No host is in two pairs, so
 // that what is slow in one direction delays nothing in the other.
-constexpr size_t extra_passes_max = 4;
+constexpr size_t extra_passes_max = 8;
 // The same links again.
 std::vector<Pass> lone_passes(const std::vector<std::pair<int, int>>& slow, const std::vector<std::string>& host_of);
 // Across: the sender of each with another receiver, and its receiver with another sender, on third hosts of which no
