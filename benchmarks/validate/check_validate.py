@@ -67,9 +67,12 @@ def passes(build):
 
 
 def check(build, arguments):
-    rows = []
-    for kind in planted.KINDS:
-        for number in range(arguments.cases):
+    """Kinds take turns, so that all have equally many when the time is over."""
+    rows, end = [], time.monotonic() + 60 * arguments.minutes
+    for number in range(arguments.cases):
+        if time.monotonic() > end:
+            break
+        for kind in planted.KINDS:
             row = run(build, planted.draw(kind, number, arguments.seed))
             rows.append(dict(row, kind=kind))
             print("%-12s %2d ranks  %-46s %5.1f s  %s" % (row["id"], row["ranks"], row["planted"], row["seconds"],
@@ -84,6 +87,7 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "dev"), metavar="FOLDER", help="the build tree")
     parser.add_argument("--cases", type=int, default=40, metavar="N", help="of each kind (40)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="equal seeds draw equal cases (1)")
+    parser.add_argument("--minutes", type=float, default=60, metavar="N", help="no case begins after so many (60)")
     parser.add_argument("--quick", action="store_true", help="one case of each kind, and no passes")
     parser.add_argument("--out", metavar="FILE", help="write the numbers to this JSON file")
     arguments = parser.parse_args()
@@ -108,7 +112,7 @@ def main():
     for kind, counts in summary.items():
         print("%-8s %d of %d right" % (kind, counts["right"], counts["cases"]))
     if arguments.out:
-        document = {"seed": arguments.seed, "commit": commit(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        document = {"seed": arguments.seed, "load": os.getloadavg()[0], "commit": commit(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
                     "machine": {"cores": len(os.sched_getaffinity(0)), "kernel": platform.release()}, "seconds": round(time.monotonic() - begun, 1),
                     "summary": summary, "passes": counted, "cases": rows}
         with open(arguments.out, "w") as file:

@@ -33,7 +33,7 @@ struct Answer {
   int rank = 0;
   std::string error;                      // one line; empty: it worked
   std::vector<Neighbours> channels;       // connect: as NCCL ordered them; empty: not known
-  std::vector<Sample> samples;            // of this rank; of a pass also what only the sender knows: `kind` and `net`
+  std::vector<Sample> samples;            // of this rank's GPU, and of links by which it sends
   std::vector<std::pair<int, int>> hung;  // links over which nothing arrived
 };
 

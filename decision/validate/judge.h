@@ -5,8 +5,8 @@
 //   repetitions, and is compared with the upper quartile of its peers: GPUs of the same model, links of the same kind.
 //   Margins grow with the spread of repetitions. Where that leaves so much room that even bad hardware would pass
 //   (resolution_max), a row is not measured.
-//   Links get in each other's way when they are tested at the same time, so they are compared with the fastest quarter of
-//   their kind, and whoever asks tests those that are slow alone (plan.h). Who has neither peers nor a past is not
+//   Links get in each other's way when they are tested at the same time, so they are compared with the fastest quarter
+//   of their kind, and whoever asks tests those that are slow alone (plan.h). Who has neither peers nor a past is not
 //   measured. A slow GPU makes its links slow: they are explained by it.
 // Threads: any; pure functions.
 #pragma once

@@ -84,29 +84,16 @@ class Plan {
     return absl::StrJoin(texts, ", ");
   }
 
-  // The sender knows how it is connected, the receiver how long it took.
   void add_samples(const std::vector<Answer>& answers, int pass) {
-    std::map<std::pair<int, int>, Sample> times;
-    std::map<std::pair<int, int>, const Sample*> paths;
     for (const Answer& a : answers)
-      for (const Sample& s : a.samples) {
-        if (s.check != Check::link)
-          measured_.samples.push_back(s);
-        else if (s.ms.empty())
-          paths[{s.rank, s.peer}] = &s;
-        else
-          times[{s.rank, s.peer}] = s;
+      for (Sample sample : a.samples) {
+        sample.pass = pass;
+        if (sample.check == Check::link && sample.kind.empty()) {
+          const auto host = [this](int rank) { return host_of_[static_cast<size_t>(rank)]; };
+          sample.kind = host(sample.rank) == host(sample.peer) ? "within a host" : "between hosts";
+        }
+        measured_.samples.push_back(std::move(sample));
       }
-    for (auto& [link, sample] : times) {
-      if (const auto path = paths.find(link); path != paths.end()) {
-        sample.kind = path->second->kind;
-        sample.net = path->second->net;
-      }
-      const bool inside = host_of_[static_cast<size_t>(link.first)] == host_of_[static_cast<size_t>(link.second)];
-      if (sample.kind.empty()) sample.kind = inside ? "within a host" : "between hosts";
-      sample.pass = pass;
-      measured_.samples.push_back(std::move(sample));
-    }
   }
 
   std::vector<Row> judged() const { return judge(measured_, options_.past, options_.thresholds); }
@@ -205,7 +192,7 @@ class Plan {
   Measured measured_;
   std::vector<std::string> host_of_;
   std::set<std::pair<int, int>> alone_;  // links
-  int first_pass_ = 0;  // number of the first of the passes that are being tested
+  int first_pass_ = 0;                   // number of the first of the passes that are being tested
 };
 
 }  // namespace

@@ -24,7 +24,8 @@ struct Member {
   std::string model;  // "NVIDIA H100 80GB HBM3": GPUs of one model are peers
 };
 
-// The repetitions of one check in one run of it. Of a link: as its receiver saw them.
+// The repetitions of one check in one run of it. Of a link: a message and the receiver's answer, as the sender saw
+// them.
 struct Sample {
   Check check = Check::gemm;
   int rank = 0;      // of a link: who sends

@@ -275,7 +275,8 @@ class GpuHardware : public Hardware {
     }
   }
 
-  // The receiver's times count: a sender is done as soon as buffers have taken all.
+  // A repetition is a message and the receiver's answer of a byte, by the sender's clock: a receiver that is late only
+  // adds time. Without the answer, buffers on the way would make what is sent look faster than the link is.
   void test_link(int from, int to, int repetitions, const Buffer& buffer, Answer& answer) {
     Sample sample;
     sample.check = Check::link;
@@ -283,21 +284,27 @@ class GpuHardware : public Hardware {
     sample.peer = to;
     sample.bytes = static_cast<double>(sizes_.link_bytes);
     const bool sends = from == rank_;
-    const Turn turn(cpu_device_ && !sends, end_);  // what is sent waits for who receives it
+    const int peer = sends ? to : from;
+    const Turn turn(cpu_device_ && !sends, end_);  // the sender's first repetition waits for it
+    const auto move = [&](bool send, size_t bytes) {
+      CCLD_CHECK(ncclGroupStart());
+      CCLD_CHECK(send ? ncclSend(buffer.as<void>(), bytes, ncclUint8, peer, comm_, stream_)
+                      : ncclRecv(buffer.as<void>(), bytes, ncclUint8, peer, comm_, stream_));
+      CCLD_CHECK(ncclGroupEnd());
+      wait_for_comm("connecting");
+    };
     try {
       std::vector<double> ms = timed(repetitions, "link", [&] {
-        CCLD_CHECK(ncclGroupStart());
-        CCLD_CHECK(sends ? ncclSend(buffer.as<void>(), sizes_.link_bytes, ncclUint8, to, comm_, stream_)
-                         : ncclRecv(buffer.as<void>(), sizes_.link_bytes, ncclUint8, from, comm_, stream_));
-        CCLD_CHECK(ncclGroupEnd());
-        wait_for_comm("connecting");
+        move(sends, sizes_.link_bytes);
+        move(!sends, 1);
       });
-      if (!sends) sample.ms = std::move(ms);
+      if (!sends) return;
+      sample.ms = std::move(ms);
     } catch (const Hung&) {
       answer.hung.emplace_back(from, to);
       throw;
     }
-    if (sends) add_path(sample);
+    add_path(sample);
     answer.samples.push_back(std::move(sample));
   }
 

@@ -101,16 +101,14 @@ class FakeMachine : public Group {
     const bool inside = host(from) == host(to);
     sent.kind = inside ? "P2P/IPC" : "NET/IB";
     sent.net = inside ? "" : "mlx5_0";
-    Sample received = sent;
     double ms =
         (inside ? 1 : 4) * factor(slow_links, std::pair(from, to)) * factor(slow_gpus, from) * factor(slow_gpus, to);
     if (!inside)
       ms *= factor(slow_sending, host(from)) * factor(slow_receiving, host(to)) *
             factor(slow_paths, std::pair(host(from), host(to)));
-    received.ms = times(ms, s.repetitions);
+    sent.ms = times(ms, s.repetitions);
     for (Answer& a : out.all) {
       if (a.rank == from) a.samples.push_back(sent);
-      if (a.rank == to) a.samples.push_back(received);
     }
   }
 
