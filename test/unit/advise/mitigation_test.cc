@@ -94,6 +94,7 @@ TEST_CASE("A page says first what to do first, with numbers") {
   CHECK(text.find("Loss     Iterations take 240 ms; without this 150 ms.") != std::string::npos);
   CHECK(text.find("Lost so far: 45") != std::string::npos);
   CHECK(text.find("First    9 micro-batches for replicas 0-2, 5 for replica 3 (now 8 each)") != std::string::npos);
+  CHECK(text.find("Check    Is it the hardware? ccld validate --incident 3 tests it.") != std::string::npos);
   CHECK(text.find("Then     Checkpoint, then restart without host node3") != std::string::npos);
   CHECK(text.find("First") < text.find("Then"));
   CHECK(text.find("pays since 1970-01-01T00:02:06Z") != std::string::npos);
