@@ -146,10 +146,10 @@ check-strangers: configure ## Thousands of strangers at the ports of the service
 	@python3 benchmarks/strangers/check_strangers.py --build $(BUILD) \
 	  $(if $(QUICK),--quick --out build/strangers-quick.json,--minutes $(or $(MINUTES),10) --out benchmarks/results/strangers.json)
 
-check-validate: configure ## Are planted slow GPUs, paths and network devices confirmed by ccld-validate, and healthy machines cleared? (root; half an hour; CASES=40 SEED=1; QUICK=1)
+check-validate: configure ## Are planted slow GPUs, paths and network devices confirmed by ccld-validate, and healthy machines cleared? (root; half an hour; CASES=40 MINUTES=60 SEED=1; QUICK=1)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld-validate
 	@benchmarks/validate/check_validate.py --build $(BUILD) $(if $(SEED),--seed $(SEED)) \
-	  $(if $(QUICK),--quick --out build/validate-quick.json,--cases $(or $(CASES),40) --out benchmarks/results/validate.json)
+	  $(if $(QUICK),--quick --out build/validate-quick.json,--cases $(or $(CASES),40) --minutes $(or $(MINUTES),60) --out benchmarks/results/validate.json)
 
 gpu-verify: configure ## All checks that want a GPU, ten minutes (BUNDLE=file.tar.xz: pack them for a machine that has one; QUICK=1)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld
