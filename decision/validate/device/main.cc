@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "decision/report/text_format.h"
 #include "decision/validate/device/gpu_hardware.h"
+#include "decision/validate/device/shared_memory.h"
 #include "decision/validate/launch.h"
 #include "decision/validate/meeting.h"
 #include "decision/validate/options.h"
@@ -69,6 +70,7 @@ int attend(Attendance& attendance, Hardware& hardware, const Options& o) {
 // One path for whatever ends a rank: a kernel that hangs cannot be waited for, and what NCCL tidies up would.
 [[noreturn]] void leave(int status) {
   std::fflush(nullptr);
+  unlink_nccl_files();
   _exit(status);
 }
 

@@ -74,7 +74,9 @@ class ValidateTest(unittest.TestCase):
 
     def test_a_healthy_machine_is_cleared_and_its_past_serves_the_next_time(self):
         past = os.path.join(self.folder, "past.json")
+        before = set(os.listdir("/dev/shm"))
         self.assertEqual(self.run_all(4, "--save", past), [HEALTHY] * 4, self.said(0, "out"))
+        self.assertEqual([name for name in os.listdir("/dev/shm") if name.startswith("nccl-") and name not in before], [])
         self.assertIn("Links of NCCL's own rings and trees in 4 passes", self.said(0, "out"))
         self.assertTrue(self.said(0, "out").endswith("Healthy: nothing is slower than its peers or its past.\n"))
         self.assertEqual([self.said(rank, "out") for rank in (1, 2, 3)], [""] * 3)
