@@ -20,6 +20,14 @@ int64_t drifted_ns(int64_t most_ns, double drift_ns) {
 
 size_t in_this_window(const Gpu& g) { return g.kernels.size() - g.earlier; }
 
+// One that doubles would leave a tenth of what the service holds of a rank empty.
+template <class T>
+void add_tightly(std::vector<T>& to, const T& value) {
+  constexpr size_t least = 8;
+  if (to.size() == to.capacity()) to.reserve(to.size() + std::max(least, to.size() / 8));
+  to.push_back(value);
+}
+
 bool is_timed(uint8_t flags, uint64_t begin_ns, uint64_t end_ns) {
   return (flags & (round_no_kernel | round_lapped | round_not_measured | round_aborted)) == 0 && begin_ns != 0 &&
          end_ns >= begin_ns;
@@ -65,7 +73,7 @@ void Timeline::add(GpuKey key, const Rounds& m, int ranks) {
     k.signature = r.signature;
     k.ranks = ranks;
     note_launch(*g, k.begin_ns, k.launch_monotonic_ns);
-    g->kernels.push_back(k);
+    add_tightly(g->kernels, k);
   }
   // Stages of replays have the number of the recorded call: only those of the call itself are kept.
   absl::flat_hash_map<uint64_t, bool> called;
@@ -93,10 +101,10 @@ void Timeline::add(GpuKey key, const P2pRounds& m) {
       k.comm = m.comm, k.rank = m.rank, k.replay = r.replay;
       k.first_call = static_cast<uint32_t>(g->calls.size());
       note_launch(*g, k.begin_ns, k.launch_monotonic_ns);
-      g->kernels.push_back(k);
+      add_tightly(g->kernels, k);
     }
     ++g->kernels.back().call_count;
-    g->calls.push_back({r.peer, r.direction, r.pair_seq, r.bytes});
+    add_tightly(g->calls, {r.peer, r.direction, r.pair_seq, r.bytes});
   }
   for (const LinkStages& l : m.links) {
     if (l.net_device < 0 || l.peer < 0) continue;

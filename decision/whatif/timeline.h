@@ -33,8 +33,8 @@ struct Kernel {
   uint64_t launch_monotonic_ns = 0;   // of the sender's machine; 0: not known
   CommUid comm;
   Rank rank;
-  OpSeq op;  // 0: Send and Recv
-  uint32_t replay = 0;
+  uint32_t replay = 0;                      // beside rank: there are many of these, and no room is to be left between
+  OpSeq op;                                 // 0: Send and Recv
   Signature signature;                      // of a collective
   int32_t ranks = 0;                        // of its communicator; 0: not known
   uint32_t first_call = 0, call_count = 0;  // of Gpu::calls
