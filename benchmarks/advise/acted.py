@@ -23,35 +23,22 @@ from faults import plan as plans  # noqa: E402
 from run.build import Build  # noqa: E402
 from run.errors import RunError  # noqa: E402
 from run.job import signals_end_the_run  # noqa: E402
-from run.mitigable import EACH, REPLICAS, MitigableJob, confirmed, iteration_ms, plan_of, wait_round  # noqa: E402
+from run.mitigable import EACH, REPLICAS, MitigableJob, advised, confirmed, iteration_ms, plan_of, wait_round  # noqa: E402
 
+HOOK = os.path.join(ROOT, "scripts", "deploy", "act", "hooks", "micro-batches")
 FASTER_MIN = 1.2
 
 
-def advice(build, job, incident):
-    done = subprocess.run([build.service, "advise", str(incident), "--http", job.service.http, "--json"], capture_output=True, text=True, timeout=30)
-    if done.returncode != 0:
-        raise RunError("ccld advise: %s" % done.stderr.strip())
-    return next(s for s in json.loads(done.stdout)["strategies"] if s["action"] == "micro_batches")
-
-
-def counts_of(strategy):
-    counts = [EACH] * REPLICAS
-    for share in strategy["micro_batches"]:
-        for part in share["replicas"].split(", "):
-            first, _, last = part.partition("-")
-            for replica in range(int(first), int(last or first) + 1):
-                counts[replica] = share["count"]
-    return counts
-
-
-def act(job, counts):
+def act(job, strategy):
+    """As scripts/deploy/act does, but from a round on. The new numbers."""
     from_round = max(slot.entered_round for slot in job.board.slots()) + 3
-    text = json.dumps({"from_round": from_round, "micro_batches": counts})
-    with open(job.micro_batch_file() + ".new", "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(job.micro_batch_file() + ".new", job.micro_batch_file())
+    done = subprocess.run([HOOK], input=json.dumps({"action": strategy["action"], "strategy": strategy}), capture_output=True, text=True, timeout=30,
+                          env={**os.environ, "CCLD_MICRO_BATCHES_FILE": job.micro_batch_file(), "CCLD_FROM_ROUND": str(from_round)})
+    if done.returncode != 0:
+        raise RunError("hook: %s" % done.stderr.strip())
     wait_round(job, from_round + 1)
+    with open(job.micro_batch_file(), encoding="utf-8") as file:
+        return json.load(file)["micro_batches"]
 
 
 def run(build, factor, thresholds, folder):
@@ -63,12 +50,11 @@ def run(build, factor, thresholds, folder):
         inject.plant(plan, job)
         incident = confirmed(job)
         slow = iteration_ms(job)
-        strategy = advice(build, job, incident)
+        strategy = advised(build, job, incident)
         row = {"factor": factor, "before_ms": round(before, 1), "slow_ms": round(slow, 1)}
         if not strategy["possible"]:
             return {**row, "why_not": strategy["why_not"]}
-        counts = counts_of(strategy)
-        act(job, counts)
+        counts = act(job, strategy)
         after = iteration_ms(job)
     return {**row, "micro_batches": counts, "expected_ms": strategy["expected_ms"], "low_ms": strategy["low_ms"], "high_ms": strategy["high_ms"],
             "after_ms": round(after, 1), "error": round(strategy["expected_ms"] / after - 1, 3),

@@ -1,5 +1,7 @@
 """A data-parallel job of which one GPU becomes slow, and which reads how many micro-batches each replica takes from a file while it runs."""
+import json
 import os
+import subprocess
 import time
 
 from faults import plan as plans
@@ -62,3 +64,15 @@ def confirmed(job):
     if not wait_for(sure, PATIENCE_S, 0.05):
         raise RunError("no confirmed incident of iterations; see %s" % job.folder)
     return found["id"]
+
+
+def of_service(build, job, command, incident):
+    done = subprocess.run([build.service, command, str(incident), "--http", job.service.http, "--json"], capture_output=True, text=True, timeout=30)
+    if done.returncode != 0:
+        raise RunError("ccld %s: %s" % (command, done.stderr.strip()))
+    return json.loads(done.stdout)
+
+
+def advised(build, job, incident):
+    """What the service says of micro-batches."""
+    return next(s for s in of_service(build, job, "advise", incident)["strategies"] if s["action"] == "micro_batches")
