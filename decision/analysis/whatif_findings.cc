@@ -199,8 +199,8 @@ void weigh(const whatif::Explanation& e, double iteration_ns, double shared_ns, 
   for (const Culprit& c : f.culprits) shares += c.lost_time_share;
   // What other incidents tell, or what is not sure yet, is not gained by what this one names.
   const double told = gains_ns > 0 ? std::clamp(shares * shared_ns / gains_ns, 0.0, 1.0) : 1;
-  // How much earlier the window's first operations could have begun is not known: all of that, or nothing. Between
-  // both.
+  // Without the causes the window's first operations might have begun earlier, too, and nobody knows by how much. The
+  // gain is least if they could not, and most if what comes before them would shrink like the rest: the middle of both.
   const double gained_ns = e.length_ns - e.length_without_ns,
                part = (gained_ns / e.length_ns + gained_ns / (e.length_ns - e.fixed_ns)) / 2;
   const double without = 1 - told * part;

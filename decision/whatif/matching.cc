@@ -56,6 +56,7 @@ Matches match_kernels(const Timeline& t) {
           c.missing.push_back({gpu, kernel});
     m.others.push_back(std::move(c));
   }
+  // The newest first: an end that others of its connection have followed is lost, else it may still be under way.
   std::tuple<CommUid, int32_t, int32_t, uint32_t> newer{};  // connection of those looked at before
   bool newer_send = false, newer_recv = false;
   for (auto it = ends.rbegin(); it != ends.rend(); ++it) {
@@ -69,17 +70,16 @@ Matches match_kernels(const Timeline& t) {
       continue;
     }
     const bool known_sends = e.send.gpu >= 0;
-    if (kernel_at(t, known_sends ? e.send : e.recv).earlier) continue;
+    const Place known = known_sends ? e.send : e.recv;
+    if (kernel_at(t, known).earlier) continue;
     if (!(known_sends ? newer_recv : newer_send)) {
-      const Place p = known_sends ? e.send : e.recv;
-      m.open_ends.push_back({p.gpu,
-                             p.kernel,
+      m.open_ends.push_back({known.gpu,
+                             known.kernel,
                              {Rank{known_sends ? receiver : sender},
                               known_sends ? abi::Direction::send : abi::Direction::recv, pair_seq, e.bytes}});
       continue;
     }
     const auto other = ranks.find({comm, known_sends ? receiver : sender});
-    const Place known = known_sends ? e.send : e.recv;
     if (other != ranks.end() && other->second.gpu != known.gpu)
       m.one_ends.push_back({known, other->second, known_sends, e.bytes, pair_seq});
   }

@@ -186,7 +186,8 @@ void Timeline::clear(Nanoseconds age_ns, const std::vector<OpenEnd>& open_ends) 
       std::min<size_t>(kernels_of_gpu_most, settings_.whatif_kernels_max / std::max<size_t>(1, gpus_.size()));
   links_.clear();
   links_of_calls_ = std::move(links_of_open);
-  rows_of_calls_ = links_of_calls_.size();
+  rows_of_calls_ = 0;
+  for (const auto& [key, rows] : links_of_calls_) rows_of_calls_ += rows.size();
   left_out_ = 0;
   others_report_ = false;
 }

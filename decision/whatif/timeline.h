@@ -4,8 +4,9 @@
 //
 // Contract: plain state, not thread-safe. Times of kernels are those of their own GPU's clock; clocks.h makes them
 // comparable. Bounded by `whatif_gpus_max` GPUs, `whatif_kernels_max` kernels and link_rows_max stages of links (of
-// each collective, and of all Sends and Recvs); what comes beyond is left out. A communicator or process may be
-// forgotten meanwhile: nothing here points to one.
+// each collective, and of all Sends and Recvs); what comes beyond is left out. Sends and Recvs that clear() keeps for
+// the next window come on top, at most as many. A communicator or process may be forgotten meanwhile: nothing here
+// points to one.
 #pragma once
 
 #include <cstdint>

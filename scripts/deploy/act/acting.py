@@ -8,7 +8,7 @@ ACTIONS = ("micro_batches", "placement", "restart")
 REMEMBERED_MAX = 1000
 
 
-class MemoryError_(Exception):
+class StateError(Exception):
     pass
 
 
@@ -50,7 +50,7 @@ class Memory:
                 if not isinstance(entry["key"], str) or not isinstance(entry["time_s"], (int, float)):
                     raise ValueError("an entry is not of this program")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise MemoryError_("'%s' is not a file of what was done: %s" % (path, error)) from error
+            raise StateError("'%s' is not a file of what was done: %s" % (path, error)) from error
 
     @staticmethod
     def key(incident, strategy):

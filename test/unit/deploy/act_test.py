@@ -14,7 +14,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.realpath(__file__)),
 ACT = os.path.join(ROOT, "scripts", "deploy", "act")
 sys.path.insert(0, ACT)
 
-from acting import Memory, MemoryError_, choose, seconds_of  # noqa: E402
+from acting import Memory, StateError, choose, seconds_of  # noqa: E402
 
 NOON = "2026-01-01T12:00:00.000Z"
 
@@ -72,7 +72,7 @@ class Choice(unittest.TestCase):
             for text in ("", "{}", '{"done": [{"key": 1}]}', '{"done": [{"key": "a", "time_s": "b"}]}'):
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
-                with self.assertRaises(MemoryError_):
+                with self.assertRaises(StateError):
                     Memory(path)
 
 
