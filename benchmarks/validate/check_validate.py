@@ -20,10 +20,11 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(ROOT, "test", "support")]
 
 import planted  # noqa: E402
-from fabric import Fabric, why_not  # noqa: E402
+from fabric import Fabric  # noqa: E402
 from run.build import Build  # noqa: E402
 from run.errors import Interrupted, RunError  # noqa: E402
 from run.job import signals_end_the_run  # noqa: E402
+from run.network import why_not  # noqa: E402
 from validation import Validation  # noqa: E402
 
 QUICK_CASES = 1

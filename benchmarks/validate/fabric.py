@@ -7,56 +7,25 @@
 A host's network device is slow in what it sends, or in what the switch sends to it; a path is slow in what one host sends to one other. The
 namespaces have no names and vanish with their processes; nothing changes in the machine's own. Needs root.
 """
-import os
-import subprocess
-
 from run.errors import RunError
-from run.processes import Child, wait_for
+from run.network import Namespaces
+from run.processes import wait_for
 
 INTERFACE = "data0"
 # What a throttle lets through at once, and how long it holds back what is too much before it is lost.
 LIMIT = ("burst", "32kb", "latency", "400ms")
 
 
-def why_not():
-    """None if namespaces can be made here, otherwise one line that says why not."""
-    return None if os.geteuid() == 0 else "hosts are network namespaces here, and making those needs root: run it as root"
-
-
 def address(host):
     return "10.78.0.%d" % (host + 1)
 
 
-class Fabric:
+class Fabric(Namespaces):
     """Context manager of `count` hosts."""
 
     def __init__(self, count, log_folder):
-        self.count, self._log_folder, self._holders = count, log_folder, {}
-
-    def __enter__(self):
-        try:
-            for place in list(range(self.count)) + ["switch"]:
-                # `unshare` replaces itself by `sleep`, which holds the namespace until it is killed.
-                self._holders[place] = Child("namespace", ["unshare", "--net", "sleep", "infinity"],
-                                             os.path.join(self._log_folder, "namespace-%s.log" % place))
-            own = os.stat("/proc/self/ns/net").st_ino
-            for place, holder in self._holders.items():
-                if not wait_for(lambda: self._inode(holder.pid) not in (None, own), 10):
-                    raise RunError("cannot make a network namespace: " + " ".join(holder.last_lines(1)))
-            self._wire()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        for holder in self._holders.values():
-            holder.end()
-        self._holders.clear()
-
-    def command(self, host, command):
-        """`command` as it is to be started on that host; the process id stays that of the command."""
-        return ["nsenter", "--net=/proc/%d/ns/net" % self._holders[host].pid, "--"] + list(command)
+        super().__init__(list(range(count)) + ["switch"], log_folder)
+        self.count = count
 
     def slow_sending(self, host, rate):
         """The host's device sends at this rate, to whomever."""
@@ -88,16 +57,3 @@ class Fabric:
         for host in range(self.count):
             if not wait_for(lambda: "state UP" in self._run(host, "ip", "link", "show", INTERFACE), 10, 0.05):
                 raise RunError("the links between the network namespaces do not come up")
-
-    def _run(self, place, *command):
-        done = subprocess.run(self.command(place, command), stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise RunError("%s failed: %s" % (" ".join(command), (done.stderr or done.stdout).strip().replace("\n", "; ")))
-        return done.stdout
-
-    @staticmethod
-    def _inode(pid):
-        try:
-            return os.stat("/proc/%d/ns/net" % pid).st_ino
-        except OSError:
-            return None

@@ -27,23 +27,22 @@ NODE_MGMT_ADDRESSES = ("10.77.1.2", "10.77.2.2")
 def why_not():
     """None if namespaces can be made here, otherwise one line that says why not."""
     if os.geteuid() != 0:
-        return "this fault sits on the link between two network namespaces, and making those needs root: run it as root"
+        return "hosts are network namespaces here, and making those needs root: run it as root"
     return None
 
 
-class TwoNodes:
-    """Context manager; node 0 and 1 are the fake nodes, 'service' is where the decision service runs."""
+class Namespaces:
+    """Context manager: a network namespace for each of `places`, which subclasses wire."""
 
-    def __init__(self, log_folder):
-        self._log_folder = log_folder
-        self._holders = {}
+    def __init__(self, places, log_folder):
+        self._places, self._log_folder, self._holders = places, log_folder, {}
 
     def __enter__(self):
         reason = why_not()
         if reason:
             raise RunError(reason)
         try:
-            for place in (0, 1, "service"):
+            for place in self._places:
                 # `unshare` replaces itself by `sleep`, which holds the namespace until it is killed.
                 self._holders[place] = Child("namespace", ["unshare", "--net", "sleep", "infinity"],
                                              os.path.join(self._log_folder, "namespace-%s.log" % place))
@@ -69,6 +68,22 @@ class TwoNodes:
     def namespace(self, place):
         """The file that stands for the network namespace of that place."""
         return "/proc/%d/ns/net" % self._holders[place].pid
+
+    def _wire(self):
+        raise NotImplementedError
+
+    def _run(self, place, *command):
+        done = subprocess.run(self.command(place, command), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RunError("%s failed: %s" % (" ".join(command), (done.stderr or done.stdout).strip().replace("\n", "; ")))
+        return done.stdout
+
+
+class TwoNodes(Namespaces):
+    """Node 0 and 1 are the fake nodes, 'service' is where the decision service runs."""
+
+    def __init__(self, log_folder):
+        super().__init__((0, 1, "service"), log_folder)
 
     def throttle(self, node, rate):
         """Limits what leaves that node on the data link; the other direction stays as it is."""
@@ -101,11 +116,6 @@ class TwoNodes:
                 if not wait_for(lambda: "state UP" in self._run(node, "ip", "link", "show", interface), 10, 0.05):
                     raise RunError("the link between the network namespaces does not come up")
 
-    def _run(self, place, *command):
-        done = subprocess.run(self.command(place, command), stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise RunError("%s failed: %s" % (" ".join(command), (done.stderr or done.stdout).strip().replace("\n", "; ")))
-        return done.stdout
 
 
 def _namespace_of(pid):
