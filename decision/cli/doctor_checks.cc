@@ -127,7 +127,7 @@ void check_delivery(const std::string& who, const std::string& endpoint, const a
                          : fail(absl::StrCat(who, ": ", endpoint, " lets in only who has a key"), "set NCCL_PROBE_SERVER_KEY and NCCL_PROBE_KEY_FILE before it starts"));
       return;
     case abi::ServiceState::other_key:
-      out.push_back(fail(absl::StrCat(who, ": ", endpoint, " has another key than NCCL_PROBE_SERVER_KEY"), "`ccld keys show` on the service's host prints the right one"));
+      out.push_back(fail(absl::StrCat(who, ": ", endpoint, " ends the handshake"), "its key is not that of NCCL_PROBE_SERVER_KEY (`ccld keys show` on its host), or it has none (--telemetry-secret-file)"));
       return;
     case abi::ServiceState::unusable:
       out.push_back(fail(absl::StrCat(who, ": the endpoint, a key or libzmq cannot be used, nothing is sent"), "NCCL's log names it: NCCL_DEBUG=WARN"));
@@ -251,7 +251,7 @@ Finding handshake_finding(const std::string& endpoint, Handshake handshake, bool
       return keys ? fail(what + " uses no keys, and ours demand that it proves its own", "give the service --telemetry-secret-file, or unset NCCL_PROBE_SERVER_KEY and NCCL_PROBE_KEY_FILE")
                   : warn(what + " lets in only who has a key: authentication is in force, and none was given here", "--server-key and --key-file, as the probes have them in NCCL_PROBE_SERVER_KEY and NCCL_PROBE_KEY_FILE");
     case Handshake::broken_off:
-      if (keys) return fail(what + " breaks off the handshake", "its key is not that of NCCL_PROBE_SERVER_KEY (`ccld keys show` on its host), or it is another program");
+      if (keys) return fail(what + " breaks off the handshake", "its key is not that of NCCL_PROBE_SERVER_KEY (`ccld keys show` on its host), it uses no keys (--telemetry-secret-file), or it is another program");
       [[fallthrough]];
     case Handshake::silent:
       return fail(what + " accepts connections and does not speak ZeroMQ", "another program listens there: `ccld serve --listen` says where ours does");

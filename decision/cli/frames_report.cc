@@ -332,7 +332,7 @@ const char* service_text(abi::ServiceState state) {
     case abi::ServiceState::stalled: return "connected, and acknowledges no batches any more";
     case abi::ServiceState::rejected: return "does not accept the key of this process";
     case abi::ServiceState::one_sided: return "one side demands keys, the other uses none";
-    case abi::ServiceState::other_key: return "ends the handshake, its key is not NCCL_PROBE_SERVER_KEY";
+    case abi::ServiceState::other_key: return "ends the handshake: its key is not NCCL_PROBE_SERVER_KEY, or it uses none";
   }
   return "something newer than this reader";
 }

@@ -23,7 +23,7 @@ enum class Handshake {
   done,
   rejected,    // our key is not accepted
   one_sided,   // one side demands keys, the other uses none
-  broken_off,  // again and again: with keys the other end has another one, without it is no ZeroMQ
+  broken_off,  // again and again: with keys the other end has another one or none, without it is no ZeroMQ
   silent,      // it accepts connections, and says nothing
   unreachable,
 };

@@ -36,7 +36,7 @@ std::string trouble_text(ServiceState state, bool keys) {
       return keys ? "uses no keys, and NCCL_PROBE_SERVER_KEY demands that it proves its own"
                   : "accepts only processes with a key: NCCL_PROBE_SERVER_KEY and NCCL_PROBE_KEY_FILE are not set";
     case ServiceState::other_key:
-      return "ends the handshake: its key is not that of NCCL_PROBE_SERVER_KEY, or it is not ccld serve";
+      return "ends the handshake: its key is not that of NCCL_PROBE_SERVER_KEY, it uses no keys, or it is not ccld serve";
     default: return "cannot be reached: no connection comes about, or none lasts";
   }
 }

@@ -11,7 +11,7 @@
 //   ..., FAILED_AUTH                  and does not accept our key
 //   ..., FAILED_PROTOCOL (mechanism)  one side demands keys, the other has none; where the other side sees that first,
 //                                     it is as the next
-//   ..., FAILED_NO_DETAIL at once     with keys: the other end could not read what was for the key that we were told
+//   ..., FAILED_NO_DETAIL at once     with keys: the other end has another key than the one we were told, or none
 //
 // What refuses us is remembered until there is a connection or something else is known: libzmq tells it at some
 // attempts only. After FAILED_AUTH and after any breach of its protocol, before the handshake or behind it, libzmq does
@@ -34,7 +34,7 @@ enum class Link : uint8_t {
   // The handshake failed, and will fail again.
   rejected,   // our key is not accepted
   one_sided,  // one side demands keys, the other uses none
-  other_key,  // the other end has another key than the one we were told
+  other_key,  // the other end has another key than the one we were told, or none
 };
 
 constexpr bool is_barred(Link link) {
@@ -57,8 +57,9 @@ enum class LinkEvent : uint8_t {
 // A refusal takes a round trip. An attempt that nobody answers ends after 10 s (ZMQ_TCP_MAXRT) or more. Events are read
 // at least once a second.
 constexpr uint64_t refusal_ns_max = 3'000'000'000;
-// A handshake that the other end breaks off once may be a service that was just ending.
-constexpr unsigned broken_off_min = 2;
+// A handshake that the other end breaks off once may be a service that was just ending. Why it ends there (it uses no
+// keys), the other end tells at one attempt in four on a busy host. So many take some 1.5 s.
+constexpr unsigned broken_off_min = 5;
 // How long a barred link is left alone: a hundred thousand processes with a wrong key must not keep the service from
 // its work, and one whose key was added is not waited for longer than a minute.
 constexpr uint64_t barred_wait_ns_min = 2'000'000'000, barred_wait_ns_max = 60'000'000'000;

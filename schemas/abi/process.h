@@ -116,7 +116,7 @@ enum class ServiceState : uint32_t {
   stalled = 10,    // connected, and does not acknowledge batches any more
   rejected = 11,   // the service does not accept the key of this process
   one_sided = 12,  // one side demands keys, the other uses none
-  other_key = 13,  // ends the handshake: its key is another than the one this process was told, or it is no ccld serve
+  other_key = 13,  // ends the handshake: its key is not the one this process was told, it uses none, or it is not ccld serve
 };
 
 // How far the initialization of a communicator came on this rank. A stage is reached when its value is stored.

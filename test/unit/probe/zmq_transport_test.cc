@@ -104,10 +104,15 @@ ZmqOptions options(const std::string& endpoint, const Pair& service, const Pair&
 
 uint64_t now_ns() { return SystemClock().now().monotonic_ns; }
 
-bool becomes(Transport& transport, Link link) {
-  for (int i = 0; i < 10000 && transport.connection(now_ns()).link != link; ++i) usleep(1000);
-  return transport.connection(now_ns()).link == link;
+bool becomes(Transport& transport, Link link, Link or_link) {
+  Link now = transport.connection(now_ns()).link;
+  for (int i = 0; i < 10000 && now != link && now != or_link; ++i) {
+    usleep(1000);
+    now = transport.connection(now_ns()).link;
+  }
+  return now == link || now == or_link;
 }
+bool becomes(Transport& transport, Link link) { return becomes(transport, link, link); }
 
 const uint8_t* bytes(const char* text) { return reinterpret_cast<const uint8_t*>(text); }
 
@@ -255,7 +260,8 @@ TEST_CASE("nothing goes to a service with another key, nor to one without keys")
     auto transport = open_zmq_transport(options(receiver.endpoint, other, own));
     REQUIRE(transport != nullptr);
     transport->send(bytes("secret"), 6);
-    CHECK(becomes(*transport, Link::one_sided));
+    // Which of the two is chance: libzmq says why only where this end is the first to see it.
+    CHECK(becomes(*transport, Link::one_sided, Link::other_key));
   }
 }
 
