@@ -13,6 +13,7 @@
 #include "decision/analysis/hangs.h"
 #include "decision/analysis/incident_writer.h"
 #include "decision/analysis/inits.h"
+#include "decision/analysis/intake.h"
 #include "decision/analysis/iterations.h"
 #include "decision/analysis/job_ranks.h"
 #include "decision/analysis/mismatches.h"
@@ -33,11 +34,21 @@ constexpr Nanoseconds no_room_for_ns = 100 * ns_per_ms;
 }  // namespace
 
 struct Analyzer::State {
-  State(const Settings& s, Numbering numbering) : settings(s), writer(settings, std::move(numbering)) {
+  // Where what a batch is about is kept, as far as that is known: looked up for many batches by several threads.
+  struct Found {
+    ProcessModel* sender = nullptr;
+    std::vector<Watch*> watches;  // by payload
+  };
+
+  State(const Settings& s, Numbering numbering, Workers* w)
+      : settings(s), workers(w ? *w : alone), writer(settings, std::move(numbering)) {
     if (s.rules == RuleSet::paper) paper.emplace(settings, watches, processes, writer);
   }
 
   const Settings settings;
+  Workers alone;
+  Workers& workers;
+  Intake intake;
   ProcessTable processes{settings};
   RankBudget budget{settings.memberships_max};
   Watches watches;
@@ -50,26 +61,43 @@ struct Analyzer::State {
   WhatIfAnalysis whatif{settings, watches, writer, iterations};
   CallRecords calls;                // for people
   std::optional<PaperRules> paper;  // instead of the four above
-  Nanoseconds forgot_ns = 0;
+  Nanoseconds forgot_ns = 0, heard_ns = 0;
+  std::vector<Found> found;
+  uint64_t gone = 0;  // changes when a communicator or a process goes: what was found may be no more
   uint64_t contradictions = 0;
   bool admits_new = true;
   Nanoseconds no_rank_room_until_ns = 0, next_process_room_ns = 0;
   size_t no_rank_room_for = 0;  // memberships of a machine
   LetGo let_go;
 
-  // What a batch is about lies anywhere in memory: it is fetched while its process is looked up.
-  void prefetch(const Batch& batch) const {
-    constexpr size_t looked_max = 16;
-    std::array<std::pair<const Watch*, Rank>, looked_max> found;
-    size_t n = 0;
-    for (const Payload& payload : batch.payloads) {
-      const auto* const m = std::get_if<Rounds>(&payload);
-      const auto it = m && n < looked_max ? watch_of.find(m->comm) : watch_of.end();
-      if (it == watch_of.end()) continue;
-      found[n++] = {it->second, m->rank};
-      it->second->comm.prefetch();
+  void look_up(const Batch& batch, Found& out) const {
+    out.sender = processes.find(batch.process);
+    out.watches.assign(batch.payloads.size(), nullptr);
+    for (size_t i = 0; i < batch.payloads.size(); ++i) {
+      const auto* const m = std::get_if<Rounds>(&batch.payloads[i]);
+      if (const auto it = m ? watch_of.find(m->comm) : watch_of.end(); it != watch_of.end()) out.watches[i] = it->second;
     }
-    for (size_t i = 0; i < n; ++i) found[i].first->comm.prefetch(found[i].second);
+  }
+  // It lies anywhere in memory, and is fetched while the batch before is heard.
+  static void prefetch(const Batch& batch, const Found& where) {
+    if (where.sender) where.sender->prefetch();
+    for (size_t i = 0; i < where.watches.size(); ++i) {
+      if (!where.watches[i]) continue;
+      where.watches[i]->comm.prefetch();
+      where.watches[i]->comm.prefetch(std::get<Rounds>(batch.payloads[i]).rank);
+    }
+  }
+  void hear(absl::Span<const Batch* const> batches, Nanoseconds now_ns) {
+    found.resize(std::max(found.size(), batches.size()));
+    const auto look = [&](size_t i) { look_up(*batches[i], found[i]); };
+    workers.run(batches.size(), look);
+    const uint64_t let_go_before = gone;
+    for (size_t i = 0; i < batches.size(); ++i) {
+      if (gone != let_go_before) look(i);
+      if (i + 1 < batches.size() && gone == let_go_before) prefetch(*batches[i + 1], found[i + 1]);
+      hear(*batches[i], found[i], now_ns);
+    }
+    take_in();
   }
 
   void last_operations(const ProcessModel& reporter, const AgentHealth& health) {
@@ -103,6 +131,7 @@ struct Analyzer::State {
   }
 
   size_t let_go_communicators(size_t count, Worth up_to) {
+    take_in();
     const Nanoseconds silent_since_ns = processes.newest_ns() - seconds_to_ns(settings.silent_s);
     return let_go_of(least_missed(watches, needed(), count, up_to, silent_since_ns));
   }
@@ -121,6 +150,7 @@ struct Analyzer::State {
     const size_t own = processes.memberships_of_machine(id);
     const bool known = now_ns < no_rank_room_until_ns;
     if (known && own >= no_rank_room_for) return;
+    take_in();
     const Nanoseconds silent_since_ns = now_ns - seconds_to_ns(settings.silent_s);
     const size_t count = std::min(at_once(), watches.size() / 64 + 1);
     if (let_go_of(claims_that_make_way(watches, needed(), count, machine_of(id), silent_since_ns)) > 0) return;
@@ -132,15 +162,17 @@ struct Analyzer::State {
   void make_room_for(const ProcessId& id, Nanoseconds now_ns) {
     if (admits_new && budget.is_short()) make_room_for_ranks(id, now_ns);
     if (!admits_new || !processes.has_no_room_for(id) || now_ns < next_process_room_ns) return;
+    take_in();
     const size_t count = std::max<size_t>(1, settings.processes_max / 64);
-    size_t gone = processes.let_go_of_the_least_missed(count, inits.processes());
-    if (gone == 0) {
+    size_t n = processes.let_go_of_the_least_missed(count, inits.processes());
+    if (n == 0) {
       inits.forget_who_was_ready();
       let_go_communicators(at_once(), Worth::claimed);
-      gone = processes.let_go_of_the_least_missed(count, inits.processes());
+      n = processes.let_go_of_the_least_missed(count, inits.processes());
     }
-    let_go.processes += gone;
-    if (gone == 0) next_process_room_ns = now_ns + no_room_for_ns;
+    let_go.processes += n;
+    ++gone;
+    if (n == 0) next_process_room_ns = now_ns + no_room_for_ns;
   }
 
   Watches::iterator remove(Watches::iterator it, Nanoseconds now_ns) {
@@ -154,15 +186,17 @@ struct Analyzer::State {
       if (r.up && !r.down) --r.process->comms_up;
     }
     watch_of.erase(it->first);
+    ++gone;
     return watches.erase(it);
   }
 
+  // Of a communicator whose calls are not kept it changes nothing but what is known of that one.
   void take_rounds(Watch& w, Nanoseconds now_ns) {
     // Of the calls that are taken together one is measured: a look at all ranks for each would cost too much.
     bool measured = false;
     const auto add = [&](const RoundEntry& e) {
       iterations.add(w, e, now_ns);
-      whatif.add(w.comm, e);
+      whatif.add(w, e);
       calls.add(w.comm.uid(), e, now_ns);
       w.call_history.add(1, std::exchange(measured, true) ? std::nullopt : call_times(e), now_ns);
     };
@@ -177,13 +211,121 @@ struct Analyzer::State {
       take_rounds(w, now_ns);
   }
 
+  // Of a communicator: in a thread of its own.
+  void take_in(Watch& w, const Report& report, Nanoseconds now_ns) {
+    ProcessModel& process = *report.process;
+    if (const auto* m = std::get_if<Rounds>(report.payload)) {
+      w.comm.rounds(*m, process, now_ns);
+      if (w.comm.history().has_many_complete() && !calls.keeps(w.comm.uid())) take(w, now_ns);
+    } else if (const auto* p2p = std::get_if<P2pRounds>(report.payload)) {
+      w.comm.p2p_rounds(*p2p, process, now_ns);
+      if (!paper) w.mismatch.bytes.ended(w.comm, *p2p, process, now_ns);
+      w.call_history.add(p2p->rounds.size(), call_times(*p2p), now_ns);
+    } else if (const auto* in_flight = std::get_if<InFlight>(report.payload)) {
+      w.comm.in_flight(*in_flight, process, now_ns);
+      if (!paper) w.mismatch.bytes.in_flight(w.comm, *in_flight, process, now_ns);
+    }
+  }
+
+  // Of a process, likewise.
+  static void take_in(ProcessModel& process, const Payload& payload, const Communicator* comm, Nanoseconds now_ns) {
+    if (const auto* metrics = std::get_if<Metrics>(&payload)) ProcessTable::metrics(process, *metrics, now_ns);
+    if (const auto* queues = std::get_if<NetQueues>(&payload)) ProcessTable::net_queues(process, *queues, now_ns);
+    if (const auto* m = std::get_if<Rounds>(&payload)) log_kernels(*comm, *m, process);
+    if (const auto* m = std::get_if<P2pRounds>(&payload)) log_kernels(*comm, *m, process);
+  }
+
+  void settle(Watch& w, Nanoseconds now_ns) {
+    if (w.comm.history().has_many_complete()) take(w, now_ns);
+  }
+
+  void take_in() {
+    if (intake.empty()) return;
+    const Nanoseconds now_ns = heard_ns;
+    intake.take_in(workers, {[&](Watch& w, const Report& report) { take_in(w, report, now_ns); },
+                             [&](ProcessModel& process, const Payload& payload, const Communicator* comm) {
+                               take_in(process, payload, comm, now_ns);
+                             },
+                             [&](Watch& w) { settle(w, now_ns); }});
+  }
+
+  void hear(const Batch& batch, const Found& where, Nanoseconds now_ns) {
+    heard_ns = now_ns;
+    const uint64_t gone_before = gone;
+    make_room_for(batch.process, now_ns);
+    const bool known = where.sender && gone == gone_before;
+    ProcessModel* const process = known ? where.sender : processes.sender(batch);
+    if (!process) return;
+    if (Intake::waits(*process)) take_in();
+    processes.heard(*process, batch, now_ns);
+    process->kernels.prefetch();
+    for (size_t i = 0; i < batch.payloads.size(); ++i) {
+      const Payload& payload = batch.payloads[i];
+      Watch* const w = gone == gone_before ? where.watches[i] : nullptr;
+      std::visit([&](const auto& m) { hear(m, payload, w, *process, now_ns); }, payload);
+    }
+  }
+
+  // What a process says of itself, and of others.
+  void hear(const AgentHealth& m, const Payload&, Watch*, ProcessModel& process, Nanoseconds now_ns) {
+    processes.health(process, m, now_ns);
+    last_operations(process, m);
+  }
+  void hear(const CommInit& m, const Payload&, Watch*, ProcessModel& process, Nanoseconds now_ns) {
+    inits.heard(m, process, now_ns);
+  }
+  void hear(const ControlState& m, const Payload&, Watch*, ProcessModel& process, Nanoseconds) {
+    ProcessTable::control(process, m);
+  }
+  void hear(const Metrics&, const Payload& p, Watch*, ProcessModel& process, Nanoseconds) { intake.add(process, p); }
+  void hear(const NetQueues&, const Payload& p, Watch*, ProcessModel& process, Nanoseconds) { intake.add(process, p); }
+
+  // Who is a rank of what.
+  void hear(const CommUp& m, const Payload&, Watch*, ProcessModel& process, Nanoseconds now_ns) {
+    take_in();
+    Watch* w = watch(m.comm);
+    if (w && w->comm.contradicted_by(m)) {
+      ++contradictions;
+      remove(watches.find(m.comm), now_ns);
+      w = watch(m.comm);
+    }
+    if (!w) return;
+    w->comm.up(m, process, now_ns);
+    inits.up(m, process, now_ns);
+  }
+  void hear(const CommDown& m, const Payload&, Watch*, ProcessModel& process, Nanoseconds now_ns) {
+    take_in();
+    if (Watch* w = watch(m.comm)) w->comm.down(m, process, now_ns);
+  }
+
+  // What its ranks did, and do. `found_before`: their communicator, if it is known.
+  template <class Reported>
+  void hear(const Reported& m, const Payload& payload, Watch* found_before, ProcessModel& process, Nanoseconds now_ns) {
+    Watch* const w = found_before ? found_before : watch(m.comm);
+    if (!w) return;
+    if (!w->comm.has_member(m.rank, process)) {
+      take_in();
+      if (!w->comm.join(m.rank, process, now_ns)) return;  // what is said of this rank counts for nothing
+    }
+    if constexpr (std::is_same_v<Reported, InFlight>) {
+      if (w->comm.is_news(m, process)) process.probe_stopped = m.stopped;
+    } else {
+      if (!paper) whatif.add(w->comm, process, m, now_ns);
+    }
+    if (!paper && iterations.has_chosen(*w)) return intake.add(*w, process, payload);
+    // The first communicators become witnesses: that changes more than this one.
+    take_in(*w, {&payload, &process}, now_ns);
+    take_in(process, payload, &w->comm, now_ns);
+    settle(*w, now_ns);
+  }
+
   void look(Nanoseconds now_ns) {
     for (auto& [uid, w] : watches) {
       look_for_mismatch(*w, writer, settings, now_ns);
       take_rounds(*w, now_ns);
       // Rounds of which some reports were lost still say where ranks wait.
       w->comm.history().visit_overdue(now_ns, [&](const RoundEntry& e) {
-        whatif.add(w->comm, e);
+        whatif.add(*w, e);
         calls.add(uid, e, now_ns);
         w->call_history.add(1, std::nullopt, now_ns);
       });
@@ -211,8 +353,8 @@ struct Analyzer::State {
   }
 };
 
-Analyzer::Analyzer(const Settings& settings, Numbering numbering)
-    : state_(std::make_unique<State>(settings, std::move(numbering))) {}
+Analyzer::Analyzer(const Settings& settings, Numbering numbering, Workers* workers)
+    : state_(std::make_unique<State>(settings, std::move(numbering), workers)) {}
 Analyzer::~Analyzer() = default;
 
 void Analyzer::take_up(std::vector<LeftOpen> left) { state_->writer.book().take_up(std::move(left)); }
@@ -244,58 +386,13 @@ void Analyzer::admit_new(bool admit) {
   state_->inits.admit_new(admit);
 }
 
+void Analyzer::apply(absl::Span<const Batch* const> batches, Nanoseconds now_ns) {
+  state_->hear(batches, now_ns);
+}
+
 void Analyzer::apply(const Batch& batch, Nanoseconds now_ns) {
-  state_->prefetch(batch);
-  state_->make_room_for(batch.process, now_ns);
-  ProcessModel* process = state_->processes.heard(batch, now_ns);
-  if (!process) return;
-  process->kernels.prefetch();
-  for (const Payload& payload : batch.payloads) {
-    std::visit(
-        [&](const auto& m) {
-          using T = std::decay_t<decltype(m)>;
-          if constexpr (std::is_same_v<T, AgentHealth>) {
-            state_->processes.health(*process, m, now_ns);
-            state_->last_operations(*process, m);
-          } else if constexpr (std::is_same_v<T, CommInit>) {
-            state_->inits.heard(m, *process, now_ns);
-          } else if constexpr (std::is_same_v<T, Metrics>) {
-            ProcessTable::metrics(*process, m, now_ns);
-          } else if constexpr (std::is_same_v<T, NetQueues>) {
-            ProcessTable::net_queues(*process, m, now_ns);
-          } else if constexpr (std::is_same_v<T, ControlState>) {
-            ProcessTable::control(*process, m);
-          } else if (Watch* w = state_->watch(m.comm)) {
-            if constexpr (std::is_same_v<T, CommUp>) {
-              if (w->comm.contradicted_by(m)) {
-                ++state_->contradictions;
-                state_->remove(state_->watches.find(m.comm), now_ns);
-                w = state_->watch(m.comm);
-                if (!w) return;
-              }
-              w->comm.up(m, *process, now_ns);
-              state_->inits.up(m, *process, now_ns);
-            }
-            if constexpr (std::is_same_v<T, CommDown>) w->comm.down(m, *process, now_ns);
-            if constexpr (std::is_same_v<T, Rounds>) {
-              w->comm.rounds(m, *process, now_ns);
-              if (!state_->paper) state_->whatif.add(w->comm, *process, m, now_ns);
-              if (w->comm.history().has_many_complete()) state_->take(*w, now_ns);
-            }
-            if constexpr (std::is_same_v<T, P2pRounds>) {
-              w->comm.p2p_rounds(m, *process, now_ns);
-              if (!state_->paper) state_->whatif.add(w->comm, *process, m, now_ns);
-              if (!state_->paper) w->mismatch.bytes.ended(w->comm, m, *process, now_ns);
-              w->call_history.add(m.rounds.size(), call_times(m), now_ns);
-            }
-            if constexpr (std::is_same_v<T, InFlight>) {
-              w->comm.in_flight(m, *process, now_ns);
-              if (!state_->paper) w->mismatch.bytes.in_flight(w->comm, m, *process, now_ns);
-            }
-          }
-        },
-        payload);
-  }
+  const Batch* const one = &batch;
+  apply(absl::MakeConstSpan(&one, 1), now_ns);
 }
 
 std::vector<Incident> Analyzer::advance(Nanoseconds now_ns) {

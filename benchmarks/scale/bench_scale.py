@@ -28,6 +28,9 @@ BYTES_BAR = 4096
 # the service knows is more than a processor's cache holds: 12 MiB of 1,024 ranks are, 48 of 4,096 are not.
 GROWTH_BAR = 1.5
 UNCACHED_RANKS = 4096
+# How many times as many records two threads on two processors take in as one does; for these sizes.
+TWO_THREADS_BAR = 1.7
+THREADS_RANKS = (4096, 16384, 131072)
 # Questions about a job: the first answer about a snapshot, the largest answer, and, of jobs from ANSWER_MEMORY_RANKS on, the service's memory
 # meanwhile. Answers take the same few megabytes whatever the job is; this benchmark asks from within, and holds the client's copy too.
 FIRST_ANSWER_MS_BAR = 100
@@ -66,6 +69,9 @@ def missed(rows):
             line("%d of %d hangs located right", row["located_right"], row["trials"])
         if not row["quiet"]:
             line("an incident on a healthy job")
+        times = row.get("two_threads", {}).get("times")
+        if times is not None and times < TWO_THREADS_BAR:
+            line("two threads take in %.2f times as many records as one, the bar is at least %.1f", times, TWO_THREADS_BAR)
         status = row["status"]
         if status["first_answer_ms"] > FIRST_ANSWER_MS_BAR:
             line("%.0f ms to the first answer of /v1/status, the bar is at most %d", status["first_answer_ms"], FIRST_ANSWER_MS_BAR)
@@ -89,8 +95,17 @@ def grown(name, rows, value):
     return lines
 
 
-def measure(program, ranks, ticks, trials):
-    command = [program, "--ranks", str(ranks), "--ticks", str(ticks), "--trials", str(trials)]
+def two_threads(program, ranks, ticks):
+    """Records that one thread and two take in within a second, by the clock on the wall; the better of two runs each."""
+    def records_per_s(threads):
+        row = measure(program, ranks, ticks, 0, threads)
+        return row["records_per_s_per_core"] * row["threads"]
+    one, two = (max(records_per_s(threads) for _ in range(2)) for threads in (1, 2))
+    return {"records_per_s_one": one, "records_per_s_two": two, "times": two / one, "efficiency": two / one / 2}
+
+
+def measure(program, ranks, ticks, trials, threads=0):
+    command = [program, "--ranks", str(ranks), "--ticks", str(ticks), "--trials", str(trials), "--threads", str(threads)]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=3600)
     except subprocess.TimeoutExpired:
@@ -148,11 +163,14 @@ def main():
     for ranks, (ticks, trials) in sizes.items():
         rows.append(measure(program, ranks, ticks, trials))
         print(table_row(rows[-1]), flush=True)
+        if ranks in THREADS_RANKS and len(os.sched_getaffinity(0)) >= 2:
+            rows[-1]["two_threads"] = two = two_threads(program, ranks, ticks)
+            print("%7s two threads: %.2f M records/s, %.2f times one" % ("", two["records_per_s_two"] / 1e6, two["times"]), flush=True)
     report = {
         "rows": rows,
         "bars": {"records_per_s_per_core": RECORDS_PER_S_BAR, "decode_ns": DECODE_NS_BAR, "bytes_per_record_on_the_wire": WIRE_BYTES_BAR,
                  "bytes_per_rank_communicator": BYTES_BAR,
-                 "locate_ms": {"4096": locate_bar_ms(4096), "131072": locate_bar_ms(131072)}, "growth": GROWTH_BAR,
+                 "locate_ms": {"4096": locate_bar_ms(4096), "131072": locate_bar_ms(131072)}, "growth": GROWTH_BAR, "two_threads": TWO_THREADS_BAR,
                  "first_answer_ms": FIRST_ANSWER_MS_BAR, "answer_bytes": ANSWER_BYTES_BAR, "answer_memory": ANSWER_MEMORY_BAR},
         "missed": missed(rows),
         "settings": {"baseline_rounds_max": 10, "hang_gap_factor": 1, "rounds_per_s_and_rank": {"world": 10, "tensor": 500, "data": 50},

@@ -1,11 +1,12 @@
 // What telemetry of many ranks costs the decision service: time for each round record, memory for each rank and
 // communicator, and the time from the last evidence of a hang to its verdict.
 //
-// Usage: ccld-bench-scale --ranks N [--ticks N] [--trials N] [--check]        prints one JSON object
+// Usage: ccld-bench-scale --ranks N [--ticks N] [--trials N] [--threads N] [--check]        prints one JSON object
 // With --check the exit status is 1 if a hang was not located right, or a healthy job had an incident.
 //
-// The messages are FlatBuffers, built by the probe's own encoder and not timed; they go through the service's own door
-// (Ingest::accept), into its own analyzer (apply, advance). Times are processor time of this one thread.
+// The messages are FlatBuffers, built by the probe's own encoder and not timed; they go the service's own way
+// (server::Analysis), one by one. Times are processor time of this one thread. With --threads they are given together,
+// as the service does when many wait, and times are those of a clock on the wall.
 #include <malloc.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +22,8 @@
 #include "benchmarks/scale/job.h"
 #include "benchmarks/scale/status_bench.h"
 #include "decision/analyzer.h"
-#include "decision/ingest/ingest.h"
+#include "decision/ingest/batch_decoder.h"
+#include "decision/server/analysis.h"
 #include "decision/server/heap.h"
 #include "nlohmann/json.hpp"
 
@@ -105,7 +107,8 @@ struct Trial {
 
 class Bench {
  public:
-  Bench(int ranks, int ticks, uint64_t seed) : job_(ranks, seed) {
+  // `threads`: 0: messages go one by one.
+  Bench(int ranks, int ticks, size_t threads, uint64_t seed) : threads_(threads), job_(ranks, seed) {
     next_op_ = job_.newest_op(Group::world, start_ns + ticks * flush_ns) + 1;
     settings_.baseline_rounds_max = 10;  // a history that is filled after seconds,
     settings_.slow_window_s = 4;         // of which a quarter is the least for what is usual
@@ -115,8 +118,8 @@ class Bench {
   json run(int ticks, int trials) {
     warm_encoder();
     const int64_t resident = resident_bytes(), heap = heap_bytes();
-    analyzer_ = std::make_unique<decision::Analyzer>(settings_);
-    ingest_ = std::make_unique<decision::ingest::Ingest>();
+    analysis_ = std::make_unique<decision::server::Analysis>(settings_, std::nullopt, decision::Numbering(),
+                                                             std::max<size_t>(threads_, 1));
     announce();
     const double join_s = costs_.feed_s;
     const int64_t resident_joined = resident_bytes();
@@ -131,27 +134,33 @@ class Bench {
     const double resident_each = static_cast<double>(resident_bytes() - resident) / memberships;
     const double heap_each = static_cast<double>(heap_bytes() - heap) / memberships;
     bool quiet = incidents_ == 0;
-    const json status = measure_status(*analyzer_, now_ns);
+    const json status = measure_status(analysis_->analyzer(), now_ns);
     now_ns += ns_per_s;
     std::vector<Trial> done;
     for (int t = 0; t < trials; ++t) done.push_back(trial(t, now_ns));
 
-    const auto per_record_ns = [&](double s) { return s * 1e9 / static_cast<double>(std::max<size_t>(steady.records, 1)); };
-    const double decode_s =
-        steady.decode_s * static_cast<double>(steady.batches) / static_cast<double>(std::max<size_t>(steady.decoded_batches, 1));
+    const auto per_record_ns = [&](double s) {
+      return s * 1e9 / static_cast<double>(std::max<size_t>(steady.records, 1));
+    };
+    const double decode_s = steady.decode_s * static_cast<double>(steady.batches) /
+                            static_cast<double>(std::max<size_t>(steady.decoded_batches, 1));
     const double total_s = steady.feed_s + steady.advance_s;
     json row;
     row["ranks"] = job_.layout().ranks();
     row["communicators"] = job_.layout().communicators();
     row["memberships"] = job_.layout().memberships();
     row["records"] = steady.records;
-    row["records_per_s_per_core"] = static_cast<double>(steady.records) / total_s;
+    row["threads"] = std::max<size_t>(threads_, 1);
+    row["records_per_s_per_core"] =
+        static_cast<double>(steady.records) / total_s / static_cast<double>(std::max<size_t>(threads_, 1));
     row["ns_per_record"] = {{"all", per_record_ns(total_s)},
                             {"decode", per_record_ns(decode_s)},
                             {"apply", per_record_ns(steady.feed_s - decode_s)},
                             {"advance", per_record_ns(steady.advance_s)}};
-    row["records_per_batch"] = static_cast<double>(steady.records) / static_cast<double>(std::max<size_t>(steady.batches, 1));
-    row["bytes_per_record_on_the_wire"] = static_cast<double>(steady.bytes) / static_cast<double>(std::max<size_t>(steady.records, 1));
+    row["records_per_batch"] =
+        static_cast<double>(steady.records) / static_cast<double>(std::max<size_t>(steady.batches, 1));
+    row["bytes_per_record_on_the_wire"] =
+        static_cast<double>(steady.bytes) / static_cast<double>(std::max<size_t>(steady.records, 1));
     row["bytes_per_rank_communicator"] = resident_each;
     row["heap_bytes_per_rank_communicator"] = heap_each;
     row["bytes_per_rank_communicator_joined"] = static_cast<double>(resident_joined - resident) / memberships;
@@ -176,8 +185,10 @@ class Bench {
     chunk_.clear();
   }
 
+  double spent_s() const { return seconds_of(threads_ == 0 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC); }
+
   void feed() {
-    const bool decode = chunks_++ % decode_every_chunks == 0;
+    const bool decode = threads_ == 0 && chunks_++ % decode_every_chunks == 0;
     if (decode) {
       const double from = cpu_s();
       for (size_t i = 0; i < chunk_.size(); ++i)
@@ -185,16 +196,28 @@ class Bench {
       costs_.decode_s += cpu_s() - from;
       costs_.decoded_batches += chunk_.size();
     }
-    const double from = cpu_s();
-    for (size_t i = 0; i < chunk_.size(); ++i) {
-      const auto batch = ingest_->accept(chunk_.bytes(i), chunk_.now_ns(i), chunk_.now_ns(i));
-      if (!batch) refused();
-      analyzer_->apply(*batch, chunk_.now_ns(i));
-    }
-    costs_.feed_s += cpu_s() - from;
+    const double from = spent_s();
+    if (threads_ == 0)
+      feed_one_by_one();
+    else
+      feed_together();
+    costs_.feed_s += spent_s() - from;
     costs_.batches += chunk_.size();
     costs_.bytes += chunk_.used();
     chunk_.clear();
+  }
+  void feed_one_by_one() {
+    for (size_t i = 0; i < chunk_.size(); ++i)
+      if (!analysis_->on_message(chunk_.bytes(i), chunk_.now_ns(i), chunk_.now_ns(i))) refused();
+  }
+  void feed_together() {
+    if (chunk_.size() == 0) return;
+    std::vector<decision::server::Analysis::Message> messages;
+    for (size_t i = 0; i < chunk_.size(); ++i) messages.push_back({chunk_.bytes(i)});
+    const int64_t now_ns = chunk_.now_ns(chunk_.size() - 1);
+    analysis_->on_messages(messages, now_ns, now_ns, [](size_t, const decision::Batch* batch) {
+      if (!batch) refused();
+    });
   }
 
   [[noreturn]] static void refused() {
@@ -208,9 +231,9 @@ class Bench {
   }
 
   std::vector<Incident> advance(int64_t now_ns) {
-    const double from = cpu_s();
-    std::vector<Incident> out = analyzer_->advance(now_ns);
-    const double took = cpu_s() - from;
+    const double from = spent_s();
+    std::vector<Incident> out = analysis_->analyzer().advance(now_ns);
+    const double took = spent_s() - from;
     costs_.advance_s += took;
     costs_.advance_max_s = std::max(costs_.advance_max_s, took);
     ++costs_.advances;
@@ -296,8 +319,8 @@ class Bench {
 
   static void explain(const Hang& h, const std::vector<Incident>& found) {
     fprintf(stderr, "ccld-bench-scale: planted %s rank %d channel %d operation %llu, found %zu incidents:",
-            h.fault == Fault::absent_rank ? "absent" : "frozen", h.rank, h.channel, static_cast<unsigned long long>(h.op),
-            found.size());
+            h.fault == Fault::absent_rank ? "absent" : "frozen", h.rank, h.channel,
+            static_cast<unsigned long long>(h.op), found.size());
     for (const Incident& i : found)
       fprintf(stderr, " [%s op %llu, %zu culprits, first %d, %zu candidates]", decision::name(i.fault),
               static_cast<unsigned long long>(i.op.value), i.culprits.size(),
@@ -332,11 +355,11 @@ class Bench {
   }
 
   decision::Settings settings_;
+  const size_t threads_;
   Job job_;
   probe::BatchEncoder encoder_;
   Chunk chunk_;
-  std::unique_ptr<decision::ingest::Ingest> ingest_;
-  std::unique_ptr<decision::Analyzer> analyzer_;
+  std::unique_ptr<decision::server::Analysis> analysis_;
   Costs costs_;
   size_t chunks_ = 0, incidents_ = 0;
   uint64_t next_op_ = 0;
@@ -348,6 +371,10 @@ int run(int argc, char** argv) {
   app.add_option("--ranks", ranks, "ranks of the simulated job, a multiple of 64")->check(CLI::Range(64, 1 << 20));
   app.add_option("--ticks", ticks, "tenths of a second of traffic")->check(CLI::Range(10, 100000));
   app.add_option("--trials", trials, "hangs planted")->check(CLI::Range(0, 100));
+  size_t threads = 0;
+  app.add_option("--threads", threads,
+                 "threads that take in what is given together; 0: one, and one message after the other")
+      ->check(CLI::Range(size_t{0}, decision::threads_max));
   bool check = false;
   app.add_flag("--check", check, "the exit status says whether every verdict was right");
   CLI11_PARSE(app, argc, argv);
@@ -356,7 +383,7 @@ int run(int argc, char** argv) {
     return 2;
   }
   decision::server::keep_large_blocks_apart();  // as the service does
-  Bench bench(ranks, ticks, 1);
+  Bench bench(ranks, ticks, threads, 1);
   const json row = bench.run(ticks, trials);
   printf("%s\n", row.dump().c_str());
   const bool right = row["quiet"].get<bool>() && row["located_right"] == row["trials"];

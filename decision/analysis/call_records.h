@@ -25,6 +25,7 @@ class CallRecords {
 
   // A new look: whose calls are kept from now on.
   void choose(const IncidentBook&, const Watches&);
+  bool keeps(CommUid comm) const { return !kept_.empty() && kept_.contains(comm); }
   // A call that all ranks have reported, or most.
   void add(CommUid, const RoundEntry&, Nanoseconds now_ns);
   std::vector<CommCalls> all() const;

@@ -69,12 +69,14 @@ class Around {
 
 }  // namespace
 
-void Focus::add(const Communicator& comm, const RoundEntry& e) {
+void Focus::add(Watch& w, const RoundEntry& e) {
+  const Communicator& comm = w.comm;
   Nanoseconds least_ns = -1;
   for (const RoundCell& c : e.cells)
     if (c.timed && (least_ns < 0 || c.duration_ns() < least_ns)) least_ns = c.duration_ns();
   if (least_ns < 0 || comm.rank_count() == 0) return;
-  Sums& sums = sums_[comm.uid()];
+  if (!w.waits) w.waits = std::make_unique<WaitSums>();
+  WaitSums& sums = *w.waits;
   sums.waited_ns.resize(static_cast<size_t>(comm.rank_count()));
   for (size_t r = 0; r < std::min(e.cells.size(), sums.waited_ns.size()); ++r)
     if (e.cells[r].timed) sums.waited_ns[r] += static_cast<float>(e.cells[r].duration_ns() - least_ns);
@@ -82,13 +84,13 @@ void Focus::add(const Communicator& comm, const RoundEntry& e) {
 }
 
 // The rank at the end of the waits: it waits for nobody, or far less than others wait for it.
-const RankModel* Focus::who_is_waited_for(const Watches& watches) const {
-  const Sums* at = nullptr;
+const RankModel* Focus::who_is_waited_for(const Watches& watches, const Sums& all) {
+  const WaitSums* at = nullptr;
   CommUid comm;
   float most_ns = 0;
-  for (const auto& [uid, sums] : sums_) {
-    const float ns = *std::max_element(sums.waited_ns.begin(), sums.waited_ns.end());
-    if (watches.contains(uid) && (!at || ns > most_ns)) at = &sums, comm = uid, most_ns = ns;
+  for (const auto& [uid, sums] : all) {
+    const float ns = *std::max_element(sums->waited_ns.begin(), sums->waited_ns.end());
+    if (!at || ns > most_ns) at = sums, comm = uid, most_ns = ns;
   }
   const RankModel* found = nullptr;
   std::set<CommUid> seen;  // lost reports may make a circle of it
@@ -100,33 +102,28 @@ const RankModel* Focus::who_is_waited_for(const Watches& watches) const {
     at = nullptr;
     float waits_ns = most_ns / 2;  // for less it would not come so late
     for (const auto& m : found->process->memberships) {
-      const auto it = sums_.find(m.comm);
-      if (it == sums_.end() || !watches.contains(m.comm) ||
-          static_cast<size_t>(m.rank.value) >= it->second.waited_ns.size())
-        continue;
-      if (const float ns = it->second.waited_ns[static_cast<size_t>(m.rank.value)]; ns > waits_ns)
-        at = &it->second, comm = m.comm, waits_ns = ns;
+      const auto it = all.find(m.comm);
+      if (it == all.end() || static_cast<size_t>(m.rank.value) >= it->second->waited_ns.size()) continue;
+      if (const float ns = it->second->waited_ns[static_cast<size_t>(m.rank.value)]; ns > waits_ns)
+        at = it->second, comm = m.comm, waits_ns = ns;
     }
     if (at) most_ns = waits_ns;
   }
   return found;
 }
 
-const Communicator* Focus::slowest_network(const Watches& watches) {
+const Communicator* Focus::slowest_network(const Watches& watches, const Sums& all) {
   std::map<std::pair<std::string, int>, std::vector<double>> alike;
   const auto kind = [](const Communicator& c) { return std::pair(c.name(), c.rank_count()); };
-  for (const auto& [uid, sums] : sums_)
-    if (const auto it = watches.find(uid); it != watches.end())
-      alike[kind(it->second->comm)].push_back(sums.transfer_ns);
+  for (const auto& [uid, sums] : all) alike[kind(watches.at(uid)->comm)].push_back(sums->transfer_ns);
   std::map<std::pair<std::string, int>, double> usual_ns;
   for (auto& [key, ns] : alike) usual_ns[key] = lower_middle(std::move(ns));
   std::optional<CommUid> worst;
   double most_ns = 0;
-  for (const auto& [uid, sums] : sums_) {
-    const auto it = watches.find(uid), end = watches.end();
+  for (const auto& [uid, sums] : all) {
     const auto looked = chosen_.find(uid);
-    if (it == end || (looked != chosen_.end() && looked->second + rests_for > choices_)) continue;
-    const double ns = sums.transfer_ns - usual_ns[kind(it->second->comm)];
+    if (looked != chosen_.end() && looked->second + rests_for > choices_) continue;
+    const double ns = sums->transfer_ns - usual_ns[kind(watches.at(uid)->comm)];
     if (!worst || ns > most_ns) worst = uid, most_ns = ns;
   }
   if (!worst) return nullptr;
@@ -136,14 +133,17 @@ const Communicator* Focus::slowest_network(const Watches& watches) {
 
 absl::flat_hash_set<whatif::GpuKey> Focus::choose(const Watches& watches, const std::string& job, size_t gpus_max) {
   Around around(watches, job, gpus_max);
+  Sums all;
+  for (const auto& [uid, w] : watches)
+    if (w->waits && w->comm.job() == job) all.emplace(uid, w->waits.get());
   if (++choices_ % 2 == 0) {
-    if (const Communicator* const comm = slowest_network(watches))
+    if (const Communicator* const comm = slowest_network(watches, all))
       for (const RankModel& r : comm->ranks()) around.take(r);
-  } else if (const RankModel* const rank = who_is_waited_for(watches)) {
+  } else if (const RankModel* const rank = who_is_waited_for(watches, all)) {
     around.take(*rank);
   }
   std::erase_if(chosen_, [&](const auto& entry) { return entry.second + rests_for <= choices_; });
-  sums_.clear();
+  for (const auto& [uid, sums] : all) watches.at(uid)->waits.reset();
   return std::move(around).take_neighbours();
 }
 

@@ -25,21 +25,16 @@ namespace ccld::decision {
 
 class Focus {
  public:
-  // A round of one of its communicators.
-  void add(const Communicator&, const RoundEntry&);
+  // A round of one of its communicators. Changes nothing but what is known of that one.
+  static void add(Watch&, const RoundEntry&);
   // At most so many GPUs; empty: nothing was reported since the last choice.
   absl::flat_hash_set<whatif::GpuKey> choose(const Watches&, const std::string& job, size_t gpus_max);
 
  private:
-  // Of a communicator since the last choice.
-  struct Sums {
-    std::vector<float> waited_ns;  // by rank: longer than the rank that all waited for
-    double transfer_ns = 0;        // durations of the rank that all waited for
-  };
-  const RankModel* who_is_waited_for(const Watches&) const;
-  const Communicator* slowest_network(const Watches&);
+  using Sums = std::map<CommUid, const WaitSums*>;  // of the job's communicators
+  static const RankModel* who_is_waited_for(const Watches&, const Sums&);
+  const Communicator* slowest_network(const Watches&, const Sums&);
 
-  std::map<CommUid, Sums> sums_;
   std::map<CommUid, uint64_t> chosen_;  // when its network was looked at
   uint64_t choices_ = 0;
 };

@@ -22,7 +22,11 @@ class IterationAnalysis {
   IterationAnalysis(const Settings& settings, Watches& watches, IncidentWriter& writer)
       : settings_(settings), watches_(watches), writer_(writer) {}
 
+  // Once it has chosen whether this communicator is a witness, it changes nothing but what is known of that one.
   void add(Watch&, const RoundEntry&, Nanoseconds now_ns);
+  bool has_chosen(const Watch& w) const {
+    return w.iterations || w.no_witness || w.comm.rank_count() < 2 || settings_.iteration_witnesses_max == 0;
+  }
   void settle(Nanoseconds now_ns);
   void drop(Watch&, Nanoseconds now_ns);
 

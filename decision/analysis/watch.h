@@ -55,9 +55,23 @@ struct MismatchState {
   bool by_bytes = false;    // it is about Send and Recv
 };
 
+// Of a communicator of a job that is too large to be looked at as a whole, since the last choice of where to look
+// (analysis/focus.h).
+struct WaitSums {
+  std::vector<float> waited_ns;  // by rank: longer than the rank that all waited for
+  double transfer_ns = 0;        // durations of the rank that all waited for
+};
+
+// What a rank has reported, and has not been taken in (analysis/intake.h). `payload`: Rounds, P2pRounds or InFlight.
+struct Report {
+  const Payload* payload;
+  ProcessModel* process;
+};
+
 struct Watch {
   Watch(CommUid uid, const Settings& s, RankBudget& budget) : comm(uid, s, &budget), mismatch(s) {}
   Communicator comm;
+  std::vector<Report> reports;
   HangState hang;
   MismatchState mismatch;
   CallHistory call_history;
@@ -65,6 +79,8 @@ struct Watch {
   OperationMix mix;
   std::unique_ptr<IterationTimes> iterations;  // of a witness of the iteration time
   bool no_witness = false;                     // there were enough
+
+  std::unique_ptr<WaitSums> waits;  // nullptr: nothing was reported since the last choice
 };
 
 using Watches = std::map<CommUid, std::unique_ptr<Watch>>;

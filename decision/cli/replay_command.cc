@@ -23,7 +23,7 @@ using recording::Reader;
 using report::Json;
 
 struct Values {
-  std::string path, rules, config, verdicts;
+  std::string path, rules, config, verdicts, threads = "auto";
   std::vector<std::string> settings;
   std::optional<double> until_s;
   bool explain = false, json = false, info = false, compare_rules = false;
@@ -89,7 +89,9 @@ Replayed replay_once(const Values& v, std::optional<RuleSet> rules, std::optiona
   if (rules.has_value()) settings.rules = *rules;
   server::ReplayOptions options;
   if (v.until_s.has_value()) options.until_ns = seconds_to_ns(*v.until_s);
-  server::Analysis analysis(settings, std::move(writer), reader.metadata().numbering);
+  const auto threads = threads_of(v.threads);
+  end_unless_ok(server::naming("--threads", threads.status()));
+  server::Analysis analysis(settings, std::move(writer), reader.metadata().numbering, *threads);
   const advise::Known known = advise::known_of(settings);
   Replayed result;
   result.status = server::replay(reader, options, analysis, result.summary, [&](const Incident& i, Nanoseconds now_ns, int64_t realtime_ns) {
@@ -150,6 +152,7 @@ void add_replay_command(CLI::App& app) {
   command->add_option("--config", v->config, "a config file of the service: its rules and settings go before the recorded ones")->type_name("FILE");
   command->add_option("--verdicts", v->verdicts, "write the verdict lines as `ccld serve` does; an existing file starts anew; -: standard output")
       ->type_name("FILE");
+  command->add_option("--threads", v->threads, "that take telemetry in; what is found is the same; auto: as many as there are processors")->type_name("N");
   command->add_flag("--explain", v->explain, "say what each incident is, also where --verdicts is given");
   command->add_option("--until", v->until_s, "stop after so many seconds of the recording")->type_name("SECONDS");
   command->add_flag("--info", v->info, "say what is in the recording, without analysing it");

@@ -42,6 +42,17 @@ struct DecodeNotes {
 
 absl::StatusOr<Batch> decode_batch(absl::Span<const uint8_t> message, DecodeNotes* notes = nullptr);
 
+// What is told of a message.
+struct Decoded {
+  absl::StatusOr<Batch> batch;
+  DecodeNotes notes;
+};
+inline Decoded decode_message(absl::Span<const uint8_t> message) {
+  Decoded d;
+  d.batch = decode_batch(message, &d.notes);
+  return d;
+}
+
 // Without the payloads, which are neither decoded nor range-checked.
 absl::StatusOr<Batch> decode_batch_header(absl::Span<const uint8_t> message);
 

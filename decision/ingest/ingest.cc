@@ -23,8 +23,12 @@ void Ingest::reject(const absl::Status& status, Nanoseconds now_ns) {
 
 std::optional<Batch> Ingest::accept(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns,
                                     const Speaker* speaker) {
-  DecodeNotes notes;
-  absl::StatusOr<Batch> batch = decode_batch(message, &notes);
+  return accept(decode_message(message), message.size(), now_ns, realtime_ns, speaker);
+}
+
+std::optional<Batch> Ingest::accept(Decoded decoded, size_t message_bytes, Nanoseconds now_ns, Nanoseconds realtime_ns,
+                                    const Speaker* speaker) {
+  absl::StatusOr<Batch>& batch = decoded.batch;
   // Before anything else of it counts: gaps in the numbers of a process that somebody else claims to be are no losses.
   if (batch.ok() && speaker != nullptr) {
     if (absl::Status status = check_speaker(*speaker, *batch); !status.ok()) batch = std::move(status);
@@ -45,9 +49,9 @@ std::optional<Batch> Ingest::accept(absl::Span<const uint8_t> message, Nanosecon
     return std::nullopt;
   }
   ++counters_.batches;
-  counters_.bytes += message.size();
+  counters_.bytes += message_bytes;
   counters_.payloads += batch->payloads.size();
-  counters_.unknown_payloads += notes.unknown_payloads;
+  counters_.unknown_payloads += decoded.notes.unknown_payloads;
   counters_.lag_ns = realtime_ns - batch->sent_realtime_ns;
   return *std::move(batch);
 }

@@ -43,21 +43,20 @@ absl::StatusOr<TelemetrySocket> TelemetrySocket::open(const std::string& endpoin
   }
 }
 
-TelemetrySocket::Received TelemetrySocket::receive(absl::Span<const uint8_t>& bytes) {
+TelemetrySocket::Received TelemetrySocket::receive(Message& m) {
   try {
-    if (!socket_.recv(message_, zmq::recv_flags::dontwait)) return Received::nothing;
-    connection_.assign(message_.data<char>(), message_.size());
+    if (!socket_.recv(m.body, zmq::recv_flags::dontwait)) return Received::nothing;
+    m.connection.assign(m.body.data<char>(), m.body.size());
     int parts = 0;
-    while (message_.more()) {  // ZeroMQ delivers the parts of a message together
-      if (!socket_.recv(message_, zmq::recv_flags::dontwait)) break;
+    while (m.body.more()) {  // ZeroMQ delivers the parts of a message together
+      if (!socket_.recv(m.body, zmq::recv_flags::dontwait)) break;
       ++parts;
     }
-    if (parts == 0) message_.rebuild();  // ROUTER always puts the connection in front: then the batch is empty
+    if (parts == 0) m.body.rebuild();  // ROUTER always puts the connection in front: then the batch is empty
     if (door_ != nullptr) {
-      const char* const key = zmq_msg_gets(message_.handle(), "User-Id");
-      speaker_ = {key != nullptr ? key : "", door_->keys().newest()};
+      const char* const key = zmq_msg_gets(m.body.handle(), "User-Id");
+      m.speaker = Speaker{key != nullptr ? key : "", door_->keys().newest()};
     }
-    bytes = absl::MakeConstSpan(message_.data<uint8_t>(), message_.size());
     return parts > 1 ? Received::multipart : Received::message;
   } catch (const zmq::error_t&) {  // EINTR, or the context ends
     return Received::nothing;

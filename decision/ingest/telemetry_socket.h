@@ -26,15 +26,18 @@ class TelemetrySocket {
   const std::string& endpoint() const { return endpoint_; }  // with the port that was picked
   zmq::pollitem_t poll_item() { return {socket_.handle(), 0, ZMQ_POLLIN, 0}; }
 
+  // What a probe sent, and how it came.
+  struct Message {
+    zmq::message_t body;
+    std::string connection;
+    std::optional<Speaker> speaker;  // nothing: keys are not used
+    absl::Span<const uint8_t> bytes() const { return {body.data<uint8_t>(), body.size()}; }
+    // Of the connection; -1: libzmq does not tell. Another connection may have the number by now.
+    int descriptor() { return zmq_msg_get(body.handle(), ZMQ_SRCFD); }
+  };
   enum class Received { nothing, message, multipart };
-  // Does not wait. The bytes are valid until the next call.
-  Received receive(absl::Span<const uint8_t>& bytes);
-  // Of the newest message.
-  const std::string& connection() const { return connection_; }
-  // Likewise, its descriptor; -1: libzmq does not tell. Another connection may have the number by now.
-  int descriptor() { return zmq_msg_get(message_.handle(), ZMQ_SRCFD); }
-  // Likewise; nullptr: keys are not used.
-  const Speaker* speaker() const { return door_ != nullptr ? &speaker_ : nullptr; }
+  // Does not wait.
+  Received receive(Message&);
   const Door* door() const { return door_.get(); }
   // Does not wait. False: the connection is gone, or takes nothing any more.
   bool send(const std::string& connection, absl::Span<const uint8_t> message);
@@ -44,9 +47,7 @@ class TelemetrySocket {
 
   zmq::context_t context_{1};
   zmq::socket_t socket_;
-  zmq::message_t message_;
-  std::string endpoint_, connection_;
-  Speaker speaker_;
+  std::string endpoint_;
   std::unique_ptr<Door> door_;  // the last: it goes before what it watches
 };
 

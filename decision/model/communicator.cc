@@ -25,6 +25,15 @@ size_t kernel_rows(const std::vector<Round>& rounds, size_t first) {
   return end - first;
 }
 
+bool is_timed(const Round& r) {
+  return r.has_device_times() && r.begin_device_ns != 0 && (r.flags & round_aborted) == 0;
+}
+
+bool is_timed(const P2pRound& r) {
+  return (r.flags & (round_no_kernel | round_lapped | round_not_measured | round_aborted)) == 0 &&
+         r.begin_device_ns != 0 && r.end_device_ns >= r.begin_device_ns;
+}
+
 }  // namespace
 
 absl::Span<const LaneState> RankModel::lanes_of(int channel) const {
@@ -61,9 +70,10 @@ RankModel* Communicator::member(Rank rank, ProcessModel& process, Nanoseconds no
   if (rank.value < 0 || static_cast<uint64_t>(rank.value) >= settings_.ranks_max) return nullptr;
   if (rank_count_ > 0 && rank.value >= rank_count_) return nullptr;
   const auto index = static_cast<size_t>(rank.value);
-  if (!take_room(ranks_.room_for(index))) return nullptr;
+  RankModel* const known = ranks_.find(index);
+  if (!known && !take_room(ranks_.room_for(index))) return nullptr;
   if (ranks_.size() <= index) ranks_.set_size(index + 1, false);
-  RankModel& r = ranks_.at(index);
+  RankModel& r = known ? *known : ranks_.at(index);
   if (!r.process) {
     r.process = &process;
     process.memberships.push_back({uid_, rank});
@@ -181,7 +191,6 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
   RankModel* r = member(m.rank, process, now_ns);
   if (!r) return;
   const Busy was = busy(*r);
-  const bool shares_gpu = process.memberships.size() > 1;
   size_t kernel_first = 0, kernel_end = 0;
   if (!m.rounds.empty()) history_.prefetch(m.rounds[0].op, m.rank);
   for (size_t i = 0; i < m.rounds.size(); ++i) {
@@ -195,8 +204,7 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
     RoundCell cell;
     // A kernel that carried several operations is one loss of time, not several: its first operation stands for all.
     cell.kernel_operations = static_cast<uint32_t>(kernel_end - kernel_first);
-    cell.timed = round.has_device_times() && round.begin_device_ns != 0 && (round.flags & round_aborted) == 0 &&
-                 i == kernel_first;
+    cell.timed = is_timed(round) && i == kernel_first;
     if (cell.timed) {
       cell.begin_device_ns = round.begin_device_ns;
       cell.end_device_ns = round.end_device_ns;
@@ -208,15 +216,11 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
     cell.recv_changes = round.recv_changes;
     if (round.replay != 0) {
       replayed(*r, round, cell, now_ns);
-      if (shares_gpu && cell.timed)
-        process.kernels.add(uid_, r->cuda_device, round.begin_device_ns);
       continue;
     }
     if (round.op > r->last_round) {
       r->last_round = round.op;
       r->last_round_end_ns = cell.timed || i != kernel_first ? round.end_device_ns : 0;
-      if (shares_gpu && cell.timed)
-        process.kernels.add(uid_, r->cuda_device, round.begin_device_ns);
     }
     history_.round(round.op, m.rank, round.signature, cell, now_ns);
     if (round.op > r->completed) {
@@ -253,8 +257,6 @@ void Communicator::p2p_rounds(const P2pRounds& m, ProcessModel& process, Nanosec
   RankModel* r = member(m.rank, process, now_ns);
   if (!r) return;
   const Busy was = busy(*r);
-  const bool shares_gpu = process.memberships.size() > 1;
-  const P2pRound* previous = nullptr;
   if (!r->p2p_ended && !m.rounds.empty()) r->p2p_ended = std::make_unique<RankModel::P2pEnded>();
   for (const P2pRound& round : m.rounds) {
     const std::pair<int32_t, abi::Direction> pair{round.peer.value, round.direction};
@@ -281,19 +283,13 @@ void Communicator::p2p_rounds(const P2pRounds& m, ProcessModel& process, Nanosec
     if (!news) continue;
     ++r->p2p_ended->count;
     ++p2p_rounds_;
-    const bool timed = (round.flags & (round_no_kernel | round_lapped | round_not_measured | round_aborted)) == 0 &&
-                       round.begin_device_ns != 0 && round.end_device_ns >= round.begin_device_ns;
-    const bool same_kernel = previous && previous->plan == round.plan && previous->replay == round.replay;
-    if (shares_gpu && timed && !same_kernel)
-      process.kernels.add(uid_, r->cuda_device, round.begin_device_ns);
-    previous = &round;
     if (round.replay != 0) {
       moved(*r, now_ns);
       continue;
     }
     const Nanoseconds began =
         process.clock.to_local(std::max(round.enter_monotonic_ns, round.launch_monotonic_ns), now_ns);
-    const Nanoseconds lasted = timed ? static_cast<Nanoseconds>(round.end_device_ns - round.begin_device_ns) : 0;
+    const Nanoseconds lasted = is_timed(round) ? static_cast<Nanoseconds>(round.end_device_ns - round.begin_device_ns) : 0;
     const Nanoseconds shown_ns = erased > 0 ? shown_in_flight_ns(*r, now_ns) : 0;
     moved(*r, std::min(now_ns, std::max(began + lasted, shown_ns)));
   }
@@ -303,8 +299,7 @@ void Communicator::p2p_rounds(const P2pRounds& m, ProcessModel& process, Nanosec
 void Communicator::in_flight(const InFlight& m, ProcessModel& process, Nanoseconds now_ns) {
   RankModel* r = member(m.rank, process, now_ns);
   if (!r) return;
-  if (process.clock_is_doubtful) return;
-  if (r->has_last && m.sample_monotonic_ns <= r->last.sample_monotonic_ns) return;  // late or repeated
+  if (!is_news(m, process)) return;
   const Busy was = busy(*r);
   const Nanoseconds sampled_ns = process.clock.to_local(m.sample_monotonic_ns, now_ns);
   for (const InFlightOp& op : m.operations)
@@ -326,13 +321,18 @@ void Communicator::in_flight(const InFlight& m, ProcessModel& process, Nanosecon
   r->shows_p2p = shows_p2p(r->last);
   r->waiting_channels = waiting_channels(r->last);
   r->has_last = true;
-  r->not_watched = process.probe_stopped = m.stopped;
+  r->not_watched = m.stopped;
   const auto calls =
       std::count_if(m.operations.begin(), m.operations.end(), [](const InFlightOp& o) { return o.replay == 0; });
   const bool listed = m.operations_total <= m.operations.size() && m.entered == r->entered && calls > 0;
   r->only_captured = listed && std::all_of(m.operations.begin(), m.operations.end(),
                                            [](const InFlightOp& o) { return o.replay != 0 || o.only_captured(); });
   recount(*r, was);
+}
+
+bool Communicator::is_news(const InFlight& m, const ProcessModel& process) const {
+  const RankModel* const r = rank(m.rank);
+  return !process.clock_is_doubtful && r && (!r->has_last || m.sample_monotonic_ns > r->last.sample_monotonic_ns);
 }
 
 OpSeq Communicator::completed_min() const {
@@ -353,6 +353,24 @@ Signature Communicator::signature(OpSeq op) const {
     for (const InFlightOp& o : r.last.operations)
       if (o.op == op) return o.signature;
   return {};
+}
+
+void log_kernels(const Communicator& comm, const Rounds& m, ProcessModel& process) {
+  const RankModel* const r = comm.rank(m.rank);
+  if (!r || process.memberships.size() < 2) return;  // one communicator is always the next
+  for (size_t i = 0; i < m.rounds.size(); i += kernel_rows(m.rounds, i))
+    if (is_timed(m.rounds[i])) process.kernels.add(comm.uid(), r->cuda_device, m.rounds[i].begin_device_ns);
+}
+
+void log_kernels(const Communicator& comm, const P2pRounds& m, ProcessModel& process) {
+  const RankModel* const r = comm.rank(m.rank);
+  if (!r || process.memberships.size() < 2) return;
+  const P2pRound* previous = nullptr;
+  for (const P2pRound& round : m.rounds) {
+    const bool same_kernel = previous && previous->plan == round.plan && previous->replay == round.replay;
+    if (is_timed(round) && !same_kernel) process.kernels.add(comm.uid(), r->cuda_device, round.begin_device_ns);
+    previous = &round;
+  }
 }
 
 bool is_nvlink_switch(const Communicator& comm, int32_t peer) {

@@ -128,6 +128,12 @@ class Communicator {
   // begins anew.
   bool contradicted_by(const CommUp&) const;
 
+  // Rank and process belong together, and there is room for it.
+  bool has_member(Rank r, const ProcessModel& p) const { return rank(r) && rank(r)->process == &p; }
+  // False: another process has spoken for this rank, or there is no room. Who reports is a member or becomes one: it is
+  // written down in the process, too. Otherwise what changes is the communicator alone.
+  bool join(Rank r, ProcessModel& p, Nanoseconds now_ns) { return member(r, p, now_ns) != nullptr; }
+
   void up(const CommUp&, ProcessModel&, Nanoseconds now_ns);
   // Ranks that do what is not measured: how many of each abi::hidden_all.
   using HiddenRanks = std::array<uint32_t, std::size(abi::hidden_all)>;
@@ -136,6 +142,8 @@ class Communicator {
   void rounds(const Rounds&, ProcessModel&, Nanoseconds now_ns);
   void p2p_rounds(const P2pRounds&, ProcessModel&, Nanoseconds now_ns);
   void in_flight(const InFlight&, ProcessModel&, Nanoseconds now_ns);
+  // Later than what is known of this rank.
+  bool is_news(const InFlight&, const ProcessModel&) const;
   // Read by a sibling of `process`, which is not heard of by this, and has not moved.
   void last_operations(const LastOperations&, const ProcessModel& process);
 
@@ -236,6 +244,10 @@ class Communicator {
   Nanoseconds moved_ns_ = 0, heard_ns_ = 0, first_heard_ns_ = 0;
   bool dirty_ = false;
 };
+
+// In the process, in which order its GPU ran these kernels. Reports of its member (Communicator::join).
+void log_kernels(const Communicator&, const Rounds&, ProcessModel&);
+void log_kernels(const Communicator&, const P2pRounds&, ProcessModel&);
 
 // By their node numbers, or by their hosts where these are not known.
 bool same_node(const Communicator&, Rank, Rank);

@@ -165,17 +165,24 @@ ProcessModel* ProcessTable::known(const ProcessId& id) {
   return it != processes_.end() ? it->second.get() : renamed(**like, id);
 }
 
+ProcessModel* ProcessTable::sender(const Batch& batch) {
+  if (ProcessModel* const heard_before = known(batch.process)) return heard_before;
+  if (!admits_new_ || processes_.size() >= settings_.processes_max) return ++refused_, nullptr;
+  ProcessModel& p = *processes_.emplace(batch.process, std::make_unique<ProcessModel>()).first->second;
+  p.id = batch.process;
+  join(p);
+  by_pid_.erase(Pid(p.id));
+  by_pid_.insert(&p);
+  return &p;
+}
+
 ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
-  ProcessModel* const heard_before = known(batch.process);
-  if (!heard_before && (!admits_new_ || processes_.size() >= settings_.processes_max)) return ++refused_, nullptr;
-  ProcessModel& p =
-      heard_before ? *heard_before : *processes_.emplace(batch.process, std::make_unique<ProcessModel>()).first->second;
-  if (!heard_before) {
-    p.id = batch.process;
-    join(p);
-    by_pid_.erase(Pid(p.id));
-    by_pid_.insert(&p);
-  }
+  ProcessModel* const p = sender(batch);
+  if (p) heard(*p, batch, now_ns);
+  return p;
+}
+
+void ProcessTable::heard(ProcessModel& p, const Batch& batch, Nanoseconds now_ns) {
   if (!batch.job.empty() && p.job != batch.job) p.job = batch.job;
   p.heard_ns = std::max(p.heard_ns, now_ns);
   p.host->heard_ns = std::max(p.host->heard_ns, now_ns);
@@ -189,7 +196,7 @@ ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
   ++p.batches;
   const uint64_t seq_before = p.newest.seq;
   const Image image = p.newest.take(batch.batch_seq, batch.sent_monotonic_ns);
-  if (image == Image::before) return &p;
+  if (image == Image::before) return;
   if (image == Image::next) p.distinct_batches = p.recent_batches = 0;
   if (image == Image::next || batch.batch_seq > seq_before) {
     const uint64_t ahead = batch.batch_seq - (image == Image::next ? 0 : seq_before);
@@ -200,7 +207,6 @@ ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
     p.recent_batches |= uint64_t{1} << behind;
     ++p.distinct_batches;
   }
-  return &p;
 }
 
 void ProcessTable::health(ProcessModel& reporter, const AgentHealth& health, Nanoseconds now_ns) {

@@ -23,8 +23,8 @@ namespace ccld::decision {
 
 // CLOCK_MONOTONIC of a sender, expressed in the service's clock. The smallest difference seen is the one with the least
 // delay; two generations of ten minutes let it follow a drifting clock.
-// A clock that is suddenly further ahead than delay explains is not believed before it has said so five times in a row: it
-// may be somebody else's who speaks for this process.
+// A clock that is suddenly further ahead than delay explains is not believed before it has said so five times in a row:
+// it may be somebody else's who speaks for this process.
 class ClockMap {
  public:
   // False: it is not believed, and nothing has changed.
@@ -94,7 +94,7 @@ class NetQueueList {
 
 // A machine, whatever its containers call it.
 struct HostModel {
-  Nanoseconds heard_ns = 0;  // last batch of any of its processes
+  Nanoseconds heard_ns = 0;                           // last batch of any of its processes
   std::optional<int64_t> realtime_less_monotonic_ns;  // of its clocks, when that was sent
   size_t processes = 0;
   std::vector<const struct ProcessModel*> members;  // these
@@ -117,6 +117,7 @@ struct ProcessModel {
   Nanoseconds state_since_ns = 0;
   uint64_t sent_monotonic_ns = 0;  // the newest batch
   bool clock_is_doubtful = false;  // of the newest batch: its instants mean nothing
+  bool waits = false;              // a batch of it, to be taken in (analysis/intake.h)
   ClockMap clock;
 
   ProcessId id;
@@ -124,7 +125,7 @@ struct ProcessModel {
   NewestBatch newest;
   uint64_t batches = 0, distinct_batches = 0;  // of all images; of the newest one
   uint64_t recent_batches = 0;                 // bit i: newest.seq - i was received
-  AgentHealth health;           // without siblings
+  AgentHealth health;                          // without siblings
   KernelLog kernels;
   std::vector<Membership> memberships;
   // CUDA device of all communicators that were announced so far.
@@ -145,6 +146,10 @@ struct ProcessModel {
   uint64_t lost_batches() const { return newest.seq > distinct_batches ? newest.seq - distinct_batches : 0; }
   bool stopped() const { return state == 'T' || state == 't'; }
   bool gone() const { return state == 'X' || state == 'Z'; }
+  void prefetch() const {
+    constexpr size_t lines = 4;
+    for (size_t i = 0; i < lines; ++i) __builtin_prefetch(reinterpret_cast<const char*>(this) + 64 * i);
+  }
   // It has ended all its communicators: that it says no more is what it should do.
   bool has_finished() const { return comms_ended > 0 && comms_up == 0; }
 };
@@ -156,7 +161,15 @@ class ProcessTable {
  public:
   explicit ProcessTable(const Settings& settings) : settings_(settings) {}
 
-  // nullptr: the table is full.
+  // nullptr: it is not known under this name.
+  ProcessModel* find(const ProcessId& id) const {
+    const auto it = by_pid_.find(Pid(id));
+    return it != by_pid_.end() && (*it)->id.host == id.host ? *it : nullptr;
+  }
+  // Whom a batch is of; nullptr: the table is full.
+  ProcessModel* sender(const Batch&);
+  void heard(ProcessModel& sender, const Batch&, Nanoseconds now_ns);
+  // Both.
   ProcessModel* heard(const Batch&, Nanoseconds now_ns);
   void health(ProcessModel& reporter, const AgentHealth&, Nanoseconds now_ns);
   // The process that the reporter speaks of, if it is known, another one, and stopped or gone; otherwise nullptr.
@@ -200,7 +213,10 @@ class ProcessTable {
         : boot_id(id.boot_id), pid(id.pid), pid_namespace(id.pid_namespace), start_ticks(id.pid_start_ticks) {}
     // As `reporter` sees it.
     Pid(const ProcessId& reporter, const Sibling& s)
-        : boot_id(reporter.boot_id), pid(s.pid), pid_namespace(reporter.pid_namespace), start_ticks(s.pid_start_ticks) {}
+        : boot_id(reporter.boot_id),
+          pid(s.pid),
+          pid_namespace(reporter.pid_namespace),
+          start_ticks(s.pid_start_ticks) {}
     Pid(const ProcessModel* p) : Pid(p->id) {}
     friend bool operator==(const Pid&, const Pid&) = default;
     template <class H>

@@ -4,8 +4,24 @@
 
 namespace ccld::decision::server {
 
-Analysis::Analysis(const Settings& settings, std::optional<VerdictWriter> writer, Numbering numbering)
-    : analyzer_(settings, std::move(numbering)), writer_(std::move(writer)) {}
+Analysis::Analysis(const Settings& settings, std::optional<VerdictWriter> writer, Numbering numbering, size_t threads)
+    : workers_(threads), analyzer_(settings, std::move(numbering), &workers_), writer_(std::move(writer)) {}
+
+void Analysis::on_messages(absl::Span<const Message> messages, Nanoseconds now_ns, Nanoseconds realtime_ns,
+                           absl::FunctionRef<void(size_t, const Batch*)> decoded) {
+  std::vector<std::optional<ingest::Decoded>> contents(messages.size());
+  workers_.run(messages.size(), [&](size_t i) { contents[i] = ingest::decode_message(messages[i].bytes); });
+  std::vector<std::optional<Batch>> batches(messages.size());
+  std::vector<const Batch*> accepted;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const Message& m = messages[i];
+    batches[i] = ingest_.accept(*std::move(contents[i]), m.bytes.size(), now_ns, realtime_ns, m.speaker);
+    if (batches[i].has_value()) accepted.push_back(&*batches[i]);
+    decoded(i, batches[i].has_value() ? &*batches[i] : nullptr);
+  }
+  analyzer_.apply(accepted, now_ns);
+  workers_.run(batches.size(), [&](size_t i) { batches[i].reset(); });
+}
 
 std::optional<Batch> Analysis::on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns,
                                           const ingest::Speaker* speaker) {

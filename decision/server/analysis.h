@@ -1,17 +1,20 @@
 // Telemetry to verdict lines: the one way that the service and a replay go, so that both say the same to the byte.
 // (Paper, section 4: the decision analyzer.)
 // Contract: given the same calls with the same instants it writes the same lines. Errors: none; what is refused is counted
-// by ingest(), what cannot be written by the writer. Threads: one.
+// by ingest(), what cannot be written by the writer. Threads: one; its workers decode and take in what came together,
+// and change nothing of what is found.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "decision/analyzer.h"
 #include "decision/ingest/ingest.h"
 #include "decision/report/verdict_json.h"
 #include "decision/server/verdict_writer.h"
+#include "decision/workers.h"
 
 namespace ccld::decision::server {
 
@@ -20,8 +23,17 @@ constexpr Nanoseconds tick_period_ns = 100 * ns_per_ms;
 class Analysis {
  public:
   // Without a writer nothing is written.
-  Analysis(const Settings&, std::optional<VerdictWriter>, Numbering = {});
+  Analysis(const Settings&, std::optional<VerdictWriter>, Numbering = {}, size_t threads = 1);
 
+  // A message of the telemetry socket; `speaker` as for Ingest.
+  struct Message {
+    absl::Span<const uint8_t> bytes;
+    const ingest::Speaker* speaker = nullptr;
+  };
+  // Those that came together. `decoded` is told of each in turn, before anything is made of them: the batch, or nullptr
+  // if it is none.
+  void on_messages(absl::Span<const Message>, Nanoseconds now_ns, Nanoseconds realtime_ns,
+                   absl::FunctionRef<void(size_t, const Batch*)> decoded);
   // The batch, if the message is one.
   std::optional<Batch> on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns,
                                   const ingest::Speaker* speaker = nullptr);
@@ -36,6 +48,7 @@ class Analysis {
   uint64_t verdict_write_errors() const { return writer_.has_value() ? writer_->errors() : 0; }
 
  private:
+  Workers workers_;
   Analyzer analyzer_;
   ingest::Ingest ingest_;
   std::optional<VerdictWriter> writer_;

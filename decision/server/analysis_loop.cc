@@ -8,23 +8,27 @@
 namespace ccld::decision::server {
 AnalysisLoop::AnalysisLoop(const Settings& settings, std::shared_ptr<Reporter> reporter, std::shared_ptr<SnapshotStore> store,
                            std::unique_ptr<recording::Recorder> recorder, Numbering numbering, Nanoseconds now_ns,
-                           Nanoseconds realtime_ns)
+                           Nanoseconds realtime_ns, size_t threads)
     : settings_(settings),
-      analysis_(settings, std::nullopt, std::move(numbering)),
+      analysis_(settings, std::nullopt, std::move(numbering), threads),
       reporter_(std::move(reporter)),
       store_(std::move(store)),
       recorder_(std::move(recorder)),
       desk_(static_cast<uint64_t>(realtime_ns / ns_per_ms)),
       started_ns_(now_ns) {}
 
-bool AnalysisLoop::on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns,
-                              Nanoseconds realtime_ns, const ControlDesk::Send& send, const ingest::Speaker* speaker) {
-  const auto batch = analysis_.on_message(message, now_ns, realtime_ns, speaker);
-  if (recorder_ != nullptr && !ingest().newest_is_foreign()) recorder_->message(message, now_ns, realtime_ns);
-  if (!batch.has_value()) return false;
-  desk_.heard(*batch, connection, now_ns, realtime_ns, send);
-  if (recorder_ != nullptr) recorder_->decoded(*batch, message, now_ns, realtime_ns);
-  return true;
+void AnalysisLoop::on_messages(absl::Span<const Message> messages, Nanoseconds now_ns, Nanoseconds realtime_ns,
+                               const ControlDesk::Send& send, absl::FunctionRef<void(size_t)> spoke) {
+  std::vector<Analysis::Message> contents;
+  for (const Message& m : messages) contents.push_back({m.bytes, m.speaker});
+  analysis_.on_messages(contents, now_ns, realtime_ns, [&](size_t i, const Batch* batch) {
+    const Message& m = messages[i];
+    if (recorder_ != nullptr && !ingest().newest_is_foreign()) recorder_->message(m.bytes, now_ns, realtime_ns);
+    if (batch == nullptr) return;
+    desk_.heard(*batch, *m.connection, now_ns, realtime_ns, send);
+    if (recorder_ != nullptr) recorder_->decoded(*batch, m.bytes, now_ns, realtime_ns);
+    spoke(i);
+  });
 }
 
 TuneAnswer AnalysisLoop::tune(const TuneRequest& request, const ControlDesk::Send& send) {

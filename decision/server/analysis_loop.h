@@ -1,7 +1,7 @@
 // What the analysis thread does: telemetry into the analyzer, its incidents to the reporter, everything that arrives
 // to the recorder, a snapshot for the query API. It is given the time and the bytes; the caller owns the socket and the waiting.
 // (Paper, section 4: the decision analyzer.)
-// Threads: one.
+// Threads: one, and those that it lets help with what came together.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ class AnalysisLoop {
  public:
   // `recorder`: none if nothing is recorded.
   AnalysisLoop(const Settings&, std::shared_ptr<Reporter>, std::shared_ptr<SnapshotStore>, std::unique_ptr<recording::Recorder> recorder,
-               Numbering, Nanoseconds now_ns, Nanoseconds realtime_ns);
+               Numbering, Nanoseconds now_ns, Nanoseconds realtime_ns, size_t threads = 1);
   // What earlier runs left open; what is not found again within this time gets its last revision.
   void take_up(std::vector<LeftOpen>, Nanoseconds within_ns);
 
@@ -35,11 +35,16 @@ class AnalysisLoop {
   // What the snapshots say of the webhook.
   void count_webhook(std::function<report::WebhookCounters()> counters) { webhook_counters_ = std::move(counters); }
 
-  // `connection`: how `send` reaches the sender, for an answer. `speaker`: nullptr: keys are not used. A message whose
-  // sender may not say what it says is not recorded either: a replay has no keys, and would believe it.
-  // False: it is no batch, or none that its sender may send.
-  bool on_message(absl::Span<const uint8_t> message, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns,
-                  const ControlDesk::Send& send, const ingest::Speaker* speaker = nullptr);
+  // `connection`: how `send` reaches the sender, for an answer. `speaker`: nullptr: keys are not used.
+  struct Message {
+    absl::Span<const uint8_t> bytes;
+    const std::string* connection;
+    const ingest::Speaker* speaker = nullptr;
+  };
+  // Those that came together. A message whose sender may not say what it says is not recorded either: a replay has no
+  // keys, and would believe it. `spoke` is told of each that is a batch, and one that its sender may send.
+  void on_messages(absl::Span<const Message>, Nanoseconds now_ns, Nanoseconds realtime_ns, const ControlDesk::Send& send,
+                   absl::FunctionRef<void(size_t)> spoke);
   void on_multipart_message(Nanoseconds now_ns, Nanoseconds realtime_ns);
 
   // Analyses, writes verdicts, and refreshes the snapshot. `finished_ns()` tells the time again when asked, so that

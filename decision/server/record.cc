@@ -35,36 +35,36 @@ constexpr std::chrono::milliseconds flush_period(500);
 constexpr Nanoseconds forget_ns = 3600 * ns_per_s;
 
 // Whether it may be recorded: not what its sender's key may not say. Each cause is said once.
-bool is_welcome(const TelemetrySocket& socket, absl::Span<const uint8_t> message, ingest::DistinctErrors& errors, Nanoseconds now_ns) {
-  if (socket.speaker() == nullptr) return true;
-  const auto batch = ingest::decode_batch(message);
+bool is_welcome(const TelemetrySocket::Message& message, ingest::DistinctErrors& errors, Nanoseconds now_ns) {
+  if (!message.speaker.has_value()) return true;
+  const auto batch = ingest::decode_batch(message.bytes());
   if (!batch.ok()) return true;
-  const absl::Status status = check_speaker(*socket.speaker(), *batch);
+  const absl::Status status = check_speaker(*message.speaker, *batch);
   if (!status.ok() && errors.record(ingest::reject_key(status), status.message(), now_ns))
     spdlog::warn("telemetry refused ({}): {}; more of this kind are not recorded either", ingest::name(ingest::reject_reason(status)), std::string(status.message()));
   return status.ok();
 }
 
 // Probes want to know what has come.
-void acknowledge(TelemetrySocket& socket, absl::Span<const uint8_t> message, ControlDesk& desk, Nanoseconds now_ns,
+void acknowledge(TelemetrySocket& socket, const TelemetrySocket::Message& message, ControlDesk& desk, Nanoseconds now_ns,
                  Nanoseconds realtime_ns) {
-  const auto batch = ingest::decode_batch_header(message);
+  const auto batch = ingest::decode_batch_header(message.bytes());
   if (!batch.ok()) return;
-  desk.heard(*batch, socket.connection(), now_ns, realtime_ns,
+  desk.heard(*batch, message.connection, now_ns, realtime_ns,
              [&socket](const std::string& connection, absl::Span<const uint8_t> answer) { return socket.send(connection, answer); });
 }
 
 void drain(TelemetrySocket& socket, Recorder& recorder, ControlDesk& desk, ingest::DistinctErrors& errors) {
+  TelemetrySocket::Message message;
   constexpr int messages_max = 10000;  // a stop signal is looked for in between
   for (int i = 0; i < messages_max; ++i) {
-    absl::Span<const uint8_t> bytes;
-    switch (socket.receive(bytes)) {
+    switch (socket.receive(message)) {
       case TelemetrySocket::Received::nothing: return;
       case TelemetrySocket::Received::message: {
         const Nanoseconds now_ns = monotonic_now_ns(), realtime_ns = realtime_now_ns();
-        if (!is_welcome(socket, bytes, errors, now_ns)) break;
-        recorder.message(bytes, now_ns, realtime_ns);
-        acknowledge(socket, bytes, desk, now_ns, realtime_ns);
+        if (!is_welcome(message, errors, now_ns)) break;
+        recorder.message(message.bytes(), now_ns, realtime_ns);
+        acknowledge(socket, message, desk, now_ns, realtime_ns);
         break;
       }
       case TelemetrySocket::Received::multipart: recorder.multipart(monotonic_now_ns(), realtime_now_ns()); break;

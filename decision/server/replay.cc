@@ -65,19 +65,31 @@ class Driver {
   Driver(Analysis& analysis, bool own_ticks, const ReplayReport& report) : analysis_(analysis), own_ticks_(own_ticks), report_(report) {}
 
   void carry_out(const Entry& e) {
+    if (e.kind != EntryKind::message || e.clock_ns != clock_ns_ || together_.size() >= together_max) take_in();
     if (own_ticks_) tick_until(e);
     switch (e.kind) {
       case EntryKind::message:
-        if (const auto batch = analysis_.on_message(e.message, e.clock_ns, e.realtime_ns)) census_.see(*batch);
+        together_.emplace_back(e.message.begin(), e.message.end());
+        clock_ns_ = e.clock_ns, realtime_ns_ = e.realtime_ns;
         break;
       case EntryKind::tick: tick(e.clock_ns, e.realtime_ns); break;
       case EntryKind::multipart: analysis_.on_multipart_message(e.clock_ns); break;
       case EntryKind::gap: break;  // the analyzer hears it as lost batches
     }
   }
+  // Messages that came together wait for each other.
+  void take_in() {
+    std::vector<Analysis::Message> messages;
+    for (const auto& bytes : together_) messages.push_back({bytes});
+    analysis_.on_messages(messages, clock_ns_, realtime_ns_, [&](size_t, const Batch* batch) {
+      if (batch != nullptr) census_.see(*batch);
+    });
+    together_.clear();
+  }
   const Census& census() const { return census_; }
 
  private:
+  static constexpr size_t together_max = 256;
   void tick(Nanoseconds now_ns, int64_t realtime_ns) {
     for (const Incident& incident : analysis_.tick(now_ns, realtime_ns)) {
       if (report_) report_(incident, now_ns, realtime_ns);
@@ -98,6 +110,9 @@ class Driver {
   bool own_ticks_;
   const ReplayReport& report_;
   Census census_;
+  std::vector<std::vector<uint8_t>> together_;  // at clock_ns_
+  Nanoseconds clock_ns_ = 0;
+  int64_t realtime_ns_ = 0;
   std::optional<Nanoseconds> next_tick_ns_;
 };
 
@@ -117,6 +132,7 @@ absl::Status replay(Reader& reader, const ReplayOptions& options, Analysis& anal
     summary = counted;
     driver.carry_out(e);
   }
+  driver.take_in();
   driver.census().write(summary);
   return status;
 }

@@ -33,6 +33,7 @@
 #include "decision/server/telemetry_access.h"
 #include "decision/server/webhook.h"
 #include "decision/settings.h"
+#include "decision/workers.h"
 #include "spdlog/spdlog.h"
 
 namespace ccld::decision::server {
@@ -206,25 +207,31 @@ ConnectionRoom::Memory memory_of(const MemoryGuard& guard) {
   return guard.at_last_resort() ? ConnectionRoom::Memory::last_resort : ConnectionRoom::Memory::short_of;
 }
 
+// What is taken in at a time: enough for several threads, and little beside what a job sends in a tenth of a second. A
+// message may have megabytes.
+constexpr size_t together_max = 256, together_bytes_max = 1 << 20;
+
 // Hands waiting messages to the analysis until there are none or `until_ns` has come.
 void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Send& send, AnalysisLoop& loop, Nanoseconds until_ns) {
-  constexpr int messages_between_clocks = 64;
-  for (;;) {
+  std::vector<TelemetrySocket::Message> messages(together_max);
+  std::vector<AnalysisLoop::Message> contents;
+  auto last = TelemetrySocket::Received::message;
+  while (last != TelemetrySocket::Received::nothing) {
     const Nanoseconds now_ns = monotonic_now_ns();
     if (now_ns >= until_ns) return;
     const Nanoseconds realtime_ns = realtime_now_ns();
     loop.look_at_memory(now_ns);
     room.look(now_ns, memory_of(loop.memory()));
-    for (int i = 0; i < messages_between_clocks; ++i) {
-      absl::Span<const uint8_t> bytes;
-      switch (socket.receive(bytes)) {
-        case TelemetrySocket::Received::nothing: return;
-        case TelemetrySocket::Received::message:
-          if (loop.on_message(bytes, socket.connection(), now_ns, realtime_ns, send, socket.speaker())) room.spoke(socket.descriptor(), now_ns);
-          break;
-        case TelemetrySocket::Received::multipart: loop.on_multipart_message(now_ns, realtime_ns); break;
-      }
+    contents.clear();
+    for (size_t bytes = 0; contents.size() < together_max && bytes < together_bytes_max;) {
+      TelemetrySocket::Message& m = messages[contents.size()];
+      last = socket.receive(m);
+      if (last != TelemetrySocket::Received::message) break;
+      bytes += m.bytes().size();
+      contents.push_back({m.bytes(), &m.connection, m.speaker.has_value() ? &*m.speaker : nullptr});
     }
+    loop.on_messages(contents, now_ns, realtime_ns, send, [&](size_t i) { room.spoke(messages[i].descriptor(), now_ns); });
+    if (last == TelemetrySocket::Received::multipart) loop.on_multipart_message(now_ns, realtime_ns);
   }
 }
 
@@ -285,6 +292,8 @@ absl::Status serve(const ServeOptions& options) {
   if (!bounds.ok()) return bounds.status();
   const auto memory_max = memory_max_of(options.memory_max);
   if (!memory_max.ok()) return naming("--memory-max", memory_max.status());
+  const auto threads = threads_of(options.threads);
+  if (!threads.ok()) return naming("--threads", threads.status());
   const auto http_address = parse_host_port(options.http);
   if (!http_address.ok()) return naming("--http", http_address.status());
   if (absl::Status s = check_endpoint(options.listen); !s.ok()) return naming("--listen", s);
@@ -339,8 +348,9 @@ absl::Status serve(const ServeOptions& options) {
   const absl::Cleanup stop_webhook = [&] {
     if (*webhook != nullptr) (*webhook)->stop(absl::InfiniteDuration());
   };
-  AnalysisLoop loop(*settings, reporter, store, *std::move(recorder), numbering, monotonic_now_ns(), realtime_now_ns());
+  AnalysisLoop loop(*settings, reporter, store, *std::move(recorder), numbering, monotonic_now_ns(), realtime_now_ns(), *threads);
   loop.guard_memory(*memory_max);
+  if (*threads > 1) spdlog::info("{} threads take telemetry in (--threads)", *threads);
   if (*memory_max > 0) spdlog::info("memory: at most {} MiB (--memory-max)", *memory_max >> 20);
   if (*webhook != nullptr) loop.count_webhook([hook = webhook->get()] { return hook->counters(); });
   loop.tell_access([&socket = *socket, tokens = http_access->tokens != nullptr, tls = http_access->tls != nullptr] {

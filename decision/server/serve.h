@@ -52,6 +52,7 @@ struct ServeOptions {
   // quarter of a second at 131,072 ranks, and waiting telemetry postpones one by half a second.
   std::string health_look_max_s = "30";
   std::string memory_max = "auto";    // memory_limit.h
+  std::string threads = "auto";       // that take telemetry in
   bool allow_remote_tune = false;     // POST /v1/tune from other hosts too
   std::string webhook;                // a URL that is told of incidents; empty: none
   std::string webhook_secret_file;    // signs what it is told; empty: not signed

@@ -48,7 +48,7 @@ struct Job {
     return uid;
   }
   // All ranks of a communicator wait for one.
-  void waits(Focus& focus, CommUid uid, size_t last, uint64_t ms) const {
+  void waits(CommUid uid, size_t last, uint64_t ms) {
     const Communicator& comm = watches.at(uid)->comm;
     RoundEntry e;
     e.cells.resize(static_cast<size_t>(comm.rank_count()));
@@ -56,7 +56,7 @@ struct Job {
       e.cells[r].timed = true;
       e.cells[r].end_device_ns = 1 + 1'000'000 * (r == last ? 1 : 1 + ms);
     }
-    focus.add(comm, e);
+    Focus::add(*watches.at(uid), e);
   }
   std::set<int> chosen(Focus& focus, size_t gpus_max) const {
     std::set<int> out;
@@ -68,9 +68,9 @@ struct Job {
 };
 
 TEST_CASE("Around the rank that others wait for whole replicas are looked at, the nearest ones") {
-  const Job job;
+  Job job;
   Focus focus;
-  job.waits(focus, job.data[0], 5, 50);
+  job.waits(job.data[0], 5, 50);
   const std::set<int> chosen = job.chosen(focus, 24);
   std::set<int> expected;
   for (int replica : {4, 5, 6})
@@ -80,19 +80,19 @@ TEST_CASE("Around the rank that others wait for whole replicas are looked at, th
 }
 
 TEST_CASE("Every other time a communicator is looked at as a whole, that whose transfers are the longest of its like") {
-  const Job job;
+  Job job;
   Focus focus;
-  job.waits(focus, job.data[0], 5, 50);
+  job.waits(job.data[0], 5, 50);
   job.chosen(focus, 24);
-  for (CommUid uid : job.data) job.waits(focus, uid, 3, uid == job.data[6] ? 1 : 0);
-  for (int i = 0; i < 9; ++i) job.waits(focus, job.data[6], 3, 1);
+  for (CommUid uid : job.data) job.waits(uid, 3, uid == job.data[6] ? 1 : 0);
+  for (int i = 0; i < 9; ++i) job.waits(job.data[6], 3, 1);
   const std::set<int> chosen = job.chosen(focus, 24);
   for (int d = 0; d < Job::replicas; ++d) CHECK(chosen.contains(Job::process(d, 1, 2)));
   CHECK(chosen.size() == 24);
 }
 
 TEST_CASE("Nothing reported: nothing is chosen") {
-  const Job job;
+  Job job;
   Focus focus;
   CHECK(job.chosen(focus, 24).empty());
 }

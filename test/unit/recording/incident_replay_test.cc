@@ -49,7 +49,11 @@ std::string record_again(const std::string& path, const Folder& folder, uint64_t
     const auto found = reader->next(e);
     REQUIRE(found.ok());
     if (!*found) break;
-    if (e.kind == EntryKind::message) loop.on_message(e.message, "", e.clock_ns, e.realtime_ns, send);
+    if (e.kind == EntryKind::message) {
+      const std::string connection;
+      const server::AnalysisLoop::Message message{e.message, &connection};
+      loop.on_messages({&message, 1}, e.clock_ns, e.realtime_ns, send, [](size_t) {});
+    }
     if (e.kind == EntryKind::tick) loop.tick(e.clock_ns, e.realtime_ns, [&] { return e.clock_ns; });
   }
   CHECK(loop.finish(absl::InfiniteDuration()));

@@ -1,0 +1,52 @@
+#include "decision/analysis/intake.h"
+
+namespace ccld::decision {
+namespace {
+
+// Of fewer processes: to wake a thread takes as long as to take in what some of them say (some 10 us).
+constexpr size_t processes_to_share_min = 8;
+
+}  // namespace
+
+void Intake::say(ProcessModel& process, const Said& said) {
+  process.waits = true;
+  if (processes_.empty() || processes_.back().process != &process) processes_.push_back({&process, said_.size()});
+  said_.push_back(said);
+}
+
+void Intake::add(ProcessModel& process, const Payload& payload) { say(process, {&payload, nullptr}); }
+
+void Intake::add(Watch& w, ProcessModel& process, const Payload& payload) {
+  say(process, {&payload, &w.comm});
+  if (w.reports.empty()) watches_.push_back(&w);
+  w.reports.push_back({&payload, &process});
+}
+
+void Intake::take_in(Workers& workers, const Takers& takers) {
+  // Those with most to do first: communicators.
+  const auto work = [&](size_t i) {
+    if (i < watches_.size()) {
+      for (const Report& report : watches_[i]->reports) takers.of_communicator(*watches_[i], report);
+      return;
+    }
+    i -= watches_.size();
+    const size_t end = i + 1 < processes_.size() ? processes_[i + 1].first_said : said_.size();
+    for (size_t s = processes_[i].first_said; s < end; ++s)
+      takers.of_process(*processes_[i].process, *said_[s].payload, said_[s].comm);
+  };
+  const size_t count = watches_.size() + processes_.size();
+  if (processes_.size() >= processes_to_share_min)
+    workers.run(count, work);
+  else
+    for (size_t i = 0; i < count; ++i) work(i);
+  for (Watch* w : watches_) {
+    w->reports.clear();
+    takers.settle(*w);
+  }
+  for (const OfProcess& p : processes_) p.process->waits = false;
+  watches_.clear();
+  processes_.clear();
+  said_.clear();
+}
+
+}  // namespace ccld::decision

@@ -1,0 +1,55 @@
+#include "decision/workers.h"
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace ccld::decision {
+
+void Workers::Job::take_part() {
+  for (size_t i = next.fetch_add(1, std::memory_order_relaxed); i < count;
+       i = next.fetch_add(1, std::memory_order_relaxed))
+    work(i);
+}
+
+Workers::Workers(size_t threads) {
+  for (size_t i = 1; i < threads; ++i) helpers_.emplace_back([this] { help(); });
+}
+
+Workers::~Workers() {
+  ends_ = true;
+  ++calls_;
+  calls_.notify_all();
+  for (std::thread& helper : helpers_) helper.join();
+}
+
+void Workers::run(size_t count, Work work) {
+  Job job{work, count};
+  if (helpers_.empty() || count < 2) return job.take_part();
+  job_ = &job;
+  ++calls_;
+  calls_.notify_all();
+  job.take_part();
+  // From here on nobody begins; who has begun is waited for.
+  job_ = nullptr;
+  for (size_t helping = helping_; helping != 0; helping = helping_) helping_.wait(helping);
+}
+
+void Workers::help() {
+  for (uint32_t seen = 0; !ends_; calls_.wait(seen)) {
+    seen = calls_;
+    ++helping_;
+    if (Job* const job = job_) job->take_part();
+    if (--helping_ == 0) helping_.notify_one();
+  }
+}
+
+absl::StatusOr<size_t> threads_of(const std::string& text) {
+  if (text == "auto") return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, threads_max);
+  size_t threads = 0;
+  if (absl::SimpleAtoi(text, &threads) && threads >= 1 && threads <= threads_max) return threads;
+  return absl::InvalidArgumentError(absl::StrCat("'", text, "' is neither auto nor a number from 1 to ", threads_max));
+}
+
+}  // namespace ccld::decision

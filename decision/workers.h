@@ -1,0 +1,54 @@
+// Threads that share the work of one caller: run() calls `work` for each number and returns when all is done. What is
+// worked on belongs to one number each, so nothing is locked.
+//
+// Contract: who calls works too, and waits for nobody who has not begun: on a busy machine it does all of it alone. In
+// which order, and by which thread, is not determined. With one thread nothing is started. Threads: run() by one at a
+// time, and not from within `work`.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+
+namespace ccld::decision {
+
+class Workers {
+ public:
+  using Work = absl::FunctionRef<void(size_t)>;
+
+  // `threads`: with the caller's.
+  explicit Workers(size_t threads = 1);
+  ~Workers();
+  Workers(const Workers&) = delete;
+
+  size_t threads() const { return helpers_.size() + 1; }
+  // work(0) ... work(count - 1).
+  void run(size_t count, Work work);
+
+ private:
+  struct Job {
+    Work work;
+    size_t count;
+    std::atomic<size_t> next{0};
+    void take_part();
+  };
+  void help();
+
+  std::vector<std::thread> helpers_;
+  std::atomic<uint32_t> calls_{0};  // changes when there is work, and at the end
+  std::atomic<Job*> job_{nullptr};  // nullptr: there is none to begin with
+  std::atomic<size_t> helping_{0};  // that may have a look at it
+  std::atomic<bool> ends_{false};
+};
+
+constexpr size_t threads_max = 64;
+// "auto": as many as this process may use processors, and at most threads_max; or a number up to that.
+absl::StatusOr<size_t> threads_of(const std::string& text);
+
+}  // namespace ccld::decision
