@@ -307,6 +307,7 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
       const double host_part = s.late_ns > 0 ? s.host_ns / s.late_ns : 0;
       if (!tell(look, *suspect, *comm, host_part, suspect->gain_ns / gains_ns, f)) return false;
       told.causes.push_back(suspect->keys);
+      told.hosts.insert(suspect->hosts.begin(), suspect->hosts.end());
       (is_late(look.explanation.causes[suspect->causes.front()]) ? late : network) = true;
       for (size_t i : suspect->causes) {
         const whatif::Cause& cause = look.explanation.causes[i];
@@ -344,7 +345,7 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
       });
     });
     if (known == job.open.end()) {
-      if (explained) continue;
+      if (explained || std::any_of(job.open.begin(), job.open.end(), [&](const Open& o) { return o.may_be(told); })) continue;
       // That the iterations got longer was known: now it is known why.
       told.incident = iterations_.explain(*watches_.at(comm->uid()));
       if (told.incident != 0)
@@ -361,7 +362,7 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     });
     if (!less) {
       known->comm = comm->uid();
-      known->causes = std::move(told.causes);
+      known->causes = std::move(told.causes), known->hosts = std::move(told.hosts);
       writer_.update(known->incident, *comm, f, now_ns);
     }
     if (streak > confirmed_after && !std::exchange(known->confirmed, true))

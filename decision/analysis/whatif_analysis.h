@@ -48,10 +48,9 @@ class WhatIfAnalysis {
       job(comm.job(), now_ns).timeline.add(gpu, m);
   }
   // A round that most ranks have reported: of a job that is too large to be looked at as a whole, it says where to
-  // look.
-  void add(const Communicator& comm, const RoundEntry& e) {
-    if (const auto job = jobs_.find(comm.job()); job != jobs_.end() && job->second.large)
-      job->second.focus.add(comm, e);
+  // look. Changes nothing but what is known of that communicator.
+  void add(Watch& w, const RoundEntry& e) const {
+    if (const auto job = jobs_.find(w.comm.job()); job != jobs_.end() && job->second.large) Focus::add(w, e);
   }
   // Judges windows that are over.
   void settle(Nanoseconds now_ns) {
@@ -74,8 +73,13 @@ class WhatIfAnalysis {
     uint64_t incident = 0;
     CommUid comm;                               // which tells it
     std::vector<std::set<std::string>> causes;  // keys of each
+    std::set<std::string> hosts;                // between which their connections are
     bool has(const std::string& key) const {
       return std::any_of(causes.begin(), causes.end(), [&](const auto& keys) { return keys.contains(key); });
+    }
+    // It is not seen now and may come back, and the other one is about the network of its hosts, too: they may be one.
+    bool may_be(const Open& other) const {
+      return clean > 0 && std::any_of(hosts.begin(), hosts.end(), [&](const auto& h) { return other.hosts.contains(h); });
     }
     uint64_t windows = 1, with = 1;  // since it was reported, and in how many of them it was seen
     uint64_t clean = 0;              // the newest ones, without it

@@ -105,6 +105,13 @@ std::set<std::string> keys_of(const Place& p) {
   return keys;
 }
 
+std::set<std::string> hosts_of(const Place& p) {
+  std::set<std::string> hosts;
+  for (const auto& [from, to] : p.connections)
+    if (from && to && from->host != to->host) hosts.insert(std::string(from->host)), hosts.insert(std::string(to->host));
+  return hosts;
+}
+
 }  // namespace
 
 std::vector<Suspect> put_together(const WhatIfLook& look) {
@@ -123,6 +130,7 @@ std::vector<Suspect> put_together(const WhatIfLook& look) {
     if (c.kind == Cause::Kind::host) s.host_gain_ns = c.gain_ns;
     Place p = place_of(c, look);
     s.keys = keys_of(p);
+    s.hosts = hosts_of(p);
     size_t known = 0;
     while (known < out.size() && !explains(places[known], p)) ++known;
     if (known == out.size()) {
@@ -144,6 +152,7 @@ std::vector<Suspect> put_together(const WhatIfLook& look) {
       out[known].causes.push_back(i);
     }
     out[known].keys.merge(s.keys);
+    out[known].hosts.merge(s.hosts);
     out[known].gain_ns += s.gain_ns;
     out[known].host_gain_ns += s.host_gain_ns;
   }

@@ -15,6 +15,7 @@ namespace ccld::decision {
 struct Suspect {
   std::vector<size_t> causes;            // of the explanation; the first one says what it is
   std::set<std::string> keys;            // by which it is recognised in the next window: any of them
+  std::set<std::string> hosts;           // between which its connections are
   double gain_ns = 0, host_gain_ns = 0;  // of all; of it, that of a late host
 };
 
