@@ -162,9 +162,9 @@ class Walk {
         return;
       }
     }
-    // Finished, so it sent everything: what does not arrive from another node is on its way. (Within a node nothing is
-    // on its way.)
-    if (!other && data && alive(peer) && progress(peer).progress == Progress::done &&
+    // Finished, so it sent everything, also what its last snapshot does not show yet: what does not arrive from another
+    // node is on its way. (Within a node nothing is on its way.)
+    if ((!other || is_outdated(peer)) && data && alive(peer) && progress(peer).progress == Progress::done &&
         !same_node(comm_, r.rank, Rank{peer})) {
       result_.stops.push_back(
           {StuckEdge{Rank{peer}, r.rank, l.channel, l.want_step, l.want_step}, stuck_for(r, l, peer, nullptr)});
@@ -262,6 +262,12 @@ class Walk {
     return first;
   }
 
+  // It has ended the operation after its last snapshot, which still shows it inside.
+  bool is_outdated(int32_t rank) const {
+    const RankModel& r = *comm_.rank(Rank{rank});
+    return progress(rank).progress == Progress::done && r.has_last && shows_op(r);
+  }
+
   // nullopt: it waits for somebody else, or it moves.
   std::optional<WalkEnd> end_at(const WalkNode& node) const {
     const RankProgress& p = progress(node.rank);
@@ -269,7 +275,8 @@ class Walk {
     if (p.life == Life::unknown || !r) return WalkEnd{EndKind::unknown_rank};
     if (p.life == Life::not_watched) return WalkEnd{EndKind::not_watched};
     if (!p.reports()) return WalkEnd{EndKind::process, now_ns_ - r->process->heard_ns};
-    if (p.progress == Progress::done) return WalkEnd{EndKind::ended};
+    if (p.progress == Progress::done)  // what it sent is not known before it shows something newer
+      return is_outdated(node.rank) ? std::nullopt : std::optional<WalkEnd>(WalkEnd{EndKind::ended});
     if (p.progress != Progress::begun) return WalkEnd{EndKind::not_begun};
     // That it has begun others have proved: what it showed last is older than that.
     if (!shows_op(*r)) return view_.p2p ? std::optional<WalkEnd>(WalkEnd{EndKind::not_begun}) : std::nullopt;

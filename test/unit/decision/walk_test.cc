@@ -348,6 +348,17 @@ struct Ring {
     m.lanes.push_back(l);
     comm.in_flight(m, heard(rank), now_ns);
   }
+  // It tells that it has ended the operation, before it shows anything newer.
+  void ended(int rank, uint64_t op) {
+    Rounds m;
+    m.comm = CommUid{7};
+    m.rank = Rank{rank};
+    Round round;
+    round.op = OpSeq{op};
+    round.signature = fake::all_reduce();
+    m.rounds = {round};
+    comm.rounds(m, heard(rank), now_ns);
+  }
   Finding locate() {
     const std::optional<HangView> view = view_hang(comm, processes, settings);
     REQUIRE(view);
@@ -393,6 +404,21 @@ TEST_CASE("A step that was sent in the operation and has not arrived is the link
   ring.snapshot(2, 5, 100, 113, 113);
   const Finding f = ring.locate();
   CHECK(f.fault == FaultClass::h3_hardware);
+  REQUIRE(f.culprits.size() == 1);
+  CHECK(f.culprits[0].component == Component::link);
+  CHECK(f.culprits[0].rank == Rank{0});
+  CHECK(f.culprits[0].peer == Rank{1});
+}
+
+TEST_CASE("A sender that has ended the operation after its last snapshot sent more than that shows") {
+  Ring ring;
+  ring.snapshot(0, 5, 100, 105, 104);
+  ring.snapshot(1, 5, 100, 113, 112);
+  ring.snapshot(2, 5, 100, 113, 113);
+  ring.ended(0, 5);
+  const Finding f = ring.locate();
+  CHECK(f.fault == FaultClass::h3_hardware);
+  CHECK(f.candidates.empty());
   REQUIRE(f.culprits.size() == 1);
   CHECK(f.culprits[0].component == Component::link);
   CHECK(f.culprits[0].rank == Rank{0});
