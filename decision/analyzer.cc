@@ -31,13 +31,22 @@ constexpr Nanoseconds forget_every_ns = 10 * ns_per_s;
 // A look at a full table that found nobody to let go of is not worth another one at once: it takes milliseconds.
 constexpr Nanoseconds no_room_for_ns = 100 * ns_per_ms;
 
+template <class Message>
+constexpr bool says_what_ranks_do =
+    std::is_same_v<Message, Rounds> || std::is_same_v<Message, P2pRounds> || std::is_same_v<Message, InFlight>;
+
 }  // namespace
 
 struct Analyzer::State {
   // Where what a batch is about is kept, as far as that is known: looked up for many batches by several threads.
+  struct FoundRank {
+    Watch* watch = nullptr;
+    bool is_member = false;  // the sender speaks for this rank
+    int cuda_device = -1;    // of a member
+  };
   struct Found {
     ProcessModel* sender = nullptr;
-    std::vector<Watch*> watches;  // by payload
+    std::vector<FoundRank> ranks;  // by payload
   };
 
   State(const Settings& s, Numbering numbering, Workers* w)
@@ -72,20 +81,26 @@ struct Analyzer::State {
 
   void look_up(const Batch& batch, Found& out) const {
     out.sender = processes.find(batch.process);
-    out.watches.assign(batch.payloads.size(), nullptr);
-    for (size_t i = 0; i < batch.payloads.size(); ++i) {
-      const auto* const m = std::get_if<Rounds>(&batch.payloads[i]);
-      if (const auto it = m ? watch_of.find(m->comm) : watch_of.end(); it != watch_of.end()) out.watches[i] = it->second;
+    out.ranks.assign(batch.payloads.size(), {});
+    for (size_t i = 0; out.sender && i < batch.payloads.size(); ++i)
+      std::visit([&](const auto& m) { look_up(m, *out.sender, out.ranks[i]); }, batch.payloads[i]);
+  }
+  template <class Message>
+  void look_up(const Message& m, const ProcessModel& sender, FoundRank& out) const {
+    if constexpr (says_what_ranks_do<Message>) {
+      const auto it = watch_of.find(m.comm);
+      if (it != watch_of.end()) out = find_in(*it->second, m.rank, sender);
     }
   }
+  static FoundRank find_in(Watch& w, Rank rank, const ProcessModel& sender) {
+    const RankModel* const r = w.comm.rank(rank);
+    return r && r->process == &sender ? FoundRank{&w, true, r->cuda_device} : FoundRank{&w};
+  }
   // It lies anywhere in memory, and is fetched while the batch before is heard.
-  static void prefetch(const Batch& batch, const Found& where) {
+  static void prefetch(const Found& where) {
     if (where.sender) where.sender->prefetch();
-    for (size_t i = 0; i < where.watches.size(); ++i) {
-      if (!where.watches[i]) continue;
-      where.watches[i]->comm.prefetch();
-      where.watches[i]->comm.prefetch(std::get<Rounds>(batch.payloads[i]).rank);
-    }
+    for (const FoundRank& r : where.ranks)
+      if (r.watch) __builtin_prefetch(&r.watch->reports, 1);
   }
   void hear(absl::Span<const Batch* const> batches, Nanoseconds now_ns) {
     found.resize(std::max(found.size(), batches.size()));
@@ -94,7 +109,7 @@ struct Analyzer::State {
     const uint64_t let_go_before = gone;
     for (size_t i = 0; i < batches.size(); ++i) {
       if (gone != let_go_before) look(i);
-      if (i + 1 < batches.size() && gone == let_go_before) prefetch(*batches[i + 1], found[i + 1]);
+      if (i + 1 < batches.size() && gone == let_go_before) prefetch(found[i + 1]);
       hear(*batches[i], found[i], now_ns);
     }
     take_in();
@@ -261,27 +276,27 @@ struct Analyzer::State {
     process->kernels.prefetch();
     for (size_t i = 0; i < batch.payloads.size(); ++i) {
       const Payload& payload = batch.payloads[i];
-      Watch* const w = gone == gone_before ? where.watches[i] : nullptr;
-      std::visit([&](const auto& m) { hear(m, payload, w, *process, now_ns); }, payload);
+      const FoundRank rank = gone == gone_before ? where.ranks[i] : FoundRank{};
+      std::visit([&](const auto& m) { hear(m, payload, rank, *process, now_ns); }, payload);
     }
   }
 
   // What a process says of itself, and of others.
-  void hear(const AgentHealth& m, const Payload&, Watch*, ProcessModel& process, Nanoseconds now_ns) {
+  void hear(const AgentHealth& m, const Payload&, FoundRank, ProcessModel& process, Nanoseconds now_ns) {
     processes.health(process, m, now_ns);
     last_operations(process, m);
   }
-  void hear(const CommInit& m, const Payload&, Watch*, ProcessModel& process, Nanoseconds now_ns) {
+  void hear(const CommInit& m, const Payload&, FoundRank, ProcessModel& process, Nanoseconds now_ns) {
     inits.heard(m, process, now_ns);
   }
-  void hear(const ControlState& m, const Payload&, Watch*, ProcessModel& process, Nanoseconds) {
+  void hear(const ControlState& m, const Payload&, FoundRank, ProcessModel& process, Nanoseconds) {
     ProcessTable::control(process, m);
   }
-  void hear(const Metrics&, const Payload& p, Watch*, ProcessModel& process, Nanoseconds) { intake.add(process, p); }
-  void hear(const NetQueues&, const Payload& p, Watch*, ProcessModel& process, Nanoseconds) { intake.add(process, p); }
+  void hear(const Metrics&, const Payload& p, FoundRank, ProcessModel& process, Nanoseconds) { intake.add(process, p); }
+  void hear(const NetQueues&, const Payload& p, FoundRank, ProcessModel& process, Nanoseconds) { intake.add(process, p); }
 
   // Who is a rank of what.
-  void hear(const CommUp& m, const Payload&, Watch*, ProcessModel& process, Nanoseconds now_ns) {
+  void hear(const CommUp& m, const Payload&, FoundRank, ProcessModel& process, Nanoseconds now_ns) {
     take_in();
     Watch* w = watch(m.comm);
     if (w && w->comm.contradicted_by(m)) {
@@ -293,24 +308,29 @@ struct Analyzer::State {
     w->comm.up(m, process, now_ns);
     inits.up(m, process, now_ns);
   }
-  void hear(const CommDown& m, const Payload&, Watch*, ProcessModel& process, Nanoseconds now_ns) {
+  void hear(const CommDown& m, const Payload&, FoundRank, ProcessModel& process, Nanoseconds now_ns) {
     take_in();
     if (Watch* w = watch(m.comm)) w->comm.down(m, process, now_ns);
   }
 
-  // What its ranks did, and do. `found_before`: their communicator, if it is known.
+  // What its ranks did, and do.
   template <class Reported>
-  void hear(const Reported& m, const Payload& payload, Watch* found_before, ProcessModel& process, Nanoseconds now_ns) {
-    Watch* const w = found_before ? found_before : watch(m.comm);
-    if (!w) return;
-    if (!w->comm.has_member(m.rank, process)) {
+  void hear(const Reported& m, const Payload& payload, FoundRank rank, ProcessModel& process, Nanoseconds now_ns) {
+    if (!rank.is_member) {
+      Watch* const known = watch(m.comm);
+      if (!known) return;
+      rank = find_in(*known, m.rank, process);
+    }
+    Watch* const w = rank.watch;
+    if (!rank.is_member) {
       take_in();
       if (!w->comm.join(m.rank, process, now_ns)) return;  // what is said of this rank counts for nothing
+      rank = find_in(*w, m.rank, process);
     }
     if constexpr (std::is_same_v<Reported, InFlight>) {
       if (w->comm.is_news(m, process)) process.probe_stopped = m.stopped;
     } else {
-      if (!paper) whatif.add(w->comm, process, m, now_ns);
+      if (!paper) whatif.add(w->comm, {&process, rank.cuda_device}, m, now_ns);
     }
     if (!paper && iterations.has_chosen(*w)) return intake.add(*w, process, payload);
     // The first communicators become witnesses: that changes more than this one.

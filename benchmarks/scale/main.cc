@@ -34,8 +34,8 @@ using decision::Incident;
 using nlohmann::json;
 
 // As many encoded batches at a time as fit into a small part of the memory that is measured.
-constexpr size_t chunk_batches = 128;
-constexpr size_t arena_bytes = chunk_batches * 64 * 1024;
+constexpr size_t chunk_batches = decision::server::together_max;
+constexpr size_t arena_bytes = chunk_batches * 32 * 1024;
 constexpr int64_t stall_ns = 6 * ns_per_s;  // beyond hang_suspect_s
 constexpr int heartbeat_ticks = 10;
 constexpr int decode_every_chunks = 4;

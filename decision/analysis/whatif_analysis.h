@@ -34,14 +34,10 @@ class WhatIfAnalysis {
   WhatIfAnalysis(const Settings& settings, Watches& watches, IncidentWriter& writer, IterationAnalysis& iterations)
       : settings_(settings), watches_(watches), writer_(writer), iterations_(iterations) {}
 
-  // What a rank's GPU did; `m` is Rounds or P2pRounds.
+  // What a rank's GPU did; `m` is Rounds or P2pRounds. A device below 0: it is not known yet.
   template <class Message>
-  void add(const Communicator& comm, const ProcessModel& process, const Message& m, Nanoseconds now_ns) {
-    const RankModel* r = comm.rank(m.rank);
-    // Which GPU it is may be reported later than what it did.
-    if (settings_.whatif_gpus_max == 0 || !r || r->process != &process || r->cuda_device < 0 || m.rounds.empty())
-      return;
-    const whatif::GpuKey gpu{&process, r->cuda_device};
+  void add(const Communicator& comm, whatif::GpuKey gpu, const Message& m, Nanoseconds now_ns) {
+    if (settings_.whatif_gpus_max == 0 || gpu.second < 0 || m.rounds.empty()) return;
     if constexpr (std::is_same_v<Message, Rounds>)
       job(comm.job(), now_ns).timeline.add(gpu, m, comm.rank_count());
     else

@@ -1,5 +1,6 @@
 #include "decision/server/analysis.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ccld::decision::server {
@@ -10,7 +11,10 @@ Analysis::Analysis(const Settings& settings, std::optional<VerdictWriter> writer
 void Analysis::on_messages(absl::Span<const Message> messages, Nanoseconds now_ns, Nanoseconds realtime_ns,
                            absl::FunctionRef<void(size_t, const Batch*)> decoded) {
   std::vector<std::optional<ingest::Decoded>> contents(messages.size());
-  workers_.run(messages.size(), [&](size_t i) { contents[i] = ingest::decode_message(messages[i].bytes); });
+  workers_.run(std::max(messages.size(), spent_.size()), [&](size_t i) {
+    if (i < spent_.size()) spent_[i].reset();
+    if (i < messages.size()) contents[i] = ingest::decode_message(messages[i].bytes);
+  });
   std::vector<std::optional<Batch>> batches(messages.size());
   std::vector<const Batch*> accepted;
   for (size_t i = 0; i < messages.size(); ++i) {
@@ -20,7 +24,7 @@ void Analysis::on_messages(absl::Span<const Message> messages, Nanoseconds now_n
     decoded(i, batches[i].has_value() ? &*batches[i] : nullptr);
   }
   analyzer_.apply(accepted, now_ns);
-  workers_.run(batches.size(), [&](size_t i) { batches[i].reset(); });
+  spent_ = std::move(batches);
 }
 
 std::optional<Batch> Analysis::on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns,

@@ -19,6 +19,9 @@
 namespace ccld::decision::server {
 
 constexpr Nanoseconds tick_period_ns = 100 * ns_per_ms;
+// So many messages are given together at most: a millisecond or two of work, beside which it costs little to wake threads.
+// More of them, decoded, do not fit into a processor's own cache.
+constexpr size_t together_max = 256;
 
 class Analysis {
  public:
@@ -52,6 +55,7 @@ class Analysis {
   Analyzer analyzer_;
   ingest::Ingest ingest_;
   std::optional<VerdictWriter> writer_;
+  std::vector<std::optional<Batch>> spent_;  // taken in; they go while the next ones are decoded
 };
 
 }  // namespace ccld::decision::server

@@ -89,7 +89,6 @@ class Driver {
   const Census& census() const { return census_; }
 
  private:
-  static constexpr size_t together_max = 256;
   void tick(Nanoseconds now_ns, int64_t realtime_ns) {
     for (const Incident& incident : analysis_.tick(now_ns, realtime_ns)) {
       if (report_) report_(incident, now_ns, realtime_ns);

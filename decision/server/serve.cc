@@ -207,9 +207,8 @@ ConnectionRoom::Memory memory_of(const MemoryGuard& guard) {
   return guard.at_last_resort() ? ConnectionRoom::Memory::last_resort : ConnectionRoom::Memory::short_of;
 }
 
-// What is taken in at a time: enough for several threads, and little beside what a job sends in a tenth of a second. A
-// message may have megabytes.
-constexpr size_t together_max = 256, together_bytes_max = 1 << 20;
+// A message may have megabytes.
+constexpr size_t together_bytes_max = 1 << 20;
 
 // Hands waiting messages to the analysis until there are none or `until_ns` has come.
 void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Send& send, AnalysisLoop& loop, Nanoseconds until_ns) {
