@@ -100,7 +100,7 @@ struct Analyzer::State {
   static void prefetch(const Found& where) {
     if (where.sender) where.sender->prefetch();
     for (const FoundRank& r : where.ranks)
-      if (r.watch) __builtin_prefetch(&r.watch->reports, 1);
+      if (r.watch) __builtin_prefetch(&r.watch->waiting, 1);
   }
   void hear(absl::Span<const Batch* const> batches, Nanoseconds now_ns) {
     found.resize(std::max(found.size(), batches.size()));

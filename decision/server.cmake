@@ -98,6 +98,7 @@ add_library(ccld_server STATIC
   server/analysis_loop.cc
   server/change_request.cc
   server/config_file.cc
+  server/control_group.cc
   server/exposure.cc
   server/heap.cc
   server/host_port.cc
@@ -108,6 +109,7 @@ add_library(ccld_server STATIC
   server/layout_file.cc
   server/memory_guard.cc
   server/memory_limit.cc
+  server/thread_count.cc
   server/operator_book.cc
   server/page_routes.cc
   server/record.cc

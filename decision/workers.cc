@@ -1,10 +1,5 @@
 #include "decision/workers.h"
 
-#include <algorithm>
-
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-
 namespace ccld::decision {
 
 void Workers::Job::take_part() {
@@ -43,13 +38,6 @@ void Workers::help() {
     if (Job* const job = job_) job->take_part();
     if (--helping_ == 0) helping_.notify_one();
   }
-}
-
-absl::StatusOr<size_t> threads_of(const std::string& text) {
-  if (text == "auto") return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, threads_max);
-  size_t threads = 0;
-  if (absl::SimpleAtoi(text, &threads) && threads >= 1 && threads <= threads_max) return threads;
-  return absl::InvalidArgumentError(absl::StrCat("'", text, "' is neither auto nor a number from 1 to ", threads_max));
 }
 
 }  // namespace ccld::decision

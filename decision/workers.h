@@ -9,12 +9,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "absl/status/statusor.h"
 
 namespace ccld::decision {
 
@@ -47,8 +45,7 @@ class Workers {
   std::atomic<bool> ends_{false};
 };
 
+// More are of no use (server/thread_count.h).
 constexpr size_t threads_max = 64;
-// "auto": as many as this process may use processors, and at most threads_max; or a number up to that.
-absl::StatusOr<size_t> threads_of(const std::string& text);
 
 }  // namespace ccld::decision

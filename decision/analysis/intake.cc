@@ -18,15 +18,19 @@ void Intake::add(ProcessModel& process, const Payload& payload) { say(process, {
 
 void Intake::add(Watch& w, ProcessModel& process, const Payload& payload) {
   say(process, {&payload, &w.comm});
-  if (w.reports.empty()) watches_.push_back(&w);
-  w.reports.push_back({&payload, &process});
+  if (w.waiting == 0) {
+    watches_.push_back(&w);
+    w.waiting = static_cast<uint32_t>(watches_.size());
+    if (reports_.size() < watches_.size()) reports_.emplace_back();
+  }
+  reports_[w.waiting - 1].push_back({&payload, &process});
 }
 
 void Intake::take_in(Workers& workers, const Takers& takers) {
   // Those with most to do first: communicators.
   const auto work = [&](size_t i) {
     if (i < watches_.size()) {
-      for (const Report& report : watches_[i]->reports) takers.of_communicator(*watches_[i], report);
+      for (const Report& report : reports_[i]) takers.of_communicator(*watches_[i], report);
       return;
     }
     i -= watches_.size();
@@ -39,9 +43,10 @@ void Intake::take_in(Workers& workers, const Takers& takers) {
     workers.run(count, work);
   else
     for (size_t i = 0; i < count; ++i) work(i);
-  for (Watch* w : watches_) {
-    w->reports.clear();
-    takers.settle(*w);
+  for (size_t i = 0; i < watches_.size(); ++i) {
+    reports_[i].clear();
+    watches_[i]->waiting = 0;
+    takers.settle(*watches_[i]);
   }
   for (const OfProcess& p : processes_) p.process->waits = false;
   watches_.clear();

@@ -16,6 +16,12 @@
 
 namespace ccld::decision {
 
+// What a rank has said. `payload`: Rounds, P2pRounds or InFlight.
+struct Report {
+  const Payload* payload;
+  ProcessModel* process;
+};
+
 class Intake {
  public:
   // Of the process itself: Metrics or NetQueues.
@@ -45,7 +51,9 @@ class Intake {
     ProcessModel* process;
     size_t first_said;
   };
-  std::vector<Watch*> watches_;
+  std::vector<Watch*> watches_;  // whose reports wait
+  std::vector<std::vector<Report>>
+      reports_;  // of each of them; more than there are, so that their memory is used again
   std::vector<OfProcess> processes_;
   std::vector<Said> said_;
 };

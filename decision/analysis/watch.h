@@ -62,16 +62,10 @@ struct WaitSums {
   double transfer_ns = 0;        // durations of the rank that all waited for
 };
 
-// What a rank has reported, and has not been taken in (analysis/intake.h). `payload`: Rounds, P2pRounds or InFlight.
-struct Report {
-  const Payload* payload;
-  ProcessModel* process;
-};
-
 struct Watch {
   Watch(CommUid uid, const Settings& s, RankBudget& budget) : comm(uid, s, &budget), mismatch(s) {}
   Communicator comm;
-  std::vector<Report> reports;
+  uint32_t waiting = 0;  // its number among those whose reports wait (analysis/intake.h); 0: none do
   HangState hang;
   MismatchState mismatch;
   CallHistory call_history;

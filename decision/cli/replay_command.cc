@@ -15,6 +15,7 @@
 #include "decision/server/config_file.h"
 #include "decision/server/replay.h"
 #include "decision/server/surroundings.h"
+#include "decision/server/thread_count.h"
 
 namespace ccld::decision {
 namespace {
@@ -89,7 +90,7 @@ Replayed replay_once(const Values& v, std::optional<RuleSet> rules, std::optiona
   if (rules.has_value()) settings.rules = *rules;
   server::ReplayOptions options;
   if (v.until_s.has_value()) options.until_ns = seconds_to_ns(*v.until_s);
-  const auto threads = threads_of(v.threads);
+  const auto threads = server::threads_of(v.threads);
   end_unless_ok(server::naming("--threads", threads.status()));
   server::Analysis analysis(settings, std::move(writer), reader.metadata().numbering, *threads);
   const advise::Known known = advise::known_of(settings);

@@ -31,7 +31,7 @@ constexpr Flag flags[] = {
     {"ready-file", &ServeOptions::ready_file, "FILE", "written once everything listens: {\"pid\", \"telemetry\", \"http\"}; removed at the end"},
     {"layout", &ServeOptions::layout, "FILE", "sizes of the job's groups as JSON: {\"tp\": 8, \"pp\": 4, \"dp\": 16, \"ep\": 8, \"order\": \"tp-dp-pp\"}"},
     {"health-look-max-s", &ServeOptions::health_look_max_s, "SECONDS", "/healthz says 503 when the analysis has not looked at its jobs for so long"},
-    {"threads", &ServeOptions::threads, "N", "that take telemetry in; auto: as many as there are processors for it, at most 64"},
+    {"threads", &ServeOptions::threads, "N", "that take telemetry in, at most 64; auto: as many as there are processors for it (its control group counts), at most 8"},
     {"memory-max", &ServeOptions::memory_max, "BYTES", "memory of the service; near it, what is healthy is forgotten first, then nobody new is taken in; K, M, G, none, or auto: nine tenths of its control group's limit"},
     {"record", &ServeOptions::record, "FILE", "everything that arrives, for `ccld replay`; an existing file is refused"},
     {"record-max-bytes", &ServeOptions::record_max_bytes, "BYTES", "the recording ends, with a warning, when it has so many; K, M, G"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include "decision/model/small_numbers.h"
@@ -37,12 +38,6 @@ Nanoseconds ClockMap::to_local(uint64_t remote_ns, Nanoseconds now_ns) const {
   return std::min(now_ns, static_cast<Nanoseconds>(remote_ns) + offset);
 }
 
-namespace {
-
-constexpr uint64_t begin_mask = (uint64_t{1} << 40) - 1;
-
-}  // namespace
-
 void KernelLog::add(CommUid comm, int device, uint64_t begin_ns) {
   const Place place{comm, device};
   auto known = std::find(places_.begin(), places_.end(), place);
@@ -55,9 +50,11 @@ void KernelLog::add(CommUid comm, int device, uint64_t begin_ns) {
     places_.push_back(place);
     known = places_.end() - 1;
   }
-  newest_begin_ns_ = std::max(newest_begin_ns_, begin_ns);
-  const Kernel kernel{static_cast<uint16_t>(begin_ns), static_cast<uint16_t>(begin_ns >> 16),
-                      static_cast<uint8_t>(begin_ns >> 32), static_cast<uint8_t>(known - places_.begin())};
+  const uint64_t begin = begin_ns >> unit_bits;
+  newest_begin_ = std::max(newest_begin_, begin);
+  Kernel kernel{{}, static_cast<uint8_t>(known - places_.begin())};
+  const auto low = static_cast<uint32_t>(begin);
+  std::memcpy(kernel.begin, &low, sizeof low);
   if (kernels_.size() < kept_max) {
     if (kernels_.size() == few) kernels_.reserve(kept_max);
     kernels_.push_back(kernel);
@@ -67,18 +64,21 @@ void KernelLog::add(CommUid comm, int device, uint64_t begin_ns) {
   oldest_ = (oldest_ + 1) % kept_max;
 }
 
-uint64_t KernelLog::begin_ns(const Kernel& k) const {
-  const uint64_t low = uint64_t{k.begin_high} << 32 | uint64_t{k.begin_middle} << 16 | k.begin_low;
-  return newest_begin_ns_ - ((newest_begin_ns_ - low) & begin_mask);
+uint64_t KernelLog::begin(const Kernel& k) const {
+  uint32_t low = 0;
+  std::memcpy(&low, k.begin, sizeof low);
+  return newest_begin_ - (static_cast<uint32_t>(newest_begin_) - low);
 }
 
 std::vector<CommUid> KernelLog::order(int device) const {
   std::vector<std::pair<uint64_t, CommUid>> kernels;
-  for (const Kernel& k : kernels_)
-    if (places_[k.place].device == device) kernels.emplace_back(begin_ns(k), places_[k.place].comm);
-  std::sort(kernels.begin(), kernels.end());
+  for (size_t i = 0; i < kernels_.size(); ++i) {
+    const Kernel& k = kernels_[(oldest_ + i) % kernels_.size()];
+    if (places_[k.place].device == device) kernels.emplace_back(begin(k), places_[k.place].comm);
+  }
+  std::stable_sort(kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<CommUid> out;
-  for (const auto& [begin_ns, comm] : kernels) out.push_back(comm);
+  for (const auto& [begin, comm] : kernels) out.push_back(comm);
   return out;
 }
 

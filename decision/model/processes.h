@@ -62,20 +62,21 @@ class KernelLog {
   static constexpr size_t places_max = 255;
   // A process that has run so many will run many more: room for all at once leaves no smaller blocks behind.
   static constexpr size_t few = 16;
-  // Six bytes: the lower 40 bits of the begin, which is less than 18 minutes before the newest one.
+  // Five bytes: when it began in units of 256 ns, the lower 32 bits. That is less than 18 minutes before the newest one,
+  // and no two kernels of a stream begin within one.
+  static constexpr int unit_bits = 8;
   struct Kernel {
-    uint16_t begin_low, begin_middle;
-    uint8_t begin_high;
+    uint8_t begin[4];
     uint8_t place;  // of places_
   };
-  static_assert(sizeof(Kernel) == 6);
+  static_assert(sizeof(Kernel) == 5);
   struct Place {
     CommUid comm;
     int device;
     friend bool operator==(const Place&, const Place&) = default;
   };
-  uint64_t begin_ns(const Kernel&) const;
-  uint64_t newest_begin_ns_ = 0;
+  uint64_t begin(const Kernel&) const;
+  uint64_t newest_begin_ = 0;  // in these units
   uint32_t oldest_ = 0;
   std::vector<Kernel> kernels_;  // a ring, once it is full
   std::vector<Place> places_;

@@ -5,41 +5,26 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "decision/recording/recording_file.h"
+#include "decision/server/control_group.h"
 
 namespace ccld::decision::server {
 namespace {
 
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-// The least of the control group and those above it (cgroup v2); 0: none.
+// The least of the control group and those above it; 0: none.
 uint64_t control_group_bytes(const std::string& proc, const std::string& cgroup) {
-  std::string path;
-  std::ifstream groups(proc + "/self/cgroup");
-  for (std::string line; std::getline(groups, line);)
-    if (absl::StartsWith(line, "0::")) path = line.substr(3);
   uint64_t least = 0;
-  for (;;) {
+  for (const std::string& line : control_group_lines("memory.max", proc, cgroup)) {
     uint64_t bytes = 0;
     // "max": no limit there.
-    if (absl::SimpleAtoi(first_line(cgroup + path + "/memory.max"), &bytes) && bytes > 0)
-      least = least == 0 ? bytes : std::min(least, bytes);
-    const size_t slash = path.rfind('/');
-    if (path.empty() || slash == std::string::npos) return least;
-    path.resize(slash);
+    if (absl::SimpleAtoi(line, &bytes) && bytes > 0) least = least == 0 ? bytes : std::min(least, bytes);
   }
+  return least;
 }
 
 }  // namespace

@@ -31,9 +31,9 @@
 #include "decision/server/run_id.h"
 #include "decision/server/surroundings.h"
 #include "decision/server/telemetry_access.h"
+#include "decision/server/thread_count.h"
 #include "decision/server/webhook.h"
 #include "decision/settings.h"
-#include "decision/workers.h"
 #include "spdlog/spdlog.h"
 
 namespace ccld::decision::server {

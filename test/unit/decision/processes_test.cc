@@ -142,11 +142,14 @@ TEST_CASE("A clock that jumps ahead is believed once it stays there, and not for
 
 TEST_CASE("Communicators are told in the order in which their kernels began on a GPU, however they were reported") {
   KernelLog log;
-  log.add(CommUid{3}, 0, 15);
-  log.add(CommUid{2}, 0, 10);
-  log.add(CommUid{2}, 1, 0);  // another GPU
-  log.add(CommUid{1}, 0, 12);
+  constexpr uint64_t hour_ns = 3600 * uint64_t{ns_per_s}, us = 1000;
+  log.add(CommUid{3}, 0, hour_ns + 15 * us);
+  log.add(CommUid{2}, 0, hour_ns + 10 * us);
+  log.add(CommUid{2}, 1, hour_ns);  // another GPU
+  log.add(CommUid{1}, 0, hour_ns + 12 * us);
   CHECK(log.order(0) == std::vector{CommUid{2}, CommUid{1}, CommUid{3}});
+  log.add(CommUid{4}, 0, hour_ns + 1000 * uint64_t{ns_per_s});
+  CHECK(log.order(0) == std::vector{CommUid{2}, CommUid{1}, CommUid{3}, CommUid{4}});
 }
 
 TEST_CASE("Processes without communicator are forgotten, and their number is bounded") {

@@ -25,13 +25,4 @@ TEST_CASE("what one run has written the next one sees, whoever does it") {
   for (uint64_t sum : sums) CHECK(sum == 2000 * 2001 / 2);
 }
 
-TEST_CASE("a number of threads is auto, or from 1 to the most there may be; else the error says so") {
-  CHECK(*threads_of("3") == 3);
-  CHECK(*threads_of("64") == threads_max);
-  CHECK(*threads_of("auto") >= 1);
-  for (const char* text : {"0", "65", "-1", "two", ""})
-    CHECK(threads_of(text).status().message() ==
-          std::string("'") + text + "' is neither auto nor a number from 1 to 64");
-}
-
 }  // namespace ccld::decision
