@@ -98,7 +98,7 @@ ProcessStatus process_status(const ProcessModel& p, Nanoseconds now_ns) {
     if (stuck_for_ns(q) > 0) ++s.net.queues_stuck;
     s.net.requests_in_flight += q.in_flight;
   }
-  s.control = p.control;
+  if (p.control) s.control = *p.control;
   s.probe_stopped = p.probe_stopped;
   return s;
 }

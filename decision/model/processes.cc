@@ -286,7 +286,7 @@ void ProcessTable::net_queues(ProcessModel& reporter, const NetQueues& m, Nanose
 }
 
 void ProcessTable::control(ProcessModel& reporter, const ControlState& m) {
-  reporter.control = m;
+  reporter.control = std::make_unique<ControlState>(m);
   reporter.probe_stopped = !m.running;
   reporter.may_have_left = true;
 }

@@ -142,7 +142,7 @@ struct ProcessModel {
   Nanoseconds threads_stopped_ns = 0;          // the last report that some of its threads were stopped; 0: none
   NetQueueList net_queues;                     // of the newest report
   Nanoseconds net_queues_ns = 0;
-  std::optional<ControlState> control;  // newest answer to a request
+  std::unique_ptr<ControlState> control;  // newest answer to a request; few were ever asked
 
   uint64_t lost_batches() const { return newest.seq > distinct_batches ? newest.seq - distinct_batches : 0; }
   bool stopped() const { return state == 'T' || state == 't'; }
