@@ -105,7 +105,8 @@ struct Analyzer::State {
   void hear(absl::Span<const Batch* const> batches, Nanoseconds now_ns) {
     found.resize(std::max(found.size(), batches.size()));
     const auto look = [&](size_t i) { look_up(*batches[i], found[i]); };
-    workers.run(batches.size(), look);
+    constexpr size_t to_share_min = 128;  // each takes some 300 ns
+    workers.run(batches.size(), to_share_min, look);
     const uint64_t let_go_before = gone;
     for (size_t i = 0; i < batches.size(); ++i) {
       if (gone != let_go_before) look(i);

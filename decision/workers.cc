@@ -1,5 +1,7 @@
 #include "decision/workers.h"
 
+#include <algorithm>
+
 namespace ccld::decision {
 
 void Workers::Job::take_part() {
@@ -19,9 +21,9 @@ Workers::~Workers() {
   for (std::thread& helper : helpers_) helper.join();
 }
 
-void Workers::run(size_t count, Work work) {
+void Workers::run(size_t count, size_t count_min, Work work) {
   Job job{work, count};
-  if (helpers_.empty() || count < 2) return job.take_part();
+  if (helpers_.empty() || count < std::max<size_t>(2, count_min)) return job.take_part();
   job_ = &job;
   ++calls_;
   calls_.notify_all();

@@ -11,7 +11,8 @@ Analysis::Analysis(const Settings& settings, std::optional<VerdictWriter> writer
 void Analysis::on_messages(absl::Span<const Message> messages, Nanoseconds now_ns, Nanoseconds realtime_ns,
                            absl::FunctionRef<void(size_t, const Batch*)> decoded) {
   std::vector<std::optional<ingest::Decoded>> contents(messages.size());
-  workers_.run(std::max(messages.size(), spent_.size()), [&](size_t i) {
+  constexpr size_t to_share_min = 16;  // each takes some 3 us
+  workers_.run(std::max(messages.size(), spent_.size()), to_share_min, [&](size_t i) {
     if (i < spent_.size()) spent_[i].reset();
     if (i < messages.size()) contents[i] = ingest::decode_message(messages[i].bytes);
   });

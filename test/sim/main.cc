@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "decision/workers.h"
 #include "test/sim/judge/reliability.h"
 #include "test/sim/simulation.h"
 
@@ -95,6 +96,7 @@ int main(int argc, char** argv) {
   std::string fault, canary = "none";
   std::vector<std::string> set;
   std::vector<uint64_t> known_wrong;
+  RunOptions options;
   app.add_option("--seeds", seeds, "how many seeds")->capture_default_str();
   app.add_option("--first-seed", first, "the first of them")->capture_default_str();
   app.add_option("--seed", one, "this seed only");
@@ -110,10 +112,11 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"none", "suppressed", "unrecorded", "other-rank"}));
   app.add_option("--set", set, "a setting of the decision, name=value");
   app.add_option("--known-wrong", known_wrong, "seeds that do not make the run fail; one that is right does")->delimiter(',');
+  app.add_option("--threads", options.threads, "give what arrives within a tick together, to so many threads; 0: each batch as it arrives")
+      ->check(CLI::Range(size_t{0}, ccld::decision::threads_max));
   app.add_option("--jobs", jobs, "seeds at a time")->capture_default_str()->check(CLI::Range(1, 256));
   CLI11_PARSE(app, argc, argv);
 
-  RunOptions options;
   constexpr double starts = 1.0 / 4, links = 1.0 / 3;
   if (from_start) options.wishes.from_start = share.value_or(starts);
   if (pipeline_links) options.wishes.pipeline_links = share.value_or(links);

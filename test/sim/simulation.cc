@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "decision/analyzer.h"
+#include "decision/workers.h"
 #include "test/sim/telemetry/agent.h"
 
 namespace ccld::sim {
@@ -180,7 +181,8 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
   apply_canary(options.canary, sc);
   const Settings& s = options.settings;
 
-  Analyzer analyzer(s);
+  decision::Workers workers(std::max<size_t>(1, options.threads));
+  Analyzer analyzer(s, {}, &workers);
   Channel channel(sc.disturbance, seed);
   Conditions healthy;
   healthy.processes.resize(sc.sizes.processes());
@@ -218,11 +220,18 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
         mean.sum += static_cast<double>(ns);
         ++mean.count;
       });
+    std::vector<Batch> together;
     channel.deliver(now, [&](const Batch& b, Instant at) {
       if (options.on_batch) options.on_batch(b);
       if (is_h2(planted.kind)) note_signatures(b, job, planted, told);
-      analyzer.apply(b, at);
+      if (options.threads == 0)
+        analyzer.apply(b, at);
+      else
+        together.push_back(b);
     });
+    std::vector<const Batch*> batches;
+    for (const Batch& b : together) batches.push_back(&b);
+    analyzer.apply(batches, now);
     for (Incident& i : analyzer.advance(now)) {
       if (first_word < 0) first_word = now;
       if (options.on_report) options.on_report(i, life->layout());

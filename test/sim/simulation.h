@@ -31,6 +31,7 @@ struct RunOptions {
   Wishes wishes;
   Canary canary = Canary::none;
   decision::Settings settings;
+  size_t threads = 0;  // that take in together what arrives within a tick; 0: everything is taken in as it arrives
   // Called with every line that the analyzer hands out.
   std::function<void(const decision::Incident&, const Layout&)> on_report;
   std::function<void(const decision::Batch&)> on_batch;  // with everything that arrives
