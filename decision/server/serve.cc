@@ -349,7 +349,6 @@ absl::Status serve(const ServeOptions& options) {
   };
   AnalysisLoop loop(*settings, reporter, store, *std::move(recorder), numbering, monotonic_now_ns(), realtime_now_ns(), *threads);
   loop.guard_memory(*memory_max);
-  if (*threads > 1) spdlog::info("{} threads take telemetry in (--threads)", *threads);
   if (*memory_max > 0) spdlog::info("memory: at most {} MiB (--memory-max)", *memory_max >> 20);
   if (*webhook != nullptr) loop.count_webhook([hook = webhook->get()] { return hook->counters(); });
   loop.tell_access([&socket = *socket, tokens = http_access->tokens != nullptr, tls = http_access->tls != nullptr] {
@@ -377,6 +376,7 @@ absl::Status serve(const ServeOptions& options) {
   }
   std::fprintf(stderr, "ccld: listening on %s and %s\n", socket->endpoint().c_str(), http_url.c_str());
   std::fflush(stderr);
+  if (*threads > 1) spdlog::info("{} threads take telemetry in (--threads)", *threads);
 
   const int signal_number = analyse_until_stopped(*socket, room, *signal_fd, loop, *requests);
   spdlog::info("{}: ending", signal_number == SIGINT ? "interrupted" : "terminated");
