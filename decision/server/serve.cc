@@ -230,6 +230,7 @@ void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Sen
       contents.push_back({m.bytes(), &m.connection, m.speaker.has_value() ? &*m.speaker : nullptr});
     }
     loop.on_messages(contents, now_ns, realtime_ns, send, [&](size_t i) { room.spoke(messages[i].descriptor(), now_ns); });
+    for (size_t i = 0; i < contents.size(); ++i) messages[i].body.rebuild();  // large ones are not kept
     if (last == TelemetrySocket::Received::multipart) loop.on_multipart_message(now_ns, realtime_ns);
   }
 }
