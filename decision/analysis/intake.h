@@ -52,8 +52,8 @@ class Intake {
     size_t first_said;
   };
   std::vector<Watch*> watches_;  // whose reports wait
-  std::vector<std::vector<Report>>
-      reports_;  // of each of them; more than there are, so that their memory is used again
+  // Of each of them; more than there are, so that their memory is used again.
+  std::vector<std::vector<Report>> reports_;
   std::vector<OfProcess> processes_;
   std::vector<Said> said_;
 };

@@ -128,10 +128,8 @@ class Communicator {
   // begins anew.
   bool contradicted_by(const CommUp&) const;
 
-  // Rank and process belong together, and there is room for it.
-  bool has_member(Rank r, const ProcessModel& p) const { return rank(r) && rank(r)->process == &p; }
-  // False: another process has spoken for this rank, or there is no room. Who reports is a member or becomes one: it is
-  // written down in the process, too. Otherwise what changes is the communicator alone.
+  // From now on the process speaks for this rank; written down in the process, too. False: another one does, or there is
+  // no room. Once it has joined, its reports change nothing but the communicator.
   bool join(Rank r, ProcessModel& p, Nanoseconds now_ns) { return member(r, p, now_ns) != nullptr; }
 
   void up(const CommUp&, ProcessModel&, Nanoseconds now_ns);
