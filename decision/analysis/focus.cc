@@ -30,7 +30,7 @@ class Around {
       parts_.push({&it->second->comm, begun_.size(), m.rank.value});
     }
   }
-  absl::flat_hash_set<whatif::GpuKey> take_neighbours() && {
+  absl::flat_hash_set<timeline::GpuKey> take_neighbours() && {
     while (!parts_.empty() && taken_.size() < gpus_max_) {
       Part part = parts_.top();
       parts_.pop();
@@ -61,7 +61,7 @@ class Around {
   const Watches& watches_;
   const std::string& job_;
   const size_t gpus_max_;
-  absl::flat_hash_set<whatif::GpuKey> taken_;
+  absl::flat_hash_set<timeline::GpuKey> taken_;
   std::set<const ProcessModel*> known_;
   std::set<CommUid> begun_;
   std::priority_queue<Part> parts_;
@@ -131,7 +131,7 @@ const Communicator* Focus::slowest_network(const Watches& watches, const Sums& a
   return &watches.at(*worst)->comm;
 }
 
-absl::flat_hash_set<whatif::GpuKey> Focus::choose(const Watches& watches, const std::string& job, size_t gpus_max) {
+absl::flat_hash_set<timeline::GpuKey> Focus::choose(const Watches& watches, const std::string& job, size_t gpus_max) {
   Around around(watches, job, gpus_max);
   Sums all;
   for (const auto& [uid, w] : watches)

@@ -19,7 +19,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "decision/analysis/watch.h"
-#include "decision/whatif/timeline.h"
+#include "decision/timeline/timeline.h"
 
 namespace ccld::decision {
 
@@ -28,7 +28,7 @@ class Focus {
   // A round of one of its communicators. Changes nothing but what is known of that one.
   static void add(Watch&, const RoundEntry&);
   // At most so many GPUs; empty: nothing was reported since the last choice.
-  absl::flat_hash_set<whatif::GpuKey> choose(const Watches&, const std::string& job, size_t gpus_max);
+  absl::flat_hash_set<timeline::GpuKey> choose(const Watches&, const std::string& job, size_t gpus_max);
 
  private:
   using Sums = std::map<CommUid, const WaitSums*>;  // of the job's communicators

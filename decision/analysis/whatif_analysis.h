@@ -25,7 +25,7 @@
 #include "decision/analysis/whatif_suspects.h"
 #include "decision/measure/machine_clocks.h"
 #include "decision/whatif/step_past.h"
-#include "decision/whatif/timeline.h"
+#include "decision/timeline/timeline.h"
 
 namespace ccld::decision {
 

@@ -109,7 +109,7 @@ template <class Message>
 void GpuClocks::take(const Message& m, int ranks, Nanoseconds now_ns) {
   Gpu* const g = gpu(m.comm, m.rank);
   if (!g || m.rounds.empty()) return;
-  const whatif::GpuKey key{this, static_cast<int>(g - gpus_.data())};
+  const timeline::GpuKey key{this, static_cast<int>(g - gpus_.data())};
   if constexpr (std::is_same_v<Message, Rounds>)
     timeline_.add(key, m, ranks);
   else
@@ -142,22 +142,22 @@ void GpuClocks::add(const Batch& batch, Nanoseconds now_ns) {
 }
 
 // How far each GPU alone may be moved against the others, in the knots' order.
-void GpuClocks::prove(const whatif::Timeline& t, const whatif::Matches& matches, const whatif::Clocks& clocks, std::vector<Knot>& knots) {
+void GpuClocks::prove(const timeline::Timeline& t, const timeline::Matches& matches, const timeline::Clocks& clocks, std::vector<Knot>& knots) {
   for (Knot& k : knots) k.earlier_ns = k.later_ns = INFINITY;
   struct Times {
     size_t gpu;
     double begin_ns, end_ns;
   };
-  const auto times = [&](whatif::Place p) {
-    const whatif::Kernel& k = t.gpus()[static_cast<size_t>(p.gpu)].kernels[static_cast<size_t>(p.kernel)];
+  const auto times = [&](timeline::Place p) {
+    const timeline::Kernel& k = t.gpus()[static_cast<size_t>(p.gpu)].kernels[static_cast<size_t>(p.kernel)];
     return Times{static_cast<size_t>(p.gpu), clocks.common_ns(p.gpu, k.begin_ns), clocks.common_ns(p.gpu, k.end_ns)};
   };
   const auto bound = [](double& most_ns, double ns) { most_ns = std::min(most_ns, std::max(0.0, ns)); };
-  for (const whatif::Collective& c : matches.collectives) {
+  for (const timeline::Collective& c : matches.collectives) {
     // The two last begins and the two first ends: of all others than a member it is one of them.
     double begins[2] = {-INFINITY, -INFINITY}, ends[2] = {INFINITY, INFINITY};
     std::vector<Times> members;
-    for (const whatif::Place p : c.members) {
+    for (const timeline::Place p : c.members) {
       members.push_back(times(p));
       const auto& [gpu, begin_ns, end_ns] = members.back();
       if (begin_ns > begins[0]) begins[1] = std::exchange(begins[0], begin_ns);
@@ -170,7 +170,7 @@ void GpuClocks::prove(const whatif::Timeline& t, const whatif::Matches& matches,
       bound(knots[gpu].later_ns, (end_ns == ends[0] ? ends[1] : ends[0]) - begin_ns);
     }
   }
-  for (const whatif::Pair& p : matches.pairs) {
+  for (const timeline::Pair& p : matches.pairs) {
     const Times send = times(p.send), recv = times(p.recv);
     bound(knots[recv.gpu].earlier_ns, recv.end_ns - send.begin_ns);
     bound(knots[send.gpu].later_ns, recv.end_ns - send.begin_ns);
@@ -181,7 +181,7 @@ void GpuClocks::end_window(Nanoseconds now_ns) {
   const auto& shown = timeline_.gpus();
   const size_t n = shown.size();
   const auto gpu_of = [&](size_t i) -> Gpu& { return gpus_[static_cast<size_t>(shown[i].key.second)]; };
-  std::vector<whatif::HostClock> hosts(n);
+  std::vector<timeline::HostClock> hosts(n);
   for (size_t i = 0; i < n; ++i) {
     const Gpu& g = gpu_of(i);
     const size_t process = directory_.gpus()[static_cast<size_t>(g.index)].process;
@@ -194,8 +194,8 @@ void GpuClocks::end_window(Nanoseconds now_ns) {
       hosts[i] = {true, static_cast<double>(g.arrival_least_ns)};
     }
   }
-  const whatif::Matches matches = whatif::match_kernels(timeline_);
-  whatif::Clocks clocks = whatif::compare_clocks(timeline_, matches, hosts, settings_);
+  const timeline::Matches matches = timeline::match_kernels(timeline_);
+  timeline::Clocks clocks = timeline::compare_clocks(timeline_, matches, hosts, settings_);
   // From common time to the service's clock: what most GPUs of a component say.
   std::map<int, std::vector<double>> words;
   for (size_t i = 0; i < n; ++i)
@@ -207,7 +207,7 @@ void GpuClocks::end_window(Nanoseconds now_ns) {
     const auto said = words.find(clocks.component[i]);
     if (shown[i].kernels.empty() || said == words.end()) continue;
     uint64_t last_ns = 0;
-    for (const whatif::Kernel& k : shown[i].kernels) last_ns = std::max(last_ns, k.end_ns);
+    for (const timeline::Kernel& k : shown[i].kernels) last_ns = std::max(last_ns, k.end_ns);
     Knot& k = knots[i];
     k.device_ns = clocks.origin_ns[i] + (last_ns - clocks.origin_ns[i]) / 2;
     k.add_ns = std::llround(clocks.shift_ns[i] + middle(said->second)) - static_cast<int64_t>(clocks.origin_ns[i]);

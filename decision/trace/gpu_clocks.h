@@ -1,6 +1,6 @@
 // One clock for all GPUs of a trace, over the whole recording: that of the service, on which the incidents are, too.
 //
-// How: telemetry is cut into windows. In each, whatif/clocks.h compares the GPUs by their collectives and Sends, and
+// How: telemetry is cut into windows. In each, timeline/clocks.h compares the GPUs by their collectives and Sends, and
 // their hosts' clocks tie them to the service's. That gives a knot for each GPU: what to add to its clock then. Between
 // knots it is interpolated, so that time never jumps and a kernel never ends before it begins.
 //
@@ -23,9 +23,9 @@
 #include "decision/model/processes.h"
 #include "decision/settings.h"
 #include "decision/trace/directory.h"
-#include "decision/whatif/clocks.h"
-#include "decision/whatif/matching.h"
-#include "decision/whatif/timeline.h"
+#include "decision/timeline/clocks.h"
+#include "decision/timeline/matching.h"
+#include "decision/timeline/timeline.h"
 
 namespace ccld::decision::trace {
 
@@ -77,12 +77,12 @@ class GpuClocks {
   template <class Message>
   void take(const Message&, int ranks, Nanoseconds now_ns);
   void end_window(Nanoseconds now_ns);
-  static void prove(const whatif::Timeline&, const whatif::Matches&, const whatif::Clocks&, std::vector<Knot>&);
+  static void prove(const timeline::Timeline&, const timeline::Matches&, const timeline::Clocks&, std::vector<Knot>&);
 
   const Directory& directory_;
   Settings settings_;
   size_t timeline_gpus_ = 0;
-  whatif::Timeline timeline_;
+  timeline::Timeline timeline_;
   std::vector<Gpu> gpus_;
   std::vector<int> place_;                // of each GPU of the directory in gpus_; nobody: it is not shown
   std::vector<ClockMap> process_clocks_;  // by process of the directory

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/container/flat_hash_set.h"
-#include "decision/whatif/unreported.h"
+#include "decision/timeline/unreported.h"
 
 namespace ccld::decision::whatif {
 namespace {

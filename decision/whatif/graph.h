@@ -16,10 +16,12 @@
 #include <optional>
 #include <vector>
 
-#include "decision/whatif/clocks.h"
-#include "decision/whatif/timeline.h"
+#include "decision/timeline/clocks.h"
+#include "decision/timeline/timeline.h"
 
 namespace ccld::decision::whatif {
+
+using namespace timeline;  // everything here speaks of it
 
 constexpr int none = -1;
 

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "decision/settings.h"
-#include "decision/whatif/matching.h"
+#include "decision/timeline/matching.h"
 
-namespace ccld::decision::whatif {
+namespace ccld::decision::timeline {
 
 // By GPU of the timeline.
 struct HostClock {
@@ -43,4 +43,4 @@ struct Clocks {
 
 Clocks compare_clocks(const Timeline&, const Matches&, const std::vector<HostClock>&, const Settings&);
 
-}  // namespace ccld::decision::whatif
+}  // namespace ccld::decision::timeline

@@ -1,4 +1,4 @@
-#include "decision/whatif/matching.h"
+#include "decision/timeline/matching.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "decision/model/signature.h"
 
-namespace ccld::decision::whatif {
+namespace ccld::decision::timeline {
 
 Matches match_kernels(const Timeline& t) {
   Matches m;
@@ -90,4 +90,4 @@ Matches match_kernels(const Timeline& t) {
   return m;
 }
 
-}  // namespace ccld::decision::whatif
+}  // namespace ccld::decision::timeline

@@ -18,9 +18,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "decision/model/events.h"
 #include "decision/settings.h"
-#include "decision/whatif/at.h"
+#include "decision/timeline/at.h"
 
-namespace ccld::decision::whatif {
+namespace ccld::decision::timeline {
 
 // One end of a Send and its Recv.
 struct Call {
@@ -126,4 +126,4 @@ class Timeline {
   absl::flat_hash_set<GpuKey> only_;
 };
 
-}  // namespace ccld::decision::whatif
+}  // namespace ccld::decision::timeline

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "decision/whatif/matching.h"
+#include "decision/timeline/matching.h"
 #include "test/unit/decision/whatif_job.h"
 
 namespace ccld::decision::whatif {

@@ -1,4 +1,4 @@
-#include "decision/whatif/unreported.h"
+#include "decision/timeline/unreported.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "decision/measure/middle.h"
 
-namespace ccld::decision::whatif {
+namespace ccld::decision::timeline {
 namespace {
 
 // A kernel that was not reported; common time.
@@ -142,4 +142,4 @@ std::vector<std::vector<Unreported>> find_unreported(const Timeline& t, const Ma
   return out;
 }
 
-}  // namespace ccld::decision::whatif
+}  // namespace ccld::decision::timeline

@@ -1,8 +1,8 @@
-#include "decision/whatif/timeline.h"
+#include "decision/timeline/timeline.h"
 
 #include <algorithm>
 
-namespace ccld::decision::whatif {
+namespace ccld::decision::timeline {
 namespace {
 
 // Of one collective: a ring of 64 channels over a few hundred ranks. Of all Sends and Recvs of a window: 128 for each
@@ -192,4 +192,4 @@ void Timeline::clear(Nanoseconds age_ns, const std::vector<OpenEnd>& open_ends) 
   others_report_ = false;
 }
 
-}  // namespace ccld::decision::whatif
+}  // namespace ccld::decision::timeline

@@ -3,11 +3,11 @@
 
 #include <cstddef>
 
-namespace ccld::decision::whatif {
+namespace ccld::decision::timeline {
 
 template <class Vector>
 decltype(auto) at(Vector& of, int i) {
   return of[static_cast<size_t>(i)];
 }
 
-}  // namespace ccld::decision::whatif
+}  // namespace ccld::decision::timeline

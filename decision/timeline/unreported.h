@@ -10,10 +10,10 @@
 
 #include <vector>
 
-#include "decision/whatif/clocks.h"
-#include "decision/whatif/timeline.h"
+#include "decision/timeline/clocks.h"
+#include "decision/timeline/timeline.h"
 
-namespace ccld::decision::whatif {
+namespace ccld::decision::timeline {
 
 struct Unreported {
   const Collective* of = nullptr;  // either of the matches is set
@@ -25,4 +25,4 @@ struct Unreported {
 std::vector<std::vector<Unreported>> find_unreported(const Timeline&, const Matches&, const Clocks&,
                                                      const std::vector<std::vector<int>>& order);
 
-}  // namespace ccld::decision::whatif
+}  // namespace ccld::decision::timeline

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace ccld::decision::whatif {
+namespace ccld::decision::timeline {
 
 // Groups of GPUs whose clocks are known to each other; joined one by one.
 class Joined {
@@ -97,4 +97,4 @@ class Proven {
   std::map<std::pair<int, int>, Interval> of_;
 };
 
-}  // namespace ccld::decision::whatif
+}  // namespace ccld::decision::timeline

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "decision/whatif/timeline.h"
+#include "decision/timeline/timeline.h"
 
-namespace ccld::decision::whatif {
+namespace ccld::decision::timeline {
 
 struct Place {
   int gpu, kernel;  // of the timeline
@@ -45,4 +45,4 @@ struct Matches {
 
 Matches match_kernels(const Timeline&);
 
-}  // namespace ccld::decision::whatif
+}  // namespace ccld::decision::timeline

@@ -1,4 +1,4 @@
-#include "decision/whatif/clocks.h"
+#include "decision/timeline/clocks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "decision/measure/middle.h"
-#include "decision/whatif/clock_groups.h"
+#include "decision/timeline/clock_groups.h"
 
-namespace ccld::decision::whatif {
+namespace ccld::decision::timeline {
 namespace {
 
 // When a GPU's first kernel began, by the service's clock.
@@ -239,4 +239,4 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
   return out;
 }
 
-}  // namespace ccld::decision::whatif
+}  // namespace ccld::decision::timeline
