@@ -380,6 +380,10 @@ Analyzer::~Analyzer() = default;
 
 void Analyzer::take_up(std::vector<LeftOpen> left) { state_->writer.book().take_up(std::move(left)); }
 
+void Analyzer::lead(Numbering numbering, std::vector<LeftOpen> left) { state_->writer.book().lead(std::move(numbering), std::move(left)); }
+
+void Analyzer::follow() { state_->writer.book().follow(); }
+
 void Analyzer::let_go_histories() {
   for (const auto& [uid, w] : state_->watches) state_->let_go.call_histories += w->call_history.forget_over() ? 1 : 0;
 }

@@ -29,6 +29,11 @@ class Analyzer {
   // Incidents that earlier runs left open, in place of those given before: one that is found again goes on under its
   // number.
   void take_up(std::vector<LeftOpen>);
+  // Of several services that hear the same telemetry one leads; what the others find nobody is told, and it has numbers of
+  // their own. `left`: what the one that led until now has told and left open: it goes on under its numbers, and all that is
+  // open is told anew.
+  void lead(Numbering, std::vector<LeftOpen> left);
+  void follow();
 
   // For want of memory: the histories that people look at.
   void let_go_histories();

@@ -200,7 +200,7 @@ bool HangAnalysis::follows_mismatch(const Cause& cause, const Finding& f, const 
   if (first) {
     m->hangs_since = f.op;
     m->evidence.push_back({.kind = EvidenceKind::hangs_since, .value = static_cast<double>(f.op.value)});
-    writer_.book().changed(m->id);
+    writer_.book().changed(m->handle);
   }
   return true;
 }

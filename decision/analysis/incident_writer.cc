@@ -106,14 +106,14 @@ uint64_t IncidentWriter::open(const Communicator& comm, const Finding& f, Nanose
   fill(i, comm, f, now_ns);
   i.onset_ns = onset_ns;
   i.suspected_ns = now_ns;
-  return book_.open(std::move(i)).id;
+  return book_.open(std::move(i)).handle;
 }
 
-void IncidentWriter::update(uint64_t id, const Communicator& comm, const Finding& f, Nanoseconds now_ns) {
-  Incident* i = book_.find(id);
+void IncidentWriter::update(uint64_t handle, const Communicator& comm, const Finding& f, Nanoseconds now_ns) {
+  Incident* i = book_.find(handle);
   if (!i) return;
   fill(*i, comm, f, now_ns);
-  book_.changed(id);
+  book_.changed(handle);
 }
 
 }  // namespace ccld::decision

@@ -22,10 +22,10 @@ class IncidentWriter {
   IncidentBook& book() { return book_; }
   const IncidentBook& book() const { return book_; }
 
-  // Returns the id. `onset_ns`: the last evidence that all was well.
+  // Returns the handle. `onset_ns`: the last evidence that all was well.
   uint64_t open(const Communicator&, const Finding&, Nanoseconds onset_ns, Nanoseconds now_ns);
   // The incident says what the newest finding says; whether it is handed out again the book decides.
-  void update(uint64_t id, const Communicator&, const Finding&, Nanoseconds now_ns);
+  void update(uint64_t handle, const Communicator&, const Finding&, Nanoseconds now_ns);
   // With what else was seen at the processes of the culprits.
   void fill(Incident&, const Communicator&, const Finding&, Nanoseconds now_ns) const;
 

@@ -75,13 +75,13 @@ void look_at_inits(InitBook& inits, const InitLinks& links, const Watches& watch
     if (Incident* i = writer.book().find(initialization.incident)) {
       const bool news = !same_culprits(i->culprits, f->culprits) || i->candidates != f->candidates;
       describe(*i);
-      if (news) writer.book().changed(i->id);
+      if (news) writer.book().changed(i->handle);
     } else {
       Incident fresh;
       fresh.onset_ns = initialization.entered_ns;
       fresh.suspected_ns = now_ns;
       describe(fresh);
-      initialization.incident = writer.book().open(std::move(fresh)).id;
+      initialization.incident = writer.book().open(std::move(fresh)).handle;
     }
     writer.book().confirm(initialization.incident, now_ns);
   }

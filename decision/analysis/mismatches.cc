@@ -44,7 +44,7 @@ void look_at_bytes(Watch& w, IncidentWriter& writer, Nanoseconds now_ns) {
     // Operations that differ leave calls at different places too.
     if (!w.mismatch.by_bytes && is_follow_up(*known, *f)) return;
     if (w.mismatch.by_bytes) {
-      if (!says_the_same(*known, *f)) writer.update(known->id, w.comm, *f, now_ns);
+      if (!says_the_same(*known, *f)) writer.update(known->handle, w.comm, *f, now_ns);
       return;
     }
   }

@@ -149,7 +149,8 @@ struct Numbering {
 };
 
 struct Incident {
-  uint64_t id = 0;
+  uint64_t handle = 0;           // by which the analysis knows it; stays when another node's number becomes its own
+  uint64_t id = 0;               // its number
   std::string run;               // of the service that gave the id
   uint32_t revision = 0;         // one more each time that it is handed out, from 1
   FaultClass fault = FaultClass::h1_not_entered;

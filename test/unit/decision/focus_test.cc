@@ -60,7 +60,7 @@ struct Job {
   }
   std::set<int> chosen(Focus& focus, size_t gpus_max) const {
     std::set<int> out;
-    for (const whatif::GpuKey& key : focus.choose(watches, "", gpus_max))
+    for (const timeline::GpuKey& key : focus.choose(watches, "", gpus_max))
       out.insert(static_cast<int>(static_cast<const ProcessModel*>(key.first)->id.pid) - 1000);
     return out;
   }
