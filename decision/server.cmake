@@ -13,6 +13,7 @@ pkg_check_modules(CCLD_CRYPTO REQUIRED IMPORTED_TARGET libcrypto)  # signatures 
 pkg_check_modules(CCLD_SSL REQUIRED IMPORTED_TARGET libssl)  # https of the query API
 pkg_check_modules(CCLD_NCURSES REQUIRED IMPORTED_TARGET ncursesw)  # ccld top
 find_path(CCLD_CPPZMQ_INCLUDE zmq.hpp REQUIRED)
+find_path(CCLD_NATS_INCLUDE nats/nats.h REQUIRED)  # client of NATS, which is loaded only by a node of a cluster
 find_path(CCLD_PROTOZERO_INCLUDE protozero/pbf_writer.hpp REQUIRED)
 
 file(GLOB ccld_page_parts CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/page/*.html ${CMAKE_CURRENT_SOURCE_DIR}/page/*.css
@@ -32,11 +33,16 @@ add_library(ccld_server STATIC
   admission/lines.cc
   admission/reloader.cc
   admission/token_list.cc
+  cluster/member.cc
+  cluster/nats_bus.cc
+  cluster/nats_library.cc
+  cluster/relay.cc
   history/acknowledgements.cc
   history/deliveries.cc
   history/filter.cc
   history/history.cc
   history/reader.cc
+  history/replica.cc
   history/revision.cc
   history/schema.cc
   history/silences.cc
@@ -97,6 +103,7 @@ add_library(ccld_server STATIC
   server/analysis.cc
   server/analysis_loop.cc
   server/change_request.cc
+  server/cluster_node.cc
   server/config_file.cc
   server/control_group.cc
   server/exposure.cc
@@ -127,6 +134,7 @@ add_library(ccld_server STATIC
   server/tune.cc
   server/verdict_writer.cc
   server/webhook.cc
+  server/webhook_turns.cc
   webhook/delivery.cc
   webhook/http_receiver.cc
   webhook/queue.cc
@@ -198,6 +206,7 @@ target_link_libraries(ccld_validate PUBLIC ccld_server PRIVATE ccld_options CLI1
 add_executable(ccld
   cli/ack_command.cc
   cli/advise_command.cc
+  cli/cluster_command.cc
   cli/command.cc
   cli/completion.cc
   cli/doctor_checks.cc

@@ -29,6 +29,7 @@ void add_validate_command(CLI::App&);
 void add_incidents_command(CLI::App&);
 void add_ack_command(CLI::App&);
 void add_silence_command(CLI::App&);
+void add_cluster_command(CLI::App&);
 void add_settings_command(CLI::App&);
 void add_tune_command(CLI::App&);
 void add_keys_command(CLI::App&);

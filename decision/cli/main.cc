@@ -46,6 +46,7 @@ int run(int argc, char** argv) {
   add_incidents_command(app);
   add_ack_command(app);
   add_silence_command(app);
+  add_cluster_command(app);
   add_settings_command(app);
   add_tune_command(app);
   add_keys_command(app);

@@ -72,6 +72,7 @@ absl::StatusOr<report::Json> exchange(const ServiceAddress& address, const std::
                   : std::make_unique<httplib::ClientImpl>(target->address.host, target->address.port);
   client->set_connection_timeout(connect_timeout_s);
   client->set_read_timeout(read_timeout_s);
+  client->set_follow_location(true);  // to the node of a cluster that leads
   client->enable_server_certificate_verification(true);
   if (!address.ca_file.empty()) client->set_ca_cert_path(address.ca_file.c_str());
   if (!target->token.empty()) client->set_default_headers({{"Authorization", absl::StrCat("Bearer ", target->token)}});

@@ -65,6 +65,19 @@ absl::StatusOr<int64_t> change_rows(Database& db, absl::string_view sql, int64_t
 
 }  // namespace
 
+absl::Status put_revisions(Database& db, absl::Span<const Revision> revisions) {
+  uint64_t last_id = 0;
+  for (const Revision& r : revisions) {
+    if (absl::Status s = put_revision(db, r); !s.ok()) return s;
+    last_id = std::max(last_id, r.incident);
+  }
+  if (last_id == 0) return absl::OkStatus();
+  auto number = db.prepare("INSERT INTO numbers VALUES('last_id', ?1) ON CONFLICT(name) DO UPDATE SET value=max(value, ?1)");
+  if (!number.ok()) return number.status();
+  number->bind(1, static_cast<int64_t>(last_id));
+  return number->run();
+}
+
 absl::StatusOr<std::unique_ptr<Store>> Store::open(const std::string& path, const Run& run) {
   auto database = Database::open(path, Database::Mode::create);
   if (!database.ok()) return database.status();
@@ -119,19 +132,9 @@ absl::Status Store::append(absl::Span<const Revision> revisions) {
   if (revisions.empty()) return absl::OkStatus();
   auto transaction = Transaction::begin(*database_);
   if (!transaction.ok()) return transaction.status();
-  uint64_t last_id = last_id_;
-  for (const Revision& r : revisions) {
-    if (absl::Status s = put_revision(*database_, r); !s.ok()) return s;
-    last_id = std::max(last_id, r.incident);
-  }
-  if (last_id != last_id_) {
-    auto number = database_->prepare("INSERT INTO numbers VALUES('last_id', ?1) ON CONFLICT(name) DO UPDATE SET value=?1");
-    if (!number.ok()) return number.status();
-    number->bind(1, static_cast<int64_t>(last_id));
-    if (absl::Status s = number->run(); !s.ok()) return s;
-  }
+  if (absl::Status s = put_revisions(*database_, revisions); !s.ok()) return s;
   if (absl::Status s = transaction->commit(); !s.ok()) return s;
-  last_id_ = last_id;
+  for (const Revision& r : revisions) last_id_ = std::max(last_id_, r.incident);
   return absl::OkStatus();
 }
 

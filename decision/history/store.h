@@ -31,6 +31,9 @@ struct Limits {
   int64_t age_max_ms = 0;  // since the newest revision of a closed incident
 };
 
+// Those that are stored already stay as they are.
+absl::Status put_revisions(Database&, absl::Span<const Revision>);
+
 class Store {
  public:
   static absl::StatusOr<std::unique_ptr<Store>> open(const std::string& path, const Run&);

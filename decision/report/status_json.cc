@@ -360,7 +360,24 @@ Json summary_json(const Snapshot& s, const StatusIndex& index) {
             {"requests_in_flight", index.requests_in_flight}}},
           {"recording", recording_json(s.recording)},
           {"history", history_json(s.history)},
-          {"webhook", webhook_json(s.webhook)}};
+          {"webhook", webhook_json(s.webhook)},
+          {"cluster", cluster_json(s)}};
+}
+
+Json cluster_json(const Snapshot& s) {
+  if (!s.cluster.has_value()) return nullptr;
+  const ClusterStatus& c = *s.cluster;
+  Json nodes = Json::array();
+  for (const ClusterStatus::Node& n : c.nodes)
+    nodes.push_back({{"node", n.name}, {"leads", n.leads}, {"http", n.http}, {"telemetry", n.telemetry}, {"version", n.version}, {"heard_ms", n.heard_ms}});
+  return {{"cluster", c.name},
+          {"node", c.node},
+          {"leads", c.leads},
+          {"leader", c.leader.empty() ? Json(nullptr) : Json(c.leader)},
+          {"connected", c.connected},
+          {"nodes", std::move(nodes)},
+          {"log", {{"applied", c.log_applied}, {"last", c.log_last}}},
+          {"telemetry", {{"sent", c.sent}, {"not_sent", c.not_sent}, {"received", c.received}, {"received_dropped", c.received_dropped}}}};
 }
 
 Json tune_json(const Snapshot& s, uint64_t sequence) {

@@ -18,6 +18,7 @@
 #include "decision/report/silence.h"
 #include "decision/report/verdict_json.h"
 #include "decision/report/webhook_counters.h"
+#include "decision/report/cluster_status.h"
 
 namespace ccld::decision::report {
 
@@ -43,6 +44,7 @@ struct Snapshot {
   AccessStatus access;
   ingest::ConnectionCounters connections;
   std::optional<WebhookCounters> webhook;  // nothing: there is none
+  std::optional<ClusterStatus> cluster;    // nothing: this is none
   Silences silences;                  // whose time is not over
   Acknowledgements acknowledgements;  // also of incidents that closed since
 };
@@ -60,6 +62,9 @@ Json comm_json(const CommStatus&, Trouble state);
 Json rank_json(const CommStatus&, size_t position, Nanoseconds silent_ns);  // in CommStatus::ranks
 Json process_json(const ProcessStatus&, Nanoseconds silent_ns);
 Json summary_json(const Snapshot&, const StatusIndex&);
+
+// null: this is no cluster.
+Json cluster_json(const Snapshot&);
 
 // What became of a request to tune probes: how many have answered, and which refused what.
 Json tune_json(const Snapshot&, uint64_t sequence);

@@ -47,6 +47,18 @@ void AnalysisLoop::take_up(std::vector<LeftOpen> left, Nanoseconds within_ns) {
   analysis_.analyzer().take_up(std::move(left));
 }
 
+void AnalysisLoop::lead(Numbering numbering, std::vector<LeftOpen> left, Nanoseconds now_ns, Nanoseconds within_ns) {
+  tells_ = true;
+  left_open_until_ns_ = now_ns + within_ns;
+  analysis_.analyzer().lead(std::move(numbering), std::move(left));
+}
+
+void AnalysisLoop::follow() {
+  tells_ = false;
+  left_open_until_ns_.reset();
+  analysis_.analyzer().follow();
+}
+
 bool AnalysisLoop::finish(absl::Duration patience) {
   finish_recording();  // first: it reports where the recordings are
   return reporter_->finish(patience);
@@ -67,6 +79,7 @@ void AnalysisLoop::analyse(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   look_at_memory(now_ns);
   if (recorder_ != nullptr) recorder_->tick(now_ns, realtime_ns);
   std::vector<Incident> incidents = analysis_.tick(now_ns, realtime_ns);
+  if (!tells_) return;
   if (recorder_ != nullptr) {
     for (const Incident& incident : incidents) recorder_->incident(incident, now_ns, realtime_ns);
   }
@@ -109,6 +122,7 @@ void AnalysisLoop::publish(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   if (access_) snapshot->access = access_();
   if (connections_) snapshot->connections = connections_();
   if (webhook_counters_) snapshot->webhook = webhook_counters_();
+  if (cluster_) snapshot->cluster = cluster_();
   snapshot->silences = reporter_->book().silences(realtime_ns / ns_per_ms);
   snapshot->acknowledgements = reporter_->book().acknowledgements();
   if (recorder_ != nullptr) snapshot->recording = recorder_->counters();

@@ -27,11 +27,17 @@ class AnalysisLoop {
                Numbering, Nanoseconds now_ns, Nanoseconds realtime_ns, size_t threads = 1);
   // What earlier runs left open; what is not found again within this time gets its last revision.
   void take_up(std::vector<LeftOpen>, Nanoseconds within_ns);
+  // Of a cluster one node tells what it finds; the others analyse the same telemetry and tell nobody. `left`: what the node
+  // that led until now left open; what of it is not found within this time gets its last revision.
+  void lead(Numbering, std::vector<LeftOpen> left, Nanoseconds now_ns, Nanoseconds within_ns);
+  void follow();
 
   // What the snapshots say of who may come in.
   void tell_access(std::function<report::AccessStatus()> access) { access_ = std::move(access); }
   // What the snapshots say of the telemetry connections.
   void tell_connections(std::function<ingest::ConnectionCounters()> connections) { connections_ = std::move(connections); }
+  // What the snapshots say of the cluster.
+  void tell_cluster(std::function<report::ClusterStatus()> cluster) { cluster_ = std::move(cluster); }
   // What the snapshots say of the webhook.
   void count_webhook(std::function<report::WebhookCounters()> counters) { webhook_counters_ = std::move(counters); }
 
@@ -87,6 +93,8 @@ class AnalysisLoop {
   std::function<ingest::ConnectionCounters()> connections_;     // none: all 0
   std::function<report::AccessStatus()> access_;               // none: anybody
   std::function<report::WebhookCounters()> webhook_counters_;  // none: there is no webhook
+  std::function<report::ClusterStatus()> cluster_;              // none: this is no cluster
+  bool tells_ = true;
   ControlDesk desk_;
   MemoryGuard memory_{0};
   Nanoseconds started_ns_;

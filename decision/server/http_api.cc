@@ -83,7 +83,9 @@ struct HttpApi::Impl {
   std::shared_ptr<const SnapshotStore> store;
   std::shared_ptr<TuneQueue> requests;
   std::shared_ptr<Reporter> reporter;
+  std::mutex listener_mutex;
   AcknowledgementListener on_acknowledgement = [](const Json&, bool, int64_t) {};
+  std::function<std::string()> leader_url = [] { return std::string(); };
   HttpOptions options;
   std::string run;  // of the service: no two have the same, so no ETag comes twice
   HttpServer server;
@@ -168,12 +170,16 @@ struct HttpApi::Impl {
   void ack(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
     const auto body = take_change(rules(options.allow_remote_ack, "acknowledging", "--allow-remote-ack"), request, response, read);
     if (!body.has_value()) return;
+    const auto listener = [this] {
+      const std::lock_guard lock(listener_mutex);
+      return on_acknowledgement;
+    }();
     const auto done = [&]() -> absl::StatusOr<Json> {
       const auto id = incident_number(request.matches[1]);
       if (!id.ok()) return id.status();
       const auto parsed = parse_acknowledge_request(*body);
       if (!parsed.ok()) return parsed.status();
-      return acknowledge(*id, *parsed, realtime_now_ns() / ns_per_ms, *store->newest(), *reporter, disk_patience, on_acknowledgement);
+      return acknowledge(*id, *parsed, realtime_now_ns() / ns_per_ms, *store->newest(), *reporter, disk_patience, listener);
     }();
     if (!done.ok()) return refuse(response, http_status(done.status()), std::string(done.status().message()));
     answer(response, *done);
@@ -282,6 +288,11 @@ struct HttpApi::Impl {
     server.Post(ack_path, [this](const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
       ack(request, response, read);
     });
+    get("/v1/cluster", [](const httplib::Request&, const Asked& asked) -> absl::StatusOr<Json> {
+      Json document = report::cluster_json(asked.snapshot());
+      if (document.is_null()) return absl::NotFoundError("this service is no node of a cluster (ccld serve --cluster)");
+      return document;
+    });
     server.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
       response.set_content(report::prometheus_text(*store->newest()), "text/plain; version=0.0.4");
     });
@@ -294,6 +305,12 @@ struct HttpApi::Impl {
         return Server::HandlerResponse::Handled;
       }
       if (options.tokens != nullptr && !admit(*options.tokens->newest(), request, response)) return Server::HandlerResponse::Handled;
+      if (request.path != "/healthz" && request.path != "/metrics" && request.path != "/v1/cluster") {
+        if (const std::string url = leader_url(); !url.empty()) {
+          response.set_redirect(url + request.target, 307);
+          return Server::HandlerResponse::Handled;
+        }
+      }
       return Server::HandlerResponse::Unhandled;
     });
     server.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
@@ -346,7 +363,12 @@ std::string HttpApi::url() const { return absl::StrCat(impl_->options.tls != nul
 
 void HttpApi::answer_incidents(std::shared_ptr<Reporter> reporter) { impl_->reporter = std::move(reporter); }
 
-void HttpApi::tell_acknowledgements(AcknowledgementListener listener) { impl_->on_acknowledgement = std::move(listener); }
+void HttpApi::tell_acknowledgements(AcknowledgementListener listener) {
+  const std::lock_guard lock(impl_->listener_mutex);
+  impl_->on_acknowledgement = std::move(listener);
+}
+
+void HttpApi::send_to(std::function<std::string()> leader_url) { impl_->leader_url = std::move(leader_url); }
 
 void HttpApi::start() {
   impl_->listener = std::thread([impl = impl_] {

@@ -1,7 +1,7 @@
 // The query API: GET /healthz, /v1/status, /v1/jobs[/<job>], /v1/communicators[/<id>[/ranks|/calls[/ranks]|/history]],
 // /v1/processes,
 // /v1/incidents[?since=&job=&class=&open=&limit=&after=], /v1/incidents/<id>[?revisions=1], /v1/tune/<sequence>,
-// /v1/silences, /metrics; POST /v1/tune, /v1/incidents/<id>/ack,
+// /v1/silences, /v1/cluster, /metrics; POST /v1/tune, /v1/incidents/<id>/ack,
 // /v1/silences[/<id>/end]. Lists come in pages (report/page_query.h); documents
 // have an ETag, which changes with the snapshot.
 // It answers from the newest snapshot in threads of its own; no request ever touches the analysis thread.
@@ -12,6 +12,7 @@
 // Errors: open() names the address. Threads: open, start and stop from one thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,8 +48,11 @@ class HttpApi {
   const HostPort& address() const;  // with the port that was picked
   std::string url() const;          // "https://10.0.0.5:5580"
   void answer_incidents(std::shared_ptr<Reporter>);  // before start()
-  // Is told what operators say of incidents, from the threads of the query API. Before start().
+  // Is told what operators say of incidents, from the threads of the query API.
   void tell_acknowledgements(AcknowledgementListener);
+  // In a cluster: the query API of the node that leads, which answers all but /healthz, /metrics and /v1/cluster; empty: this
+  // one. Before start().
+  void send_to(std::function<std::string()> leader_url);
   void start();
   // False if a client still held a thread at the deadline: then the threads are left to end with the process.
   bool stop(absl::Duration patience);

@@ -31,6 +31,11 @@ void OperatorBook::set_silences(report::Silences all, uint64_t last_id) {
   last_silence_id_ = last_id;
 }
 
+uint64_t OperatorBook::last_silence_id() const {
+  const std::lock_guard lock(mutex_);
+  return last_silence_id_;
+}
+
 uint64_t OperatorBook::next_silence_id() {
   const std::lock_guard lock(mutex_);
   return ++last_silence_id_;

@@ -25,6 +25,7 @@ class OperatorBook {
 
   void set_silences(report::Silences, uint64_t last_id);  // last_id: the highest number ever given
   uint64_t next_silence_id();                             // another one each time
+  uint64_t last_silence_id() const;
   void add_silence(report::Silence);
   void end_silence(uint64_t id);
   report::Silences silences(int64_t now_ms) const;  // whose time is not over

@@ -43,11 +43,16 @@ struct Recorded {
 struct Asked {
   std::function<absl::Status(history::Database&)> change;
   std::function<void()> then;
+  enum class Shared { no, operators, entry } shared = Shared::no;  // what other nodes of a cluster are told
+  report::Json entry;
   std::atomic<bool> taken = false;  // by the thread, or by who gave up waiting
   absl::Status result;              // before `done`
   absl::Notification done;
 };
 using Job = std::variant<Changed, LeftOpenEnds, Recorded, std::shared_ptr<Asked>>;
+
+// In a cluster, of what is appended to the log at a time: servers of NATS take messages of 1 MB.
+constexpr size_t entry_bytes_max = 500'000;
 
 // The query API has fewer threads to ask from; more are those that gave up.
 constexpr size_t asked_max = 64;
@@ -86,6 +91,7 @@ struct Reporter::State {
   uint64_t lines = 0, line_errors = 0;
   size_t asked_waiting = 0;
   std::function<void(const report::Json&)> listener;
+  std::function<bool(const report::Json&)> keep;  // nothing: this is no cluster
   bool stop = false;
   OperatorBook book;
   absl::Notification ended;
@@ -96,6 +102,9 @@ struct Reporter::State {
   void carry_out(std::deque<Job>);
   void store(std::vector<history::Revision>);
   void change(Asked&);
+  bool share(absl::Span<const history::Revision>);
+  bool share(const Asked&);
+  absl::Status ask(const std::shared_ptr<Asked>&, absl::Duration patience);
   absl::Status link_recordings();
   void maintain();
 };
@@ -168,6 +177,10 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
       asked.push_back(std::move(std::get<std::shared_ptr<Asked>>(job)));
     }
   }
+  if (!share(revisions)) {
+    revisions.clear();
+    told.clear();
+  }
   if (history != nullptr) store(std::move(revisions));
   for (const auto& a : asked) change(*a);
   const auto tell = [this] {
@@ -189,8 +202,28 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
 void Reporter::State::change(Asked& asked) {
   if (asked.taken.exchange(true)) return;
   asked.result = history->change(asked.change);
-  if (asked.result.ok()) asked.then();
+  if (asked.result.ok()) {
+    asked.then();
+    if (!share(asked)) asked.result = absl::UnavailableError("this node does not lead the cluster any more: ask again");
+  }
   asked.done.Notify();
+}
+
+bool Reporter::State::share(absl::Span<const history::Revision> revisions) {
+  if (!keep) return true;
+  while (!revisions.empty()) {
+    size_t count = 1, bytes = revisions[0].line.size();
+    while (count < revisions.size() && (bytes += revisions[count].line.size()) <= entry_bytes_max) ++count;
+    if (!keep(history::revisions_entry(revisions.first(count)))) return false;
+    revisions.remove_prefix(count);
+  }
+  return true;
+}
+
+bool Reporter::State::share(const Asked& asked) {
+  if (!keep || asked.shared == Asked::Shared::no) return true;
+  if (asked.shared == Asked::Shared::entry) return keep(asked.entry);
+  return keep(history::operators_entry(book.acknowledgements(), book.silences(realtime_now_ns() / ns_per_ms), book.last_silence_id()));
 }
 
 absl::Status Reporter::State::link_recordings() {
@@ -299,25 +332,71 @@ absl::Status Reporter::change_history(std::function<absl::Status(history::Databa
   const auto asked = std::make_shared<Asked>();
   asked->change = std::move(change);
   asked->then = std::move(then);
+  asked->shared = Asked::Shared::operators;
+  return s.ask(asked, patience);
+}
+
+absl::Status Reporter::State::ask(const std::shared_ptr<Asked>& asked, absl::Duration patience) {
   {
-    const std::lock_guard lock(s.mutex);
-    if (s.stop) return absl::UnavailableError("the service is ending");
-    if (s.asked_waiting >= asked_max) return absl::UnavailableError("too many changes wait for the disk already");
-    ++s.asked_waiting;
-    s.put(asked);
+    const std::lock_guard lock(mutex);
+    if (stop) return absl::UnavailableError("the service is ending");
+    if (asked_waiting >= asked_max) return absl::UnavailableError("too many changes wait for the disk already");
+    ++asked_waiting;
+    put(asked);
   }
-  s.wake.notify_one();
+  wake.notify_one();
   if (asked->done.WaitForNotificationWithTimeout(patience)) return asked->result;
   if (!asked->taken.exchange(true)) return absl::UnavailableError("the disk or the reader of verdicts hangs; nothing was changed");
   return absl::UnavailableError("the disk hangs; look later whether the change is there");
 }
 
-void Reporter::change_history_later(std::function<absl::Status(history::Database&)> change) {
+absl::Status Reporter::ask_history(std::function<absl::Status(history::Database&)> ask, absl::Duration patience) {
+  const auto asked = std::make_shared<Asked>();
+  asked->change = std::move(ask);
+  asked->then = [] {};
+  return state_->ask(asked, patience);
+}
+
+absl::Status Reporter::apply(std::vector<report::Json> entries, absl::Duration patience) {
+  return ask_history([entries = std::move(entries)](history::Database& db) {
+    for (const report::Json& entry : entries) {
+      const absl::Status s = history::apply_entry(db, entry);
+      if (absl::IsInvalidArgument(s)) spdlog::error("cluster: {}", std::string(s.message()));
+      else if (!s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }, patience);
+}
+
+absl::StatusOr<history::Standing> Reporter::standing(absl::Duration patience) {
+  // Shared with the thread, which may come to it when nobody waits any more.
+  const auto found = std::make_shared<history::Standing>();
+  const auto asked = std::make_shared<Asked>();
+  asked->change = [found](history::Database& db) {
+    auto now = history::standing_of(db, realtime_now_ns() / ns_per_ms);
+    if (now.ok()) *found = *std::move(now);
+    return now.status();
+  };
+  asked->then = [found, s = state_.get()] {
+    s->left_open.clear();
+    for (const report::Json& verdict : found->open) s->left_open.emplace(verdict["incident"].get<uint64_t>(), verdict);
+    s->book.set_acknowledgements(found->acknowledgements);
+    s->book.set_silences(found->silences.silences, found->silences.last_id);
+  };
+  if (absl::Status s = state_->ask(asked, patience); !s.ok()) return s;
+  return *found;
+}
+
+void Reporter::keep_with(std::function<bool(const report::Json&)> keep) { state_->keep = std::move(keep); }
+
+void Reporter::change_history_later(std::function<absl::Status(history::Database&)> change, report::Json entry) {
   State& s = *state_;
   if (s.history == nullptr) return;
   const auto asked = std::make_shared<Asked>();
   asked->change = std::move(change);
   asked->then = [] {};
+  asked->shared = Asked::Shared::entry;
+  asked->entry = std::move(entry);
   {
     const std::lock_guard lock(s.mutex);
     if (s.stop || s.asked_waiting >= asked_max) return;

@@ -5,6 +5,8 @@
 //   reporter.report(incidents, now_ns, realtime_ns);          // returns at once
 //   reporter.finish();
 //
+// In a cluster (cluster/member.h) all nodes keep the same history: what is reported goes first into their common log.
+//
 // Contract
 //   A verdict line is written when its revision is in the database, so what was reported is never lost by a kill. If the
 //   database refuses (disk full), lines are written all the same, their revisions are kept in memory and stored as soon as
@@ -24,6 +26,7 @@
 #include "absl/time/time.h"
 #include "decision/advise/facts.h"
 #include "decision/history/history.h"
+#include "decision/history/replica.h"
 #include "decision/model/verdict.h"
 #include "decision/report/history_counters.h"
 #include "decision/report/verdict_json.h"
@@ -58,10 +61,21 @@ class Reporter {
   // many wait, or it took longer: then nothing is changed, unless the disk was at it already.
   absl::Status change_history(std::function<absl::Status(history::Database&)> change, std::function<void()> then, absl::Duration patience);
   // The same without waiting, for what may be lost; also where it is refused.
-  void change_history_later(std::function<absl::Status(history::Database&)> change);
+  // `entry`: what other nodes of a cluster are told of it.
+  void change_history_later(std::function<absl::Status(history::Database&)> change, report::Json entry);
   // Is told each revision, once it is stored or was refused by the disk; from the reporting thread, so it must not wait. Before
   // the first report.
   void tell(std::function<void(const report::Json& verdict)>);
+  // In a cluster: appends an entry to the common log, and waits for that. False: this node does not lead (any more): what it
+  // would report nobody is told, and changes are refused. Before the first report.
+  void keep_with(std::function<bool(const report::Json& entry)> keep);
+  // As change_history, for what is of no interest to other nodes.
+  absl::Status ask_history(std::function<absl::Status(history::Database&)>, absl::Duration patience);
+  // Entries that another node wrote, into the history. Comes back when they are on the disk; one that cannot be read is left
+  // out.
+  absl::Status apply(std::vector<report::Json> entries, absl::Duration patience);
+  // Where the history stands; from now on that is what an earlier run left open, and what operators have said.
+  absl::StatusOr<history::Standing> standing(absl::Duration patience);
   // What operators have said of incidents.
   OperatorBook& book();
   const OperatorBook& book() const;

@@ -23,6 +23,7 @@
 #include "decision/recording/recording_file.h"
 #include "decision/server/analysis_loop.h"
 #include "decision/server/clock.h"
+#include "decision/server/cluster_node.h"
 #include "decision/server/http_access.h"
 #include "decision/server/http_api.h"
 #include "decision/server/layout_file.h"
@@ -33,7 +34,9 @@
 #include "decision/server/telemetry_access.h"
 #include "decision/server/thread_count.h"
 #include "decision/server/webhook.h"
+#include "decision/server/webhook_turns.h"
 #include "decision/settings.h"
+#include "schemas/build_id/build_id.h"
 #include "spdlog/spdlog.h"
 
 namespace ccld::decision::server {
@@ -210,8 +213,35 @@ ConnectionRoom::Memory memory_of(const MemoryGuard& guard) {
 // A message may have megabytes.
 constexpr size_t together_bytes_max = 1 << 20;
 
+// What the analysis thread does as a node of a cluster; nothing where there is none.
+struct ClusterSide {
+  ClusterNode* node = nullptr;
+  WebhookTurns* webhook = nullptr;
+  std::string run;
+  Nanoseconds take_up_ns = 0;
+
+  void send_on(const TelemetrySocket::Message& m) const {
+    if (node != nullptr) node->relay().send(m.connection, m.bytes());
+  }
+  bool answer(const std::string& connection, absl::Span<const uint8_t> message) const {
+    return node != nullptr && node->relay().answer(connection, message);
+  }
+  void take_turn(AnalysisLoop& loop, Nanoseconds now_ns) const {
+    if (node == nullptr) return;
+    const auto turn = node->take_turn();
+    if (!turn.has_value()) return;
+    if (!turn->leads) {
+      loop.follow();
+      webhook->end();
+      return;
+    }
+    loop.lead({run, turn->standing.last_id}, left_open_of(turn->standing.open, {realtime_now_ns() - now_ns}), now_ns, take_up_ns);
+    webhook->begin();
+  }
+};
+
 // Hands waiting messages to the analysis until there are none or `until_ns` has come.
-void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Send& send, AnalysisLoop& loop, Nanoseconds until_ns) {
+void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Send& send, AnalysisLoop& loop, const ClusterSide& cluster, Nanoseconds until_ns) {
   std::vector<TelemetrySocket::Message> messages(together_max);
   std::vector<AnalysisLoop::Message> contents;
   auto last = TelemetrySocket::Received::message;
@@ -227,27 +257,50 @@ void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Sen
       last = socket.receive(m);
       if (last != TelemetrySocket::Received::message) break;
       bytes += m.bytes().size();
+      if (cluster::Relay::is_relayed(m.connection)) continue;  // a client that names itself as probes of other nodes are named
       contents.push_back({m.bytes(), &m.connection, m.speaker.has_value() ? &*m.speaker : nullptr});
     }
-    loop.on_messages(contents, now_ns, realtime_ns, send, [&](size_t i) { room.spoke(messages[i].descriptor(), now_ns); });
+    loop.on_messages(contents, now_ns, realtime_ns, send, [&](size_t i) {
+      room.spoke(messages[i].descriptor(), now_ns);
+      cluster.send_on(messages[i]);
+    });
     for (size_t i = 0; i < contents.size(); ++i) messages[i].body.rebuild();  // large ones are not kept
     if (last == TelemetrySocket::Received::multipart) loop.on_multipart_message(now_ns, realtime_ns);
   }
 }
 
+// What other nodes sent: telemetry of their probes, and what they say to probes of this one.
+void drain(ClusterNode& node, TelemetrySocket& socket, const ControlDesk::Send& send, AnalysisLoop& loop) {
+  const cluster::Relay::Waiting waiting = node.relay().take_all();
+  for (const cluster::Relayed& r : waiting.answers) socket.send(r.connection, r.bytes);
+  std::vector<AnalysisLoop::Message> contents;
+  for (size_t from = 0; from < waiting.telemetry.size(); from += contents.size()) {
+    const Nanoseconds now_ns = monotonic_now_ns();
+    loop.look_at_memory(now_ns);
+    contents.clear();
+    for (size_t bytes = 0, i = from; i < waiting.telemetry.size() && contents.size() < together_max && bytes < together_bytes_max; ++i) {
+      const cluster::Relayed& r = waiting.telemetry[i];
+      bytes += r.bytes.size();
+      contents.push_back({r.bytes, &r.connection});
+    }
+    loop.on_messages(contents, now_ns, realtime_now_ns(), send, [](size_t) {});
+  }
+}
+
 // Until a stop signal; returns its number.
-int analyse_until_stopped(TelemetrySocket& socket, ConnectionRoom& room, int signal_fd, AnalysisLoop& loop, TuneQueue& requests) {
-  const ControlDesk::Send send = [&socket](const std::string& connection, absl::Span<const uint8_t> message) {
-    return socket.send(connection, message);
+int analyse_until_stopped(TelemetrySocket& socket, ConnectionRoom& room, int signal_fd, AnalysisLoop& loop, TuneQueue& requests, const ClusterSide& cluster) {
+  const ControlDesk::Send send = [&](const std::string& connection, absl::Span<const uint8_t> message) {
+    return cluster::Relay::is_relayed(connection) ? cluster.answer(connection, message) : socket.send(connection, message);
   };
-  zmq::pollitem_t items[] = {socket.poll_item(), {nullptr, signal_fd, ZMQ_POLLIN, 0}};
+  std::vector<zmq::pollitem_t> items = {socket.poll_item(), {nullptr, signal_fd, ZMQ_POLLIN, 0}};
+  if (cluster.node != nullptr) items.push_back({nullptr, cluster.node->relay().descriptor(), ZMQ_POLLIN, 0});
   Nanoseconds next_tick_ns = monotonic_now_ns();
   for (;;) {
     const Nanoseconds before_ns = monotonic_now_ns();
     const Nanoseconds until_ns = std::min(next_tick_ns, std::max(room.look_again_ns(), before_ns));
     const Nanoseconds wait_ms = std::max<Nanoseconds>(0, (until_ns - before_ns + ns_per_ms - 1) / ns_per_ms);
     try {
-      zmq::poll(items, std::size(items), std::chrono::milliseconds(wait_ms));
+      zmq::poll(items, std::chrono::milliseconds(wait_ms));
     } catch (const zmq::error_t& e) {
       if (e.num() != EINTR) throw;
       continue;
@@ -262,11 +315,13 @@ int analyse_until_stopped(TelemetrySocket& socket, ConnectionRoom& room, int sig
       loop.count_late_tick();
       next_tick_ns = woken_ns + tick_period_ns;
     }
-    drain(socket, room, send, loop, std::max(next_tick_ns, woken_ns) + drain_ns);
+    drain(socket, room, send, loop, cluster, std::max(next_tick_ns, woken_ns) + drain_ns);
+    if (cluster.node != nullptr) drain(*cluster.node, socket, send, loop);
     requests.serve([&](const TuneRequest& request) { return loop.tune(request, send); });
     const Nanoseconds now_ns = monotonic_now_ns();
     if (now_ns < next_tick_ns) continue;
     if (now_ns > next_tick_ns + tick_period_ns) loop.count_late_tick();
+    cluster.take_turn(loop, now_ns);
     loop.tick(now_ns, realtime_now_ns(), monotonic_now_ns);
     next_tick_ns = std::max(next_tick_ns + tick_period_ns, monotonic_now_ns());
   }
@@ -306,6 +361,13 @@ absl::Status serve(const ServeOptions& options) {
   if (!signal_fd.ok()) return signal_fd.status();
   const absl::Cleanup close_signals = [&] { close(*signal_fd); };
 
+  const auto node = ClusterNode::open({options.cluster, options.cluster_name, options.cluster_node, options.cluster_http_url,
+                                       options.cluster_credentials_file, options.cluster_ca_file, options.cluster_certificate_file,
+                                       options.cluster_key_file, options.cluster_replicas,
+                                       static_cast<int64_t>(bounds->database.bytes_max), bounds->database.age_max_ms});
+  if (!node.ok()) return node.status();
+  const bool in_cluster = *node != nullptr;
+
   auto socket = TelemetrySocket::open(options.listen, telemetry_access->door);
   if (!socket.ok()) return naming("--listen", socket.status());
   const auto store = std::make_shared<SnapshotStore>();
@@ -334,16 +396,20 @@ absl::Status serve(const ServeOptions& options) {
   }
   const std::string run = new_run_id(realtime_now_ns());
   auto history = open_history(options, bounds->database, run);
+  if (in_cluster && history == nullptr) return absl::InvalidArgumentError("--cluster: a node keeps the history of all: --state must name a folder for it");
   const Numbering numbering{run, history != nullptr ? history->last_id_before() : 0};
   const std::string state_folder = history != nullptr ? history->folder() : "";
-  auto left_open = history != nullptr ? left_open_of(history->left_open(), {realtime_now_ns() - monotonic_now_ns()}) : std::vector<LeftOpen>();
+  auto left_open = history != nullptr && !in_cluster ? left_open_of(history->left_open(), {realtime_now_ns() - monotonic_now_ns()}) : std::vector<LeftOpen>();
   if (!left_open.empty()) spdlog::info("{} incidents were left open by an earlier run", left_open.size());
-  auto webhook = Webhook::open({options.webhook, options.webhook_secret_file, options.webhook_ca_file, options.webhook_min_state}, history.get(), run, realtime_now_ns() / ns_per_ms);
+  const WebhookOptions webhook_options{options.webhook, options.webhook_secret_file, options.webhook_ca_file, options.webhook_min_state};
+  auto webhook = Webhook::open(webhook_options, history.get(), run, realtime_now_ns() / ns_per_ms);
   if (!webhook.ok()) return webhook.status();
   const auto reporter = std::make_shared<Reporter>(*std::move(writer), std::move(history), Reporter::Bounds());
   reporter->advise_with(*known);
   auto recorder = open_recorder(options, *settings, numbering, state_folder, bounds->recordings, reporter);
   if (!recorder.ok()) return recorder.status();
+  WebhookTurns turns(webhook_options, run, reporter, **http);
+  if (in_cluster) webhook->reset();  // it has looked whether that can be
   if (*webhook != nullptr) (*webhook)->connect(reporter, **http);
   const absl::Cleanup stop_webhook = [&] {
     if (*webhook != nullptr) (*webhook)->stop(absl::InfiniteDuration());
@@ -352,6 +418,7 @@ absl::Status serve(const ServeOptions& options) {
   loop.guard_memory(*memory_max);
   if (*memory_max > 0) spdlog::info("memory: at most {} MiB (--memory-max)", *memory_max >> 20);
   if (*webhook != nullptr) loop.count_webhook([hook = webhook->get()] { return hook->counters(); });
+  if (in_cluster && !options.webhook.empty()) loop.count_webhook([&turns] { return turns.counters(); });
   loop.tell_access([&socket = *socket, tokens = http_access->tokens != nullptr, tls = http_access->tls != nullptr] {
     report::AccessStatus access{socket.door() != nullptr, tokens, tls, {}, {}};
     if (access.telemetry_keys) {
@@ -362,7 +429,21 @@ absl::Status serve(const ServeOptions& options) {
   });
   ConnectionRoom room(socket->endpoint(), ingest::raise_descriptor_limit(), *memory_max);
   loop.tell_connections([&room] { return room.counters(); });
-  loop.take_up(std::move(left_open), bounds->take_up_ns);
+  const ClusterSide cluster{node->get(), &turns, run, bounds->take_up_ns};
+  if (in_cluster) {
+    loop.follow();
+    const absl::Status begun = (*node)->begin(reporter, {(*http)->url(), socket->endpoint(), release_version(), run});
+    if (!begun.ok()) return naming("--cluster", begun);
+    loop.tell_cluster([&n = **node] { return n.status(); });
+    (*http)->send_to([&n = **node] { return n.leader_url(); });
+  } else {
+    loop.take_up(std::move(left_open), bounds->take_up_ns);
+  }
+  const absl::Cleanup leave_cluster = [&] {
+    if (!in_cluster) return;
+    reporter->finish(absl::InfiniteDuration());  // it writes to the cluster's log
+    (*node)->end();
+  };
   (*http)->answer_incidents(reporter);
   loop.tick(monotonic_now_ns(), realtime_now_ns(), monotonic_now_ns);  // the first query finds a snapshot
   (*http)->start();
@@ -379,13 +460,14 @@ absl::Status serve(const ServeOptions& options) {
   std::fflush(stderr);
   if (*threads > 1) spdlog::info("{} threads take telemetry in (--threads)", *threads);
 
-  const int signal_number = analyse_until_stopped(*socket, room, *signal_fd, loop, *requests);
+  const int signal_number = analyse_until_stopped(*socket, room, *signal_fd, loop, *requests, cluster);
   spdlog::info("{}: ending", signal_number == SIGINT ? "interrupted" : "terminated");
   if (!options.ready_file.empty()) unlink(options.ready_file.c_str());
   log_summary(loop.ingest());
   // First: what it has delivered is still written down.
-  const bool webhook_ended = *webhook == nullptr || (*webhook)->stop(shutdown_patience);
+  const bool webhook_ended = (*webhook == nullptr || (*webhook)->stop(shutdown_patience)) && turns.stop(shutdown_patience);
   const bool reported = loop.finish(shutdown_patience);
+  if (in_cluster && reported) (*node)->end();
   if (!reported) spdlog::error("a disk or the reader of verdicts hangs: what waits for it is lost");
   if (!webhook_ended || !reported || !(*http)->stop(shutdown_patience)) {
     // A thread hangs, or a client of the query API holds one: waiting for it would break the promised second.

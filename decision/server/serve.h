@@ -54,6 +54,12 @@ struct ServeOptions {
   std::string memory_max = "auto";    // memory_limit.h
   std::string threads = "auto";       // that take telemetry in
   bool allow_remote_tune = false;     // POST /v1/tune from other hosts too
+  std::string cluster;                // NATS servers, by commas; empty: this service is alone (cluster_node.h)
+  std::string cluster_name = "ccld";
+  std::string cluster_node;           // empty: the host's name
+  std::string cluster_http_url;       // empty: where --http listens
+  std::string cluster_replicas = "auto";
+  std::string cluster_credentials_file, cluster_ca_file, cluster_certificate_file, cluster_key_file;
   std::string webhook;                // a URL that is told of incidents; empty: none
   std::string webhook_secret_file;    // signs what it is told; empty: not signed
   std::string webhook_ca_file;        // certificates it trusts; empty: the system's

@@ -21,6 +21,7 @@ namespace {
 // A receiver that takes longer for 4 KB is tried again; services that are well answer within a second.
 constexpr int64_t post_timeout_ms = 10'000;
 constexpr size_t secret_bytes_max = 4096;
+constexpr absl::Duration disk_patience = absl::Seconds(5);
 
 absl::StatusOr<std::string> read_secret(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -89,8 +90,19 @@ absl::StatusOr<std::unique_ptr<Webhook>> Webhook::open(const WebhookOptions& opt
   auto left = take_left(history, true, now_ms, hook->sender_options_.limits);
   if (left.ok()) hook->left_ = *std::move(left);
   else spdlog::warn("webhook: what an earlier run did not deliver is not known: {}", std::string(left.status().message()));
-  if (history == nullptr) spdlog::warn("webhook: without a history, what waits at the end of the service is lost");
+  if (history == nullptr && !options.of_cluster) spdlog::warn("webhook: without a history, what waits at the end of the service is lost");
   return hook;
+}
+
+void Webhook::take_over_left(Reporter& reporter, int64_t now_ms) {
+  const auto left = std::make_shared<history::Undelivered>();
+  const absl::Status status = reporter.ask_history([left, now_ms, limits = sender_options_.limits](history::Database& db) {
+    auto found = history::undelivered(db, now_ms - limits.give_up_ms, limits.deliveries_max);
+    if (found.ok()) *left = *std::move(found);
+    return found.status();
+  }, disk_patience);
+  if (status.ok()) left_ = *left;
+  else spdlog::warn("webhook: what another node did not deliver is not known: {}", std::string(status.message()));
 }
 
 void Webhook::connect(const std::shared_ptr<Reporter>& reporter, HttpApi& http) {
@@ -100,7 +112,7 @@ void Webhook::connect(const std::shared_ptr<Reporter>& reporter, HttpApi& http) 
     if (const auto r = keeper.lock(); r != nullptr) {
       r->change_history_later([incident = d.incident, revision = d.revision](history::Database& db) {
         return history::set_delivered(db, incident, revision);
-      });
+      }, history::delivered_entry(d.incident, d.revision));
     }
   };
   sender_options_.held = [keeper = std::weak_ptr<Reporter>(reporter)](const webhook::Delivery& d, int64_t now_ms) {

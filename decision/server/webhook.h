@@ -28,6 +28,7 @@ struct WebhookOptions {
   std::string secret_file;  // empty: not signed
   std::string ca_file;      // empty: the system's
   std::string min_state = "suspected";
+  bool of_cluster = false;  // what is left, take_over_left() finds
 };
 
 class Webhook {
@@ -36,6 +37,8 @@ class Webhook {
   static absl::StatusOr<std::unique_ptr<Webhook>> open(const WebhookOptions&, history::History* history, const std::string& run, int64_t now_ms);
 
   void connect(const std::shared_ptr<Reporter>&, HttpApi&);
+  // In a cluster, where another node sent until now: what it has not delivered.
+  void take_over_left(Reporter&, int64_t now_ms);
   report::WebhookCounters counters() const { return sender_->counters(); }
   // False: as Sender::stop().
   bool stop(absl::Duration patience) { return sender_ == nullptr || sender_->stop(patience); }

@@ -1,0 +1,250 @@
+#include "decision/cluster/member.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "decision/report/text_format.h"
+#include "spdlog/spdlog.h"
+
+namespace ccld::decision::cluster {
+namespace {
+
+using report::Json;
+
+constexpr std::chrono::milliseconds look_period(100);
+constexpr Nanoseconds tell_every_ns = 1 * ns_per_s;
+constexpr Nanoseconds node_gone_ns = 10 * ns_per_s;
+// Entries that are applied with one commit.
+constexpr size_t applied_at_a_time = 500;
+constexpr std::chrono::milliseconds append_again(100);
+
+absl::Span<const uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+Member::Member(Bus& bus, MemberOptions options, Keeper keeper)
+    : bus_(bus), options_(std::move(options)), keeper_(std::move(keeper)), lease_(options_.lease) {}
+
+Member::~Member() { stop(); }
+
+absl::Status Member::listen() {
+  return bus_.listen("nodes", [this](const std::string&, absl::Span<const uint8_t> bytes) { heard(bytes); });
+}
+
+void Member::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Member::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Member::run() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    lock.unlock();
+    look();
+    lock.lock();
+    wake_.wait_for(lock, look_period, [this] { return stop_; });
+  }
+  const uint64_t held = leads_ ? lease_.revision() : 0;
+  leads_ = false;
+  lease_.lost();
+  lock.unlock();
+  if (held != 0) bus_.give_lease_back(held).IgnoreError();
+}
+
+void Member::look() {
+  say_connection();
+  const Nanoseconds now_ns = options_.clock_ns();
+  tell_others(now_ns);
+  look_at_lease(now_ns);
+  if (leads() || !bus_.connected()) return;
+  const absl::Status s = catch_up();
+  const std::string what(s.message());
+  if (!s.ok() && what != said_log_) spdlog::warn("cluster: {}", what);
+  said_log_ = what;
+}
+
+void Member::say_connection() {
+  const bool lost = !bus_.connected();
+  if (lost == std::exchange(said_lost_, lost)) return;
+  if (lost)
+    spdlog::warn(
+        "cluster: no NATS server is reached: this node sees what is sent to it alone, and tells nobody of incidents "
+        "until one is");
+  else
+    spdlog::warn("cluster: a NATS server is reached");
+}
+
+void Member::look_at_lease(Nanoseconds now_ns) {
+  LeaseWatch::Step step{};
+  uint64_t revision = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    step = lease_.next(now_ns);
+    revision = lease_.revision();
+    if (step == LeaseWatch::Step::take) lease_.tried(now_ns);
+  }
+  if (step != LeaseWatch::Step::none) {
+    const auto got =
+        step == LeaseWatch::Step::take ? bus_.take_lease(options_.node) : bus_.renew_lease(options_.node, revision);
+    const std::lock_guard lock(mutex_);
+    if (got.ok())
+      lease_.taken(now_ns, *got);
+    else if (absl::IsAborted(got.status()))
+      lease_.lost();
+  }
+  bool held = false;
+  {
+    const std::lock_guard lock(mutex_);
+    held = lease_.held(options_.clock_ns());
+    if (!held && lease_.revision() != 0 && options_.clock_ns() >= lease_.until_ns()) lease_.lost();
+  }
+  if (!held) return follow("its lease is over");
+  if (leads()) return;
+  if (const absl::Status s = begin_to_lead(); !s.ok())
+    spdlog::warn("cluster: this node has the lease and cannot lead yet: {}", std::string(s.message()));
+}
+
+absl::Status Member::begin_to_lead() {
+  if (absl::Status s = catch_up(); !s.ok()) return s;
+  uint64_t after = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    after = applied_;
+  }
+  const auto appended = bus_.append(history::leads_entry(options_.node, options_.run).dump(), after);
+  if (!appended.ok()) return appended.status();
+  auto standing = keeper_.standing();
+  if (!standing.ok()) return standing.status();
+  const std::lock_guard lock(mutex_);
+  applied_ = last_ = *appended;
+  leads_ = true;
+  spdlog::warn("cluster: this node leads; {} incidents are open", standing->open.size());
+  turn_ = Turn{true, *std::move(standing)};
+  return absl::OkStatus();
+}
+
+absl::Status Member::catch_up() {
+  const auto range = bus_.log();
+  if (!range.ok()) return range.status();
+  uint64_t next = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (range->last < applied_) applied_ = 0;  // another log: whoever had it has lost it
+    last_ = range->last;
+    next = std::max(applied_ + 1, range->first);
+  }
+  while (next <= range->last) {
+    std::vector<Json> entries;
+    for (; next <= range->last && entries.size() < applied_at_a_time; ++next) {
+      const auto text = bus_.read(next);
+      if (absl::IsNotFound(text.status())) continue;
+      if (!text.ok()) return text.status();
+      entries.push_back(Json::parse(*text, nullptr, false));
+    }
+    if (absl::Status s = keeper_.apply(std::move(entries)); !s.ok()) return s;
+    const std::lock_guard lock(mutex_);
+    applied_ = next - 1;
+    if (stop_) return absl::UnavailableError("the service is ending");
+  }
+  const std::lock_guard lock(mutex_);
+  applied_ = std::max(applied_, range->last);
+  return absl::OkStatus();
+}
+
+void Member::follow(const char* why) {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(leads_, false)) return;
+  spdlog::warn("cluster: this node does not lead any more: {}", why);
+  turn_ = Turn{};
+}
+
+std::optional<Member::Turn> Member::take_turn() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(turn_, std::nullopt);
+}
+
+bool Member::leads() const {
+  const std::lock_guard lock(mutex_);
+  return leads_;
+}
+
+bool Member::keep(const Json& entry) {
+  const std::lock_guard one(appending_);
+  const std::string text = entry.dump();
+  for (;;) {
+    uint64_t after = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!leads_ || stop_ || !lease_.held(options_.clock_ns())) return false;
+      after = last_;
+    }
+    auto appended = bus_.append(text, after);
+    if (absl::IsAborted(appended.status())) {
+      // Ours, of which the answer was lost?
+      const auto next = bus_.read(after + 1);
+      if (next.ok() && *next == text)
+        appended = after + 1;
+      else if (next.ok() || absl::IsNotFound(next.status()))
+        return follow("another node has written to the log"), false;
+    }
+    std::unique_lock lock(mutex_);
+    if (appended.ok()) {
+      applied_ = last_ = *appended;
+      return true;
+    }
+    wake_.wait_for(lock, append_again, [this] { return stop_; });
+  }
+}
+
+void Member::tell_others(Nanoseconds now_ns) {
+  if (now_ns - told_ns_ < tell_every_ns) return;
+  told_ns_ = now_ns;
+  Json about = options_.about;
+  about["node"] = options_.node;
+  about["leads"] = leads();
+  bus_.send("nodes", bytes_of(about.dump())).IgnoreError();
+  const std::lock_guard lock(mutex_);
+  nodes_[options_.node] = {options_.node, std::move(about), now_ns, leads_};
+  std::erase_if(nodes_, [&](const auto& n) { return now_ns - n.second.heard_ns > node_gone_ns; });
+}
+
+void Member::heard(absl::Span<const uint8_t> bytes) {
+  Json about = Json::parse(bytes.begin(), bytes.end(), nullptr, false);
+  const Json& name = report::member(about, "node");
+  const Json& leads = report::member(about, "leads");
+  if (!name.is_string() || !leads.is_boolean()) return;
+  Node node{name.get<std::string>(), {}, options_.clock_ns(), leads.get<bool>()};
+  node.about = std::move(about);
+  const std::lock_guard lock(mutex_);
+  nodes_[node.name] = std::move(node);
+}
+
+Member::View Member::view() const {
+  View v;
+  v.connected = bus_.connected();
+  const std::lock_guard lock(mutex_);
+  v.leads = leads_;
+  v.log_applied = applied_;
+  v.log_last = last_;
+  Nanoseconds newest_ns = INT64_MIN;
+  for (const auto& [name, node] : nodes_) {
+    v.nodes.push_back(node);
+    // Of two the one that said so last.
+    if (name != options_.node && node.leads && node.heard_ns > newest_ns) v.leader = name, newest_ns = node.heard_ns;
+  }
+  if (leads_) v.leader = options_.node;
+  return v;
+}
+
+}  // namespace ccld::decision::cluster

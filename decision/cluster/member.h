@@ -1,0 +1,109 @@
+// A node of a cluster: whether it leads, and how its history comes to be that of all.
+//
+//   Member member(bus, options, keeper);
+//   member.listen(), member.start();
+//   if (auto turn = member.take_turn()) ...       // the analysis thread: lead, or follow
+//   if (member.keep(entry)) tell(...);             // the reporting thread, while it leads
+//
+// Contract
+//   One node leads. What it finds it appends to the log before it tells anybody, behind the newest entry that it knows:
+//   a node that was stopped, or cut off, and does not know yet that another one leads, can append nothing. The others
+//   apply the log to their own histories, and whoever leads next has applied all of it first. Without the bus nobody
+//   leads.
+// Errors: none; said once in the log each time. Threads: a thread of its own; take_turn() and view() any, keep() one.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "decision/cluster/bus.h"
+#include "decision/cluster/lease.h"
+#include "decision/history/replica.h"
+
+namespace ccld::decision::cluster {
+
+struct MemberOptions {
+  std::string node, run;
+  report::Json about;  // what the others are told of this node every second: an object
+  LeaseTimes lease;
+  Nanoseconds (*clock_ns)() = nullptr;  // monotonic
+};
+
+// The history of this node.
+struct Keeper {
+  std::function<absl::Status(std::vector<report::Json> entries)> apply;  // in order, once they are on the disk
+  std::function<absl::StatusOr<history::Standing>()> standing;
+};
+
+class Member {
+ public:
+  Member(Bus&, MemberOptions, Keeper);
+  ~Member();
+  Member(const Member&) = delete;
+
+  absl::Status listen();
+  void start();  // looks ten times a second
+  void look();
+  void stop();  // the lease is given back, so another node leads at once
+
+  // Since the last call this node has begun to lead, or to follow. At the start it follows.
+  struct Turn {
+    bool leads = false;
+    history::Standing standing;  // if it leads
+  };
+  std::optional<Turn> take_turn();
+  bool leads() const;
+  // Appends it to the log, waiting as long as this node leads. False: it does not (any more).
+  bool keep(const report::Json& entry);
+
+  struct Node {
+    std::string name;
+    report::Json about;
+    Nanoseconds heard_ns = 0;
+    bool leads = false;
+  };
+  struct View {
+    bool connected = false, leads = false;
+    std::string leader;       // empty: not known
+    std::vector<Node> nodes;  // heard of lately, this one too, by name
+    uint64_t log_applied = 0, log_last = 0;
+  };
+  View view() const;
+
+ private:
+  void run();
+  void look_at_lease(Nanoseconds now_ns);
+  absl::Status begin_to_lead();
+  absl::Status catch_up();
+  void follow(const char* why);
+  void say_connection();
+  void tell_others(Nanoseconds now_ns);
+  void heard(absl::Span<const uint8_t>);
+
+  Bus& bus_;
+  const MemberOptions options_;
+  const Keeper keeper_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  LeaseWatch lease_;
+  bool leads_ = false, stop_ = false;
+  std::optional<Turn> turn_;
+  std::map<std::string, Node> nodes_;
+  uint64_t applied_ = 0, last_ = 0;  // entries of the log: in this history, and known
+
+  std::mutex appending_;
+  bool said_lost_ = false;
+  std::string said_log_;
+  Nanoseconds told_ns_ = INT64_MIN / 2;
+  std::thread thread_;
+};
+
+}  // namespace ccld::decision::cluster

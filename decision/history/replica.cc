@@ -1,0 +1,131 @@
+#include "decision/history/replica.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "decision/history/acknowledgements.h"
+#include "decision/history/deliveries.h"
+#include "decision/history/store.h"
+#include "decision/report/text_format.h"
+
+namespace ccld::decision::history {
+namespace {
+
+using report::Json;
+
+// As it is, not as a terminal can show it.
+std::string raw_text(const Json& object, const char* key) {
+  const Json& value = report::member(object, key);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+Json silence_entry(const report::Silence& s) {
+  return {
+      {"id", s.id},           {"job", s.job},           {"host", s.host}, {"kind", s.kind}, {"component", s.component},
+      {"from_ms", s.from_ms}, {"until_ms", s.until_ms}, {"by", s.by},     {"note", s.note}};
+}
+
+report::Silence silence_of(const Json& j) {
+  return {.id = report::number_of(j, "id"),
+          .job = raw_text(j, "job"),
+          .host = raw_text(j, "host"),
+          .kind = raw_text(j, "kind"),
+          .component = raw_text(j, "component"),
+          .from_ms = static_cast<int64_t>(report::number_of(j, "from_ms")),
+          .until_ms = static_cast<int64_t>(report::number_of(j, "until_ms")),
+          .by = raw_text(j, "by"),
+          .note = raw_text(j, "note")};
+}
+
+absl::Status apply_revisions(Database& db, const Json& verdicts) {
+  std::vector<Revision> revisions;
+  for (const Json& verdict : verdicts) {
+    if (auto r = revision_of(verdict); r.has_value()) revisions.push_back(*std::move(r));
+  }
+  return put_revisions(db, revisions);
+}
+
+absl::Status apply_operators(Database& db, const Json& all) {
+  if (absl::Status s = db.run("DELETE FROM acknowledgements; DELETE FROM silences"); !s.ok()) return s;
+  for (const Json& a : report::member(all, "acknowledgements")) {
+    const absl::Status s = put_acknowledgement(db, report::number_of(a, "incident"),
+                                               {.time_ms = static_cast<int64_t>(report::number_of(a, "time_ms")),
+                                                .by = raw_text(a, "by"),
+                                                .note = raw_text(a, "note")});
+    if (!s.ok() && !absl::IsNotFound(s)) return s;  // its incident has been removed here
+  }
+  for (const Json& silence : report::member(all, "silences")) {
+    if (absl::Status s = put_silence(db, silence_of(silence)); !s.ok()) return s;
+  }
+  auto number =
+      db.prepare("INSERT INTO numbers VALUES('last_silence', ?1) ON CONFLICT(name) DO UPDATE SET value=max(value, ?1)");
+  if (!number.ok()) return number.status();
+  number->bind(1, static_cast<int64_t>(report::number_of(all, "last_silence")));
+  return number->run();
+}
+
+}  // namespace
+
+Json leads_entry(const std::string& node, const std::string& run) {
+  return {{"leads", {{"node", node}, {"run", run}}}};
+}
+
+Json revisions_entry(absl::Span<const Revision> revisions) {
+  Json verdicts = Json::array();
+  for (const Revision& r : revisions) verdicts.push_back(Json::parse(r.line, nullptr, false));
+  return {{"revisions", std::move(verdicts)}};
+}
+
+Json operators_entry(const report::Acknowledgements& acknowledgements, const report::Silences& silences,
+                     uint64_t last_silence_id) {
+  Json all = Json::array(), silenced = Json::array();
+  for (const auto& [incident, a] : acknowledgements)
+    all.push_back({{"incident", incident}, {"time_ms", a.time_ms}, {"by", a.by}, {"note", a.note}});
+  for (const report::Silence& s : silences) silenced.push_back(silence_entry(s));
+  return {
+      {"operators",
+       {{"acknowledgements", std::move(all)}, {"silences", std::move(silenced)}, {"last_silence", last_silence_id}}}};
+}
+
+Json delivered_entry(uint64_t incident, uint64_t revision) {
+  return {{"delivered", {{"incident", incident}, {"revision", revision}}}};
+}
+
+absl::Status apply_entry(Database& db, const Json& entry) try {
+  if (!entry.is_object()) return absl::InvalidArgumentError("an entry of the log is no JSON object");
+  if (const auto it = entry.find("revisions"); it != entry.end() && it->is_array()) return apply_revisions(db, *it);
+  if (const auto it = entry.find("operators"); it != entry.end() && it->is_object()) return apply_operators(db, *it);
+  if (const auto it = entry.find("delivered"); it != entry.end() && it->is_object())
+    return set_delivered(db, report::number_of(*it, "incident"), report::number_of(*it, "revision"));
+  return absl::OkStatus();
+} catch (const Json::exception& e) {
+  return absl::InvalidArgumentError(absl::StrCat("an entry of the log cannot be read: ", e.what()));
+}
+
+absl::StatusOr<Standing> standing_of(Database& db, int64_t now_ms) {
+  Standing standing;
+  const auto last = db.integer("SELECT value FROM numbers WHERE name='last_id'");
+  if (!last.ok()) return last.status();
+  standing.last_id = static_cast<uint64_t>(*last);
+  auto select = db.prepare(
+      "SELECT verdict FROM incidents JOIN revisions ON incident=id AND revisions.revision=incidents.revision WHERE "
+      "open=1 ORDER BY id");
+  if (!select.ok()) return select.status();
+  for (;;) {
+    const auto row = select->step();
+    if (!row.ok()) return row.status();
+    if (!*row) break;
+    Json verdict = Json::parse(select->text(0), nullptr, false);
+    if (verdict.is_object()) standing.open.push_back(std::move(verdict));
+  }
+  auto acknowledgements = acknowledgements_of_open(db);
+  if (!acknowledgements.ok()) return acknowledgements.status();
+  standing.acknowledgements = *std::move(acknowledgements);
+  auto silences = take_silences(db, now_ms);
+  if (!silences.ok()) return silences.status();
+  standing.silences = *std::move(silences);
+  return standing;
+}
+
+}  // namespace ccld::decision::history

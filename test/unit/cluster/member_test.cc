@@ -1,0 +1,153 @@
+// Who leads, and that what is written to the log comes to all nodes, once, whatever happens to the one that leads.
+#include "decision/cluster/member.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+
+#include "test/unit/cluster/shared_bus.h"
+
+namespace ccld::decision::cluster {
+namespace {
+
+Shared* time_of = nullptr;
+Nanoseconds now() { return time_of->now_ns; }
+
+struct TestNode {
+  SharedBus bus;
+  std::vector<report::Json> applied;
+  Member member;
+
+  TestNode(Shared& shared, const std::string& name)
+      : bus(shared),
+        member(bus,
+               {.node = name, .run = "run-of-" + name, .about = report::Json::object(), .lease = {}, .clock_ns = now},
+               {.apply =
+                    [this](std::vector<report::Json> entries) {
+                      applied.insert(applied.end(), entries.begin(), entries.end());
+                      return absl::OkStatus();
+                    },
+                .standing = [] { return history::Standing(); }}) {
+    REQUIRE(member.listen().ok());
+  }
+  // What it was told, without who led when.
+  std::vector<int> numbers() const {
+    std::vector<int> out;
+    for (const report::Json& e : applied)
+      if (e.contains("n")) out.push_back(e["n"].get<int>());
+    return out;
+  }
+};
+
+struct Cluster {
+  Shared shared;
+  std::vector<std::unique_ptr<TestNode>> nodes;
+  explicit Cluster(int count) {
+    time_of = &shared;
+    for (int i = 0; i < count; ++i)
+      nodes.push_back(std::make_unique<TestNode>(shared, std::string(1, static_cast<char>('a' + i))));
+  }
+  TestNode& operator[](size_t i) { return *nodes[i]; }
+  void pass(Nanoseconds ns, const std::vector<size_t>& running) {
+    for (const Nanoseconds until_ns = shared.now_ns + ns; shared.now_ns < until_ns; shared.now_ns += 100 * ns_per_ms)
+      for (size_t i : running) nodes[i]->member.look();
+  }
+  int leading() const {
+    int count = 0;
+    for (const auto& n : nodes) count += n->member.leads() ? 1 : 0;
+    return count;
+  }
+};
+
+report::Json entry(int n) { return {{"n", n}}; }
+
+}  // namespace
+
+TEST_CASE("One node leads; when it is gone another one does, having applied all that it wrote") {
+  Cluster c(3);
+  c.pass(ns_per_s, {0, 1, 2});
+  REQUIRE(c.leading() == 1);
+  REQUIRE(c[0].member.leads());
+  CHECK(c[0].member.take_turn()->leads);
+  CHECK_FALSE(c[1].member.take_turn().has_value());
+  CHECK(c[0].member.keep(entry(1)));
+  CHECK(c[0].member.keep(entry(2)));
+  CHECK_FALSE(c[1].member.keep(entry(3)));
+  c.pass(10 * ns_per_s, {0, 1, 2});  // the lease is renewed
+  CHECK(c[0].member.leads());
+  CHECK(c[1].member.view().leader == "a");
+  CHECK(c[1].member.view().nodes.size() == 3);
+
+  c.pass(4 * ns_per_s, {1, 2});  // the first one is killed
+  REQUIRE(c[1].member.leads());
+  CHECK_FALSE(c[2].member.leads());
+  CHECK(c[1].numbers() == std::vector<int>{1, 2});
+  CHECK(c[1].member.keep(entry(3)));
+  c.pass(ns_per_s, {1, 2});
+  CHECK(c[2].numbers() == std::vector<int>{1, 2, 3});
+}
+
+TEST_CASE("A node that was stopped while it led, and goes on, writes nothing and follows") {
+  Cluster c(2);
+  c.pass(ns_per_s, {0, 1});
+  REQUIRE(c[0].member.keep(entry(1)));
+  c.pass(4 * ns_per_s, {1});
+  REQUIRE(c[1].member.leads());
+  CHECK(c[0].member.leads());               // as far as it knows
+  CHECK_FALSE(c[0].member.keep(entry(9)));  // its lease is over by its own clock
+  REQUIRE(c[1].member.keep(entry(2)));
+  c.pass(ns_per_s, {0, 1});
+  CHECK(c.leading() == 1);
+  CHECK(c[1].member.leads());
+  c.pass(ns_per_s, {0, 1});
+  CHECK(c[0].numbers() == std::vector<int>{2});  // its own first one is in its history already
+  CHECK(c[0].member.take_turn()->leads == false);
+}
+
+TEST_CASE("A node whose clock stood still with it writes nothing either: the log has another newest entry") {
+  Cluster c(2);
+  c.pass(ns_per_s, {0, 1});
+  REQUIRE(c[0].member.keep(entry(1)));
+  c.pass(4 * ns_per_s, {1});
+  REQUIRE(c[1].member.leads());
+  c.shared.now_ns -= 4 * ns_per_s;  // what the first one believes
+  CHECK_FALSE(c[0].member.keep(entry(9)));
+  CHECK_FALSE(c[0].member.leads());
+  c.shared.now_ns += 4 * ns_per_s;
+  for (const std::string& text : c.shared.log) CHECK(text != entry(9).dump());
+}
+
+TEST_CASE("Cut off from the bus nobody leads for longer than the lease lasts; afterwards one does") {
+  Cluster c(2);
+  c.pass(ns_per_s, {0, 1});
+  c[0].bus.cut = c[1].bus.cut = true;
+  c.pass(3 * ns_per_s, {0, 1});
+  CHECK(c.leading() == 0);
+  CHECK_FALSE(c[0].member.view().connected);
+  c[1].bus.cut = false;
+  c.pass(3 * ns_per_s, {0, 1});
+  CHECK(c[1].member.leads());
+  c[0].bus.cut = false;
+  c.pass(3 * ns_per_s, {0, 1});
+  CHECK(c.leading() == 1);
+}
+
+TEST_CASE("An entry of which the answer was lost is in the log once") {
+  Cluster c(1);
+  c.pass(ns_per_s, {0});
+  c.shared.loses_answers = true;
+  CHECK(c[0].member.keep(entry(1)));
+  CHECK(c[0].member.keep(entry(2)));
+  CHECK(std::count(c.shared.log.begin(), c.shared.log.end(), entry(1).dump()) == 1);
+}
+
+TEST_CASE("A node that ends gives the lease back") {
+  Cluster c(2);
+  c[0].member.start();
+  while (!c[0].member.leads()) std::this_thread::yield();
+  c[0].member.stop();
+  CHECK_FALSE(c.shared.lease.has_value());
+  c.pass(ns_per_s, {1});
+  CHECK(c[1].member.leads());
+}
+
+}  // namespace ccld::decision::cluster

@@ -1,0 +1,86 @@
+// The log by which nodes of a cluster come to the same history.
+#include "decision/history/replica.h"
+
+#include <catch2/catch.hpp>
+
+#include "test/unit/history/verdicts.h"
+
+namespace ccld::test {
+namespace {
+
+struct Copy {
+  Folder folder;
+  std::unique_ptr<Store> store;
+  Copy() {
+    auto opened = Store::open(folder.file("incidents.db"), run_named("second"));
+    REQUIRE(opened.ok());
+    store = *std::move(opened);
+  }
+  // As it comes over the wire.
+  absl::Status apply(const Json& entry) {
+    return store->change([&](Database& db) { return apply_entry(db, Json::parse(entry.dump(), nullptr, false)); });
+  }
+  Standing standing() {
+    Standing s;
+    REQUIRE(store
+                ->change([&](Database& db) {
+                  auto found = standing_of(db, start_ms);
+                  if (found.ok()) s = *std::move(found);
+                  return found.status();
+                })
+                .ok());
+    return s;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("A history made from the log has the incidents, what operators said, and what was delivered") {
+  Copy copy;
+  const std::vector<Revision> told = {revision(7, 1), revision(8, 1), revision(7, 2, {.state = "confirmed"}),
+                                      revision(8, 2, {.state = "resolved"})};
+  for (int times = 0; times < 2; ++times) {  // also where it is read again
+    REQUIRE(copy.apply(leads_entry("a", "first")).ok());
+    REQUIRE(copy.apply(revisions_entry(told)).ok());
+  }
+  const report::Silence silence{.id = 3,
+                                .job = "demo",
+                                .host = "",
+                                .kind = "",
+                                .component = "",
+                                .from_ms = start_ms,
+                                .until_ms = start_ms + ms_per_day,
+                                .by = "bob\x1b[2J",
+                                .note = ""};
+  REQUIRE(
+      copy.apply(operators_entry({{7, {.time_ms = start_ms, .by = "alice", .note = "on it"}}, {99, {}}}, {silence}, 5))
+          .ok());
+  REQUIRE(copy.apply(delivered_entry(7, 2)).ok());
+
+  const Standing s = copy.standing();
+  CHECK(s.last_id == 8);
+  REQUIRE(s.open.size() == 1);
+  CHECK(number_of(s.open[0], "incident") == 7);
+  CHECK(number_of(s.open[0], "revision") == 2);
+  REQUIRE(s.acknowledgements.size() == 1);
+  CHECK(s.acknowledgements.at(7).note == "on it");
+  REQUIRE(s.silences.silences.size() == 1);
+  CHECK(s.silences.silences[0].by == "bob\x1b[2J");
+  CHECK(s.silences.last_id == 5);
+
+  // What is no longer in force goes.
+  REQUIRE(copy.apply(operators_entry({}, {}, 5)).ok());
+  CHECK(copy.standing().acknowledgements.empty());
+  CHECK(copy.standing().silences.silences.empty());
+  CHECK(copy.standing().silences.last_id == 5);
+}
+
+TEST_CASE("An entry that cannot be read changes nothing") {
+  Copy copy;
+  CHECK(absl::IsInvalidArgument(copy.apply(Json::array())));
+  CHECK(absl::IsInvalidArgument(copy.apply({{"delivered", {{"incident", "x"}, {"revision", 1}}}})));
+  CHECK(copy.apply({{"of a later version", 1}}).ok());
+  CHECK(copy.standing().last_id == 0);
+}
+
+}  // namespace ccld::test
