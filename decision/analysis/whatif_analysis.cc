@@ -339,13 +339,18 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     if (since_ns <= job.first_ns)
       add_evidence(f, {.kind = EvidenceKind::since_start, .value = static_cast<double>(now_ns - since_ns) / 1e9});
 
-    const auto known = std::find_if(job.open.begin(), job.open.end(), [&](const Open& o) {
+    auto known = std::find_if(job.open.begin(), job.open.end(), [&](const Open& o) {
       return std::any_of(told.causes.begin(), told.causes.end(), [&](const auto& keys) {
         return std::any_of(keys.begin(), keys.end(), [&](const std::string& key) { return o.has(key); });
       });
     });
-    if (known == job.open.end()) {
+    const bool is_new = known == job.open.end();
+    if (is_new) {
       if (explained || std::any_of(job.open.begin(), job.open.end(), [&](const Open& o) { return o.may_be(told); })) continue;
+      // What is seen in the place of something that is not confirmed is what that was about.
+      known = std::find_if(job.open.begin(), job.open.end(), [](const Open& o) { return !o.confirmed && o.clean > 0; });
+    }
+    if (known == job.open.end()) {
       // That the iterations got longer was known: now it is known why.
       told.incident = iterations_.explain(*watches_.at(comm->uid()));
       if (told.incident != 0)
@@ -355,14 +360,16 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
       job.open.push_back(std::move(told));
       continue;
     }
-    // A second cause that this window does not show may come back.
-    const bool less = std::any_of(known->causes.begin(), known->causes.end(), [&](const auto& keys) {
-      return std::none_of(keys.begin(), keys.end(), [&](const std::string& key) { return told.has(key); }) &&
-             std::any_of(keys.begin(), keys.end(), [&](const std::string& key) { return job.seen.contains(key); });
-    });
-    if (!less) {
+    // A cause that this window does not show may come back: then it is the second one.
+    std::vector<std::set<std::string>> may_come_back;
+    for (const auto& keys : known->causes)
+      if (std::none_of(keys.begin(), keys.end(), [&](const std::string& key) { return told.has(key); }) &&
+          std::any_of(keys.begin(), keys.end(), [&](const std::string& key) { return job.seen.contains(key); }))
+        may_come_back.push_back(keys);
+    if (is_new || may_come_back.empty()) {
       known->comm = comm->uid();
       known->causes = std::move(told.causes), known->hosts = std::move(told.hosts);
+      known->causes.insert(known->causes.end(), may_come_back.begin(), may_come_back.end());
       writer_.update(known->incident, *comm, f, now_ns);
     }
     if (streak > confirmed_after && !std::exchange(known->confirmed, true))

@@ -306,6 +306,42 @@ TEST_CASE("An incident is confirmed when a second cause that is seen has become 
   CHECK(cluster.reported().front().fault == FaultClass::s1_computation_slow);
 }
 
+TEST_CASE("What shows in the place of an incident that is not confirmed is what that was about: it stays one incident") {
+  RoundShape late, throttled;
+  late.gap_ns = [](int r, uint64_t) { return (10 + (r == 1 ? 60 : 0)) * ns_per_ms; };
+  throttled.comm_ns = 200 * ns_per_ms;
+  throttled.stage_ns[{Edge{3, 4, 0}, Stage::wire}] = 100 * ns_per_ms;
+  RoundShape both = throttled;
+  both.gap_ns = late.gap_ns;
+  int went_on = 0;
+  // Whatever part of a window the rank alone was late.
+  for (int alone = 0; alone < 12; ++alone) {
+    Cluster cluster;
+    Comm& comm = cluster.add_comm_of_all();
+    const auto until_s = [&](double seconds, const RoundShape& shape) {
+      const Nanoseconds end_ns = cluster.now_ns() + static_cast<Nanoseconds>(seconds * 1e9);
+      while (cluster.now_ns() < end_ns) comm.rounds(1, shape);
+    };
+    until_s(60, {});
+    until_s(0.5 * alone, late);
+    while (cluster.reported().empty()) until_s(0.1, both);
+    until_s(60, throttled);
+    const auto& reported = cluster.reported();
+    const bool was_confirmed = std::any_of(reported.begin(), reported.end(), [](const Incident& i) {
+      return i.fault != FaultClass::s2_communication_slow && i.state == VerdictState::confirmed;
+    });
+    if (was_confirmed) continue;
+    const auto all = cluster.incidents();
+    INFO(alone << " " << text(all));
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].fault == FaultClass::s2_communication_slow);
+    CHECK(all[0].state == VerdictState::confirmed);
+    CHECK(ranks_of(all[0].culprits) == std::set<int>{3});
+    went_on += reported.front().fault == FaultClass::s1_computation_slow ? 1 : 0;
+  }
+  CHECK(went_on > 0);
+}
+
 TEST_CASE("Lost reports of kernels in which a rank was kept make it late in no other group") {
   Job job(0.05);
   job.steps(300);
