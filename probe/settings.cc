@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "probe/counters/log.h"
+#include "schemas/endpoints/endpoint_list.h"
 
 namespace ccld::probe {
 namespace {
@@ -28,8 +29,8 @@ constexpr size_t job_bytes_max = 63;
 const Row table[] = {
     {"NCCL_PROBE_ENABLE", &Settings::enable, "1", 0, 1, Text::any, "0 switches the probe off completely."},
     {"NCCL_PROBE_ENDPOINT", &Settings::endpoint, "", 0, 0, Text::endpoint,
-     "Where `ccld serve` listens, for example `tcp://127.0.0.1:5566`. Empty: nothing is sent, the frames can still be "
-     "read."},
+     "Where `ccld serve` listens, for example `tcp://127.0.0.1:5566`. Several are the nodes of one service: one is "
+     "used at a time. Empty: nothing is sent, the frames can still be read."},
     {"NCCL_PROBE_SERVER_KEY", &Settings::server_key, "", 0, 0, Text::server_key,
      "Public key of the service: 40 characters, or the file that has it (it begins with `/`). With it telemetry is "
      "encrypted and goes only to a service that proves this key. A key that cannot be used: nothing is sent."},
@@ -86,7 +87,9 @@ std::string accepted(const Row& row) {
   if (std::holds_alternative<int64_t Settings::*>(row.member))
     return std::to_string(row.min) + " to " + std::to_string(row.max);
   switch (row.text) {
-    case Text::endpoint: return "transport://address or empty";
+    case Text::endpoint:
+      return "transport://address, up to " + std::to_string(endpoints_max) +
+             " of tcp://address:port with commas between them, or empty";
     case Text::folder: return "an absolute path";
     case Text::server_key: return "a key, an absolute path or empty";
     case Text::key_file: return "an absolute path or empty";
@@ -98,11 +101,7 @@ std::string accepted(const Row& row) {
 
 bool acceptable_text(Text kind, const std::string& text) {
   switch (kind) {
-    case Text::endpoint: {
-      if (text.empty()) return true;
-      const size_t separator = text.find("://");
-      return separator != std::string::npos && separator > 0 && separator + 3 < text.size();
-    }
+    case Text::endpoint: return text.empty() || !endpoints_in(text).empty();
     case Text::folder: return !text.empty() && text[0] == '/';
     case Text::job:
       if (text.empty() || text.size() > job_bytes_max) return false;

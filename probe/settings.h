@@ -18,7 +18,7 @@ namespace ccld::probe {
 
 struct Settings {
   bool enable = true;
-  std::string endpoint;
+  std::string endpoint;  // or several (schemas/endpoints)
   // Used as they are: a wrong one must end in no telemetry, never in telemetry without keys (transport/curve_keys.h).
   std::string server_key;
   std::string key_file;

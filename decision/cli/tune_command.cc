@@ -120,7 +120,7 @@ void add_tune_command(CLI::App& app) {
   command
       ->add_option("wishes", values->wishes,
                    "running=0|1, sample_us=100..1000000, log=warnings|info|trace, budget_ppm=0..1000000, "
-                   "endpoint=tcp://...|ipc://...|(empty)")
+                   "endpoint=tcp://...|ipc://...|several with commas|(empty)")
       ->type_name("NAME=VALUE")
       ->required();
   command->add_option("--job", values->job, "every process of this job, through the service")->type_name("JOB");

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "schemas/abi/names.h"
 #include "schemas/abi/process.h"
+#include "schemas/endpoints/endpoint_list.h"
 
 namespace ccld::decision {
 namespace {
@@ -22,7 +23,8 @@ constexpr Field fields[] = {
     {"running", abi::control_running, "0 or 1"},
     {"sample_us", abi::control_sample_us, "100 .. 1000000"},
     {"log", abi::control_log, "warnings, info or trace"},
-    {"endpoint", abi::control_endpoint, "tcp://address:port, ipc://path or nothing, at most 95 bytes"},
+    {"endpoint", abi::control_endpoint,
+     "tcp://address:port, ipc://path, several with commas between them, or nothing, at most 95 bytes"},
     {"budget_ppm", abi::control_budget_ppm, "0 .. 1000000"},
 };
 
@@ -46,7 +48,8 @@ bool is_endpoint(absl::string_view text) {
   if (text.empty()) return true;
   for (const char c : text)
     if (!absl::ascii_isprint(c)) return false;
-  return text.size() <= endpoint_bytes_max && (absl::StartsWith(text, "tcp://") || absl::StartsWith(text, "ipc://"));
+  return text.size() <= endpoint_bytes_max && !endpoints_in({text.data(), text.size()}).empty() &&
+         (absl::StartsWith(text, "tcp://") || absl::StartsWith(text, "ipc://"));
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ struct ControlWishes {
 };
 
 // running=0|1, sample_us=100..1000000, log=warnings|info|trace, budget_ppm=0..1000000,
-// endpoint=tcp://...|ipc://...|(empty). Sets the field or leaves everything as it was; a field may be given once.
+// endpoint=tcp://...|ipc://...|several with commas|(empty). Sets the field or leaves everything as it was; a field may
+// be given once.
 absl::Status set_wish(ControlWishes&, absl::string_view name, absl::string_view value);
 absl::Status set_wish(ControlWishes&, absl::string_view name_equals_value);
 

@@ -8,6 +8,7 @@
 #include "probe/frames/frame_file.h"
 #include "probe/frames/recording.h"
 #include "probe/frames/words.h"
+#include "schemas/endpoints/endpoint_list.h"
 
 namespace ccld::probe {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 using abi::ServiceState;
 
 // Of the service, in its warning.
-std::string trouble_text(ServiceState state, bool keys) {
-  const auto seconds = [](uint64_t ns) { return std::to_string(ns / ns_per_s) + " s"; };
+std::string trouble_text(ServiceState state, bool keys, uint64_t answer_ns) {
+  const std::string answer_time = std::to_string(answer_ns / ns_per_s) + " s";
   switch (state) {
     case ServiceState::unresolved: return "cannot be reached: its name has no address";
     case ServiceState::refused: return "cannot be reached: nothing listens there, or there is no route";
@@ -25,11 +26,10 @@ std::string trouble_text(ServiceState state, bool keys) {
       return "cannot be reached: what listens there does not answer as ZeroMQ does; it is stopped, or not ccld serve";
     case ServiceState::connected: return "is connected and takes no batches";
     case ServiceState::deaf:
-      return "is connected and has acknowledged no batch for " + seconds(service_answer_ns) +
+      return "is connected and has acknowledged no batch for " + answer_time +
              ": it is stopped, older than this library, or not ccld serve";
     case ServiceState::stalled:
-      return "is connected and has acknowledged no batch for " + seconds(service_answer_ns) +
-             ": it is stopped or overloaded";
+      return "is connected and has acknowledged no batch for " + answer_time + ": it is stopped or overloaded";
     case ServiceState::rejected:
       return "does not accept the key of this process (NCCL_PROBE_KEY_FILE): it is not in the service's list";
     case ServiceState::one_sided:
@@ -63,6 +63,11 @@ struct Agent::Attached {
   uint64_t next_publish_ns = 0;
   bool lost = false;  // and told
 
+  // The service is another one, which knows nothing.
+  void announce_again() {
+    next_up_ns = 0;
+    up_repeat_ns = comm_up_repeat_ns_min;
+  }
   // What readers of the frame see of this agent.
   void publish(Instant now) {
     abi::AgentLine& line = comm->header->agent;
@@ -117,8 +122,10 @@ void Agent::change_transport(std::unique_ptr<Transport> transport) {
   service_.restart();
   undelivered_when_there_ = deliveries_.undelivered();
   unconfirmed_when_there_ = deliveries_.unconfirmed_when_answered();
-  queues_lost_ = 0;
+  queues_lost_ = moves_ = 0;
+  endpoint_ = 0;
   transport_ = std::move(transport);
+  endpoints_ = transport_ != nullptr ? endpoints_in(in_force_.endpoint) : std::vector<std::string>();
 }
 
 PaceOptions Agent::pace_options() const {
@@ -465,9 +472,9 @@ void Agent::publish_health(std::vector<Message>* out) {
       if (value != 0 || id == abi::MetricId::proxy_away_ns)
         message.metrics.push_back({id, "", static_cast<int64_t>(value)});
     }
-    ControlInForce shown = in_force_;
-    shown.applied_sequence = board_sequence_;
-    board_->show_control(shown);
+    ControlInForce now = shown(in_force_);
+    now.applied_sequence = board_sequence_;
+    board_->show_control(now);
     publish_service();
   }
   if (sends()) out->emplace_back(std::move(message));
@@ -485,9 +492,10 @@ void Agent::poll_control(Instant now) {
   if (board_ != nullptr && board_->read_control(board_sequence_, &wish)) {
     board_sequence_ = wish.sequence;
     const ControlInForce result = apply(wish, &next_transport);
-    board_->show_control(result);
-    answer(result);
+    answer(shown(result));
     if (next_transport != nullptr || in_force_.endpoint.empty()) change_transport(std::move(next_transport));
+    if (transport_ != nullptr) look_for_service(clock_.now());  // which of several it begins with
+    board_->show_control(shown(result));
   }
 }
 
@@ -503,7 +511,7 @@ void Agent::hear_service() {
     if (!word.wish) continue;
     std::unique_ptr<Transport> next_transport;
     const ControlInForce result = apply(*word.wish, &next_transport);
-    answer(result);
+    answer(shown(result));
     if (next_transport != nullptr || in_force_.endpoint.empty()) change_transport(std::move(next_transport));
   }
 }
@@ -531,8 +539,7 @@ ControlInForce Agent::apply(const ControlWish& wish, std::unique_ptr<Transport>*
     tells_ = !next.endpoint.empty() && next.running;
     for (const auto& attached : comms_) {
       attached->tracker.keep_rounds(tells_);
-      // The new service knows nothing.
-      if (moved) attached->next_up_ns = 0, attached->up_repeat_ns = comm_up_repeat_ns_min;
+      if (moved) attached->announce_again();
       if (resumed) attached->tracker.resumed();
     }
     in_force_ = next;
@@ -586,6 +593,13 @@ void Agent::send_batch() {
 
 // Whether there is a connection.
 bool Agent::look_for_service(Instant now, bool process_ends) {
+  const bool connected = look_at_connection(now, process_ends);
+  if (!service_.unanswered()) return connected;
+  transport_->unanswered();
+  return look_at_connection(now, process_ends);  // another endpoint may be in use now
+}
+
+bool Agent::look_at_connection(Instant now, bool process_ends) {
   const Transport::Connection connection = transport_->connection(now.monotonic_ns);
   const bool connected = connection.link == Link::up;
   if (std::exchange(queues_lost_, connection.queues_lost) != connection.queues_lost) give_up_waiting();
@@ -593,39 +607,68 @@ bool Agent::look_for_service(Instant now, bool process_ends) {
     health_.sent_batches += std::exchange(health_.waiting_batches, 0);
     health_.sent_bytes += std::exchange(waiting_bytes_, 0);
   }
+  endpoint_ = connection.endpoint;
+  if (std::exchange(moves_, connection.moves) != connection.moves) announce_again();
   const ServiceState before = service_.state();
   say(service_.look(connection, now.monotonic_ns, process_ends));
   if (service_.state() != before && board_ != nullptr) publish_service();
   if (service_.state() == ServiceState::reached) {
     undelivered_when_there_ = deliveries_.undelivered();
     unconfirmed_when_there_ = deliveries_.unconfirmed_when_answered();
+    reached_endpoint_ = endpoint_in_use();
   }
   return connected;
 }
 
+void Agent::announce_again() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& attached : comms_) attached->announce_again();
+}
+
+const std::string& Agent::endpoint_in_use() const {
+  return endpoint_ < endpoints_.size() ? endpoints_[endpoint_] : in_force_.endpoint;
+}
+
+ControlInForce Agent::shown(const ControlInForce& state) const {
+  ControlInForce shown = state;
+  if (endpoints_in(state.endpoint) == endpoints_) shown.endpoint = endpoint_in_use();  // no others are wished yet
+  return shown;
+}
+
+std::string Agent::meanwhile() const {
+  const uint64_t unconfirmed = deliveries_.unconfirmed_when_answered();
+  const uint64_t unknown = unconfirmed - std::min(unconfirmed, unconfirmed_when_there_);
+  return "; meanwhile " + std::to_string(deliveries_.undelivered() - undelivered_when_there_) +
+         " batches were not delivered" +
+         (unknown != 0 ? ", and of " + std::to_string(unknown) + " it is not known" : "");
+}
+
 void Agent::say(ServiceWatch::News news) {
-  const std::string service = "the service at " + in_force_.endpoint;
+  if (news == ServiceWatch::News::none) return;
+  const std::string service = "the service at " + endpoint_in_use();
+  const size_t count = endpoints_.size();
   switch (news) {
     case ServiceWatch::News::none: break;
-    case ServiceWatch::News::trouble:
+    case ServiceWatch::News::trouble: {
+      const std::string setting =
+          count > 1 ? " (one of " + std::to_string(count) + " of NCCL_PROBE_ENDPOINT) " : " (NCCL_PROBE_ENDPOINT) ";
+      const std::string batches =
+          count > 1 ? "; the others are tried in turn, and what waits is dropped and counted each time"
+          : refuses_us(service_.said())
+              ? "; batches are dropped and counted until it does"
+              : "; batches wait where there is room for them (NCCL_PROBE_QUEUE_MAX=" +
+                    std::to_string(settings_.queue_max) + "), then they are dropped and counted";
       log_line(LogLevel::warning,
-               service + " (NCCL_PROBE_ENDPOINT) " + trouble_text(service_.said(), !settings_.server_key.empty()) +
-                   (refuses_us(service_.said())
-                        ? "; batches are dropped and counted until it does"
-                        : "; batches wait where there is room for them (NCCL_PROBE_QUEUE_MAX=" +
-                              std::to_string(settings_.queue_max) + "), then they are dropped and counted"));
-      break;
-    case ServiceWatch::News::back: {
-      const uint64_t unconfirmed = deliveries_.unconfirmed_when_answered();
-      const uint64_t meanwhile = unconfirmed - std::min(unconfirmed, unconfirmed_when_there_);
-      // As loud as what it ends.
-      log_line(LogLevel::warning,
-               service + " is there; meanwhile " + std::to_string(deliveries_.undelivered() - undelivered_when_there_) +
-                   " batches were not delivered" +
-                   (meanwhile != 0 ? ", and of " + std::to_string(meanwhile) + " it is not known" : ""));
+               service + setting + trouble_text(service_.said(), !settings_.server_key.empty(), service_.answer_ns()) +
+                   batches);
       break;
     }
+    // As loud as what it ends.
+    case ServiceWatch::News::back: log_line(LogLevel::warning, service + " is there" + meanwhile()); break;
     case ServiceWatch::News::reached: log_line(LogLevel::info, service + " is there"); break;
+    case ServiceWatch::News::moved:
+      log_line(LogLevel::info, service + " is used instead of the one at " + reached_endpoint_ + meanwhile());
+      break;
   }
 }
 

@@ -6,9 +6,10 @@
 //   never throws away anything silently: a batch that the transport refuses is counted, and its number is missing in
 //   the sequence that the service sees. What waits for a service that is not there counts as sent once it is, and as
 //   dropped when it is given up. Now and then a batch asks the service what has come; what becomes of batches, and
-//   whether the service is there at all, is counted and said (delivery.h, service_watch.h). detach() reads the frame a last time; after it returns, the agent does not
-//   touch the communicator any more. What an operator wishes (control.h), through the process file or the service, is
-//   judged field by field, applied, and answered.
+//   whether the service is there at all, is counted and said (delivery.h, service_watch.h). A service at another
+//   endpoint is told of everything anew, whoever changed it: an operator, or the transport that has several. detach()
+//   reads the frame a last time; after it returns, the agent does not touch the communicator any more. What an operator
+//   wishes (control.h), through the process file or the service, is judged field by field, applied, and answered.
 //
 // Threads: attach(), detach() and anything_new(): any thread. The others: one thread. A lock is held while frames are
 // read, never while something is sent.
@@ -102,7 +103,13 @@ class Agent {
   void send(const std::vector<Message>&);
   void send_batch();
   bool look_for_service(Instant now, bool process_ends = false);
+  bool look_at_connection(Instant now, bool process_ends);
   void say(ServiceWatch::News);
+  std::string meanwhile() const;
+  // Those that have several show the one in use.
+  const std::string& endpoint_in_use() const;
+  ControlInForce shown(const ControlInForce&) const;
+  void announce_again();
   void count_deliveries();
   void publish_service();
   void give_up_waiting();
@@ -127,6 +134,10 @@ class Agent {
   DeliveryLedger deliveries_;
   uint64_t waiting_bytes_ = 0;  // of Health::waiting_batches
   uint64_t queues_lost_ = 0;    // of the transport, that are counted
+  uint64_t moves_ = 0;          // of the transport, after which everything was announced again
+  std::vector<std::string> endpoints_;  // of the transport
+  size_t endpoint_ = 0;                 // the one in use
+  std::string reached_endpoint_;        // the last one; empty: none yet
   // When the service was last there.
   uint64_t undelivered_when_there_ = 0, unconfirmed_when_there_ = 0;
   OpenTransport open_transport_;

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "probe/control/control.h"
+#include "schemas/endpoints/endpoint_list.h"
 
 namespace ccld::probe {
 
@@ -41,8 +42,8 @@ class DeliveryLedger {
  private:
   // A question that is repeated may be answered twice.
   static constexpr size_t questions_max = 4;
-  // A service that an operator leaves and comes back to counts on.
-  static constexpr size_t sessions_max = 4;
+  // A service that is left and comes to be used again counts on: each of several endpoints, and some restarts.
+  static constexpr size_t sessions_max = 2 * endpoints_max;
   struct Question {
     uint64_t batch_seq = 0;  // 0: none
     uint64_t refused = 0;    // of the batches before it

@@ -20,6 +20,7 @@
 #include "probe/process/process_file.h"
 #include "probe/settings.h"
 #include "probe/transport/curve_keys.h"
+#include "probe/transport/endpoints.h"
 #include "probe/transport/zmq_transport.h"
 
 namespace ccld::probe {
@@ -50,6 +51,9 @@ constexpr int stop_wait_ms_max = 1000;
 std::unique_ptr<Transport> open_transport(const std::string& endpoint) {
   ZmqOptions options;
   options.endpoint = endpoint;
+  const ProcessFile* file = process_file();
+  const abi::ProcessName& name = process_identity().name;
+  options.choice = endpoint_choice(file != nullptr ? file->header->identity.host : "", name.pid, name.pid_namespace);
   options.queue_max = static_cast<int>(settings().queue_max);
   options.linger_ms = static_cast<int>(settings().linger_ms);
   std::string error;

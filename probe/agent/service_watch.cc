@@ -23,12 +23,25 @@ uint64_t patience_ns(ServiceState state, bool process_ends) {
 
 }  // namespace
 
+// A question of the last one is lost.
+void ServiceWatch::begin_connection() {
+  offered_ = waits_ = answers_ = false;
+  asked_ns_ = waited_ns_ = lasts_ns_ = 0;
+}
+
 // Gives how long this process ran since the last look.
 uint64_t ServiceWatch::follow(const Transport::Connection& connection, uint64_t now_ns) {
-  if (connection.handshakes != handshakes_) {  // another connection: a question of the last one is lost
+  endpoints_ = connection.endpoints;
+  endpoint_ = connection.endpoint;
+  if (connection.moves != moves_) {
+    moves_ = connection.moves;
+    begin_connection();
+    ever_answered_ = false;
+    since_ns_ = 0;
+  }
+  if (connection.handshakes != handshakes_) {
     handshakes_ = connection.handshakes;
-    offered_ = waits_ = answers_ = false;
-    asked_ns_ = waited_ns_ = lasts_ns_ = 0;
+    begin_connection();
   }
   up_ = connection.link == Link::up;
   const uint64_t ran_ns = std::min(now_ns - looked_ns_, service_look_ns_max);
@@ -49,8 +62,34 @@ ServiceState ServiceWatch::judge(Link link) const {
     case Link::other_key: return ServiceState::other_key;
     case Link::up: break;
   }
-  if (waits_ && waited_ns_ >= service_answer_ns) return ever_answered_ ? ServiceState::stalled : ServiceState::deaf;
+  if (waits_ && waited_ns_ >= answer_ns()) return ever_answered_ ? ServiceState::stalled : ServiceState::deaf;
   return answers_ ? ServiceState::reached : ServiceState::connected;
+}
+
+bool ServiceWatch::unanswered() const {
+  if (endpoints_ == 1) return false;
+  if (state_ == ServiceState::stalled || state_ == ServiceState::deaf) return true;
+  return state_ == ServiceState::connected && offered_ && lasts_ns_ >= answer_ns();
+}
+
+ServiceWatch::News ServiceWatch::reached() {
+  const bool first = !std::exchange(ever_reached_, true);
+  const bool moved = std::exchange(reached_endpoint_, endpoint_) != endpoint_;
+  trouble_ = false;
+  if (said_ != ServiceState::none) {
+    said_ = ServiceState::none;
+    return News::back;
+  }
+  if (lasts_ns_ >= service_said_again_ns_max) said_again_ns_ = 0;
+  return first ? News::reached : moved ? News::moved : News::none;
+}
+
+// Whether it is time to say so.
+bool ServiceWatch::lasts(bool process_ends) const {
+  const uint64_t patience = patience_ns(state_, process_ends);
+  if (endpoints_ == 1) return lasts_ns_ >= patience;
+  if (process_ends) return lasts_ns_ >= std::max(patience, service_patience_at_end_ns);
+  return !undecided(state_) && trouble_ns_ >= service_patience_ns + round_ns();
 }
 
 ServiceWatch::News ServiceWatch::look(const Transport::Connection& connection, uint64_t now_ns, bool process_ends) {
@@ -63,17 +102,7 @@ ServiceWatch::News ServiceWatch::look(const Transport::Connection& connection, u
     since_ns_ = now_ns;
     lasts_ns_ = 0;
   }
-  if (state == ServiceState::reached) {
-    const bool first = !ever_reached_;
-    ever_reached_ = true;
-    trouble_ = false;
-    if (said_ != ServiceState::none) {
-      said_ = ServiceState::none;
-      return News::back;
-    }
-    if (lasts_ns_ >= service_said_again_ns_max) said_again_ns_ = 0;
-    return first ? News::reached : News::none;
-  }
+  if (state == ServiceState::reached) return reached();
   if (state == ServiceState::connected && !offered_) {
     // One that holds ends what was before it. Those that are lost soon are part of it, but do not make it longer.
     if (lasts_ns_ >= service_patience_ns) trouble_ = false;
@@ -81,10 +110,10 @@ ServiceWatch::News ServiceWatch::look(const Transport::Connection& connection, u
   }
   trouble_ns_ = trouble_ ? trouble_ns_ + ran_ns : 0;
   trouble_ = true;
-  if (said_ == state || (said_ != ServiceState::none && undecided(state))) return News::none;
+  if (said_ == state || (said_ != ServiceState::none && (undecided(state) || endpoints_ > 1))) return News::none;
   // What was not the same all the time is trouble nevertheless.
-  const bool lasts = lasts_ns_ >= patience_ns(state, process_ends);
-  const bool changes_for_long = said_ == ServiceState::none && trouble_ns_ >= service_undecided_ns;
+  const bool lasts = this->lasts(process_ends);
+  const bool changes_for_long = said_ == ServiceState::none && trouble_ns_ >= service_undecided_ns + round_ns();
   if (!lasts && !changes_for_long) return News::none;
   if (said_ns_ != 0 && now_ns - said_ns_ < said_again_ns_) return News::none;
   said_ = lasts || !undecided(state) ? state : ServiceState::connecting;
@@ -94,7 +123,8 @@ ServiceWatch::News ServiceWatch::look(const Transport::Connection& connection, u
 }
 
 bool ServiceWatch::wants_answer(uint64_t now_ns) const {
-  return up_ && (asked_ns_ == 0 || now_ns - asked_ns_ >= (waits_ ? service_ask_again_ns : service_ask_ns));
+  const uint64_t pause_ns = waits_ ? service_ask_again_ns : endpoints_ > 1 ? service_ask_of_several_ns : service_ask_ns;
+  return up_ && (asked_ns_ == 0 || now_ns - asked_ns_ >= pause_ns);
 }
 
 void ServiceWatch::offered() {

@@ -8,6 +8,8 @@
 //   stopped, is not held against the service.
 //   A restart is nobody's news. A service that comes and goes is said at once, and then less and less often: after 1,
 //   2, 4 ... minutes, at most once an hour in the end. An hour without trouble ends that.
+//   Of several endpoints of a service (Transport::Connection) each begins anew, and trouble lasts until one of them is
+//   reached: it is said once, when all of them had their time. unanswered() says that the one in use is to be left.
 //
 // Pure: time is given. Threads: one at a time.
 #pragma once
@@ -15,6 +17,7 @@
 #include <cstdint>
 
 #include "probe/agent/clock.h"
+#include "probe/transport/endpoints.h"
 #include "probe/transport/transport.h"
 #include "schemas/abi/process.h"
 
@@ -31,6 +34,11 @@ constexpr uint64_t service_undecided_ns = 20 * ns_per_s;
 constexpr uint64_t service_ask_ns = 5 * ns_per_s;
 // A service analyses for seconds at most between two looks at what has come.
 constexpr uint64_t service_answer_ns = 10 * ns_per_s;
+// Of several endpoints one that is stopped is to be left within 10 s: at rest batches are 2 s apart, so that an answer
+// is asked for every 4 s, and then it is waited for. Two nodes or more share these questions, and each answers fewer
+// than one alone would. One that takes longer to answer has too much to do, and another takes its processes.
+constexpr uint64_t service_ask_of_several_ns = 3 * ns_per_s;
+constexpr uint64_t service_answer_of_several_ns = 5 * ns_per_s;
 // A question may be lost. Not more often: they wait in front of a stopped service.
 constexpr uint64_t service_ask_again_ns = 30 * ns_per_s;
 // Longer between two looks: this process did not run.
@@ -44,6 +52,7 @@ class ServiceWatch {
     trouble,  // a warning: said() says which
     back,     // it ends that warning
     reached,  // for the first time, without a warning before
+    moved,    // reached at another endpoint than before, without a warning
   };
 
   // Another service, or none.
@@ -60,15 +69,27 @@ class ServiceWatch {
   uint64_t since_ns() const { return since_ns_; }  // begin of that state
   // What the newest warning is about; `connecting`: no state lasts. none: that trouble is over.
   abi::ServiceState said() const { return said_; }
+  // Of several endpoints: the service at the one in use does not acknowledge.
+  bool unanswered() const;
+  uint64_t answer_ns() const { return endpoints_ > 1 ? service_answer_of_several_ns : service_answer_ns; }
 
  private:
   uint64_t follow(const Transport::Connection&, uint64_t now_ns);
   abi::ServiceState judge(Link) const;
+  void begin_connection();
+  News reached();
+  bool lasts(bool process_ends) const;
+  // How long it takes to try all of several endpoints.
+  uint64_t round_ns() const { return endpoints_ > 1 ? endpoints_ * endpoint_wait_ns : 0; }
 
   abi::ServiceState state_ = abi::ServiceState::connecting;
   uint64_t since_ns_ = 0;  // 0: nobody has looked
   uint64_t lasts_ns_ = 0;  // how long this process has seen it, in `connected` since something was offered
   uint64_t looked_ns_ = 0;
+
+  size_t endpoints_ = 1, endpoint_ = 0;
+  size_t reached_endpoint_ = 0;  // the last one
+  uint64_t moves_ = 0;
 
   bool up_ = false;
   uint64_t handshakes_ = 0;

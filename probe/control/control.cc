@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "schemas/endpoints/endpoint_list.h"
 #include "schemas/wire/control_generated.h"
 
 namespace ccld::probe {
@@ -19,8 +20,7 @@ bool usable_endpoint(const std::string& text) {
   if (text.empty()) return true;
   if (text.size() > endpoint_bytes_max) return false;
   if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c <= 0x20 || c >= 0x7f; })) return false;
-  const size_t separator = text.find("://");
-  return separator != std::string::npos && separator > 0 && separator + 3 < text.size();
+  return !endpoints_in(text).empty();
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct ControlWish {
   uint32_t sample_us = 0;
   uint32_t log = 0;  // abi::LogVerbosity
   uint32_t budget_ppm = 0;
-  std::string endpoint;  // empty: send nothing
+  std::string endpoint;  // or several (schemas/endpoints); empty: send nothing
 };
 
 struct ControlInForce {

@@ -65,8 +65,19 @@ void LinkTracker::on(LinkEvent event, uint64_t now_ns) {
   ended_ = true;
 }
 
+void LinkTracker::left() {
+  if (link_ == Link::up) link_ = Link::connecting;
+  attempt_ns_ = disconnected_ns_ = 0;
+  ended_ = false;
+}
+
 Link LinkTracker::link(uint64_t now_ns) const {
   return attempt_lasts_ns(now_ns) >= refusal_ns_max ? Link::unanswered : link_;
+}
+
+void Retry::postpone(uint64_t now_ns) {
+  due_ns_ = now_ns + barred_wait_ns_min;
+  away_ = true;
 }
 
 Retry::Step Retry::next(const LinkTracker& tracker, uint64_t now_ns) {
@@ -76,9 +87,7 @@ Retry::Step Retry::next(const LinkTracker& tracker, uint64_t now_ns) {
     return std::exchange(away_, true) ? Step::none : Step::leave;
   }
   if (!away_ && tracker.given_up(now_ns) && disconnections_ != tracker.disconnections()) {
-    disconnections_ = tracker.disconnections();
-    due_ns_ = now_ns + barred_wait_ns_min;
-    away_ = true;
+    postpone(now_ns);
     return Step::leave;
   }
   if (tracker.link(now_ns) == Link::up) wait_ns_ = barred_wait_ns_min;

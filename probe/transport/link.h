@@ -72,6 +72,8 @@ class LinkTracker {
   explicit LinkTracker(bool keys = false) : keys_(keys) {}
 
   void on(LinkEvent, uint64_t now_ns);
+  // This end has closed the connection and ended all attempts: no event follows.
+  void left();
 
   Link link(uint64_t now_ns) const;
   uint64_t handshakes() const { return handshakes_; }  // so far; one more is another connection
@@ -106,7 +108,11 @@ class Retry {
   enum class Step : uint8_t { none, leave, connect };
 
   Step next(const LinkTracker&, uint64_t now_ns);
+  // An attempt could not even begin.
+  void postpone(uint64_t now_ns);
   bool away() const { return away_; }
+  // It is not away, or may be connected to again.
+  bool due(uint64_t now_ns) const { return !away_ || now_ns >= due_ns_; }
 
  private:
   uint64_t barrings_ = 0;

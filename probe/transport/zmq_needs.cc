@@ -59,9 +59,13 @@ std::string missing_memory() {
 }  // namespace
 
 std::string missing_for_zmq() {
-  for (std::string (*missing)() : {missing_threads, missing_descriptors, missing_memory})
-    if (std::string line = missing(); !line.empty()) return line;
-  return "";
+  std::string line = missing_threads();
+  return line.empty() ? missing_for_zmq_socket() : line;
+}
+
+std::string missing_for_zmq_socket() {
+  std::string line = missing_descriptors();
+  return line.empty() ? missing_memory() : line;
 }
 
 }  // namespace ccld::probe

@@ -11,5 +11,7 @@
 namespace ccld::probe {
 
 std::string missing_for_zmq();
+// For another socket, when its threads are there.
+std::string missing_for_zmq_socket();
 
 }  // namespace ccld::probe

@@ -80,7 +80,7 @@ struct ControlLine {
   uint32_t log;             // LogVerbosity
   uint32_t budget_ppm;      // of one core, for each GPU of the process; 0: no budget
   uint32_t reserved0;
-  char endpoint[96];        // empty: send nothing
+  char endpoint[96];        // or several of one service, with commas between them; empty: send nothing
 };
 
 struct ControlStateLine {   // written by the agent
@@ -91,7 +91,7 @@ struct ControlStateLine {   // written by the agent
   uint32_t log;
   uint32_t budget_ppm;
   uint32_t period_us;       // time between samples now, after the budget
-  char endpoint[96];
+  char endpoint[96];        // of several, the one in use
 };
 
 struct alignas(128) ProcessHeader {

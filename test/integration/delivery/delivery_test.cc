@@ -1,6 +1,8 @@
 // The probe and the service with all that can be between them, over real sockets: what the job's log says, once, what
 // `ccld frames` shows, and that what was not delivered is counted. Times are those of the product
 // (probe/agent/service_watch.h).
+#include <cstdio>
+
 #include "test/integration/admission/keys.h"
 #include "test/integration/serve/service.h"
 #include "test/support/net/listener.h"
@@ -30,12 +32,13 @@ class Probe {
     return count;
   }
   // Nothing while the process has no file, or the command did not end in time.
-  Json service() const {
+  Json part(const char* name) const {
     const Finished frames = run({ccld, "frames", "--dir", folder_.path.string(), "--json"});
     if (frames.status != 0) return Json();
     const Json processes = Json::parse(frames.output)["processes"];
-    return processes.empty() ? Json() : processes[0]["service"];
+    return processes.empty() ? Json() : processes[0][name];
   }
+  Json service() const { return part("service"); }
   // Looks until it is so.
   Json service_when(const std::function<bool(const Json&)>& wished) const {
     const auto deadline = Clock::now() + noticed;
@@ -179,6 +182,56 @@ TEST_CASE("A service that is killed and restarted at once is no news, later it i
   CHECK(count(probe.service_is("reached"), "undelivered_batches") == 0);
   CHECK(probe.ends());
   CHECK(probe.warnings() == 2);
+}
+
+// Two nodes of one service, and a process that uses one of them.
+struct TwoNodes {
+  TwoNodes() : probe(nodes[0].telemetry + "," + nodes[1].telemetry) {
+    probe.says("is there");
+    // What is shown may be a heartbeat old.
+    const auto deadline = Clock::now() + noticed;
+    for (Json shown; shown != nodes[0].telemetry && shown != nodes[1].telemetry && Clock::now() < deadline;) {
+      const Json part = probe.part("probe");
+      if (!part.is_null()) shown = part["endpoint"];
+      used = shown == nodes[0].telemetry ? 0 : 1;
+    }
+    CHECK(idle().get("/v1/status")["process_count"] == 0);
+  }
+  Service& busy() { return nodes[used]; }
+  Service& idle() { return nodes[1 - used]; }
+  // How long it takes until the other node knows the process and its communicator.
+  double moves_within_s() {
+    const auto begin = Clock::now();
+    const auto knows = [](const Json& s) { return s["process_count"] == 1 && s["communicators"].size() == 1; };
+    while (!knows(idle().get("/v1/status")) && Clock::now() < begin + noticed) usleep(10'000);
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    std::printf("the other node is told after %.1f s\n", seconds);
+    CHECK(contains(probe.says("is used instead of"),
+                   "INFO the service at " + idle().telemetry + " is used instead of the one at " + busy().telemetry));
+    CHECK(probe.part("probe")["endpoint"] == idle().telemetry);
+    return seconds;
+  }
+
+  Service nodes[2];
+  Probe probe;
+  size_t used = 0;
+};
+
+TEST_CASE("Of two endpoints the one in use is killed: telemetry arrives at the other within 10 s", "[moves]") {
+  TwoNodes two;
+  two.busy().child.signal(SIGKILL);
+  CHECK(two.moves_within_s() < 10);
+  CHECK(two.probe.ends());
+  CHECK(two.probe.warnings() == 0);
+}
+
+TEST_CASE("Of two endpoints the one in use is stopped: telemetry arrives at the other", "[leaves]") {
+  TwoNodes two;
+  two.busy().child.signal(SIGSTOP);
+  CHECK(two.moves_within_s() < 20);  // 10, and what a busy machine takes
+  two.busy().child.signal(SIGCONT);
+  CHECK(two.probe.ends());
+  CHECK(two.probe.warnings() == 0);
 }
 
 TEST_CASE("With keys telemetry goes to the right service only; what is wrong with a key is one line that names it",

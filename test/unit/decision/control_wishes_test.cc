@@ -19,6 +19,12 @@ TEST_CASE("What an operator wishes is read field by field") {
         std::vector<std::string>{"running", "sample_us", "log", "endpoint", "budget_ppm"});
 }
 
+TEST_CASE("Several endpoints are a wish, too") {
+  ControlWishes w;
+  REQUIRE(set_wish(w, "endpoint=tcp://a:5566,tcp://b:5566").ok());
+  CHECK(w.endpoint == "tcp://a:5566,tcp://b:5566");
+}
+
 TEST_CASE("A wish that cannot be is refused with the name of its field and its range, and changes nothing") {
   for (const std::string wish : {"sample_us=99", "sample_us=1000001", "sample_us=", "running=2", "log=loud",
                                  "budget_ppm=-1", "endpoint=udp://x", "endpoint=tcp://\n"}) {
@@ -33,6 +39,8 @@ TEST_CASE("A wish that cannot be is refused with the name of its field and its r
   CHECK(std::string(set_wish(w, "colour=blue").message()).find("'colour' is not known") == 0);
   CHECK_FALSE(set_wish(w, "running").ok());
   CHECK_FALSE(set_wish(w, "endpoint", "tcp://" + std::string(90, 'x')).ok());
+  CHECK_FALSE(set_wish(w, "endpoint", "tcp://a:1,").ok());
+  CHECK_FALSE(set_wish(w, "endpoint", "tcp://a:1,udp://b:1").ok());
   CHECK(set_wish(w, "endpoint=").ok());  // send nothing
   CHECK_FALSE(set_wish(w, "endpoint=").ok());
 }

@@ -713,6 +713,110 @@ TEST_CASE("another endpoint is opened, or refused, and told of every communicato
   CHECK(elsewhere.batches.size() == there);
 }
 
+TEST_CASE("a service that does not answer is left for the next endpoint, which is told of everything") {
+  const Listening listening;
+  Scene s(Variables{{"NCCL_PROBE_ENDPOINT", "tcp://a:1,tcp://b:1"}});
+  Communicator c;
+  Board board;
+  s.sent.endpoints = 2;
+  s.agent->set_board(&board);
+  s.agent->attach(&c.comm);
+  SECTION("at rest") { s.run_ms(20000); }
+  SECTION("while something is in flight") {
+    s.run_ms(2000);
+    c.frame.launch_operation(1, 1);
+    c.frame.begin_kernel(1, 1, 100);
+    s.run_ms(20000);
+  }
+  CHECK(board.shown.endpoint == "tcp://a:1");
+  CHECK(s.agent->health().unconfirmed_batches <= 40);
+  s.sent.answers = false;  // it is stopped
+  const uint64_t stopped_ns = s.clock.at.monotonic_ns;
+  while (s.sent.unanswered == 0 && s.clock.at.monotonic_ns < stopped_ns + 60 * ns_per_s) s.run_ms(100);
+  CHECK(s.clock.at.monotonic_ns - stopped_ns <= 10 * ns_per_s);
+  const size_t before = s.sent.all<wire::CommUp>().size();
+  const size_t reports = s.sent.all<wire::InFlight>().size();
+  s.sent.move(true);
+  s.sent.answers = true;
+  s.run_ms(2000);
+  CHECK(s.sent.all<wire::CommUp>().size() == before + 1);
+  CHECK(s.sent.all<wire::InFlight>().size() > reports);
+  s.run_ms(4000);
+  CHECK(board.shown.endpoint == "tcp://b:1");
+  CHECK(warnings_said.empty());
+  REQUIRE(infos_said.size() == 2);
+  CHECK(infos_said[0] == "the service at tcp://a:1 is there");
+  CHECK(infos_said[1].find(
+            "the service at tcp://b:1 is used instead of the one at tcp://a:1; meanwhile 0 batches were not "
+            "delivered, and of ") == 0);
+}
+
+TEST_CASE("what waits for an endpoint is given up when it is left, and counted") {
+  const Listening listening;
+  Scene s(Variables{{"NCCL_PROBE_ENDPOINT", "tcp://a:1,tcp://b:1,tcp://c:1"}});
+  Communicator c;
+  s.sent.endpoints = 3;
+  s.agent->attach(&c.comm);
+  s.run_ms(10000);
+  infos_said.clear();
+  s.sent.connect(false);
+  s.run_ms(2000);
+  const uint64_t waiting = s.agent->health().waiting_batches;
+  CHECK(waiting >= 1);
+  s.sent.move(false);
+  s.run_ms(1);
+  s.run_ms(1000);
+  CHECK(s.agent->health().dropped_batches == waiting);
+  // None of them is there: one warning, after 5 s and 2 s for each.
+  for (int i = 0; i < 3; ++i) {
+    CHECK(warnings_said.empty());
+    s.run_ms(2000);
+    s.sent.move(false);
+  }
+  s.run_ms(30000);
+  REQUIRE(warnings_said.size() == 1);
+  CHECK(warnings_said[0] ==
+        "the service at tcp://b:1 (one of 3 of NCCL_PROBE_ENDPOINT) cannot be reached: nothing listens there, or there "
+        "is no "
+        "route; the others are tried in turn, and what waits is dropped and counted each time");
+  s.sent.move(true);
+  s.run_ms(5000);
+  REQUIRE(warnings_said.size() == 2);
+  CHECK(warnings_said[1].find("the service at tcp://c:1 is there; meanwhile ") == 0);
+  CHECK(infos_said.empty());
+}
+
+TEST_CASE("an operator may name several endpoints, and one in place of several") {
+  Scene s;
+  Communicator c;
+  Board board;
+  test::Sent elsewhere;
+  elsewhere.endpoints = 2;
+  elsewhere.endpoint = 1;
+  std::vector<std::string> opened;
+  s.agent->set_board(&board);
+  s.agent->set_open_transport([&](const std::string& endpoint) {
+    opened.push_back(endpoint);
+    return std::make_unique<test::RecordingTransport>(&elsewhere);
+  });
+  s.agent->attach(&c.comm);
+  s.run_ms(1000);
+  board.wish.sequence = 2;
+  board.wish.fields = abi::control_endpoint;
+  board.wish.endpoint = "tcp://y:1,tcp://z:1";
+  s.run_ms(300);
+  CHECK(board.shown.endpoint == "tcp://z:1");
+  CHECK(board.shown.applied_sequence == 2);
+  CHECK(elsewhere.all<wire::CommUp>().size() == 1);
+  elsewhere.endpoints = 1;
+  elsewhere.endpoint = 0;
+  board.wish.sequence = 4;
+  board.wish.endpoint = "tcp://x:1";
+  s.run_ms(300);
+  CHECK(board.shown.endpoint == "tcp://x:1");
+  CHECK(opened == std::vector<std::string>{"tcp://y:1,tcp://z:1", "tcp://x:1"});
+}
+
 TEST_CASE("a stuck communicator is late: it reports ten times a second, and is sampled less often") {
   Scene s;
   Communicator c;

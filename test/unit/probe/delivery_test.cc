@@ -78,6 +78,19 @@ TEST_CASE("a service that is left and come back to counts on, and what went else
   CHECK(l.unconfirmed(30, 0) == 0);
 }
 
+TEST_CASE("each of eight services that are used in turn counts on") {
+  DeliveryLedger l;
+  uint64_t newest = 0;
+  for (uint64_t round = 1; round <= 3; ++round)
+    for (uint64_t session = 1; session <= endpoints_max; ++session) {
+      newest += 10;
+      l.asked(newest);
+      REQUIRE(l.answered({session, newest, 10 * round}));
+    }
+  CHECK(l.acknowledged() == newest);
+  CHECK(l.undelivered() == 0);
+}
+
 TEST_CASE("an answer that cannot be changes nothing") {
   DeliveryLedger l;
   CHECK_FALSE(l.answered({7, 0, 0}));

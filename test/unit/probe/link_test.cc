@@ -205,6 +205,38 @@ TEST_CASE("what libzmq tries again by itself is left to it, however long that ta
   }
 }
 
+TEST_CASE("what this end has left is begun anew, and only what bars us is remembered") {
+  Attempts a{LinkTracker(true)};
+  a.happen({E::attempt, E::accepted, E::handshake});
+  a.tracker.left();
+  CHECK(a.link() == Link::connecting);
+  a.happen({E::attempt});
+  a.tracker.left();
+  a.now_ns += 20 * ns_per_s;
+  CHECK(a.link() == Link::connecting);
+  a.happen({E::attempt, E::accepted, E::handshake, E::disconnected});
+  a.tracker.left();
+  a.now_ns += 20 * ns_per_s;
+  CHECK_FALSE(a.tracker.given_up(a.now_ns));
+  a.happen({E::attempt, E::accepted, E::key_rejected});
+  a.tracker.left();
+  CHECK(a.link() == Link::rejected);
+  a.happen({E::attempt, E::accepted, E::handshake});
+  CHECK(a.link() == Link::up);
+  CHECK(a.tracker.handshakes() == 3);
+}
+
+TEST_CASE("an attempt that could not begin is due again after 2 s") {
+  Retry retry;
+  CHECK(retry.due(1));
+  retry.postpone(ns_per_s);
+  CHECK(retry.away());
+  CHECK_FALSE(retry.due(3 * ns_per_s - 1));
+  CHECK(retry.due(3 * ns_per_s));
+  CHECK(retry.next(LinkTracker(), 3 * ns_per_s) == Retry::Step::connect);
+  CHECK(retry.due(0));
+}
+
 TEST_CASE("a connection is up with the handshake, and lost until an attempt says why") {
   Attempts a;
   a.happen({E::attempt, E::accepted, E::handshake});

@@ -171,6 +171,19 @@ TEST_CASE("a wish is applied field by field, and only the fields that are meant"
   CHECK(next.endpoint == "tcp://a:1");
 }
 
+TEST_CASE("a wish may name several endpoints, which take the place of what was there") {
+  ControlInForce now;
+  now.endpoint = "tcp://a:1";
+  ControlWish wish;
+  wish.fields = abi::control_endpoint;
+  wish.endpoint = "tcp://b:1,tcp://c:1";
+  now = judge_wish(now, wish);
+  CHECK(now.refused_fields == 0);
+  CHECK(now.endpoint == "tcp://b:1,tcp://c:1");
+  wish.endpoint = "tcp://d:1";
+  CHECK(judge_wish(now, wish).endpoint == "tcp://d:1");
+}
+
 TEST_CASE("fields out of range are refused by name, the others are applied") {
   ControlInForce now;
   now.sample_us = 1000;
@@ -183,8 +196,8 @@ TEST_CASE("fields out of range are refused by name, the others are applied") {
   wish.sample_us = GENERATE(0u, 99u, 1000001u);
   wish.log = 3;
   wish.budget_ppm = 1000001;
-  wish.endpoint =
-      GENERATE(as<std::string>{}, "nonsense", "tcp://", "://x", "tcp://a b", std::string(200, 'x') + "://y");
+  wish.endpoint = GENERATE(as<std::string>{}, "nonsense", "tcp://", "://x", "tcp://a b", std::string(200, 'x') + "://y",
+                           "tcp://b:1,", "tcp://b:1,c:1", "tcp://b:1,tcp://" + std::string(80, 'c') + ":1");
   const ControlInForce next = judge_wish(now, wish);
   CHECK_FALSE(next.running);
   CHECK(next.sample_us == 1000);

@@ -287,6 +287,106 @@ TEST_CASE("a service that comes and goes is said less and less often, and at onc
   CHECK(s.said.size() == 3);
 }
 
+// ---- several endpoints of a service --------------------------------------------------------------------------------
+
+void use_several(Scene& s, size_t count) { s.connection.endpoints = count; }
+void move(Scene& s) {
+  ++s.connection.moves;
+  s.connection.endpoint = (s.connection.endpoint + 1) % s.connection.endpoints;
+  s.link(Link::connecting);
+  s.asked = false;
+}
+
+TEST_CASE("of several endpoints an answer is asked for every three seconds") {
+  Scene s;
+  use_several(s, 3);
+  s.link(Link::up);
+  s.run(99);
+  CHECK(s.questions == 33);
+  CHECK_FALSE(s.watch.unanswered());
+}
+
+TEST_CASE("of several endpoints one that does not acknowledge is to be left within ten seconds") {
+  for (uint64_t stops_after_s = 10; stops_after_s < 16; ++stops_after_s) {
+    for (const bool takes : {true, false}) {
+      Scene s;
+      use_several(s, 2);
+      s.link(Link::up);
+      if (takes) s.run(stops_after_s);
+      s.answers = false;
+      s.takes = takes;
+      for (int i = 0; i < 10 && !s.watch.unanswered(); ++i) s.run(1);
+      CHECK(s.watch.unanswered());
+      move(s);
+      s.run(1);
+      CHECK_FALSE(s.watch.unanswered());
+      CHECK(s.watch.state() == ServiceState::connecting);
+      s.link(Link::up);
+      s.answers = s.takes = true;
+      s.run(3);
+      CHECK(s.watch.state() == ServiceState::reached);
+      REQUIRE(s.said.size() == (takes ? 2 : 1));
+      CHECK(s.said.back().news == (takes ? News::moved : News::reached));
+    }
+  }
+}
+
+TEST_CASE(
+    "of several endpoints none is a warning before all had their time, and then there is one until one is reached") {
+  Scene s;
+  use_several(s, 3);
+  s.link(Link::up);
+  s.run(10);
+  s.said.clear();
+  const uint64_t begin_s = s.now_ns / ns_per_s - Scene::start_s;
+  for (const Link link : {Link::refused, Link::unanswered, Link::mute, Link::refused, Link::rejected, Link::mute}) {
+    s.link(link);
+    s.run(2);
+    if (s.now_ns / ns_per_s - Scene::start_s < begin_s + 11) CHECK(s.said.empty());
+    move(s);
+  }
+  REQUIRE(s.said.size() == 1);
+  CHECK(s.said[0].news == News::trouble);
+  CHECK(s.said[0].at_s == begin_s + 12);  // 5 s, and 2 s for each of them
+  s.link(Link::up);
+  s.run(5);
+  REQUIRE(s.said.size() == 2);
+  CHECK(s.said[1].news == News::back);
+}
+
+TEST_CASE("another endpoint that is reached is news, the same one is not") {
+  Scene s;
+  use_several(s, 2);
+  s.link(Link::up);
+  s.run(10);
+  s.said.clear();
+  s.link(Link::refused);
+  s.run(2);
+  move(s);
+  s.link(Link::refused);
+  s.run(2);
+  move(s);
+  s.link(Link::up);
+  s.run(5);
+  CHECK(s.said.empty());
+  s.link(Link::refused);
+  s.run(2);
+  move(s);
+  s.link(Link::up);
+  s.run(5);
+  REQUIRE(s.said.size() == 1);
+  CHECK(s.said[0].news == News::moved);
+}
+
+TEST_CASE("the only endpoint is never to be left") {
+  Scene s;
+  s.answers = false;
+  s.link(Link::up);
+  s.run(100);
+  CHECK(s.watch.state() == ServiceState::deaf);
+  CHECK_FALSE(s.watch.unanswered());
+}
+
 TEST_CASE("a process that ends early says what is certain") {
   for (const Link link : {Link::refused, Link::connecting}) {
     ServiceWatch watch;

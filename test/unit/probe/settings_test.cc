@@ -43,6 +43,13 @@ TEST_CASE("values are taken from the environment") {
   CHECK(s.job == "llm 7");
 }
 
+TEST_CASE("an endpoint may be several") {
+  std::vector<std::string> warnings;
+  const std::string list = "tcp://a:5566,tcp://b:5566,ipc:///run/ccld";
+  CHECK(parse({{"NCCL_PROBE_ENDPOINT", list}}, &warnings).endpoint == list);
+  CHECK(warnings.empty());
+}
+
 TEST_CASE("the job is Slurm's unless it is given") {
   CHECK(parse({{"SLURM_JOB_ID", "4711"}}).job == "4711");
   CHECK(parse({{"SLURM_JOB_ID", "4711"}, {"NCCL_PROBE_JOB", "mine"}}).job == "mine");
@@ -70,10 +77,15 @@ TEST_CASE("a wrong value is one warning that names variable, value and range, an
     CHECK(warnings[0].find("accepted: 0 or 1") != std::string::npos);
   }
   SECTION("not an endpoint") {
-    for (const char* text : {"localhost:5566", "://x", "tcp://"}) {
+    std::string nine = "tcp://a:1";
+    for (int i = 1; i < 9; ++i) nine += ",tcp://a:1";
+    for (const std::string text : {"localhost:5566", "://x", "tcp://", "tcp://a:1,,tcp://b:1", "tcp://a:1,",
+                                   ",tcp://a:1", "tcp://a:1, tcp://b:1", "tcp://a:1,b:1", nine.c_str()}) {
       warnings.clear();
       CHECK(parse({{"NCCL_PROBE_ENDPOINT", text}}, &warnings).endpoint.empty());
-      CHECK(warnings.size() == 1);
+      REQUIRE(warnings.size() == 1);
+      CHECK(warnings[0].find("NCCL_PROBE_ENDPOINT=\"" + text +
+                             "\" is not usable (accepted: transport://address, up to 8") == 0);
     }
   }
   SECTION("a relative folder") {

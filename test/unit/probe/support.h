@@ -38,6 +38,9 @@ struct Sent {
   int refused = 0;
   probe::Link link = probe::Link::up;
   uint64_t handshakes = 1;
+  size_t endpoints = 1, endpoint = 0;
+  uint64_t moves = 0;
+  int unanswered = 0;
   uint64_t looked_ns = 0;  // at the connection
   int looks_back = 0;      // with an older time than before
   std::deque<std::vector<uint8_t>> requests;  // of the service
@@ -49,6 +52,16 @@ struct Sent {
   void connect(bool there) {
     if (there && link != probe::Link::up) ++handshakes;
     link = there ? probe::Link::up : probe::Link::refused;
+  }
+  // The next endpoint is used; its service knows nothing yet.
+  void move(bool there) {
+    ++moves;
+    endpoint = (endpoint + 1) % endpoints;
+    link = probe::Link::refused;
+    if (there) connect(true);
+    ++session;
+    batches_in_session = 0;
+    requests.clear();
   }
   void acknowledge(const wire::Batch& batch) {
     ++batches_in_session;
@@ -90,8 +103,9 @@ class RecordingTransport final : public probe::Transport {
   Connection connection(uint64_t now_ns) override {
     sent_->looks_back += now_ns < sent_->looked_ns;
     sent_->looked_ns = now_ns;
-    return {sent_->link, sent_->handshakes};
+    return {sent_->link, sent_->handshakes, sent_->moves, sent_->endpoints, sent_->endpoint, sent_->moves};
   }
+  void unanswered() override { ++sent_->unanswered; }
   bool receive(std::vector<uint8_t>* out) override {
     if (sent_->requests.empty()) return false;
     *out = sent_->requests.front();

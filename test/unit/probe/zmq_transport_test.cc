@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -12,6 +14,7 @@
 
 #include "probe/agent/clock.h"
 #include "probe/counters/log.h"
+#include "probe/transport/endpoints.h"
 #include "test/support/net/listener.h"
 
 namespace ccld::probe {
@@ -273,6 +276,120 @@ TEST_CASE("a service that demands keys is told from one that is not ZeroMQ") {
   CHECK(becomes(*transport, Link::one_sided));
 }
 
+std::unique_ptr<Transport> open_both(const Receiver& first, const Receiver& second) {
+  auto transport = open_zmq_transport(options(first.endpoint + "," + second.endpoint));
+  REQUIRE(transport != nullptr);
+  CHECK(becomes(*transport, Link::up));
+  CHECK(transport->connection(now_ns()).endpoint == 0);
+  CHECK(transport->connection(now_ns()).endpoints == 2);
+  return transport;
+}
+
+// Used, and there.
+bool becomes_used(Transport& transport, size_t endpoint) {
+  for (int i = 0; i < 10000; ++i) {
+    const Transport::Connection now = transport.connection(now_ns());
+    if (now.endpoint == endpoint && now.link == Link::up) return true;
+    usleep(1000);
+  }
+  return false;
+}
+
+TEST_CASE("when one of two endpoints closes the other one is used, and what is sent then arrives") {
+  auto first = std::make_unique<Receiver>();
+  Receiver second;
+  auto transport = open_both(*first, second);
+  CHECK(transport->send(bytes("one"), 3) == SendResult::sent);
+  CHECK(first->receive() == "one");
+  const std::string at = first->endpoint;
+  first.reset();
+  CHECK(becomes(*transport, Link::refused));
+  CHECK(transport->send(bytes("lost"), 4) == SendResult::sent);
+  const uint64_t begin_ns = now_ns();
+  CHECK(becomes_used(*transport, 1));
+  CHECK(now_ns() - begin_ns >= endpoint_wait_ns / 2);  // a restart is waited for
+  const Transport::Connection now = transport->connection(now_ns());
+  CHECK(now.moves == 1);
+  CHECK(now.queues_lost == 1);
+  CHECK(now.handshakes == 2);
+  CHECK(transport->send(bytes("two"), 3) == SendResult::sent);
+  CHECK(second.receive() == "two");
+  second.answer("do this");
+  std::vector<uint8_t> received;
+  bool came = false;
+  for (int i = 0; i < 10000 && !came; ++i) {
+    came = transport->receive(&received);
+    if (!came) usleep(1000);
+  }
+  CHECK(came);
+  // It comes back, and is not needed.
+  first = std::make_unique<Receiver>(at);
+  CHECK(transport->send(bytes("three"), 5) == SendResult::sent);
+  CHECK(second.receive() == "three");
+  CHECK(transport->connection(now_ns()).moves == 1);
+}
+
+TEST_CASE("an endpoint that does not answer is left for the next one") {
+  Receiver first, second;
+  auto transport = open_both(first, second);
+  transport->unanswered();
+  CHECK(becomes_used(*transport, 1));
+  CHECK(transport->send(bytes("one"), 3) == SendResult::sent);
+  CHECK(second.receive() == "one");
+}
+
+TEST_CASE("a process without a descriptor left goes on, and connects when it has some") {
+  auto first = std::make_unique<Receiver>();
+  Receiver second;
+  auto transport = open_both(*first, second);
+  first.reset();
+  rlimit usual{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &usual) == 0);
+  const int lowest_free = dup(STDERR_FILENO);
+  REQUIRE(close(lowest_free) == 0);
+  const rlimit none{static_cast<rlim_t>(lowest_free), usual.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  for (int i = 0; i < 10000 && transport->connection(now_ns()).queues_lost == 0; ++i) usleep(1000);
+  const Transport::Connection without = transport->connection(now_ns());
+  const SendResult sent = transport->send(bytes("lost"), 4);
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &usual) == 0);
+  CHECK(without.link != Link::up);
+  CHECK(without.queues_lost == 1);
+  CHECK(sent == SendResult::full);
+  CHECK(becomes(*transport, Link::up));
+  CHECK(transport->connection(now_ns()).endpoint == 1);
+  CHECK(transport->send(bytes("one"), 3) == SendResult::sent);
+  CHECK(second.receive() == "one");
+}
+
+TEST_CASE("of two endpoints the one that accepts our key is used at once") {
+  const Pair service, own;
+  Receiver first("tcp://127.0.0.1:*", service.secret), second("tcp://127.0.0.1:*", service.secret);
+  ZmqOptions o = options(first.endpoint + "," + second.endpoint, service, own);
+  auto transport = open_zmq_transport(o);
+  REQUIRE(transport != nullptr);
+  REQUIRE(first.admit(false));
+  std::thread admission([&second] { second.admit(true); });
+  const uint64_t begin_ns = now_ns();
+  CHECK(becomes_used(*transport, 1));
+  admission.join();
+  CHECK(now_ns() - begin_ns < endpoint_wait_ns);
+  CHECK(transport->connection(now_ns()).queues_lost == 1);
+  CHECK(transport->send(bytes("one"), 3) == SendResult::sent);
+  CHECK(second.receive() == "one");
+}
+
+TEST_CASE("the choice says which of several endpoints is the first") {
+  Receiver first, second;
+  ZmqOptions o = options(first.endpoint + "," + second.endpoint);
+  o.choice = 3;
+  auto transport = open_zmq_transport(o);
+  REQUIRE(transport != nullptr);
+  CHECK(transport->connection(now_ns()).endpoint == 1);
+  CHECK(transport->send(bytes("one"), 3) == SendResult::sent);
+  CHECK(second.receive() == "one");
+}
+
 TEST_CASE("keys that libzmq does not take are one warning that names the settings") {
   warnings.clear();
   log_set(remember);
@@ -321,6 +438,7 @@ TEST_CASE("an endpoint that ZeroMQ does not understand is one warning that names
   log_set(remember);
   CHECK(open_zmq_transport(options("gopher://127.0.0.1:70")) == nullptr);
   CHECK(open_zmq_transport(options("tcp://127.0.0.1:notaport")) == nullptr);
+  CHECK(open_zmq_transport(options("tcp://127.0.0.1:1,nonsense")) == nullptr);
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0].find("NCCL_PROBE_ENDPOINT=\"gopher://127.0.0.1:70\"") != std::string::npos);
   log_set(nullptr);
