@@ -25,6 +25,7 @@
 #include "decision/report/text_format.h"
 #include "decision/server/surroundings.h"
 #include "schemas/abi/process_reader.h"
+#include "schemas/endpoints/endpoint_list.h"
 #include "zmq.hpp"
 
 namespace ccld::decision {
@@ -114,8 +115,22 @@ std::string process_file_of(const DoctorOptions& options, const abi::ProcessName
   return fs::exists(there, error) ? there : here;
 }
 
+// NCCL_PROBE_ENDPOINT with which the process was started: its file shows only the one that it uses. That alone, if it
+// is none of them: an operator has named it, or NCCL's configuration file.
+std::vector<std::string> endpoints_of(const std::string& process_dir, const std::string& in_use) {
+  constexpr absl::string_view name = "NCCL_PROBE_ENDPOINT=";
+  std::ifstream file(process_dir + "/environ", std::ios::binary);
+  for (std::string variable; std::getline(file, variable, '\0');) {
+    if (!absl::StartsWith(variable, name)) continue;
+    std::vector<std::string> all = endpoints_in(variable.substr(name.size()));
+    if (std::find(all.begin(), all.end(), in_use) != all.end()) return all;
+  }
+  return {in_use};
+}
+
 // Whether keys are the reason that nothing of a process arrives.
-void check_delivery(const std::string& who, const std::string& endpoint, const abi::ProcessView& process, std::vector<Finding>& out) {
+void check_delivery(const std::string& who, const std::string& endpoint, size_t endpoints,
+                    const abi::ProcessView& process, std::vector<Finding>& out) {
   const auto state = static_cast<abi::ServiceState>(process.metric(abi::MetricId::agent_service_state));
   const bool keys = process.metric(abi::MetricId::agent_service_keys) != 0;
   switch (state) {
@@ -134,7 +149,9 @@ void check_delivery(const std::string& who, const std::string& endpoint, const a
       return;
     default: break;
   }
-  out.push_back(ok(absl::StrCat(who, ": it sends to ", endpoint, keys ? ", with keys" : ", without keys")));
+  out.push_back(
+      ok(absl::StrCat(who, ": it sends to ", endpoint, endpoints > 1 ? absl::StrCat(" (one of ", endpoints, ")") : "",
+                      keys ? ", with keys" : ", without keys")));
 }
 
 void check_process(const DoctorOptions& options, const LocalProcesses& processes, uint32_t pid,
@@ -184,8 +201,9 @@ void check_process(const DoctorOptions& options, const LocalProcesses& processes
     out.push_back(warn(who + ": it sends no telemetry", "set NCCL_PROBE_ENDPOINT before it starts, or `ccld tune --pid N endpoint=...`"));
     return;
   }
-  if (endpoints != nullptr) endpoints->push_back(endpoint);
-  check_delivery(who, endpoint, file->view(), out);
+  const std::vector<std::string> all = endpoints_of(folder, endpoint);
+  if (endpoints != nullptr) endpoints->insert(endpoints->end(), all.begin(), all.end());
+  check_delivery(who, endpoint, all.size(), file->view(), out);
 }
 
 }  // namespace
@@ -238,6 +256,16 @@ std::vector<Finding> check_processes(const DoctorOptions& options, std::vector<s
     out.push_back(warn("no process of this user uses NCCL here", "run it where the ranks are; --pid N looks at one"));
   for (const uint32_t pid : pids) check_process(options, processes, pid, out, endpoints);
   return out;
+}
+
+std::vector<std::string> endpoints_to_check(const std::string& given, std::vector<std::string> of_processes) {
+  constexpr char default_endpoint[] = "tcp://127.0.0.1:5566";  // of `ccld serve`
+  std::vector<std::string> all = std::move(of_processes);
+  if (!given.empty()) all = endpoints_in(given);
+  if (all.empty()) all = {given.empty() ? default_endpoint : given};
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
 }
 
 Finding handshake_finding(const std::string& endpoint, Handshake handshake, bool keys) {

@@ -26,7 +26,7 @@ struct DoctorOptions {
   std::string proc_dir = "/proc";
   std::string dir = "/dev/shm";  // of frames
   ServiceAddress service;        // its query API
-  std::string endpoint;          // of its telemetry; empty: what the processes have in force, or the default
+  std::string endpoint;  // of its telemetry, or several; empty: what the processes have in force, or the default
   std::string server_key, key_file;  // NCCL_PROBE_SERVER_KEY, NCCL_PROBE_KEY_FILE
 };
 
@@ -35,8 +35,10 @@ struct DoctorOptions {
 std::string text_of(const Finding&);
 
 std::vector<Finding> check_folder(const DoctorOptions&);
-// Also adds the endpoints that are in force there.
+// Also adds the endpoints that are in force there, the one in use of several and the others.
 std::vector<Finding> check_processes(const DoctorOptions&, std::vector<std::string>* endpoints);
+// Each once. `given`: DoctorOptions::endpoint; what is no endpoint is kept, to be found wrong.
+std::vector<std::string> endpoints_to_check(const std::string& given, std::vector<std::string> of_processes);
 // TCP, then the handshake of ZeroMQ: another program on that port answers the first and not the second.
 // With keys also whether both sides accept those of the other.
 Finding check_endpoint_answers(const std::string& endpoint, const std::optional<ProbeKeys>& keys);

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -11,8 +10,6 @@
 namespace ccld::decision {
 namespace {
 
-constexpr char default_endpoint[] = "tcp://127.0.0.1:5566";  // of `ccld serve`
-
 void examine(const DoctorOptions& options) {
   bool failed = false;
   const auto say = [&failed](const Finding& f) {
@@ -23,13 +20,10 @@ void examine(const DoctorOptions& options) {
   for (const Finding& f : check_folder(options)) say(f);
   std::vector<std::string> endpoints;
   for (const Finding& f : check_processes(options, &endpoints)) say(f);
-  if (!options.endpoint.empty()) endpoints = {options.endpoint};
-  if (endpoints.empty()) endpoints = {default_endpoint};
-  std::sort(endpoints.begin(), endpoints.end());
-  endpoints.erase(std::unique(endpoints.begin(), endpoints.end()), endpoints.end());
   const auto keys = read_probe_keys(options.server_key, options.key_file);
   if (keys.ok()) {
-    for (const std::string& endpoint : endpoints) say(check_endpoint_answers(endpoint, *keys));
+    for (const std::string& endpoint : endpoints_to_check(options.endpoint, endpoints))
+      say(check_endpoint_answers(endpoint, *keys));
   } else {
     say({Health::fail, std::string(keys.status().message()), "a probe with these settings sends nothing"});
   }
@@ -44,7 +38,9 @@ void add_doctor_command(CLI::App& app) {
   auto options = std::make_shared<DoctorOptions>();
   command->add_option("--pid", options->pids, "these processes; without it, all of this user that use NCCL")->type_name("PID");
   add_service_options(*command, options->service);
-  command->add_option("--endpoint", options->endpoint, "the service's telemetry endpoint; without it, the one that the processes have in force")
+  command
+      ->add_option("--endpoint", options->endpoint,
+                   "the service's telemetry endpoint, or several with commas; without it, those of the processes")
       ->type_name("ENDPOINT")
       ->envname("NCCL_PROBE_ENDPOINT");
   command->add_option("--server-key", options->server_key, "the service's public key, or the file that has it, to connect as a probe with keys does")

@@ -552,6 +552,11 @@ TEST_CASE("The doctor says what is wrong and what to do") {
   CHECK(other.status == 1);
   CHECK(contains(other.output, "does not speak ZeroMQ  -> "));
   const std::string port = std::to_string(free_port());
+  const Finished several =
+      service.ask({"doctor", "--endpoint", service.telemetry + ",tcp://127.0.0.1:" + port, "--dir", folder.file("")});
+  CHECK(several.status == 1);
+  CHECK(contains(several.output, "ok    telemetry " + service.telemetry + " answers as ZeroMQ does\n"));
+  CHECK(contains(several.output, "FAIL  telemetry tcp://127.0.0.1:" + port + " cannot be reached"));
   const Finished none = run({ccld, "doctor", "--http", "http://127.0.0.1:" + port, "--endpoint", "tcp://127.0.0.1:" + port, "--pid",
                              std::to_string(getpid()), "--dir", folder.file("none")});
   CHECK(none.status == 1);

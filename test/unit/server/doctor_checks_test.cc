@@ -7,7 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "decision/cli/local_processes.h"
+#include "schemas/abi/file_names.h"
 #include "test/support/files/folder.h"
+#include "test/unit/frames_command/process_file.h"
 
 namespace ccld::decision {
 namespace {
@@ -59,6 +62,39 @@ TEST_CASE("A process that is not there, and a folder that is not, are findings")
   CHECK(check_folder(options).front().health == Health::fail);
   options.dir = proc.folder.path;
   CHECK(check_folder(options).back().health == Health::ok);
+}
+
+TEST_CASE("Of a process that was given several endpoints all are checked, and the one that it uses is named") {
+  const std::string given = "tcp://a:1,tcp://b:1,tcp://c:1";
+  for (const auto& [in_use, expected] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"tcp://b:1", {"tcp://a:1", "tcp://b:1", "tcp://c:1"}}, {"tcp://elsewhere:1", {"tcp://elsewhere:1"}}}) {
+    const FakeProc proc("NCCL_PROBE_ENDPOINT");
+    const std::string text =
+        "PATH=/bin" + std::string(1, '\0') + "NCCL_PROBE_ENDPOINT=" + given + std::string(1, '\0') + "HOME=/";
+    std::ofstream(proc.folder.path / "7" / "environ", std::ios::binary) << text;
+    test::SyntheticProcessFile file;
+    in_use.copy(file.header().control_state.endpoint, in_use.size());
+    file.metric(abi::MetricId::agent_service_state) = static_cast<uint64_t>(abi::ServiceState::reached);
+    DoctorOptions options;
+    options.pids = {7};
+    options.proc_dir = proc.folder.path;
+    options.dir = proc.folder.path;
+    file.write(proc.folder.file(abi::process_file_name(LocalProcesses(options.proc_dir).name_of(7))));
+    std::vector<std::string> endpoints;
+    const auto found = check_processes(options, &endpoints);
+    CHECK(endpoints == expected);
+    CHECK(found.back().what ==
+          "pid 7: it sends to " + in_use + (expected.size() > 1 ? " (one of 3)" : "") + ", without keys");
+  }
+}
+
+TEST_CASE("Each endpoint is checked once, those that are given in place of those of processes") {
+  using List = std::vector<std::string>;
+  CHECK(endpoints_to_check("", {}) == List{"tcp://127.0.0.1:5566"});
+  CHECK(endpoints_to_check("", {"tcp://b:1", "tcp://a:1", "tcp://b:1"}) == List{"tcp://a:1", "tcp://b:1"});
+  CHECK(endpoints_to_check("tcp://c:1,tcp://d:1", {"tcp://a:1"}) == List{"tcp://c:1", "tcp://d:1"});
+  CHECK(endpoints_to_check("tcp://c:1,", {}) == List{"tcp://c:1,"});
+  CHECK(check_endpoint_answers("tcp://c:1,", std::nullopt).health == Health::fail);
 }
 
 TEST_CASE("A finding is one line, whatever is in it") {
