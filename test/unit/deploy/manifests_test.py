@@ -133,11 +133,30 @@ class ManifestsTest(unittest.TestCase):
         for name in ("NCCL_PROBE_SERVER_KEY", "NCCL_PROBE_KEY_FILE"):
             self.assertTrue(variables[name].startswith(mount["mountPath"] + "/"), name)
 
-    def test_an_endpoint_that_is_not_the_service_is_refused(self):
+    def set_endpoint(self, text):
         for variable in self.training["env"]:
             if variable["name"] == "NCCL_PROBE_ENDPOINT":
-                variable["value"] = "tcp://ccld:5556"
+                variable["value"] = text
+
+    def test_an_endpoint_that_is_not_the_service_is_refused(self):
+        self.set_endpoint("tcp://ccld:5556")
         self.assert_refused("NCCL_PROBE_ENDPOINT")
+
+    def test_each_of_several_endpoints_is_looked_at(self):
+        other = copy.deepcopy(self.service)
+        other["metadata"]["name"] = "ccld-b"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "other.yaml")
+            with open(path, "w") as file:
+                yaml.safe_dump_all(copy.deepcopy([self.deployment, self.service, other, self.pod]), file)
+            self.assertEqual(CHECKER.mistakes([path]), [])
+            self.set_endpoint("tcp://ccld:5566,tcp://ccld-b.training:5566")
+            with open(path, "w") as file:
+                yaml.safe_dump_all(copy.deepcopy([self.deployment, self.service, other, self.pod]), file)
+            self.assertEqual(CHECKER.mistakes([path]), [])
+        for wrong in ("tcp://ccld:5566,tcp://ccld-c:5566", "tcp://ccld:5566,", ",".join(["tcp://ccld:5566"] * 9)):
+            self.set_endpoint(wrong)
+            self.assert_refused("NCCL_PROBE_ENDPOINT=" + wrong)
 
     def test_a_container_that_may_write_to_its_root_is_refused(self):
         self.container["securityContext"]["readOnlyRootFilesystem"] = False
