@@ -346,7 +346,8 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     });
     const bool is_new = known == job.open.end();
     if (is_new) {
-      if (explained || std::any_of(job.open.begin(), job.open.end(), [&](const Open& o) { return o.may_be(told); })) continue;
+      if (explained || std::any_of(job.open.begin(), job.open.end(), [&](const Open& o) { return o.may_be(told); }))
+        continue;
       // What is seen in the place of something that is not confirmed is what that was about.
       known = std::find_if(job.open.begin(), job.open.end(), [](const Open& o) { return !o.confirmed && o.clean > 0; });
     }

@@ -144,6 +144,20 @@ void add_webhook(const WebhookCounters& w, MetricFamilies& out) {
   service.gauge("ccld_webhook_queue_length", "Deliveries that wait for the webhook's receiver.", w.queue_length);
 }
 
+void add_cluster(const ClusterStatus& c, MetricFamilies& out) {
+  Service service(out);
+  service.gauge("ccld_cluster_connected", "1 while this node reaches a NATS server.", c.connected ? 1 : 0);
+  service.gauge("ccld_cluster_leads", "1 while this node leads: of all nodes of a cluster one does.", c.leads ? 1 : 0);
+  service.gauge("ccld_cluster_nodes", "Nodes of the cluster that were heard of within ten seconds, this one too.", c.nodes.size());
+  service.gauge("ccld_cluster_log_behind", "Entries of the cluster's log that this node has not applied yet.",
+                c.log_last - std::min(c.log_last, c.log_applied));
+  out.begin("ccld_cluster_telemetry_messages_total", MetricKind::counter,
+            "Telemetry between nodes, by way: sent to the others, not_sent for want of a server or too long, received from them, dropped for want of room.");
+  const std::pair<const char*, uint64_t> ways[] = {
+      {"sent", c.sent}, {"not_sent", c.not_sent}, {"received", c.received}, {"dropped", c.received_dropped}};
+  for (const auto& [way, count] : ways) out.add(static_cast<double>(count), {{"way", way}});
+}
+
 void add_service(const Snapshot& s, MetricFamilies& out) {
   Service service(out);
   service.counter("ccld_ticks_total", "Analysis ticks.", s.ticks);
@@ -155,6 +169,7 @@ void add_service(const Snapshot& s, MetricFamilies& out) {
   add_history(s.history, out);
   if (s.recording.has_value()) add_recording(*s.recording, out);
   if (s.webhook.has_value()) add_webhook(*s.webhook, out);
+  if (s.cluster.has_value()) add_cluster(*s.cluster, out);
   service.gauge("ccld_uptime_seconds", "Time since the service started.", seconds(s.now_ns - s.started_ns));
   service.gauge("ccld_series_repeated", "Series left out of this answer, for their labels were those of another one.",
                 out.repeated());

@@ -77,6 +77,7 @@ inline decision::report::Snapshot full_snapshot() {
   s.incidents[1].gain = {1000, 800, true};
   s.recording.emplace();
   s.webhook.emplace();
+  s.cluster.emplace();
   return s;
 }
 
