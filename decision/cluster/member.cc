@@ -15,6 +15,7 @@ using report::Json;
 constexpr std::chrono::milliseconds look_period(100);
 constexpr Nanoseconds tell_every_ns = 1 * ns_per_s;
 constexpr Nanoseconds node_gone_ns = 10 * ns_per_s;
+constexpr size_t nodes_max = 64;  // each analyses everything: more are a mistake
 // Entries that are applied with one commit.
 constexpr size_t applied_at_a_time = 500;
 constexpr std::chrono::milliseconds append_again(100);
@@ -64,14 +65,17 @@ void Member::run() {
 
 void Member::look() {
   say_connection();
-  const Nanoseconds now_ns = options_.clock_ns();
-  tell_others(now_ns);
-  look_at_lease(now_ns);
-  if (leads() || !bus_.connected()) return;
+  tell_others(options_.clock_ns());
+  const bool caught_up = leads() || (bus_.connected() && follow_log());
+  look_at_lease(options_.clock_ns(), caught_up);
+}
+
+bool Member::follow_log() {
   const absl::Status s = catch_up();
   const std::string what(s.message());
   if (!s.ok() && what != said_log_) spdlog::warn("cluster: {}", what);
   said_log_ = what;
+  return s.ok();
 }
 
 void Member::say_connection() {
@@ -85,13 +89,15 @@ void Member::say_connection() {
     spdlog::warn("cluster: a NATS server is reached");
 }
 
-void Member::look_at_lease(Nanoseconds now_ns) {
+// Who has not applied the log does not try to lead: meanwhile the lease would end.
+void Member::look_at_lease(Nanoseconds now_ns, bool caught_up) {
   LeaseWatch::Step step{};
   uint64_t revision = 0;
   {
     const std::lock_guard lock(mutex_);
     step = lease_.next(now_ns);
     revision = lease_.revision();
+    if (step == LeaseWatch::Step::take && !caught_up) step = LeaseWatch::Step::none;
     if (step == LeaseWatch::Step::take) lease_.tried(now_ns);
   }
   if (step != LeaseWatch::Step::none) {
@@ -227,7 +233,7 @@ void Member::heard(absl::Span<const uint8_t> bytes) {
   Node node{name.get<std::string>(), {}, options_.clock_ns(), leads.get<bool>()};
   node.about = std::move(about);
   const std::lock_guard lock(mutex_);
-  nodes_[node.name] = std::move(node);
+  if (nodes_.size() < nodes_max || nodes_.contains(node.name)) nodes_[node.name] = std::move(node);
 }
 
 Member::View Member::view() const {

@@ -79,7 +79,8 @@ class Member {
 
  private:
   void run();
-  void look_at_lease(Nanoseconds now_ns);
+  bool follow_log();
+  void look_at_lease(Nanoseconds now_ns, bool caught_up);
   absl::Status begin_to_lead();
   absl::Status catch_up();
   void follow(const char* why);

@@ -154,6 +154,7 @@ class NatsBus final : public Bus {
   }
 
   absl::Status give_lease_back(uint64_t of) override {
+    if (!connected()) return absl::UnavailableError("no NATS server is reached");
     jsErrCode code{};
     jsOptions wait = patience();
     const natsStatus s = nats_.js_DeleteMsg(js_, stream("lease").c_str(), of, &wait, &code);
@@ -171,6 +172,7 @@ class NatsBus final : public Bus {
   }
 
   absl::StatusOr<std::string> read(uint64_t number) override {
+    if (!connected()) return absl::UnavailableError("no NATS server is reached");
     Owned<natsMsg> message(nats_.natsMsg_Destroy);
     jsErrCode code{};
     jsOptions wait = patience();
@@ -224,7 +226,9 @@ class NatsBus final : public Bus {
     return o;
   }
 
+  // The client would keep it, and send it when somebody else may have been first.
   absl::StatusOr<uint64_t> put(const char* where, const std::string& text, jsPubOptions& options) {
+    if (!connected()) return absl::UnavailableError("no NATS server is reached");
     Owned<jsPubAck> ack(nats_.jsPubAck_Destroy);
     jsErrCode code{};
     const natsStatus s = nats_.js_Publish(ack.out(), js_, full(where).c_str(), text.data(),

@@ -25,7 +25,7 @@ void AnalysisLoop::on_messages(absl::Span<const Message> messages, Nanoseconds n
     const Message& m = messages[i];
     if (recorder_ != nullptr && !ingest().newest_is_foreign()) recorder_->message(m.bytes, now_ns, realtime_ns);
     if (batch == nullptr) return;
-    desk_.heard(*batch, *m.connection, now_ns, realtime_ns, send);
+    desk_.heard(*batch, *m.connection, now_ns, realtime_ns, send, m.at_other_node);
     if (recorder_ != nullptr) recorder_->decoded(*batch, m.bytes, now_ns, realtime_ns);
     spoke(i);
   });

@@ -46,6 +46,7 @@ class AnalysisLoop {
     absl::Span<const uint8_t> bytes;
     const std::string* connection;
     const ingest::Speaker* speaker = nullptr;
+    bool at_other_node = false;  // of a cluster
   };
   // Those that came together. A message whose sender may not say what it says is not recorded either: a replay has no
   // keys, and would believe it. `spoke` is told of each that is a batch, and one that its sender may send.

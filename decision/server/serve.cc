@@ -190,6 +190,14 @@ std::string host_name() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
+// Under which other hosts reach it: an address that stands for all is none.
+std::string url_for_others(const HttpApi& http) {
+  const HostPort& address = http.address();
+  if (address.host != "0.0.0.0" && address.host != "::") return http.url();
+  const std::string url = http.url();
+  return absl::StrCat(url.substr(0, url.find("//") + 2), HostPort{host_name(), address.port}.text());
+}
+
 absl::Status write_ready_file(const std::string& path, const std::string& telemetry, const std::string& http) {
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
   const report::Json ready = {{"pid", getpid()}, {"telemetry", telemetry}, {"http", http}};
@@ -281,7 +289,7 @@ void drain(ClusterNode& node, TelemetrySocket& socket, const ControlDesk::Send& 
     for (size_t bytes = 0, i = from; i < waiting.telemetry.size() && contents.size() < together_max && bytes < together_bytes_max; ++i) {
       const cluster::Relayed& r = waiting.telemetry[i];
       bytes += r.bytes.size();
-      contents.push_back({r.bytes, &r.connection});
+      contents.push_back({r.bytes, &r.connection, nullptr, true});
     }
     loop.on_messages(contents, now_ns, realtime_now_ns(), send, [](size_t) {});
   }
@@ -432,7 +440,7 @@ absl::Status serve(const ServeOptions& options) {
   const ClusterSide cluster{node->get(), &turns, run, bounds->take_up_ns};
   if (in_cluster) {
     loop.follow();
-    const absl::Status begun = (*node)->begin(reporter, {(*http)->url(), socket->endpoint(), release_version(), run});
+    const absl::Status begun = (*node)->begin(reporter, {url_for_others(**http), socket->endpoint(), release_version(), run});
     if (!begun.ok()) return naming("--cluster", begun);
     loop.tell_cluster([&n = **node] { return n.status(); });
     (*http)->send_to([&n = **node] { return n.leader_url(); });

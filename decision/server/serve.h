@@ -57,7 +57,7 @@ struct ServeOptions {
   std::string cluster;                // NATS servers, by commas; empty: this service is alone (cluster_node.h)
   std::string cluster_name = "ccld";
   std::string cluster_node;           // empty: the host's name
-  std::string cluster_http_url;       // empty: where --http listens
+  std::string cluster_http_url;       // empty: where --http listens, or the host's name if that is every address
   std::string cluster_replicas = "auto";
   std::string cluster_credentials_file, cluster_ca_file, cluster_certificate_file, cluster_key_file;
   std::string webhook;                // a URL that is told of incidents; empty: none

@@ -82,7 +82,7 @@ ControlDesk::Probe* ControlDesk::probe_of(const ProcessId& process) {
 }
 
 void ControlDesk::heard(const Batch& batch, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns,
-                        const Send& send) {
+                        const Send& send, bool at_other_node) {
   Probe* const probe = probe_of(batch.process);
   if (probe == nullptr) return;
   const Image image = probe->newest.take(batch.batch_seq, batch.sent_monotonic_ns);
@@ -91,6 +91,7 @@ void ControlDesk::heard(const Batch& batch, const std::string& connection, Nanos
   if (probe->job != batch.job) probe->job = batch.job;
   if (probe->connection != connection) probe->connection = connection;
   probe->heard_ns = now_ns;
+  if (at_other_node) return;
   if (probe->session == 0) probe->session = static_cast<uint64_t>(realtime_ns);
   ++probe->batches;
   if (!batch.acknowledge) return;

@@ -73,8 +73,9 @@ class ControlDesk {
   // `first_sequence`: larger than any before, also of an earlier run of the service: its calendar.
   explicit ControlDesk(uint64_t first_sequence) : sequence_(first_sequence) {}
 
-  // A batch that has not come before, with its payloads or without. Answers it if it asks.
-  void heard(const Batch&, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns, const Send&);
+  // A batch that has not come before, with its payloads or without. Answers it if it asks. `at_other_node`: it came to another
+  // node of a cluster, which counts and answers it.
+  void heard(const Batch&, const std::string& connection, Nanoseconds now_ns, Nanoseconds realtime_ns, const Send&, bool at_other_node = false);
   void forget(Nanoseconds silent_since_ns);
   bool full() const;
   TuneAnswer carry_out(const TuneRequest&, const Send&);

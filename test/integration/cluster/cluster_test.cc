@@ -58,7 +58,7 @@ class Node {
   Folder folder_;
 };
 
-bool wait_until(const std::function<bool()>& wished, std::chrono::seconds patience = std::chrono::seconds(30)) {
+bool wait_until(const std::function<bool()>& wished, std::chrono::seconds patience = std::chrono::seconds(60)) {
   const auto deadline = Clock::now() + patience;
   while (!wished()) {
     if (Clock::now() > deadline) return false;
