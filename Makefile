@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web demo-mitigate test unit integration sim fuzz check asan tsan accuracy ablate bench-overhead bench-scale chaos check-kills check-strangers check-validate check-ptxas check-sass image image-test format tidy clean
+.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web demo-mitigate demo-cluster test unit integration sim fuzz check asan tsan accuracy ablate bench-overhead bench-scale chaos check-kills check-strangers check-validate check-ptxas check-sass image image-test format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -70,6 +70,10 @@ demo-web: configure ## The same job with its page, and buttons that plant faults
 demo-mitigate: configure ## A GPU becomes slow, the service advises, the job takes it: promised beside measured (FACTOR=3)
 	@cmake --build --preset dev --parallel $(JOBS) --target demo_parts
 	@scripts/demo-mitigate --build $(BUILD) $(if $(FACTOR),--factor $(FACTOR))
+
+demo-cluster: configure ## Three services as one: a rank hangs, the node that leads is killed, another goes on (nats-server; FAULT=h3)
+	@cmake --build --preset dev --parallel $(JOBS) --target demo_parts
+	@scripts/demo-cluster --build $(BUILD) $(if $(FAULT),--fault $(FAULT))
 
 check: ## Check the direction of dependencies between the folders
 	@scripts/check-includes

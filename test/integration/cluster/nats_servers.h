@@ -26,7 +26,7 @@ class NatsServers {
 
   void start(size_t i) {
     std::string routes;
-    for (int port : route_ports_) routes += "nats://127.0.0.1:" + std::to_string(port) + " ";
+    for (int port : route_ports_) routes += "\"nats://127.0.0.1:" + std::to_string(port) + "\", ";
     const std::string name = "n" + std::to_string(i), config = folder_.file(name + ".conf");
     std::ofstream(config) << "server_name: " << name << "\nlisten: 127.0.0.1:" << ports_[i]
                           << "\njetstream { store_dir: \"" << folder_.file(name) << "\", max_mem: 64M, max_file: 1G }\n"

@@ -11,19 +11,20 @@ class Service:
     """Starts `ccld serve`; `port` is where it takes telemetry and `http` the address of its query API once wait_ready() has returned."""
 
     def __init__(self, build, folder, settings, listen="tcp://127.0.0.1:*", wrap=lambda command: command, recording=None, history=False,
-                 http_port=0):
+                 http_port=0, name="service", more=()):
         verdict_path = os.path.join(folder, "verdicts.jsonl")
         self._ready_path = os.path.join(folder, "service-ready.json")
         command = [build.service, "serve", "--listen", listen, "--http", "127.0.0.1:%d" % http_port, "--verdicts", verdict_path,
                    "--ready-file", self._ready_path]
         command += ["--state", os.path.join(folder, "state")] if history else ["--no-history"]
+        command += more
         if not listen.startswith("tcp://127."):
             command.append("--insecure")  # in a network namespace of its own: all its wires are the test's
         if recording:
             command += ["--record", recording]
         for name, value in settings.items():
             command += ["--set", "%s=%s" % (name, value)]
-        self.child = Child("service", wrap(command), os.path.join(folder, "service.log"))
+        self.child = Child(name, wrap(command), os.path.join(folder, "service.log"))
         self.verdicts = VerdictFile(verdict_path)
         self.port = self.http = None
 
