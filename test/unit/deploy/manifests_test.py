@@ -189,5 +189,117 @@ class ManifestsTest(unittest.TestCase):
         self.assertEqual(yaml.safe_load(words["CMD"]), self.container["args"])
 
 
+class ClusterTest(unittest.TestCase):
+    """cluster.yaml, beside a training pod that knows its nodes."""
+
+    def setUp(self):
+        self.nodes, self.names, self.questions, self.budget, self.policy = load("cluster.yaml")
+        self.pod, = load("training-pod.yaml")
+        self.template = self.nodes["spec"]["template"]
+        self.container = self.template["spec"]["containers"][0]
+        self.set_endpoint(self.endpoints())
+
+    def endpoints(self):
+        """As the comment at the head of the manifest has them."""
+        with open(os.path.join(DEPLOY, "kubernetes", "cluster.yaml")) as file:
+            return next(line.split("NCCL_PROBE_ENDPOINT=")[1].strip() for line in file if "NCCL_PROBE_ENDPOINT=" in line)
+
+    def set_endpoint(self, text):
+        for variable in self.pod["spec"]["containers"][0]["env"]:
+            if variable["name"] == "NCCL_PROBE_ENDPOINT":
+                variable["value"] = text
+
+    def set_argument(self, option, value):
+        args = self.container["args"]
+        args[args.index(option) + 1] = value
+
+    def mistakes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "all.yaml")
+            with open(path, "w") as file:
+                yaml.safe_dump_all(copy.deepcopy([self.nodes, self.names, self.questions, self.budget, self.policy, self.pod]), file)
+            return CHECKER.mistakes([path])
+
+    def assert_refused(self, *words):
+        found = self.mistakes()
+        self.assertTrue(any(all(word in line for word in words) for line in found), "%s is not in %s" % (words, found))
+
+    def test_the_cluster_and_a_pod_that_names_its_nodes_are_accepted(self):
+        self.assertEqual(self.mistakes(), [])
+        self.assertEqual(len(self.endpoints().split(",")), self.nodes["spec"]["replicas"])
+        self.set_endpoint("tcp://ccld-node-0.ccld-nodes.training.svc.cluster.local:5566")
+        self.assertEqual(self.mistakes(), [])
+
+    def test_all_manifests_are_accepted_together(self):
+        self.assertEqual(CHECKER.mistakes([os.path.join(DEPLOY, "kubernetes", name) for name in ("cluster.yaml", "service.yaml", "training-pod.yaml")]), [])
+
+    def test_two_of_one_kind_and_name_are_refused(self):
+        self.questions["metadata"]["name"] = "ccld-nodes"
+        self.assert_refused("Service ccld-nodes", "two of them")
+
+    def test_a_pod_that_does_not_exist_or_has_no_name_is_refused_as_an_endpoint(self):
+        for wrong in ("tcp://ccld-node-3.ccld-nodes:5566", "tcp://ccld-node-0:5566", "tcp://ccld-node-0.ccld-cluster:5566",
+                      "tcp://ccld-node-0.ccld-nodes:5567", "tcp://ccld-nodes:5566"):
+            self.set_endpoint("tcp://ccld-node-1.ccld-nodes:5566," + wrong)
+            self.assert_refused("'%s' in NCCL_PROBE_ENDPOINT" % wrong)
+        self.set_endpoint(self.endpoints())
+        self.nodes["spec"]["replicas"] = 2
+        self.assert_refused("'tcp://ccld-node-2.ccld-nodes:5566' in NCCL_PROBE_ENDPOINT")
+
+    def test_a_service_of_names_that_is_missing_not_headless_or_of_other_pods_is_refused(self):
+        self.names["spec"]["selector"] = dict(self.pod["metadata"]["labels"])
+        self.assert_refused("StatefulSet ccld-node", "does not select them")
+        self.names["spec"]["selector"] = dict(self.questions["spec"]["selector"])
+        del self.names["spec"]["clusterIP"]
+        self.assert_refused("StatefulSet ccld-node", "serviceName ccld-nodes", "clusterIP: None")
+        self.nodes["spec"]["serviceName"] = "ccld-knots"
+        self.assert_refused("StatefulSet ccld-node", "serviceName ccld-knots")
+        del self.nodes["spec"]["serviceName"]
+        self.assert_refused("spec", "'serviceName' is a required property")
+
+    def test_nodes_of_one_name_or_one_address_are_refused(self):
+        self.set_argument("--cluster-node", "node")
+        self.assert_refused("--cluster-node node", "the same in all pods")
+        self.set_argument("--cluster-node", "$(POD_NAME)")
+        self.set_argument("--cluster-http-url", "http://ccld-cluster:5580")
+        self.assert_refused("--cluster-http-url http://ccld-cluster:5580", "the same in all pods")
+
+    def test_an_address_of_a_node_that_leads_nowhere_is_refused(self):
+        for wrong in ("http://$(POD_NAME):5580", "http://$(POD_NAME).ccld-nodes:5581", "$(POD_NAME).ccld-nodes:5580"):
+            self.set_argument("--cluster-http-url", wrong)
+            self.assert_refused("--cluster-http-url " + wrong.replace("$(POD_NAME)", "ccld-node-2"))
+        at = self.container["args"].index("--cluster-http-url")
+        del self.container["args"][at:at + 2]
+        self.assert_refused("--cluster-http-url is missing")
+
+    def test_a_variable_in_the_arguments_that_the_container_lacks_is_refused(self):
+        self.container["env"][0]["name"] = "NODE_NAME"
+        self.assert_refused("'$(POD_NAME)' of container ccld", "no variable POD_NAME")
+
+    def test_a_volume_that_is_claimed_is_one_and_a_claim_wants_a_size(self):
+        claim = self.nodes["spec"]["volumeClaimTemplates"][0]
+        claim["metadata"]["name"] = "history"
+        self.assert_refused("mounts state, which is no volume")
+        claim["metadata"]["name"] = "state"
+        claim["spec"]["resources"]["requests"] = {}
+        self.assert_refused("spec.volumeClaimTemplates[0].spec.resources.requests", "storage")
+
+    def test_a_budget_for_no_pod_or_with_two_bounds_is_refused(self):
+        self.budget["spec"]["selector"]["matchLabels"]["app.kubernetes.io/name"] = "other"
+        self.assert_refused("PodDisruptionBudget ccld-cluster", "no pod")
+        self.budget["spec"]["minAvailable"] = 2
+        self.assert_refused("spec")
+
+    def test_nodes_have_what_a_single_service_has(self):
+        single = load("service.yaml")[0]["spec"]["template"]["spec"]
+        own, theirs = self.container, single["containers"][0]
+        self.assertEqual(own["args"][:len(theirs["args"])], theirs["args"])
+        for field in ("image", "ports", "startupProbe", "readinessProbe", "livenessProbe", "securityContext", "resources"):
+            self.assertEqual(own[field], theirs[field], field)
+        self.assertEqual(self.template["spec"]["securityContext"], single["securityContext"])
+        self.assertIn(single["volumes"][1], self.template["spec"]["volumes"])
+        self.assertTrue(self.names["spec"]["publishNotReadyAddresses"])
+
+
 if __name__ == "__main__":
     unittest.main()
