@@ -25,7 +25,8 @@ if("$ENV{CCLD_PACKAGE}" STREQUAL "ccld")
   set(CPACK_DEBIAN_PACKAGE_SECTION admin)
   set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "names the rank, GPU, NIC or link that slows or stops a training job")
   set(CPACK_PACKAGE_DESCRIPTION "The service that hears the probes of libnccl2-ccld, and the commands that ask it.\nIt is not started by installing it: systemctl enable --now ccld.\nBuild ${fact_build_id}.")
-  set(CPACK_DEBIAN_PACKAGE_SUGGESTS libnccl2-ccld)
+  # libnats is loaded by a node of a cluster alone: whoever makes a cluster installs it.
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libnccl2-ccld, libnats3.4")
   set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/debian/ccld/postinst;${CMAKE_CURRENT_LIST_DIR}/debian/ccld/prerm;${CMAKE_CURRENT_LIST_DIR}/debian/ccld/postrm;${CMAKE_CURRENT_LIST_DIR}/debian/ccld/conffiles")
 else()
   # The name tells a library for the CPU device from one that trains: nobody gets the one for the other.

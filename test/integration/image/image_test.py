@@ -58,11 +58,11 @@ class ImageTest(unittest.TestCase):
     def in_image(self, *command, **how):
         return self.image.run(command, entrypoint=[], **how)
 
-    def start_service(self):
+    def start_service(self, *more):
         """The image's own command, but for the ports: those of this machine may be taken."""
         folder = self.open_folder()
         ready_file = os.path.join(folder, "ready.json")
-        command, name = self.image.command(["--listen", "tcp://127.0.0.1:*", "--http", "127.0.0.1:0", "--ready-file", ready_file], writable=[folder])
+        command, name = self.image.command(["--listen", "tcp://127.0.0.1:*", "--http", "127.0.0.1:0", "--ready-file", ready_file, *more], writable=[folder])
         service = Child("service", command, os.path.join(folder, "log"))
         self.addCleanup(service.end, 3.0)
         self.assertTrue(wait_for(lambda: os.path.exists(ready_file) or service.exit_status() is not None, 20), "the service is not ready")

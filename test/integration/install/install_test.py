@@ -210,6 +210,8 @@ class PackagesTest(unittest.TestCase):
         service, library = package("ccld"), package("libnccl2-ccld-cpu")
         self.assertIn("libzmq5", self.field(service, "Depends"))
         self.assertIn("libc6 (>=", self.field(service, "Depends"))
+        self.assertNotIn("libnats", self.field(service, "Depends"))
+        self.assertIn("libnats3.4", self.field(service, "Suggests"))
         self.assertIn("libzmq5", self.field(library, "Depends"))
         self.assertIn("libc6 (>=", self.field(library, "Depends"))
         self.assertEqual(self.field(library, "Conflicts"), "libnccl2-ccld")
@@ -317,6 +319,24 @@ class ReleaseTest(unittest.TestCase):
         for name, path in re.findall(r"(\S+) => (\S+)", run("ldd", libzmq)):
             if os.path.exists(os.path.join(own, name)):
                 self.assertEqual(os.path.realpath(path), os.path.join(own, name))
+
+    def test_a_node_of_a_cluster_loads_what_the_archive_brings_along(self):
+        folder = tempfile.mkdtemp(prefix="node.", dir=SCRATCH)
+        ready = os.path.join(folder, "ready")
+        command = [os.path.join(self.top, "bin", "ccld"), "serve", "--listen", "tcp://127.0.0.1:*", "--http", "127.0.0.1:0", "--ready-file", ready, "--state", folder,
+                   "--cluster", "nats://127.0.0.1:1"]
+        node = Child("node", command, os.path.join(folder, "log"), environment())
+        try:
+            self.assertTrue(wait_for(lambda: os.path.exists(ready) or node.exit_status() is not None, 30))
+            self.assertIsNone(node.exit_status(), node.last_lines())
+            with open("/proc/%d/maps" % node.pid, encoding="utf-8") as maps:
+                loaded = {line.split()[-1] for line in maps if ".so" in line}
+        finally:
+            node.end(3)
+        service = os.path.join(os.path.realpath(self.top), "lib", "ccld", "service")
+        self.assertIn(os.path.join(service, "libnats.so.3.4"), loaded)
+        elsewhere = {os.path.basename(path) for path in loaded if not path.startswith(service)}
+        self.assertEqual(elsewhere & set(os.listdir(service)), set())
 
     def test_what_cannot_be_released_is_one_line(self):
         script = os.path.join(ROOT, "scripts", "release")
