@@ -77,7 +77,11 @@ class NatsBus final : public Bus {
                   nats_.natsOptions_SetUserCredentialsFromFiles(o.get(), options_.credentials_file.c_str(), nullptr))};
     for (const absl::Status& s : all)
       if (!s.ok()) return s;
-    if (!options_.ca_file.empty() || !options_.certificate_file.empty()) nats_.natsOptions_SetSecure(o.get(), true);
+    // To NATS' client tls:// is the same as nats://: it would speak in the clear to a server that takes it.
+    const bool any_tls = std::any_of(options_.servers.begin(), options_.servers.end(),
+                                     [](const std::string& server) { return absl::StartsWith(server, "tls://"); });
+    if (any_tls || !options_.ca_file.empty() || !options_.certificate_file.empty())
+      nats_.natsOptions_SetSecure(o.get(), true);
     nats_.natsOptions_SetNoEcho(o.get(), true);
     nats_.natsOptions_SetTimeout(o.get(), connect_ms);
     nats_.natsOptions_SetWriteDeadline(o.get(), connect_ms);
@@ -208,7 +212,13 @@ class NatsBus final : public Bus {
   }
 
   absl::Status error(const std::string& what, natsStatus s) const {
-    const char* const why = nats_.nats_GetLastError(nullptr);
+    const char* why = nats_.nats_GetLastError(nullptr);
+    // Closed for good: what closed it, not what found it closed.
+    const char* closed_by = nullptr;
+    if (s == NATS_CONNECTION_CLOSED && connection_ != nullptr &&
+        nats_.natsConnection_GetLastError(connection_, &closed_by) != NATS_OK && closed_by != nullptr &&
+        *closed_by != '\0')
+      why = closed_by;
     return absl::UnavailableError(
         absl::StrCat("NATS: ", what, ": ", why != nullptr && *why != '\0' ? why : nats_.natsStatus_GetText(s)));
   }

@@ -241,6 +241,16 @@ TEST_CASE("Without NATS nobody leads, every node says so and answers for itself;
   nodes.check_told_once();
 }
 
+TEST_CASE("A node that is told tls:// does not speak in the clear to a server that takes it") {
+  const NatsServers nats;
+  const Folder folder;
+  const std::string url = "tls" + nats.urls().substr(std::string("nats").size());
+  const auto said = run({"timeout", "4", ccld, "serve", "--listen", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0",
+                         "--state", folder.file("state"), "--cluster", url});
+  INFO(said.error);
+  CHECK_FALSE(contains(said.error, "leads"));
+}
+
 TEST_CASE("Wrong options of a cluster end the service before it listens, with one line that names the option") {
   const Folder folder;
   const auto refused = [&](std::vector<std::string> more, const std::string& part) {
