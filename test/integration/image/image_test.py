@@ -137,6 +137,15 @@ class ImageTest(unittest.TestCase):
         self.assertEqual(service.wait(20), 0, service.last_lines())
         self.assertEqual(self.image.run([], entrypoint=self.config["Healthcheck"]["Test"][1:] + ["--http", ready["http"]]).returncode, 1)
 
+    def test_it_can_be_a_node_of_a_cluster(self):
+        service, _, ready = self.start_service("--cluster", "nats://127.0.0.1:1", "--cluster-node", "a")
+        with urllib.request.urlopen(ready["http"] + "/healthz", timeout=10) as answer:
+            self.assertEqual(answer.status, 200)
+        service.signal(15)
+        self.assertEqual(service.wait(20), 0, service.last_lines())
+        licence = os.path.join(self.image.rootfs, "usr", "share", "doc", "libnats3.4", "copyright")
+        self.assertTrue(os.path.exists(licence))
+
     def test_installing_twice_leaves_a_program_that_has_the_old_library_alone(self):
         folder = self.open_folder()
         self.assertEqual(self.in_image("ccld-install", folder, writable=[folder]).returncode, 0)
