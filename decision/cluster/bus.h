@@ -40,9 +40,10 @@ class Bus {
                                                uint64_t of) = 0;  // Aborted: it is another one by now
   virtual absl::Status give_lease_back(uint64_t of) = 0;
 
-  // The log. Entries have numbers from 1; old ones go.
+  // The log. Entries have numbers from 1; old ones go. One that was lost begins anew, and was made at another time.
   struct Range {
     uint64_t first = 1, last = 0;
+    int64_t made_ns = 0;
   };
   virtual absl::StatusOr<Range> log() = 0;
   virtual absl::StatusOr<std::string> read(uint64_t number) = 0;  // NotFound: it is gone

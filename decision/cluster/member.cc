@@ -27,7 +27,11 @@ absl::Span<const uint8_t> bytes_of(const std::string& text) {
 }  // namespace
 
 Member::Member(Bus& bus, MemberOptions options, Keeper keeper)
-    : bus_(bus), options_(std::move(options)), keeper_(std::move(keeper)), lease_(options_.lease) {}
+    : bus_(bus),
+      options_(std::move(options)),
+      keeper_(std::move(keeper)),
+      holder_(options_.node + " " + options_.run),
+      lease_(options_.lease) {}
 
 Member::~Member() { stop(); }
 
@@ -101,12 +105,16 @@ void Member::look_at_lease(Nanoseconds now_ns, bool caught_up) {
     if (step == LeaseWatch::Step::take) lease_.tried(now_ns);
   }
   if (step != LeaseWatch::Step::none) {
-    const auto got =
-        step == LeaseWatch::Step::take ? bus_.take_lease(options_.node) : bus_.renew_lease(options_.node, revision);
+    const auto got = step == LeaseWatch::Step::take ? bus_.take_lease(holder_) : bus_.renew_lease(holder_, revision);
+    // This node's own renewal, of which the answer was lost?
+    const bool another = absl::IsAborted(got.status());
+    const auto found = another && step == LeaseWatch::Step::renew ? bus_.lease() : std::optional<Bus::Lease>();
     const std::lock_guard lock(mutex_);
     if (got.ok())
       lease_.taken(now_ns, *got);
-    else if (absl::IsAborted(got.status()))
+    else if (another && found.ok() && found->has_value() && (*found)->holder == holder_)
+      lease_.renewed_unheard((*found)->revision);
+    else if (another)
       lease_.lost();
   }
   bool held = false;
@@ -116,7 +124,8 @@ void Member::look_at_lease(Nanoseconds now_ns, bool caught_up) {
     if (!held && lease_.revision() != 0 && options_.clock_ns() >= lease_.until_ns()) lease_.lost();
   }
   if (!held) return follow("its lease is over");
-  if (leads()) return;
+  // What the analysis reports before it has heard that it does not lead any more has old numbers.
+  if (leads() || turn_waits()) return;
   if (const absl::Status s = begin_to_lead(); !s.ok())
     spdlog::warn("cluster: this node has the lease and cannot lead yet: {}", std::string(s.message()));
 }
@@ -146,7 +155,9 @@ absl::Status Member::catch_up() {
   uint64_t next = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (range->last < applied_) applied_ = 0;  // another log: whoever had it has lost it
+    if (range->last < applied_ || range->made_ns != log_made_ns_)
+      applied_ = 0;  // another log: whoever had it has lost it
+    log_made_ns_ = range->made_ns;
     last_ = range->last;
     next = std::max(applied_ + 1, range->first);
   }
@@ -182,7 +193,15 @@ std::optional<Member::Turn> Member::take_turn() {
 
 bool Member::leads() const {
   const std::lock_guard lock(mutex_);
-  return leads_;
+  return leads_now();
+}
+
+// The bus may hold up the thread that is to find that the lease is over.
+bool Member::leads_now() const { return leads_ && lease_.held(options_.clock_ns()); }
+
+bool Member::turn_waits() const {
+  const std::lock_guard lock(mutex_);
+  return turn_.has_value();
 }
 
 bool Member::keep(const Json& entry) {
@@ -192,7 +211,7 @@ bool Member::keep(const Json& entry) {
     uint64_t after = 0;
     {
       const std::lock_guard lock(mutex_);
-      if (!leads_ || stop_ || !lease_.held(options_.clock_ns())) return false;
+      if (!leads_now() || stop_) return false;
       after = last_;
     }
     auto appended = bus_.append(text, after);
@@ -221,7 +240,7 @@ void Member::tell_others(Nanoseconds now_ns) {
   about["leads"] = leads();
   bus_.send("nodes", bytes_of(about.dump())).IgnoreError();
   const std::lock_guard lock(mutex_);
-  nodes_[options_.node] = {options_.node, std::move(about), now_ns, leads_};
+  nodes_[options_.node] = {options_.node, std::move(about), now_ns, leads_now()};
   std::erase_if(nodes_, [&](const auto& n) { return now_ns - n.second.heard_ns > node_gone_ns; });
 }
 
@@ -240,7 +259,7 @@ Member::View Member::view() const {
   View v;
   v.connected = bus_.connected();
   const std::lock_guard lock(mutex_);
-  v.leads = leads_;
+  v.leads = leads_now();
   v.log_applied = applied_;
   v.log_last = last_;
   Nanoseconds newest_ns = INT64_MIN;
@@ -249,7 +268,7 @@ Member::View Member::view() const {
     // Of two the one that said so last.
     if (name != options_.node && node.leads && node.heard_ns > newest_ns) v.leader = name, newest_ns = node.heard_ns;
   }
-  if (leads_) v.leader = options_.node;
+  if (v.leads) v.leader = options_.node;
   return v;
 }
 

@@ -84,6 +84,8 @@ class Member {
   absl::Status begin_to_lead();
   absl::Status catch_up();
   void follow(const char* why);
+  bool leads_now() const;  // locked
+  bool turn_waits() const;
   void say_connection();
   void tell_others(Nanoseconds now_ns);
   void heard(absl::Span<const uint8_t>);
@@ -91,6 +93,7 @@ class Member {
   Bus& bus_;
   const MemberOptions options_;
   const Keeper keeper_;
+  const std::string holder_;  // of the lease: another one each time that a node is started
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
@@ -99,6 +102,7 @@ class Member {
   std::optional<Turn> turn_;
   std::map<std::string, Node> nodes_;
   uint64_t applied_ = 0, last_ = 0;  // entries of the log: in this history, and known
+  int64_t log_made_ns_ = 0;
 
   std::mutex appending_;
   bool said_lost_ = false;

@@ -89,8 +89,11 @@ class NatsBus final : public Bus {
     nats_.natsOptions_SetReconnectWait(o.get(), reconnect_ms);
     nats_.natsOptions_SetPingInterval(o.get(), ping_ms);
     nats_.natsOptions_SetMaxPingsOut(o.get(), pings_out_max);
-    nats_.natsOptions_SetRetryOnFailedConnect(
-        o.get(), true, [](natsConnection*, void*) {}, nullptr);
+    const auto now_connected = [](natsConnection*, void* bus) { static_cast<NatsBus*>(bus)->connected_ = true; };
+    const auto now_lost = [](natsConnection*, void* bus) { static_cast<NatsBus*>(bus)->connected_ = false; };
+    nats_.natsOptions_SetRetryOnFailedConnect(o.get(), true, now_connected, this);
+    nats_.natsOptions_SetReconnectedCB(o.get(), now_connected, this);
+    nats_.natsOptions_SetDisconnectedCB(o.get(), now_lost, this);
     nats_.natsOptions_SetErrorHandler(
         o.get(), [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr);
     const natsStatus s = nats_.natsConnection_Connect(&connection_, o.get());
@@ -99,12 +102,15 @@ class NatsBus final : public Bus {
       return absl::InvalidArgumentError(
           absl::StrCat("--cluster: ", why != nullptr ? why : nats_.natsStatus_GetText(s)));
     }
+    if (s == NATS_OK) connected_ = true;
     if (natsStatus j = nats_.natsConnection_JetStream(&js_, connection_, nullptr); j != NATS_OK)
       return error("JetStream", j);
     return absl::OkStatus();
   }
 
-  bool connected() const override { return nats_.natsConnection_Status(connection_) == NATS_CONN_STATUS_CONNECTED; }
+  // Not asked of the client: that locks itself for a second at a time while it tries to connect to who does not answer,
+  // and the analysis must not wait.
+  bool connected() const override { return connected_; }
 
   absl::Status send(const std::string& subject, absl::Span<const uint8_t> bytes) override {
     if (!connected()) return absl::UnavailableError("no NATS server is reached");
@@ -140,12 +146,14 @@ class NatsBus final : public Bus {
     jsOptions wait = patience();
     const natsStatus s =
         nats_.js_GetLastMsg(message.out(), js_, stream("lease").c_str(), full("lease").c_str(), &wait, &code);
+    if (code == JSStreamNotFoundErr) return lost_streams("the lease", s);
     if (s == NATS_NOT_FOUND || code == JSNoMessageFoundErr) return std::optional<Lease>();
     if (s != NATS_OK) return error("the lease", s);
     return std::optional<Lease>({text_of(message.get()), nats_.natsMsg_GetSequence(message.get())});
   }
 
   absl::StatusOr<uint64_t> take_lease(const std::string& holder) override {
+    if (absl::Status s = make_streams(); !s.ok()) return s;
     jsPubOptions o = put_options();
     o.ExpectNoMessage = true;
     return put("lease", holder, o);
@@ -171,8 +179,9 @@ class NatsBus final : public Bus {
     jsErrCode code{};
     jsOptions wait = patience();
     const natsStatus s = nats_.js_GetStreamInfo(info.out(), js_, stream("log").c_str(), &wait, &code);
+    if (code == JSStreamNotFoundErr) return lost_streams("the log", s);
     if (s != NATS_OK) return error("the log", s);
-    return Range{std::max<uint64_t>(1, info->State.FirstSeq), info->State.LastSeq};
+    return Range{std::max<uint64_t>(1, info->State.FirstSeq), info->State.LastSeq, info->Created};
   }
 
   absl::StatusOr<std::string> read(uint64_t number) override {
@@ -181,6 +190,7 @@ class NatsBus final : public Bus {
     jsErrCode code{};
     jsOptions wait = patience();
     const natsStatus s = nats_.js_GetMsg(message.out(), js_, stream("log").c_str(), number, &wait, &code);
+    if (code == JSStreamNotFoundErr) return lost_streams("the log", s);
     if (s == NATS_NOT_FOUND || code == JSNoMessageFoundErr)
       return absl::NotFoundError(absl::StrCat("entry ", number, " of the log is gone"));
     if (s != NATS_OK) return error("the log", s);
@@ -246,7 +256,15 @@ class NatsBus final : public Bus {
     if (s == NATS_OK) return ack->Sequence;
     if (code == JSStreamWrongLastSequenceErr)
       return absl::AbortedError(absl::StrCat("NATS: ", where, ": somebody else was first"));
+    if (s == NATS_NO_RESPONDERS || code == JSStreamNotFoundErr) return lost_streams(where, s);
     return error(where, s);
+  }
+
+  // They are made again at the next attempt, if the servers have lost them.
+  absl::Status lost_streams(const std::string& what, natsStatus s) {
+    const std::lock_guard lock(mutex_);
+    streams_made_ = false;
+    return error(what, s);
   }
 
   absl::Status make_streams() {
@@ -288,6 +306,7 @@ class NatsBus final : public Bus {
   const NatsOptions options_;
   natsConnection* connection_ = nullptr;
   jsCtx* js_ = nullptr;
+  std::atomic<bool> connected_ = false;
   std::vector<std::unique_ptr<Listener>> subscriptions_;
   std::mutex mutex_;
   bool streams_made_ = false;

@@ -11,24 +11,56 @@
 
 namespace ccld::decision::cluster {
 
-#define CCLD_NATS_FUNCTIONS(f)                                                                                         \
-  f(natsOptions_Create) f(natsOptions_Destroy) f(natsOptions_SetServers) f(natsOptions_SetName)                        \
-      f(natsOptions_SetTimeout) f(natsOptions_SetNoEcho) f(natsOptions_SetMaxReconnect)                                \
-          f(natsOptions_SetReconnectWait) f(natsOptions_SetPingInterval) f(natsOptions_SetMaxPingsOut)                 \
-              f(natsOptions_SetRetryOnFailedConnect) f(natsOptions_SetSecure) f(natsOptions_LoadCATrustedCertificates) \
-                  f(natsOptions_LoadCertificatesChain) f(natsOptions_SetUserCredentialsFromFiles)                      \
-                      f(natsOptions_SetErrorHandler) f(natsOptions_SetWriteDeadline) f(natsConnection_Connect)         \
-                          f(natsConnection_Status) f(natsConnection_Close) f(natsConnection_Destroy)                   \
-                              f(natsConnection_Publish) f(natsConnection_Subscribe) f(natsConnection_JetStream)        \
-                                  f(natsConnection_GetMaxPayload) f(natsConnection_GetLastError)                       \
-                                      f(natsSubscription_Destroy) f(natsSubscription_SetPendingLimits)                 \
-                                          f(natsMsg_GetSubject) f(natsMsg_GetData) f(natsMsg_GetDataLength)            \
-                                              f(natsMsg_GetSequence) f(natsMsg_Destroy) f(natsStatus_GetText)          \
-                                                  f(nats_GetLastError) f(jsCtx_Destroy) f(jsOptions_Init)              \
-                                                      f(jsPubOptions_Init) f(jsStreamConfig_Init)                      \
-                                                          f(jsStreamInfo_Destroy) f(jsPubAck_Destroy) f(js_AddStream)  \
-                                                              f(js_GetStreamInfo) f(js_GetMsg) f(js_GetLastMsg)        \
-                                                                  f(js_DeleteMsg) f(js_Publish)
+// clang-format off
+#define CCLD_NATS_FUNCTIONS(f) \
+  f(natsOptions_Create) \
+  f(natsOptions_Destroy) \
+  f(natsOptions_SetServers) \
+  f(natsOptions_SetName) \
+  f(natsOptions_SetTimeout) \
+  f(natsOptions_SetNoEcho) \
+  f(natsOptions_SetMaxReconnect) \
+  f(natsOptions_SetReconnectWait) \
+  f(natsOptions_SetPingInterval) \
+  f(natsOptions_SetMaxPingsOut) \
+  f(natsOptions_SetRetryOnFailedConnect) \
+  f(natsOptions_SetSecure) \
+  f(natsOptions_LoadCATrustedCertificates) \
+  f(natsOptions_LoadCertificatesChain) \
+  f(natsOptions_SetUserCredentialsFromFiles) \
+  f(natsOptions_SetErrorHandler) \
+  f(natsOptions_SetWriteDeadline) \
+  f(natsConnection_Connect) \
+  f(natsConnection_Close) \
+  f(natsConnection_Destroy) \
+  f(natsConnection_Publish) \
+  f(natsConnection_Subscribe) \
+  f(natsConnection_JetStream) \
+  f(natsConnection_GetLastError) \
+  f(natsOptions_SetDisconnectedCB) \
+  f(natsOptions_SetReconnectedCB) \
+  f(natsSubscription_Destroy) \
+  f(natsSubscription_SetPendingLimits) \
+  f(natsMsg_GetSubject) \
+  f(natsMsg_GetData) \
+  f(natsMsg_GetDataLength) \
+  f(natsMsg_GetSequence) \
+  f(natsMsg_Destroy) \
+  f(natsStatus_GetText) \
+  f(nats_GetLastError) \
+  f(jsCtx_Destroy) \
+  f(jsOptions_Init) \
+  f(jsPubOptions_Init) \
+  f(jsStreamConfig_Init) \
+  f(jsStreamInfo_Destroy) \
+  f(jsPubAck_Destroy) \
+  f(js_AddStream) \
+  f(js_GetStreamInfo) \
+  f(js_GetMsg) \
+  f(js_GetLastMsg) \
+  f(js_DeleteMsg) \
+  f(js_Publish)
+// clang-format on
 
 struct NatsLibrary {
 #define CCLD_NATS_POINTER(name) decltype(&::name) name = nullptr;

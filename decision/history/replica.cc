@@ -47,8 +47,20 @@ absl::Status apply_revisions(Database& db, const Json& verdicts) {
 }
 
 absl::Status apply_operators(Database& db, const Json& all) {
-  if (absl::Status s = db.run("DELETE FROM acknowledgements; DELETE FROM silences"); !s.ok()) return s;
+  // Of open incidents: what was said of one that has closed cannot be changed, and who leads does not name it. A log
+  // that is read again says of it what was so before.
+  if (absl::Status s = db.run("DELETE FROM acknowledgements WHERE incident IN (SELECT id FROM incidents WHERE open=1);"
+                              "DELETE FROM silences");
+      !s.ok())
+    return s;
+  auto open = db.prepare("SELECT 1 FROM incidents WHERE id=? AND open=1");
+  if (!open.ok()) return open.status();
   for (const Json& a : report::member(all, "acknowledgements")) {
+    open->reset();
+    open->bind(1, static_cast<int64_t>(report::number_of(a, "incident")));
+    const auto found = open->step();
+    if (!found.ok()) return found.status();
+    if (!*found) continue;
     const absl::Status s = put_acknowledgement(db, report::number_of(a, "incident"),
                                                {.time_ms = static_cast<int64_t>(report::number_of(a, "time_ms")),
                                                 .by = raw_text(a, "by"),

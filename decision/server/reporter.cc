@@ -103,7 +103,7 @@ struct Reporter::State {
   void store(std::vector<history::Revision>);
   void change(Asked&);
   bool share(absl::Span<const history::Revision>);
-  bool share(const Asked&);
+  absl::Status share(const Asked&, history::Database&);
   absl::Status ask(const std::shared_ptr<Asked>&, absl::Duration patience);
   absl::Status link_recordings();
   void maintain();
@@ -201,11 +201,12 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
 
 void Reporter::State::change(Asked& asked) {
   if (asked.taken.exchange(true)) return;
-  asked.result = history->change(asked.change);
-  if (asked.result.ok()) {
-    asked.then();
-    if (!share(asked)) asked.result = absl::UnavailableError("this node does not lead the cluster any more: ask again");
-  }
+  // Shared before it is kept here: what the others do not hear of is not so here either.
+  asked.result = history->change([&](history::Database& db) {
+    if (absl::Status s = asked.change(db); !s.ok()) return s;
+    return share(asked, db);
+  });
+  if (asked.result.ok()) asked.then();
   asked.done.Notify();
 }
 
@@ -220,10 +221,16 @@ bool Reporter::State::share(absl::Span<const history::Revision> revisions) {
   return true;
 }
 
-bool Reporter::State::share(const Asked& asked) {
-  if (!keep || asked.shared == Asked::Shared::no) return true;
-  if (asked.shared == Asked::Shared::entry) return keep(asked.entry);
-  return keep(history::operators_entry(book.acknowledgements(), book.silences(realtime_now_ns() / ns_per_ms), book.last_silence_id()));
+absl::Status Reporter::State::share(const Asked& asked, history::Database& db) {
+  if (!keep || asked.shared == Asked::Shared::no) return absl::OkStatus();
+  report::Json entry = asked.entry;
+  if (asked.shared == Asked::Shared::operators) {
+    const auto now = history::standing_of(db, realtime_now_ns() / ns_per_ms);
+    if (!now.ok()) return now.status();
+    entry = history::operators_entry(now->acknowledgements, now->silences.silences, now->silences.last_id);
+  }
+  if (keep(entry)) return absl::OkStatus();
+  return absl::UnavailableError("this node does not lead the cluster any more: ask again");
 }
 
 absl::Status Reporter::State::link_recordings() {

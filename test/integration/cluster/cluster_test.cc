@@ -1,138 +1,8 @@
 // Several services that stand in for each other: whichever node a probe is connected to, one of them tells what is
 // found, once, and goes on where another one was killed, stopped or cut off.
-#include <map>
-#include <set>
-
-#include "test/integration/cluster/nats_servers.h"
-#include "test/support/catch/catch.h"
+#include "test/integration/cluster/nodes.h"
 
 namespace ccld::test {
-namespace {
-
-constexpr std::chrono::seconds failover_max(10);  // of which the lease takes three
-
-class Node {
- public:
-  Node(std::string name, const NatsServers& nats, std::vector<std::string> more = {})
-      : name_(std::move(name)), nats_(nats), more_(std::move(more)) {
-    start();
-  }
-
-  void start() {
-    std::vector<std::string> flags = {"--cluster", nats_.urls(),          "--cluster-node", name_,
-                                      "--state",   folder_.file("state"), "--verdicts",     folder_.file("v.jsonl"),
-                                      "--set",     "mismatch_settle_s=0"};
-    flags.insert(flags.end(), more_.begin(), more_.end());
-    service = std::make_unique<Service>(flags);
-  }
-  void kill() {
-    service->child.signal(SIGKILL);
-    service->child.wait();
-  }
-  const std::string& name() const { return name_; }
-  Json cluster() const { return service->get("/v1/cluster"); }
-  bool leads() const { return cluster()["leads"]; }
-  // As a client asks that follows redirects.
-  Json ask(const std::string& path) const {
-    httplib::Client client(service->http);
-    client.set_follow_location(true);
-    const auto answer = client.Get(path);
-    REQUIRE(answer);
-    return Json::parse(answer->body);
-  }
-  // What it has told.
-  std::vector<Json> told() const {
-    std::vector<Json> all;
-    std::ifstream file(folder_.file("v.jsonl"));
-    for (std::string line; std::getline(file, line);)
-      if (Json v = Json::parse(line, nullptr, false); v.is_object()) all.push_back(std::move(v));
-    return all;
-  }
-
-  std::unique_ptr<Service> service;
-
- private:
-  const std::string name_;
-  const NatsServers& nats_;
-  const std::vector<std::string> more_;
-  Folder folder_;
-};
-
-bool wait_until(const std::function<bool()>& wished, std::chrono::seconds patience = std::chrono::seconds(60)) {
-  const auto deadline = Clock::now() + patience;
-  while (!wished()) {
-    if (Clock::now() > deadline) return false;
-    usleep(20'000);
-  }
-  return true;
-}
-
-struct Nodes {
-  std::vector<std::unique_ptr<Node>> all;
-  Nodes(const NatsServers& nats, const std::vector<std::string>& more = {}) {
-    for (const char* name : {"a", "b", "c"}) all.push_back(std::make_unique<Node>(name, nats, more));
-  }
-  Node& operator[](size_t i) { return *all[i]; }
-  // The one that leads, of those that run; waits for it.
-  size_t leader(const std::set<size_t>& gone = {}) {
-    size_t found = all.size();
-    REQUIRE(wait_until([&] {
-      size_t count = 0;
-      for (size_t i = 0; i < all.size(); ++i)
-        if (!gone.contains(i) && all[i]->leads()) found = i, ++count;
-      return count == 1;
-    }));
-    return found;
-  }
-  // Every revision that anybody was told, and how often.
-  std::map<std::pair<uint64_t, uint64_t>, int> told() const {
-    std::map<std::pair<uint64_t, uint64_t>, int> count;
-    for (const auto& n : all)
-      for (const Json& v : n->told()) ++count[{v["incident"].get<uint64_t>(), v["revision"].get<uint64_t>()}];
-    return count;
-  }
-  std::set<uint64_t> incidents() const {
-    std::set<uint64_t> ids;
-    for (const auto& [key, times] : told()) ids.insert(key.first);
-    return ids;
-  }
-  void check_told_once() const {
-    for (const auto& [key, times] : told()) {
-      INFO("incident " << key.first << " revision " << key.second);
-      CHECK(times == 1);
-    }
-  }
-};
-
-// A communicator of two ranks which call with other counts. `batch_seq`: of its processes, one more each time.
-struct Mismatch {
-  uint64_t comm_uid;
-  std::vector<Sender*> senders;  // by rank
-  void send(uint64_t batch_seq) const {
-    const std::vector<uint64_t> counts = {1024, 2048};
-    for (int32_t rank = 0; rank < 2; ++rank) {
-      WireBatch b;
-      add_comm_up(b, {.comm_uid = comm_uid, .rank = rank, .rank_count = 2, .local_rank = rank, .cuda_device = rank});
-      WireRounds rounds;
-      rounds.comm_uid = comm_uid;
-      rounds.rank = rank;
-      rounds.signatures = {wire_signature(counts[static_cast<size_t>(rank)])};
-      add_rounds(b, rounds);
-      add_in_flight(b, {.comm_uid = comm_uid, .rank = rank});
-      WireProcess p = process_of(rank, batch_seq);
-      p.pid += static_cast<uint32_t>(comm_uid * 100);
-      senders[static_cast<size_t>(rank)]->send(b.finish(p));
-    }
-  }
-};
-
-Json incident(const Json& incidents, uint64_t id) {
-  for (const Json& i : incidents["incidents"])
-    if (i["incident"] == id) return i;
-  return nullptr;
-}
-
-}  // namespace
 
 TEST_CASE("Probes of one communicator at two nodes: one incident, which all nodes know, and which outlives its node") {
   const NatsServers nats;
@@ -241,16 +111,6 @@ TEST_CASE("Without NATS nobody leads, every node says so and answers for itself;
   nodes.check_told_once();
 }
 
-TEST_CASE("A node that is told tls:// does not speak in the clear to a server that takes it") {
-  const NatsServers nats;
-  const Folder folder;
-  const std::string url = "tls" + nats.urls().substr(std::string("nats").size());
-  const auto said = run({"timeout", "4", ccld, "serve", "--listen", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0",
-                         "--state", folder.file("state"), "--cluster", url});
-  INFO(said.error);
-  CHECK_FALSE(contains(said.error, "leads"));
-}
-
 TEST_CASE("Wrong options of a cluster end the service before it listens, with one line that names the option") {
   const Folder folder;
   const auto refused = [&](std::vector<std::string> more, const std::string& part) {
@@ -268,11 +128,3 @@ TEST_CASE("Wrong options of a cluster end the service before it listens, with on
 }
 
 }  // namespace ccld::test
-
-int main(int argc, char** argv) {
-  if (ccld::test::NatsServers::program().empty()) {
-    std::puts("skipped: nats-server is not installed");
-    return 77;
-  }
-  return ccld::test::run_tests(argc, argv);
-}

@@ -35,10 +35,11 @@ inline bool contains(const std::string& text, const std::string& part) { return 
 // Some 20 ms, but where the machine has no processor for it.
 constexpr Milliseconds start_max(60000);
 
-// `ccld serve` on free ports, ready to be used.
+// `ccld serve` on free ports, ready to be used. `within`: a command that runs it, as nsenter does.
 class Service {
  public:
-  explicit Service(std::vector<std::string> flags = {}, bool own_ports = true) : child(command(std::move(flags), own_ports)) {
+  explicit Service(std::vector<std::string> flags = {}, bool own_ports = true, const std::vector<std::string>& within = {})
+      : child(command(std::move(flags), own_ports, within)) {
     const std::string line = child.wait_for_error("ccld: listening on ", start_max);
     std::istringstream words(line.empty() ? "" : line.substr(line.find(" on ") + 4));
     std::string and_word;
@@ -78,8 +79,8 @@ class Service {
   std::string telemetry, http;
 
  private:
-  static std::vector<std::string> command(std::vector<std::string> flags, bool own_ports) {
-    std::vector<std::string> words = {ccld, "serve"};
+  static std::vector<std::string> command(std::vector<std::string> flags, bool own_ports, std::vector<std::string> words) {
+    words.insert(words.end(), {ccld, "serve"});
     if (own_ports) words.insert(words.end(), {"--listen", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0"});
     // No test leaves anything in the state folder of who runs it.
     if (std::find(flags.begin(), flags.end(), "--state") == flags.end()) words.push_back("--no-history");

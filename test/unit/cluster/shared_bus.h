@@ -19,7 +19,8 @@ struct Shared {
   Nanoseconds now_ns = ns_per_s;
   Nanoseconds lease_lasts_ns = 3 * ns_per_s;
   std::vector<std::pair<std::string, std::pair<const void*, Bus::Handler>>> listeners;
-  bool loses_answers = false;  // of append(), which is done all the same
+  bool loses_answers = false;  // of append() and renew_lease(), which are done all the same
+  int64_t log_made_ns = 1;
 };
 
 class SharedBus final : public Bus {
@@ -57,7 +58,9 @@ class SharedBus final : public Bus {
     const auto now = lease();
     if (!now.ok()) return now.status();
     if (!now->has_value() || (*now)->revision != of) return absl::AbortedError("another one");
-    return set(holder);
+    const uint64_t revision = set(holder);
+    if (std::exchange(shared_.loses_answers, false)) return absl::UnavailableError("no answer");
+    return revision;
   }
   absl::Status give_lease_back(uint64_t of) override {
     if (cut) return gone();
@@ -67,7 +70,7 @@ class SharedBus final : public Bus {
 
   absl::StatusOr<Range> log() override {
     if (cut) return gone();
-    return Range{1, shared_.log.size()};
+    return Range{1, shared_.log.size(), shared_.log_made_ns};
   }
   absl::StatusOr<std::string> read(uint64_t number) override {
     if (cut) return gone();

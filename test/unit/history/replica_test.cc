@@ -75,6 +75,28 @@ TEST_CASE("A history made from the log has the incidents, what operators said, a
   CHECK(copy.standing().silences.last_id == 5);
 }
 
+TEST_CASE(
+    "What was said of an incident that has closed stays, whatever who leads names, also where the log is read again") {
+  Copy copy;
+  const report::Acknowledgement on_it{.time_ms = start_ms, .by = "alice", .note = "on it"};
+  const std::vector<Revision> opened = {revision(7, 1), revision(8, 1)};
+  const std::vector<Revision> closed = {revision(7, 2, {.state = "resolved"}), revision(8, 2, {.state = "resolved"})};
+  for (int times = 0; times < 2; ++times) {
+    REQUIRE(copy.apply(revisions_entry(opened)).ok());
+    REQUIRE(copy.apply(operators_entry({{7, on_it}, {8, on_it}}, {}, 0)).ok());
+    REQUIRE(copy.apply(operators_entry({{7, on_it}}, {}, 0)).ok());  // of the other one it was withdrawn
+    REQUIRE(copy.apply(revisions_entry(closed)).ok());
+    REQUIRE(copy.apply(operators_entry({}, {}, 0)).ok());  // of a node that leads since
+    REQUIRE(copy.store
+                ->change([](Database& db) {
+                  CHECK(*db.integer("SELECT count(*) FROM acknowledgements") == 1);
+                  CHECK(*db.integer("SELECT incident FROM acknowledgements") == 7);
+                  return absl::OkStatus();
+                })
+                .ok());
+  }
+}
+
 TEST_CASE("An entry that cannot be read changes nothing") {
   Copy copy;
   CHECK(absl::IsInvalidArgument(copy.apply(Json::array())));

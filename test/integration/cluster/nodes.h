@@ -1,0 +1,171 @@
+// Nodes of a cluster as processes, what they told, and faults for them to find.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "test/integration/cluster/nats_servers.h"
+#include "test/support/catch/catch.h"
+
+namespace ccld::test {
+
+constexpr std::chrono::seconds failover_max(10);  // of which the lease takes three
+
+// Where a node runs, if not beside the test: the command that runs it there, and its flags to listen.
+struct Place {
+  std::vector<std::string> within, listen;
+};
+
+class Node {
+ public:
+  Node(std::string name, const NatsServers& nats, std::vector<std::string> more = {}, Place place = {})
+      : name_(std::move(name)), nats_(nats), more_(std::move(more)), place_(std::move(place)) {
+    start();
+  }
+
+  void start() {
+    std::vector<std::string> flags = {
+        "--cluster", nats_.urls(), "--cluster-node",        name_,   "--state",
+        state(),     "--verdicts", folder_.file("v.jsonl"), "--set", "mismatch_settle_s=0"};
+    flags.insert(flags.end(), more_.begin(), more_.end());
+    flags.insert(flags.end(), place_.listen.begin(), place_.listen.end());
+    service = std::make_unique<Service>(flags, place_.listen.empty(), place_.within);
+  }
+  void kill() {
+    service->child.signal(SIGKILL);
+    service->child.wait();
+  }
+  // As an operator ends it.
+  void end() {
+    service->child.signal(SIGTERM);
+    CHECK(service->child.wait(start_max) == 0);
+  }
+  const std::string& name() const { return name_; }
+  std::string state() const { return folder_.file("state"); }
+  Json cluster() const { return service->get("/v1/cluster"); }
+  bool leads() const { return cluster()["leads"]; }
+  bool has_all() const {
+    const Json c = cluster();
+    return c["connected"] == true && c["leader"] != "" && c["log"]["last"] > 0 &&
+           c["log"]["applied"] == c["log"]["last"];
+  }
+  // As a client asks that follows redirects.
+  Json ask(const std::string& path) const {
+    httplib::Client client(service->http);
+    client.set_follow_location(true);
+    const auto answer = client.Get(path);
+    REQUIRE(answer);
+    return Json::parse(answer->body);
+  }
+  // What it has told. A line that a kill cut off is none.
+  const std::vector<Json>& told() const {
+    std::ifstream file(folder_.file("v.jsonl"));
+    file.seekg(told_bytes_);
+    for (std::string line; std::getline(file, line) && !file.eof();) {
+      told_bytes_ += static_cast<std::streamoff>(line.size()) + 1;
+      if (Json v = Json::parse(line, nullptr, false); v.is_object()) told_.push_back(std::move(v));
+    }
+    return told_;
+  }
+
+ private:
+  const std::string name_;
+  const NatsServers& nats_;
+  const std::vector<std::string> more_;
+  const Place place_;
+  Folder folder_;
+  mutable std::vector<Json> told_;  // as far as the file has been read
+  mutable std::streamoff told_bytes_ = 0;
+
+ public:
+  std::unique_ptr<Service> service;  // goes before its folder
+};
+
+inline bool wait_until(const std::function<bool()>& wished, std::chrono::seconds patience = std::chrono::seconds(30)) {
+  const auto deadline = Clock::now() + patience;
+  while (!wished()) {
+    if (Clock::now() > deadline) return false;
+    usleep(20'000);
+  }
+  return true;
+}
+
+struct Nodes {
+  std::vector<std::unique_ptr<Node>> all;
+  // `place`: of the first one.
+  explicit Nodes(const NatsServers& nats, const std::vector<std::string>& more = {}, const Place& place = {}) {
+    for (const char* name : {"a", "b", "c"})
+      all.push_back(std::make_unique<Node>(name, nats, more, all.empty() ? place : Place()));
+  }
+  Node& operator[](size_t i) { return *all[i]; }
+  // The one that leads, of those that run; waits for it.
+  size_t leader(const std::set<size_t>& gone = {}) {
+    size_t found = all.size();
+    REQUIRE(wait_until([&] {
+      size_t count = 0;
+      for (size_t i = 0; i < all.size(); ++i)
+        if (!gone.contains(i) && all[i]->leads()) found = i, ++count;
+      return count == 1;
+    }));
+    return found;
+  }
+  // Every revision that anybody was told, and how often.
+  std::map<std::pair<uint64_t, uint64_t>, int> told() const {
+    std::map<std::pair<uint64_t, uint64_t>, int> count;
+    for (const auto& n : all)
+      for (const Json& v : n->told()) ++count[{v["incident"].get<uint64_t>(), v["revision"].get<uint64_t>()}];
+    return count;
+  }
+  bool told(uint64_t comm_uid) const {
+    char text[17];
+    std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(comm_uid));
+    for (const auto& n : all)
+      for (const Json& v : n->told())
+        if (v["communicator"] == text) return true;
+    return false;
+  }
+  std::set<uint64_t> incidents() const {
+    std::set<uint64_t> ids;
+    for (const auto& [key, times] : told()) ids.insert(key.first);
+    return ids;
+  }
+  void check_told_once() const {
+    for (const auto& [key, times] : told()) {
+      INFO("incident " << key.first << " revision " << key.second);
+      CHECK(times == 1);
+    }
+  }
+};
+
+// A communicator of two ranks which call with other counts. `batch_seq`: of its processes, one more each time.
+struct Mismatch {
+  uint64_t comm_uid;
+  std::vector<Sender*> senders;  // by rank
+  bool hangs = true;             // in the call that comes next
+  void send(uint64_t batch_seq) const {
+    const std::vector<uint64_t> counts = {1024, 2048};
+    for (int32_t rank = 0; rank < 2; ++rank) {
+      WireBatch b;
+      add_comm_up(b, {.comm_uid = comm_uid, .rank = rank, .rank_count = 2, .local_rank = rank, .cuda_device = rank});
+      WireRounds rounds;
+      rounds.comm_uid = comm_uid;
+      rounds.rank = rank;
+      rounds.signatures = {wire_signature(counts[static_cast<size_t>(rank)])};
+      add_rounds(b, rounds);
+      WireInFlight now{.comm_uid = comm_uid, .rank = rank};
+      if (!hangs) now.entered = now.launched = now.completed, now.operations = 0, now.p2p.clear();
+      add_in_flight(b, now);
+      WireProcess p = process_of(rank, batch_seq);
+      p.pid += static_cast<uint32_t>(comm_uid * 100);
+      senders[static_cast<size_t>(rank)]->send(b.finish(p));
+    }
+  }
+};
+
+inline Json incident(const Json& incidents, uint64_t id) {
+  for (const Json& i : incidents["incidents"])
+    if (i["incident"] == id) return i;
+  return nullptr;
+}
+
+}  // namespace ccld::test
