@@ -62,6 +62,8 @@ class ImageTest(unittest.TestCase):
         """The image's own command, but for the ports: those of this machine may be taken."""
         folder = self.open_folder()
         ready_file = os.path.join(folder, "ready.json")
+        if "--cluster" in more:
+            more += ("--state", os.path.join(folder, "state"))
         command, name = self.image.command(["--listen", "tcp://127.0.0.1:*", "--http", "127.0.0.1:0", "--ready-file", ready_file, *more], writable=[folder])
         service = Child("service", command, os.path.join(folder, "log"))
         self.addCleanup(service.end, 3.0)
