@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web demo-mitigate demo-cluster test unit integration sim fuzz check asan tsan accuracy ablate bench-overhead bench-scale chaos check-kills check-strangers check-validate check-ptxas check-sass image image-test format tidy clean
+.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web demo-mitigate demo-cluster test unit integration sim fuzz check asan tsan accuracy ablate bench-overhead bench-scale chaos check-kills check-cluster check-strangers check-validate check-ptxas check-sass image image-test format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -144,6 +144,10 @@ chaos: configure ## A job, the service and faults of both, drawn from seeds: ver
 check-kills: configure ## kill -9 of the service in the middle of incidents: is a revision lost or doubled? (a minute; KILLS=100)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld ccld_serve_tests
 	@python3 benchmarks/kills/check_kills.py --build $(BUILD) --kills $(or $(KILLS),100) --out benchmarks/results/kills.json
+
+check-cluster: configure ## Nodes of a cluster killed, stopped and ended while faults come and go: is an incident lost, doubled or different? (20 minutes; FAILOVERS=100 SEED=1)
+	@cmake --build --preset dev --parallel $(JOBS) --target ccld ccld_cluster_integration_tests
+	@python3 benchmarks/cluster/check_cluster.py --build $(BUILD) --failovers $(or $(FAILOVERS),100) --seed $(or $(SEED),1) --out benchmarks/results/cluster.json
 
 check-strangers: configure ## Thousands of strangers at the ports of the service: is a fault found as soon as without them? (11 minutes; MINUTES=10; QUICK=1)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld ccld-bench-strangers

@@ -44,7 +44,7 @@ TEST_CASE("One of three NATS servers is killed or stopped and comes back: incide
       else
         nats.kill(victim);
       const size_t from = comm_uid % 3;
-      REQUIRE(is_found(nodes, Mismatch{++comm_uid, {senders[from].get(), senders[(from + 1) % 3].get()}}));
+      REQUIRE(is_found(nodes, Mismatch(++comm_uid, {senders[from].get(), senders[(from + 1) % 3].get()})));
       // Also what an operator says is kept meanwhile.
       const uint64_t newest = *nodes.incidents().rbegin();
       REQUIRE(wait_until([&] {
@@ -55,7 +55,7 @@ TEST_CASE("One of three NATS servers is killed or stopped and comes back: incide
         nats.signal(victim, SIGCONT);
       else
         nats.start(victim);
-      REQUIRE(is_found(nodes, Mismatch{++comm_uid, {senders[0].get(), senders[2].get()}}));
+      REQUIRE(is_found(nodes, Mismatch(++comm_uid, {senders[0].get(), senders[2].get()})));
     }
   }
   CHECK(nodes.incidents().size() == 8);
@@ -76,7 +76,7 @@ TEST_CASE("Without the majority of the NATS servers nobody leads; when it is bac
   Nodes nodes(nats);
   nodes.leader();
   Sender sender(nodes[0].service->telemetry), other(nodes[1].service->telemetry);
-  REQUIRE(is_found(nodes, Mismatch{0xa1, {&sender, &other}}));
+  REQUIRE(is_found(nodes, Mismatch(0xa1, {&sender, &other})));
   REQUIRE(wait_until([&] { return is_whole(nats); }, whole_max));
   nats.kill(0), nats.kill(1);
   REQUIRE(wait_until(
@@ -98,13 +98,13 @@ TEST_CASE("A NATS server that comes back without its disk gets the streams anew,
   Nodes nodes(nats);
   nodes.leader();
   Sender sender(nodes[0].service->telemetry);
-  REQUIRE(is_found(nodes, Mismatch{0xa1, {&sender, &sender}}));
-  REQUIRE(is_found(nodes, Mismatch{0xa2, {&sender, &sender}}));
+  REQUIRE(is_found(nodes, Mismatch(0xa1, {&sender, &sender})));
+  REQUIRE(is_found(nodes, Mismatch(0xa2, {&sender, &sender})));
   REQUIRE(wait_until([&] { return nodes[0].has_all() && nodes[1].has_all() && nodes[2].has_all(); }));
   nats.kill(0);
   nats.forget(0);
   nats.start(0);
-  REQUIRE(is_found(nodes, Mismatch{0xa3, {&sender, &sender}}));
+  REQUIRE(is_found(nodes, Mismatch(0xa3, {&sender, &sender})));
   CHECK(nodes.incidents() == std::set<uint64_t>{1, 2, 3});
   nodes.check_told_once();
 }

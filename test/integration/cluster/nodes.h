@@ -138,10 +138,11 @@ struct Nodes {
 };
 
 // A communicator of two ranks which call with other counts. `batch_seq`: of its processes, one more each time.
-struct Mismatch {
-  uint64_t comm_uid;
-  std::vector<Sender*> senders;  // by rank
-  bool hangs = true;             // in the call that comes next
+class Mismatch {
+ public:
+  Mismatch(uint64_t comm, std::vector<Sender*> by_rank) : comm_uid(comm), senders(std::move(by_rank)) {}
+  const uint64_t comm_uid;
+  const std::vector<Sender*> senders;  // by rank
   void send(uint64_t batch_seq) const {
     const std::vector<uint64_t> counts = {1024, 2048};
     for (int32_t rank = 0; rank < 2; ++rank) {
@@ -152,13 +153,24 @@ struct Mismatch {
       rounds.rank = rank;
       rounds.signatures = {wire_signature(counts[static_cast<size_t>(rank)])};
       add_rounds(b, rounds);
-      WireInFlight now{.comm_uid = comm_uid, .rank = rank};
-      if (!hangs) now.entered = now.launched = now.completed, now.operations = 0, now.p2p.clear();
-      add_in_flight(b, now);
-      WireProcess p = process_of(rank, batch_seq);
-      p.pid += static_cast<uint32_t>(comm_uid * 100);
-      senders[static_cast<size_t>(rank)]->send(b.finish(p));
+      add_in_flight(b, {.comm_uid = comm_uid, .rank = rank});
+      finish(b, rank, batch_seq);
     }
+  }
+  // Its job ends.
+  void end(uint64_t batch_seq) const {
+    for (int32_t rank = 0; rank < 2; ++rank) {
+      WireBatch b;
+      b.add(wire::Payload::CommDown, wire::CreateCommDown(b.fbb, comm_uid, rank, 4, 9));
+      finish(b, rank, batch_seq);
+    }
+  }
+
+ private:
+  void finish(WireBatch& b, int32_t rank, uint64_t batch_seq) const {
+    WireProcess p = process_of(rank, batch_seq);
+    p.pid += static_cast<uint32_t>(comm_uid * 100);
+    senders[static_cast<size_t>(rank)]->send(b.finish(p));
   }
 };
 
