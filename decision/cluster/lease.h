@@ -34,8 +34,6 @@ class LeaseWatch {
   }
   void tried(Nanoseconds now_ns) { tried_ns_ = now_ns; }
   void taken(Nanoseconds asked_ns, uint64_t revision) { asked_ns_ = tried_ns_ = asked_ns, revision_ = revision; }
-  // It is this node's, renewed at a time since the last answer: it lasts from that at least.
-  void renewed_unheard(uint64_t revision) { revision_ = revision; }
   void lost() { revision_ = 0; }
 
   bool held(Nanoseconds now_ns) const { return revision_ != 0 && now_ns < until_ns(); }

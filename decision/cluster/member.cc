@@ -105,16 +105,11 @@ void Member::look_at_lease(Nanoseconds now_ns, bool caught_up) {
     if (step == LeaseWatch::Step::take) lease_.tried(now_ns);
   }
   if (step != LeaseWatch::Step::none) {
-    const auto got = step == LeaseWatch::Step::take ? bus_.take_lease(holder_) : bus_.renew_lease(holder_, revision);
-    // This node's own renewal, of which the answer was lost?
-    const bool another = absl::IsAborted(got.status());
-    const auto found = another && step == LeaseWatch::Step::renew ? bus_.lease() : std::optional<Bus::Lease>();
+    const auto got = ask_for_lease(step, revision);
     const std::lock_guard lock(mutex_);
     if (got.ok())
       lease_.taken(now_ns, *got);
-    else if (another && found.ok() && found->has_value() && (*found)->holder == holder_)
-      lease_.renewed_unheard((*found)->revision);
-    else if (another)
+    else if (absl::IsAborted(got.status()))
       lease_.lost();
   }
   bool held = false;
@@ -128,6 +123,15 @@ void Member::look_at_lease(Nanoseconds now_ns, bool caught_up) {
   if (leads() || turn_waits()) return;
   if (const absl::Status s = begin_to_lead(); !s.ok())
     spdlog::warn("cluster: this node has the lease and cannot lead yet: {}", std::string(s.message()));
+}
+
+absl::StatusOr<uint64_t> Member::ask_for_lease(LeaseWatch::Step step, uint64_t revision) {
+  const auto got = step == LeaseWatch::Step::take ? bus_.take_lease(holder_) : bus_.renew_lease(holder_, revision);
+  if (!absl::IsAborted(got.status())) return got;
+  // This node's own, of which the answer was lost?
+  const auto now = bus_.lease();
+  if (now.ok() && now->has_value() && (*now)->holder == holder_) return bus_.renew_lease(holder_, (*now)->revision);
+  return got;
 }
 
 absl::Status Member::begin_to_lead() {

@@ -81,6 +81,7 @@ class Member {
   void run();
   bool follow_log();
   void look_at_lease(Nanoseconds now_ns, bool caught_up);
+  absl::StatusOr<uint64_t> ask_for_lease(LeaseWatch::Step, uint64_t revision);
   absl::Status begin_to_lead();
   absl::Status catch_up();
   void follow(const char* why);

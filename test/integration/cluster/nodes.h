@@ -101,12 +101,22 @@ struct Nodes {
   // The one that leads, of those that run; waits for it.
   size_t leader(const std::set<size_t>& gone = {}) {
     size_t found = all.size();
-    REQUIRE(wait_until([&] {
-      size_t count = 0;
-      for (size_t i = 0; i < all.size(); ++i)
-        if (!gone.contains(i) && all[i]->leads()) found = i, ++count;
-      return count == 1;
-    }));
+    const bool one_leads = wait_until(
+        [&] {
+          size_t count = 0;
+          for (size_t i = 0; i < all.size(); ++i)
+            if (!gone.contains(i) && all[i]->leads()) found = i, ++count;
+          return count == 1;
+        },
+        std::chrono::seconds(60));
+    if (!one_leads) {
+      for (const auto& n : all) {
+        n->service->child.wait_for_error("\x01", Milliseconds(1));
+        const std::string& log = n->service->child.error();
+        UNSCOPED_INFO(n->name() << ": " << log.substr(log.size() - std::min<size_t>(log.size(), 1500)));
+      }
+      FAIL("not one node leads");
+    }
     return found;
   }
   // Every revision that anybody was told, and how often.

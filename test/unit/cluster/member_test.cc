@@ -155,6 +155,15 @@ TEST_CASE("A renewal of which the answer was lost does not end the lead") {
   CHECK(c[1].turns.empty());
 }
 
+TEST_CASE("A node that took the lease and did not hear so leads at its next attempt") {
+  Cluster c(2);
+  c.shared.loses_answers = true;
+  c.pass(100 * ns_per_ms, {0});
+  CHECK_FALSE(c[0].member.leads());
+  c.pass(ns_per_s, {0, 1});
+  CHECK(c[0].member.leads());
+}
+
 TEST_CASE("A node does not lead again before its analysis has heard that it did not") {
   Cluster c(1);
   c.pass(ns_per_s, {0});

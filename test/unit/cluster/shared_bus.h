@@ -19,7 +19,7 @@ struct Shared {
   Nanoseconds now_ns = ns_per_s;
   Nanoseconds lease_lasts_ns = 3 * ns_per_s;
   std::vector<std::pair<std::string, std::pair<const void*, Bus::Handler>>> listeners;
-  bool loses_answers = false;  // of append() and renew_lease(), which are done all the same
+  bool loses_answers = false;  // of what is written, which is done all the same
   int64_t log_made_ns = 1;
 };
 
@@ -52,15 +52,13 @@ class SharedBus final : public Bus {
     const auto now = lease();
     if (!now.ok()) return now.status();
     if (now->has_value()) return absl::AbortedError("taken");
-    return set(holder);
+    return answer(set(holder));
   }
   absl::StatusOr<uint64_t> renew_lease(const std::string& holder, uint64_t of) override {
     const auto now = lease();
     if (!now.ok()) return now.status();
     if (!now->has_value() || (*now)->revision != of) return absl::AbortedError("another one");
-    const uint64_t revision = set(holder);
-    if (std::exchange(shared_.loses_answers, false)) return absl::UnavailableError("no answer");
-    return revision;
+    return answer(set(holder));
   }
   absl::Status give_lease_back(uint64_t of) override {
     if (cut) return gone();
@@ -81,12 +79,15 @@ class SharedBus final : public Bus {
     if (cut) return gone();
     if (after != shared_.log.size()) return absl::AbortedError("somebody was first");
     shared_.log.push_back(entry);
-    if (std::exchange(shared_.loses_answers, false)) return absl::UnavailableError("no answer");
-    return shared_.log.size();
+    return answer(shared_.log.size());
   }
 
  private:
   static absl::Status gone() { return absl::UnavailableError("cut off"); }
+  absl::StatusOr<uint64_t> answer(uint64_t number) {
+    if (std::exchange(shared_.loses_answers, false)) return absl::UnavailableError("no answer");
+    return number;
+  }
   uint64_t set(const std::string& holder) {
     shared_.lease = Lease{holder, ++shared_.revisions};
     shared_.lease_ns = shared_.now_ns;
