@@ -12,16 +12,6 @@ bool is_whole(const NatsServers& nats, const std::set<size_t>& gone = {}) {
   return true;
 }
 
-// Sends it again, as a probe does, until somebody has told of it.
-bool is_found(const Nodes& nodes, const Mismatch& fault) {
-  uint64_t batch = 0;
-  auto next = Clock::now();
-  return wait_until([&] {
-    if (Clock::now() >= next) fault.send(++batch), next = Clock::now() + Milliseconds(300);
-    return nodes.told(fault.comm_uid);
-  });
-}
-
 }  // namespace
 
 TEST_CASE("One of three NATS servers is killed or stopped and comes back: incidents are told, once each") {

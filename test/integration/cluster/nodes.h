@@ -31,6 +31,12 @@ class Node {
     flags.insert(flags.end(), place_.listen.begin(), place_.listen.end());
     service = std::make_unique<Service>(flags, place_.listen.empty(), place_.within);
   }
+  // The last that it has logged, for who looks for a failure.
+  std::string log() const {
+    service->child.wait_for_error("\x01", Milliseconds(1));
+    const std::string& all = service->child.error();
+    return name_ + ": " + all.substr(all.size() - std::min<size_t>(all.size(), 1500));
+  }
   void kill() {
     service->child.signal(SIGKILL);
     service->child.wait();
@@ -110,11 +116,7 @@ struct Nodes {
         },
         std::chrono::seconds(60));
     if (!one_leads) {
-      for (const auto& n : all) {
-        n->service->child.wait_for_error("\x01", Milliseconds(1));
-        const std::string& log = n->service->child.error();
-        UNSCOPED_INFO(n->name() << ": " << log.substr(log.size() - std::min<size_t>(log.size(), 1500)));
-      }
+      for (const auto& n : all) UNSCOPED_INFO(n->log());
       FAIL("not one node leads");
     }
     return found;
@@ -183,6 +185,15 @@ class Mismatch {
     senders[static_cast<size_t>(rank)]->send(b.finish(p));
   }
 };
+
+// Sends it again, as a probe does, until somebody has told of it.
+inline bool is_found(const Nodes& nodes, const Mismatch& fault, uint64_t batch_seq = 0) {
+  auto next = Clock::now();
+  return wait_until([&] {
+    if (Clock::now() >= next) fault.send(++batch_seq), next = Clock::now() + Milliseconds(300);
+    return nodes.told(fault.comm_uid);
+  });
+}
 
 inline Json incident(const Json& incidents, uint64_t id) {
   for (const Json& i : incidents["incidents"])

@@ -55,6 +55,11 @@ class Soak {
 
   void add_cause() { causes_.push_back({0x1000 + causes_.size(), 0, draw(2) == 0 ? Left::ends : Left::goes_on}); }
 
+  ~Soak() {
+    if (std::uncaught_exceptions() > 0)
+      for (const auto& n : nodes_.all) std::printf("%s\n", n->log().c_str());
+  }
+
   // Waits as an event-driven test can: telemetry goes on, and what the programs write is read.
   void until(const std::function<bool()>& wished) {
     REQUIRE(wait_until(
@@ -166,7 +171,7 @@ int64_t median(std::vector<int64_t> all) {
 }  // namespace
 
 TEST_CASE("However nodes come and go, each cause is one incident, told once, and remembered alike by all", "[soak]") {
-  const uint64_t failovers = from_environment("CCLD_TEST_FAILOVERS", 5), seed = from_environment("CCLD_TEST_SEED", 1);
+  const uint64_t failovers = from_environment("CCLD_TEST_FAILOVERS", 3), seed = from_environment("CCLD_TEST_SEED", 1);
   INFO("CCLD_TEST_SEED=" << seed);
   Soak soak(seed);
   std::vector<int64_t> took_ms;
