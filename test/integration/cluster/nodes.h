@@ -33,7 +33,7 @@ class Node {
   }
   // The last that it has logged, for who looks for a failure.
   std::string log() const {
-    service->child.wait_for_error("\x01", Milliseconds(1));
+    service->child.wait_for_error("\x01", Milliseconds(5));
     const std::string& all = service->child.error();
     return name_ + ": " + all.substr(all.size() - std::min<size_t>(all.size(), 1500));
   }
@@ -48,7 +48,7 @@ class Node {
   }
   const std::string& name() const { return name_; }
   std::string state() const { return folder_.file("state"); }
-  Json cluster() const { return service->get("/v1/cluster"); }
+  Json cluster() const { return ask("/v1/cluster"); }
   bool leads() const { return cluster()["leads"]; }
   bool has_all() const {
     const Json c = cluster();
@@ -59,6 +59,7 @@ class Node {
   Json ask(const std::string& path) const {
     httplib::Client client(service->http);
     client.set_follow_location(true);
+    client.set_read_timeout(start_max);  // on a machine that has no processor for it
     const auto answer = client.Get(path);
     REQUIRE(answer);
     return Json::parse(answer->body);

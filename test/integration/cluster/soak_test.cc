@@ -38,7 +38,7 @@ class Soak {
   enum class How { kill, stop, end };
 
   explicit Soak(uint64_t seed)
-      : random_(seed), nats_(3), nodes_(nats_, {"--set", "mismatch_clean_s=20", "--take-up-s", "3"}), senders_(3) {
+      : random_(seed), nats_(3), nodes_(nats_, {"--set", "mismatch_clean_s=15", "--take-up-s", "3"}), senders_(3) {
     for (size_t i = 0; i < 3; ++i) connect(i);
     nodes_.leader();
   }
@@ -65,7 +65,7 @@ class Soak {
     REQUIRE(wait_until(
         [&] {
           beat();
-          for (const auto& n : nodes_.all) n->service->child.wait_for_error("\x01", Milliseconds(1));
+          for (const auto& n : nodes_.all) n->service->child.wait_for_error("\x01", Milliseconds(5));
           return wished();
         },
         std::chrono::seconds(120)));
