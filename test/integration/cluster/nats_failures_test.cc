@@ -90,7 +90,7 @@ TEST_CASE("A NATS server that comes back without its disk gets the streams anew,
   Sender sender(nodes[0].service->telemetry);
   REQUIRE(is_found(nodes, Mismatch(0xa1, {&sender, &sender})));
   REQUIRE(is_found(nodes, Mismatch(0xa2, {&sender, &sender})));
-  REQUIRE(wait_until([&] { return nodes[0].has_all() && nodes[1].has_all() && nodes[2].has_all(); }));
+  REQUIRE(wait_until([&] { return nodes.have_same_log(); }));
   nats.kill(0);
   nats.forget(0);
   nats.start(0);

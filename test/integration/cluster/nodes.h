@@ -122,6 +122,12 @@ struct Nodes {
     }
     return found;
   }
+  // All of them have applied all of the same log: a node alone may not know yet that there is more.
+  bool have_same_log() const {
+    const Json log = all[0]->cluster()["log"];
+    return log["applied"] == log["last"] &&
+           std::all_of(all.begin(), all.end(), [&](const auto& n) { return n->cluster()["log"] == log; });
+  }
   // Every revision that anybody was told, and how often.
   std::map<std::pair<uint64_t, uint64_t>, int> told() const {
     std::map<std::pair<uint64_t, uint64_t>, int> count;

@@ -99,9 +99,8 @@ class Soak {
   }
   // All have the same log, and nothing has come to it for a while.
   bool is_quiet() {
+    const bool same = nodes_.have_same_log();
     const Json log = nodes_[0].cluster()["log"];
-    const bool same =
-        log["applied"] == log["last"] && nodes_[1].cluster()["log"] == log && nodes_[2].cluster()["log"] == log;
     if (!same || log != quiet_log_) quiet_log_ = log, quiet_since_ = Clock::now();
     return Clock::now() - quiet_since_ > std::chrono::seconds(2);
   }
