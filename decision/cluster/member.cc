@@ -60,7 +60,7 @@ void Member::run() {
     lock.lock();
     wake_.wait_for(lock, look_period, [this] { return stop_; });
   }
-  const uint64_t held = leads_ ? lease_.revision() : 0;
+  const uint64_t held = lease_.revision();
   leads_ = false;
   lease_.lost();
   lock.unlock();

@@ -14,12 +14,6 @@ namespace {
 
 using report::Json;
 
-// As it is, not as a terminal can show it.
-std::string raw_text(const Json& object, const char* key) {
-  const Json& value = report::member(object, key);
-  return value.is_string() ? value.get<std::string>() : "";
-}
-
 Json silence_entry(const report::Silence& s) {
   return {
       {"id", s.id},           {"job", s.job},           {"host", s.host}, {"kind", s.kind}, {"component", s.component},
@@ -28,14 +22,14 @@ Json silence_entry(const report::Silence& s) {
 
 report::Silence silence_of(const Json& j) {
   return {.id = report::number_of(j, "id"),
-          .job = raw_text(j, "job"),
-          .host = raw_text(j, "host"),
-          .kind = raw_text(j, "kind"),
-          .component = raw_text(j, "component"),
+          .job = report::raw_text_of(j, "job"),
+          .host = report::raw_text_of(j, "host"),
+          .kind = report::raw_text_of(j, "kind"),
+          .component = report::raw_text_of(j, "component"),
           .from_ms = static_cast<int64_t>(report::number_of(j, "from_ms")),
           .until_ms = static_cast<int64_t>(report::number_of(j, "until_ms")),
-          .by = raw_text(j, "by"),
-          .note = raw_text(j, "note")};
+          .by = report::raw_text_of(j, "by"),
+          .note = report::raw_text_of(j, "note")};
 }
 
 absl::Status apply_revisions(Database& db, const Json& verdicts) {
@@ -63,8 +57,8 @@ absl::Status apply_operators(Database& db, const Json& all) {
     if (!*found) continue;
     const absl::Status s = put_acknowledgement(db, report::number_of(a, "incident"),
                                                {.time_ms = static_cast<int64_t>(report::number_of(a, "time_ms")),
-                                                .by = raw_text(a, "by"),
-                                                .note = raw_text(a, "note")});
+                                                .by = report::raw_text_of(a, "by"),
+                                                .note = report::raw_text_of(a, "note")});
     if (!s.ok() && !absl::IsNotFound(s)) return s;  // its incident has been removed here
   }
   for (const Json& silence : report::member(all, "silences")) {

@@ -211,6 +211,11 @@ std::string text_of(const Json& object, const char* key, const char* fallback) {
   return printable(value.is_string() ? value.get_ref<const std::string&>() : to_line(value));
 }
 
+std::string raw_text_of(const Json& object, const char* key) {
+  const Json& value = member(object, key);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
 uint64_t number_of(const Json& object, const char* key, uint64_t fallback) {
   const Json& value = member(object, key);
   return value.is_null() ? fallback : value.get<uint64_t>();

@@ -50,6 +50,7 @@ std::string shortened(const std::string& printable, size_t columns);
 // Errors: nlohmann::json::exception where the document is not what it should be.
 // text_of is for people: printable, since names come from the jobs that are watched.
 std::string text_of(const Json& object, const char* key, const char* fallback = "");
+std::string raw_text_of(const Json& object, const char* key);  // as it is; empty where it is no text
 uint64_t number_of(const Json& object, const char* key, uint64_t fallback = 0);
 double real_of(const Json& object, const char* key, double fallback = 0);
 bool has(const Json& object, const char* key);  // there and not null

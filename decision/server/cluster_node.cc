@@ -32,11 +32,6 @@ std::string node_name_of_host() {
   return node.substr(0, 63);
 }
 
-std::string text(const report::Json& object, const char* key) {
-  const report::Json& value = report::member(object, key);
-  return value.is_string() ? value.get<std::string>() : "";
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ClusterNode>> ClusterNode::open(const ClusterOptions& options) {
@@ -102,8 +97,9 @@ report::ClusterStatus ClusterNode::status() const {
   s.log_last = view.log_last;
   const Nanoseconds now_ns = monotonic_now_ns();
   for (const cluster::Member::Node& n : view.nodes)
-    s.nodes.push_back({n.name, text(n.about, "http"), text(n.about, "telemetry"), text(n.about, "version"),
-                       n.name == view.leader, (now_ns - n.heard_ns) / ns_per_ms});
+    s.nodes.push_back({n.name, report::raw_text_of(n.about, "http"), report::raw_text_of(n.about, "telemetry"),
+                       report::raw_text_of(n.about, "version"), n.name == view.leader,
+                       (now_ns - n.heard_ns) / ns_per_ms});
   s.sent = relay_.sent();
   s.not_sent = relay_.not_sent();
   s.received = relay_.received();
@@ -115,7 +111,7 @@ std::string ClusterNode::leader_url() const {
   const cluster::Member::View view = member_->view();
   if (view.leads) return "";
   for (const cluster::Member::Node& n : view.nodes)
-    if (n.name == view.leader) return text(n.about, "http");
+    if (n.name == view.leader) return report::raw_text_of(n.about, "http");
   return "";
 }
 

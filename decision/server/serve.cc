@@ -289,7 +289,7 @@ void drain(ClusterNode& node, TelemetrySocket& socket, const ControlDesk::Send& 
     for (size_t bytes = 0, i = from; i < waiting.telemetry.size() && contents.size() < together_max && bytes < together_bytes_max; ++i) {
       const cluster::Relayed& r = waiting.telemetry[i];
       bytes += r.bytes.size();
-      contents.push_back({r.bytes, &r.connection, nullptr, true});
+      contents.push_back({.bytes = r.bytes, .connection = &r.connection, .at_other_node = true});
     }
     loop.on_messages(contents, now_ns, realtime_now_ns(), send, [](size_t) {});
   }
@@ -369,10 +369,17 @@ absl::Status serve(const ServeOptions& options) {
   if (!signal_fd.ok()) return signal_fd.status();
   const absl::Cleanup close_signals = [&] { close(*signal_fd); };
 
-  const auto node = ClusterNode::open({options.cluster, options.cluster_name, options.cluster_node, options.cluster_http_url,
-                                       options.cluster_credentials_file, options.cluster_ca_file, options.cluster_certificate_file,
-                                       options.cluster_key_file, options.cluster_replicas,
-                                       static_cast<int64_t>(bounds->database.bytes_max), bounds->database.age_max_ms});
+  const auto node = ClusterNode::open({.servers = options.cluster,
+                                       .name = options.cluster_name,
+                                       .node = options.cluster_node,
+                                       .http_url = options.cluster_http_url,
+                                       .credentials_file = options.cluster_credentials_file,
+                                       .ca_file = options.cluster_ca_file,
+                                       .certificate_file = options.cluster_certificate_file,
+                                       .key_file = options.cluster_key_file,
+                                       .replicas = options.cluster_replicas,
+                                       .log_bytes_max = static_cast<int64_t>(bounds->database.bytes_max),
+                                       .log_age_max_ms = bounds->database.age_max_ms});
   if (!node.ok()) return node.status();
   const bool in_cluster = *node != nullptr;
 

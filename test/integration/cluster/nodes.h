@@ -122,6 +122,22 @@ struct Nodes {
     }
     return found;
   }
+  // In the history of each, on its disk: what a node answers may be a moment old.
+  bool have_all_that_was_told() const {
+    const auto told_so_far = told();
+    return std::all_of(all.begin(), all.end(), [&](const auto& n) {
+      const Finished asked = run({ccld, "incidents", "--json", "--state", n->state()});
+      const Json kept = Json::parse(asked.output, nullptr, false);
+      if (asked.status != 0 || !kept.is_object()) return false;
+      std::map<uint64_t, uint64_t> newest;
+      for (const Json& i : kept["incidents"])
+        newest[i["incident"].template get<uint64_t>()] = i["revision"].template get<uint64_t>();
+      return std::all_of(told_so_far.begin(), told_so_far.end(), [&](const auto& t) {
+        const auto found = newest.find(t.first.first);
+        return found != newest.end() && found->second >= t.first.second;
+      });
+    });
+  }
   // All of them have applied all of the same log: a node alone may not know yet that there is more.
   bool have_same_log() const {
     const Json log = all[0]->cluster()["log"];
