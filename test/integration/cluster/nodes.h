@@ -182,13 +182,7 @@ class Mismatch {
     const std::vector<uint64_t> counts = {1024, 2048};
     for (int32_t rank = 0; rank < 2; ++rank) {
       WireBatch b;
-      add_comm_up(b, {.comm_uid = comm_uid, .rank = rank, .rank_count = 2, .local_rank = rank, .cuda_device = rank});
-      WireRounds rounds;
-      rounds.comm_uid = comm_uid;
-      rounds.rank = rank;
-      rounds.signatures = {wire_signature(counts[static_cast<size_t>(rank)])};
-      add_rounds(b, rounds);
-      add_in_flight(b, {.comm_uid = comm_uid, .rank = rank});
+      add_rank(b, comm_uid, rank, 2, counts[static_cast<size_t>(rank)]);
       finish(b, rank, batch_seq);
     }
   }

@@ -116,19 +116,23 @@ inline WireProcess process_of(int32_t rank, uint64_t batch_seq) {
   return {.pid = 4711u + static_cast<uint32_t>(rank), .batch_seq = batch_seq};
 }
 
-// All ranks of a communicator come up, finish two operations and have a third in flight; counts of the finished ones are
-// as given, one per rank.
+// A rank of a communicator comes up, finishes two operations and has a third in flight; its count of the finished ones is `count`.
+inline void add_rank(WireBatch& b, uint64_t comm_uid, int32_t rank, int32_t rank_count, uint64_t count) {
+  add_comm_up(b, {.comm_uid = comm_uid, .rank = rank, .rank_count = rank_count, .local_rank = rank, .cuda_device = rank});
+  WireRounds rounds;
+  rounds.comm_uid = comm_uid;
+  rounds.rank = rank;
+  rounds.signatures = {wire_signature(count)};
+  add_rounds(b, rounds);
+  add_in_flight(b, {.comm_uid = comm_uid, .rank = rank});
+}
+
+// All ranks of a communicator; counts one per rank.
 inline void send_ranks(Sender& sender, const std::vector<uint64_t>& counts, uint64_t comm_uid = 0xabc, uint64_t batch_seq = 1) {
   const auto rank_count = static_cast<int32_t>(counts.size());
   for (int32_t rank = 0; rank < rank_count; ++rank) {
     WireBatch b;
-    add_comm_up(b, {.comm_uid = comm_uid, .rank = rank, .rank_count = rank_count, .local_rank = rank, .cuda_device = rank});
-    WireRounds rounds;
-    rounds.comm_uid = comm_uid;
-    rounds.rank = rank;
-    rounds.signatures = {wire_signature(counts[static_cast<size_t>(rank)])};
-    add_rounds(b, rounds);
-    add_in_flight(b, {.comm_uid = comm_uid, .rank = rank});
+    add_rank(b, comm_uid, rank, rank_count, counts[static_cast<size_t>(rank)]);
     sender.send(b.finish(process_of(rank, batch_seq)));
   }
 }
