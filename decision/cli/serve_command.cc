@@ -46,7 +46,7 @@ constexpr Flag flags[] = {
     {"cluster", &ServeOptions::cluster, "SERVERS", "be one of several nodes that stand in for each other: nats://HOST:PORT of NATS servers with JetStream, by commas"},
     {"cluster-name", &ServeOptions::cluster_name, "NAME", "of the cluster: letters, digits, '-' and '_'"},
     {"cluster-node", &ServeOptions::cluster_node, "NAME", "of this node, no other one's; default: the host's name"},
-    {"cluster-http-url", &ServeOptions::cluster_http_url, "URL", "under which clients of other nodes reach this one's query API; default: where --http listens"},
+    {"cluster-http-url", &ServeOptions::cluster_http_url, "URL", "under which clients of other nodes reach this one's query API; default: where --http listens, with the host's name for 0.0.0.0 and ::"},
     {"cluster-replicas", &ServeOptions::cluster_replicas, "N", "NATS servers that keep the cluster's log; auto: 3, or 1 where fewer are named"},
     {"cluster-credentials-file", &ServeOptions::cluster_credentials_file, "FILE", "of NATS (JWT and seed): who this node is"},
     {"cluster-ca-file", &ServeOptions::cluster_ca_file, "FILE", "certificates that are trusted for NATS servers; with it TLS is demanded"},
