@@ -12,8 +12,9 @@
 // and receives of registered buffers that the network device does alone are not counted; symmetric kernels have nothing
 // here.
 //
-// Cost: what follows a null check is one store to mapped host memory, never a load or fence; the sums cost one addition
-// in shared memory when a primitive begins and one when it ends.
+// Cost: what follows a null check is one store to mapped host memory, never a load of it or a fence for it; the sums cost
+// one addition in shared memory when a primitive begins and one when it ends, the end of a kernel one acquire-release
+// addition there for each warp.
 // A loop that polls runs upstream's instructions for its first ccld_polls_between_looks polls; then it looks at the
 // time now and then, and shows a wait that lasts.
 #ifndef CCLD_HOOKS_DEVICE_H_
