@@ -21,7 +21,7 @@ from collections import namedtuple
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [os.path.join(ROOT, "test", "golden"), os.path.join(ROOT, "benchmarks", "accuracy"), os.path.join(ROOT, "test", "support")]
+sys.path[:0] = [os.path.join(ROOT, "benchmarks"), os.path.join(ROOT, "test", "golden"), os.path.join(ROOT, "benchmarks", "accuracy"), os.path.join(ROOT, "test", "support")]
 
 import golden  # noqa: E402
 import run_case  # noqa: E402
@@ -29,6 +29,7 @@ import scoring  # noqa: E402
 import slow_cases  # noqa: E402
 import table  # noqa: E402
 from faults.plan import PlanError  # noqa: E402
+from measured import commit  # noqa: E402
 from run.build import Build  # noqa: E402
 from run.errors import RunError  # noqa: E402
 from store import version_of_files, write_json  # noqa: E402
@@ -201,12 +202,6 @@ def machine():
         with open("/proc/cpuinfo") as file:
             model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "")
     return {"processors": os.cpu_count(), "model": model or platform.machine()}
-
-
-def commit():
-    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--abbrev=12", "--dirty=+changes"], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
 
 
 def run(arguments):

@@ -17,13 +17,14 @@ import time
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [HERE, os.path.join(ROOT, "test", "support")]
+sys.path[:0] = [os.path.join(ROOT, "benchmarks"), HERE, os.path.join(ROOT, "test", "support")]
 
 import cases as all_cases  # noqa: E402
 import run_case  # noqa: E402
 import scoring  # noqa: E402
 import table  # noqa: E402
 from faults import plan as plans  # noqa: E402
+from measured import commit  # noqa: E402
 from run import network  # noqa: E402
 from run.build import Build  # noqa: E402
 from run.errors import Interrupted, RunError  # noqa: E402
@@ -35,15 +36,6 @@ THRESHOLDS = os.path.join(HERE, "thresholds.json")
 
 def show(text):
     print(text, flush=True)
-
-
-def commit():
-    def git(*words):
-        return subprocess.run(("git", "-C", ROOT) + words, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout.strip()
-    name = git("rev-parse", "--short=12", "HEAD")
-    # Results are no change: a run that wrote some must find its cases again.
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/results")
-    return (name + ("+changes" if changed else "")) if name else "unknown"
 
 
 def why_not(case):

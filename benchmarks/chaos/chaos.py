@@ -9,19 +9,19 @@ import datetime
 import json
 import os
 import platform
-import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [HERE, os.path.join(ROOT, "benchmarks", "accuracy"), os.path.join(ROOT, "test", "support")]
+sys.path[:0] = [os.path.join(ROOT, "benchmarks"), HERE, os.path.join(ROOT, "benchmarks", "accuracy"), os.path.join(ROOT, "test", "support")]
 
 import drawing  # noqa: E402
 import judging  # noqa: E402
 import place  # noqa: E402
 from chaos_run import ChaosRun  # noqa: E402
 from faults.plan import PlanError, read_json  # noqa: E402
+from measured import commit  # noqa: E402
 from run.build import Build  # noqa: E402
 from run.errors import Interrupted, RunError  # noqa: E402
 from run.job import signals_end_the_run  # noqa: E402
@@ -32,12 +32,6 @@ QUICK_SEEDS = 2
 
 def show(text):
     print(text, flush=True)
-
-
-def commit():
-    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True)
-    return done.stdout.strip() or "unknown"
 
 
 def one(build, seed, arguments, settings):

@@ -15,13 +15,11 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
+
+from measured import commit  # noqa: E402
+
 SECONDS_PER_FAILOVER = 60  # on a busy machine
-
-
-def commit():
-    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True)
-    return done.stdout.strip() or "unknown"
 
 
 def run(program, test, environment, patience):

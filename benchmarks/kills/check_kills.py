@@ -16,14 +16,12 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
+
+from measured import commit  # noqa: E402
+
 TEST = "However often the service is killed*"  # a comma would begin another name
 SECONDS_PER_KILL = 20  # on a busy machine
-
-
-def commit():
-    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True)
-    return done.stdout.strip() or "unknown"
 
 
 def run(program, kills):

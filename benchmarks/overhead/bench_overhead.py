@@ -19,11 +19,13 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
 import instructions  # noqa: E402
 import threads  # noqa: E402
 import wall_time  # noqa: E402
+from measured import commit  # noqa: E402
 from parts import BASE_ENVIRONMENT, ROOT, BenchError, Parts  # noqa: E402
 
 RANKS = 4
@@ -139,12 +141,6 @@ def machine():
     except (OSError, StopIteration):
         pass
     return {"processor": model, "cores": len(os.sched_getaffinity(0)), "kernel": platform.release()}
-
-
-def commit():
-    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True)
-    return done.stdout.strip() or "unknown"
 
 
 def missed(report):

@@ -15,6 +15,9 @@ import sys
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
+
+from measured import commit  # noqa: E402
 
 # Ranks -> tenths of a second of traffic, hangs planted.
 SIZES = {1024: (40, 20), 4096: (30, 20), 16384: (20, 16), 65536: (20, 10), 131072: (20, 10)}
@@ -127,12 +130,6 @@ def machine():
     except (OSError, StopIteration):
         pass
     return {"processor": model, "cores": len(os.sched_getaffinity(0)), "kernel": platform.release()}
-
-
-def commit():
-    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True)
-    return done.stdout.strip() or "unknown"
 
 
 HEADINGS = ("ranks", "communicators", "M records/s", "ns: decode", "apply", "advance", "wire bytes", "bytes/rank", "locate ms p50", "p99", "tick ms",

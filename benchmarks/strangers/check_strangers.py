@@ -22,6 +22,9 @@ from planted import PlantedJob
 from watched_service import ServiceError, WatchedService
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
+
+from measured import commit  # noqa: E402
 
 # As short as a job that does ten operations a second allows; a pause that was a fault teaches no longer timeout.
 SETTINGS = {"hang_suspect_s": 2, "hang_warmup_suspect_s": 2, "hang_confirm_s": 4, "hang_gap_factor": 1, "forget_s": 60}
@@ -157,12 +160,6 @@ def missed(row, times=True):
     if row["exit_status"] != 0:
         line("the service ended with status %d", row["exit_status"])
     return lines
-
-
-def commit():
-    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True)
-    return done.stdout.strip() or "unknown"
 
 
 def positive(text):

@@ -9,7 +9,6 @@ import datetime
 import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,10 +16,11 @@ import time
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [HERE, os.path.join(ROOT, "test", "support")]
+sys.path[:0] = [os.path.join(ROOT, "benchmarks"), HERE, os.path.join(ROOT, "test", "support")]
 
 import planted  # noqa: E402
 from fabric import Fabric  # noqa: E402
+from measured import commit  # noqa: E402
 from run.build import Build  # noqa: E402
 from run.errors import Interrupted, RunError  # noqa: E402
 from run.job import signals_end_the_run  # noqa: E402
@@ -29,12 +29,6 @@ from validation import Validation  # noqa: E402
 
 QUICK_CASES = 1
 PASS_SHAPES = ((2, 1), (3, 1), (4, 1), (2, 2), (2, 4), (4, 2), (2, 8), (4, 4))  # hosts, GPUs of each
-
-
-def commit():
-    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True)
-    return done.stdout.strip() or "unknown"
 
 
 def run(build, case):
