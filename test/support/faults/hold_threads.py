@@ -2,13 +2,15 @@
 """Holds some threads of a process in their tracks, as a debugger does: all the time, or a part of every period.
 
 The process itself is not stopped, and nothing is written into it; when this program ends, however it does, its threads go on.
-Threads that appear later are held from the next period on. Prints "held" once the threads stand still for the first time, and before that "awaited"
+Threads that appear later are held from the next period on. With --jitter no
+period is as long as the one before, so that nothing falls into step with them. Prints "held" once the threads stand still for the first time, and before that "awaited"
 if there are none yet (--await). Exit status: 1 and one line if that is not possible.
 """
 import argparse
 import ctypes
 import errno
 import os
+import random
 import re
 import signal
 import sys
@@ -71,6 +73,7 @@ def main():
     which.add_argument("--all-but", metavar="REGEX", help="the threads whose name does not begin so")
     parser.add_argument("--held-ms", type=float, default=0, help="of every period; 0: all the time")
     parser.add_argument("--period-ms", type=float, default=0)
+    parser.add_argument("--jitter", type=float, default=0, help="a period is shorter or longer by up to this part of it")
     parser.add_argument("--await", action="store_true", dest="await_them", help="if there is no such thread yet, wait for one")
     arguments = parser.parse_args()
     pattern = re.compile(arguments.only or arguments.all_but)
@@ -89,10 +92,12 @@ def main():
     print("held", flush=True)
     if arguments.held_ms <= 0:
         signal.pause()
+    rng = random.Random(arguments.pid)
     while True:
-        time.sleep(arguments.held_ms / 1000)
+        longer = 1 + arguments.jitter * rng.uniform(-1, 1)
+        time.sleep(longer * arguments.held_ms / 1000)
         let_go(threads)
-        time.sleep((arguments.period_ms - arguments.held_ms) / 1000)
+        time.sleep(longer * (arguments.period_ms - arguments.held_ms) / 1000)
         threads = hold(chosen_threads())
 
 

@@ -85,7 +85,8 @@ def _plant_outside(fault, job):
         job.children[fault.rank].signal(signal.SIGKILL)
     elif fault.kind == "cpu_quota":
         period_ms = fault.arguments["period_ms"]
-        _hold(fault, job, ["--all-but", DEVICE_THREADS], period_ms * (1 - fault.arguments["share"]), period_ms)
+        _hold(fault, job, ["--all-but", DEVICE_THREADS, "--jitter", "%g" % fault.arguments["jitter"]],
+              period_ms * (1 - fault.arguments["share"]), period_ms)
     elif fault.kind in PROXY_KINDS:
         _hold(fault, job, ["--only", PROXY_THREADS], fault.arguments.get("held_ms", 0), fault.arguments.get("period_ms", 0))
     elif fault.kind in DEVICE_KINDS:

@@ -29,7 +29,7 @@ APPLICATION_KINDS = {
 PROCESS_KINDS = {
     "sigstop": {"in_operation": (int, 0)},
     "sigkill": {"in_operation": (int, 0)},
-    "cpu_quota": {"share": (float, None), "period_ms": (float, 200.0)},
+    "cpu_quota": {"share": (float, None), "period_ms": (float, 200.0), "jitter": (float, 0.0)},
 }
 # What happens to the proxy thread of a process, which serves its network connections.
 PROXY_KINDS = {"stuck_proxy": {}, "slow_proxy": {"held_ms": (float, None), "period_ms": (float, None)}}
@@ -123,6 +123,8 @@ class Plan:
                 reader.refuse(prefix + name, "must be one of %s" % ", ".join(COMMUNICATORS))
         if "share" in arguments and not 0 < arguments["share"] <= 1:
             reader.refuse(prefix + "share", "must be above 0 and at most 1")
+        if "jitter" in arguments and not 0 <= arguments["jitter"] < 1:
+            reader.refuse(prefix + "jitter", "must be 0 or more and below 1")
         if "held_ms" in arguments and not 0 < arguments["held_ms"] < arguments["period_ms"]:
             reader.refuse(prefix + "held_ms", "must be above 0 and below period_ms")
         if "node" in arguments:

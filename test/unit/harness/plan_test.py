@@ -77,6 +77,7 @@ class PlanTest(unittest.TestCase):
     def test_shares_and_held_times_must_be_possible(self):
         self.refused(dict(FAULTY, faults=[{"kind": "cpu_quota", "rank": 3, "share": 1.5}]), "faults[0].share")
         self.refused(dict(FAULTY, faults=[{"kind": "pauses", "rank": 3, "ms": 10, "share": 0}]), "faults[0].share")
+        self.refused(dict(FAULTY, faults=[{"kind": "cpu_quota", "rank": 3, "share": 0.1, "jitter": 1}]), "faults[0].jitter")
         self.refused(dict(FAULTY, faults=[{"kind": "slow_proxy", "rank": 3, "held_ms": 20, "period_ms": 10}]), "faults[0].held_ms")
 
     def test_options_without_a_value_are_given_or_not(self):
