@@ -36,6 +36,8 @@ add_library(ccld_server STATIC
   cluster/member.cc
   cluster/nats_bus.cc
   cluster/nats_library.cc
+  cluster/nats_link.cc
+  cluster/outbox.cc
   cluster/relay.cc
   history/acknowledgements.cc
   history/deliveries.cc
@@ -104,6 +106,7 @@ add_library(ccld_server STATIC
   server/analysis_loop.cc
   server/change_request.cc
   server/cluster_node.cc
+  server/cluster_side.cc
   server/config_file.cc
   server/control_group.cc
   server/exposure.cc

@@ -21,12 +21,18 @@ class Bus {
  public:
   virtual ~Bus() = default;
   virtual bool connected() const = 0;
+  // Now and then, from one thread, after all listen() and before close(): a connection that has ended for good is made
+  // anew.
+  virtual void mend() = 0;
 
-  // To all nodes that listen, this one not. Does not wait; what is sent without a connection is lost.
+  // To all nodes that listen, this one not. What is sent without a connection is lost. Waits while the server takes
+  // nothing, a second at most.
   virtual absl::Status send(const std::string& subject, absl::Span<const uint8_t>) = 0;
   using Handler = std::function<void(const std::string& subject, absl::Span<const uint8_t>)>;
-  // `subject` may end with ".*". Until the bus ends.
+  // `subject` may end with ".*". Until close().
   virtual absl::Status listen(const std::string& subject, Handler) = 0;
+  // The end: no handler runs any more once it has returned.
+  virtual void close() = 0;
 
   // The lease: a text that goes when it has not been renewed for a while, which was fixed when the bus was opened. Each
   // change makes it another revision.

@@ -68,10 +68,25 @@ void Member::run() {
 }
 
 void Member::look() {
+  bus_.mend();
   say_connection();
   tell_others(options_.clock_ns());
-  const bool caught_up = leads() || (bus_.connected() && follow_log());
+  const bool held_up = keeper_.held_up_ns() >= options_.held_up_max_ns;
+  if (held_up && leads()) give_way();
+  const bool caught_up = leads() || (!held_up && bus_.connected() && follow_log());
   look_at_lease(options_.clock_ns(), caught_up);
+}
+
+void Member::give_way() {
+  uint64_t held = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    held = lease_.revision();
+    lease_.lost();
+    lease_.tried(options_.clock_ns());
+  }
+  follow("its disk or the reader of its verdicts hangs");
+  if (held != 0) bus_.give_lease_back(held).IgnoreError();
 }
 
 bool Member::follow_log() {

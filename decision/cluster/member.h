@@ -33,13 +33,17 @@ struct MemberOptions {
   std::string node, run;
   report::Json about;  // what the others are told of this node every second: an object
   LeaseTimes lease;
+  // A leader that has waited so long for its disk, or for who reads its verdicts, lets another node lead: a disk that
+  // is only slow answers within a second or two.
+  Nanoseconds held_up_max_ns = 5 * ns_per_s;
   Nanoseconds (*clock_ns)() = nullptr;  // monotonic
 };
 
-// The history of this node.
+// The history of this node, and what it tells.
 struct Keeper {
   std::function<absl::Status(std::vector<report::Json> entries)> apply;  // in order, once they are on the disk
   std::function<absl::StatusOr<history::Standing>()> standing;
+  std::function<Nanoseconds()> held_up_ns;  // how long it has waited for a disk or a reader
 };
 
 class Member {
@@ -79,6 +83,7 @@ class Member {
 
  private:
   void run();
+  void give_way();
   bool follow_log();
   void look_at_lease(Nanoseconds now_ns, bool caught_up);
   absl::StatusOr<uint64_t> ask_for_lease(LeaseWatch::Step, uint64_t revision);

@@ -38,9 +38,11 @@ namespace ccld::decision::cluster {
   f(natsConnection_JetStream) \
   f(natsConnection_GetLastError) \
   f(natsOptions_SetDisconnectedCB) \
+  f(natsOptions_SetClosedCB) \
   f(natsOptions_SetReconnectedCB) \
   f(natsSubscription_Destroy) \
   f(natsSubscription_SetPendingLimits) \
+  f(natsSubscription_SetOnCompleteCB) \
   f(natsMsg_GetSubject) \
   f(natsMsg_GetData) \
   f(natsMsg_GetDataLength) \

@@ -3,8 +3,9 @@
 //
 // Contract
 //   A message of a probe is sent on once its node has found that its sender may send it. Nobody waits: what the bus
-//   does not take is counted and lost, as on any other way here; the analysis sees the gap. What others sent waits for
-//   the analysis in bounded room; more is dropped and counted.
+//   does not take is counted and lost, as on any other way here; the analysis sees the gap. What is to be sent, and
+//   what others sent and the analysis has not taken yet, has bounded room; more is dropped and counted, measurements of
+//   healthy operations first (weight.h).
 // Threads: send(), answer(), take_all() the analysis thread; the bus fills the room from its own.
 #pragma once
 
@@ -14,7 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "decision/cluster/bus.h"
+#include "decision/cluster/outbox.h"
+#include "decision/cluster/weight.h"
 
 namespace ccld::decision::cluster {
 
@@ -27,17 +31,20 @@ class Relay {
  public:
   static constexpr size_t waiting_bytes_max = size_t{256} << 20;
 
-  Relay(Bus& bus, std::string node) : bus_(bus), node_(std::move(node)) {}
+  Relay(Bus& bus, std::string node) : bus_(bus), node_(std::move(node)), outbox_(bus) {}
   ~Relay();
   Relay(const Relay&) = delete;
 
   // Errors: as Bus::listen; Unavailable: no event descriptor.
   absl::Status start();
 
-  void send(const std::string& connection, absl::Span<const uint8_t> message);
-  // For a probe of another node. False: the bus does not take it.
+  void send(const std::string& connection, absl::Span<const uint8_t> message, Weight);
+  // For a probe of another node. False: there is no connection or no room.
   bool answer(const std::string& connection, absl::Span<const uint8_t> message);
   static bool is_relayed(const std::string& connection) { return !connection.empty() && connection.front() == mark; }
+
+  // Until all of that has been sent or refused. False: that took longer.
+  bool flush(absl::Duration patience) { return outbox_.flush(patience); }
 
   // Telemetry of others' probes, and what others say to probes of this node.
   struct Waiting {
@@ -46,20 +53,21 @@ class Relay {
   Waiting take_all();
   int descriptor() const { return event_; }  // readable while something waits
 
-  uint64_t sent() const { return sent_; }
-  uint64_t not_sent() const { return not_sent_; }
+  uint64_t sent() const { return outbox_.sent(); }
+  uint64_t not_sent() const { return outbox_.not_sent() + too_long_; }
   uint64_t received() const { return received_; }
   uint64_t dropped() const { return dropped_; }
 
  private:
   // No connection of libzmq's begins with it: those that it names itself begin with a zero byte.
   static constexpr char mark = '@';
-  void put(std::vector<Relayed> Waiting::*where, Relayed);
+  void put(std::vector<Relayed> Waiting::*where, Relayed, Weight);
 
   Bus& bus_;
   const std::string node_;
   int event_ = -1;
-  std::atomic<uint64_t> sent_ = 0, not_sent_ = 0, received_ = 0, dropped_ = 0;
+  Outbox outbox_;
+  std::atomic<uint64_t> too_long_ = 0, received_ = 0, dropped_ = 0;
   std::mutex mutex_;
   Waiting waiting_;
   size_t waiting_bytes_ = 0;

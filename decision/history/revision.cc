@@ -95,4 +95,12 @@ std::optional<LeftOpen> left_open_of(const Json& newest, const report::WallClock
   return left;
 }
 
+std::vector<LeftOpen> all_left_open_of(const std::vector<Json>& newest, const report::WallClock& clock) {
+  std::vector<LeftOpen> left;
+  for (const Json& one : newest) {
+    if (auto readable = left_open_of(one, clock); readable.has_value()) left.push_back(*std::move(readable));
+  }
+  return left;
+}
+
 }  // namespace ccld::decision::history

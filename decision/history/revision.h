@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "decision/model/left_open.h"
 #include "decision/report/verdict_json.h"
@@ -37,5 +38,7 @@ report::Json ended_verdict(report::Json newest, int64_t now_ms);
 
 // What a later run needs to take the incident up; instants on the clock of that run. Nothing if the line cannot be read.
 std::optional<LeftOpen> left_open_of(const report::Json& newest, const report::WallClock&);
+// Of several; without those that cannot be read: they are not found again, and end.
+std::vector<LeftOpen> all_left_open_of(const std::vector<report::Json>& newest, const report::WallClock&);
 
 }  // namespace ccld::decision::history

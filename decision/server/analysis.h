@@ -22,6 +22,8 @@ constexpr Nanoseconds tick_period_ns = 100 * ns_per_ms;
 // So many messages are given together at most: a millisecond or two of work, beside which it costs little to wake threads.
 // More of them, decoded, do not fit into a processor's own cache.
 constexpr size_t together_max = 256;
+constexpr size_t together_bytes_max = 1 << 20;  // a message may have megabytes
+inline bool is_room_together(size_t messages, size_t bytes) { return messages < together_max && bytes < together_bytes_max; }
 
 class Analysis {
  public:

@@ -18,7 +18,7 @@ AnalysisLoop::AnalysisLoop(const Settings& settings, std::shared_ptr<Reporter> r
       started_ns_(now_ns) {}
 
 void AnalysisLoop::on_messages(absl::Span<const Message> messages, Nanoseconds now_ns, Nanoseconds realtime_ns,
-                               const ControlDesk::Send& send, absl::FunctionRef<void(size_t)> spoke) {
+                               const ControlDesk::Send& send, absl::FunctionRef<void(size_t, const Batch&)> spoke) {
   std::vector<Analysis::Message> contents;
   for (const Message& m : messages) contents.push_back({m.bytes, m.speaker});
   analysis_.on_messages(contents, now_ns, realtime_ns, [&](size_t i, const Batch* batch) {
@@ -27,7 +27,7 @@ void AnalysisLoop::on_messages(absl::Span<const Message> messages, Nanoseconds n
     if (batch == nullptr) return;
     desk_.heard(*batch, *m.connection, now_ns, realtime_ns, send, m.at_other_node);
     if (recorder_ != nullptr) recorder_->decoded(*batch, m.bytes, now_ns, realtime_ns);
-    spoke(i);
+    spoke(i, *batch);
   });
 }
 

@@ -51,7 +51,7 @@ class AnalysisLoop {
   // Those that came together. A message whose sender may not say what it says is not recorded either: a replay has no
   // keys, and would believe it. `spoke` is told of each that is a batch, and one that its sender may send.
   void on_messages(absl::Span<const Message>, Nanoseconds now_ns, Nanoseconds realtime_ns, const ControlDesk::Send& send,
-                   absl::FunctionRef<void(size_t)> spoke);
+                   absl::FunctionRef<void(size_t, const Batch&)> spoke);
   void on_multipart_message(Nanoseconds now_ns, Nanoseconds realtime_ns);
 
   // Analyses, writes verdicts, and refreshes the snapshot. `finished_ns()` tells the time again when asked, so that

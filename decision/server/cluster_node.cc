@@ -19,7 +19,8 @@ namespace {
 
 // A disk that takes longer hangs; the entries are applied again.
 constexpr absl::Duration disk_patience = absl::Seconds(10);
-constexpr int replicas_usual = 3, replicas_max = 5;  // JetStream has no more
+constexpr absl::Duration flush_patience = absl::Milliseconds(200);  // of the promised second of an ending service
+constexpr int replicas_usual = 3, replicas_max = 5;                 // JetStream has no more
 
 // Of a host, as a name on the bus.
 std::string node_name_of_host() {
@@ -72,6 +73,7 @@ absl::Status ClusterNode::begin(const std::shared_ptr<Reporter>& reporter, const
     return reporter->apply(std::move(entries), disk_patience);
   };
   keeper.standing = [reporter] { return reporter->standing(disk_patience); };
+  keeper.held_up_ns = [reporter] { return reporter->held_up_ns(); };
   member_ = std::make_unique<cluster::Member>(*bus_, std::move(options), std::move(keeper));
   reporter->keep_with([member = member_.get()](const report::Json& entry) { return member->keep(entry); });
   if (absl::Status s = relay_.start(); !s.ok()) return s;
@@ -81,8 +83,15 @@ absl::Status ClusterNode::begin(const std::shared_ptr<Reporter>& reporter, const
   return absl::OkStatus();
 }
 
+ClusterNode::~ClusterNode() {
+  end();
+  bus_->close();  // its handlers use the rest
+}
+
 void ClusterNode::end() {
-  if (member_ != nullptr) member_->stop();
+  if (member_ == nullptr) return;
+  member_->stop();
+  relay_.flush(flush_patience);
 }
 
 report::ClusterStatus ClusterNode::status() const {

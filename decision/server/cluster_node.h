@@ -2,7 +2,7 @@
 //
 //   auto node = ClusterNode::open(options);            // nullptr: no cluster is asked for
 //   node->begin(reporter, about);                      // everything else is open
-//   node->turn(...) at each tick; node->end() at the end
+//   node->take_turn() at each tick; node->end() at the end
 //
 // Errors: as cluster/nats_bus.h. Threads: the analysis thread; status() and leader_url() any.
 #pragma once
@@ -31,13 +31,14 @@ struct ClusterOptions {
 class ClusterNode {
  public:
   static absl::StatusOr<std::unique_ptr<ClusterNode>> open(const ClusterOptions&);
+  ~ClusterNode();
 
   // Where this node is reached, and the run of this service.
   struct About {
     std::string http_url, telemetry, version, run;
   };
   absl::Status begin(const std::shared_ptr<Reporter>&, const About&);
-  // The lease is given back, so another node leads at once.
+  // The lease is given back, so another node leads at once, and the telemetry that waits is sent to it.
   void end();
 
   cluster::Relay& relay() { return relay_; }

@@ -81,6 +81,7 @@ struct Reporter::State {
   std::vector<Recorded> links;  // recordings of which the database does not know yet
   Nanoseconds maintained_ns = 0, tried_ns = 0;
   bool failing = false;
+  std::atomic<Nanoseconds> at_work_since_ns = 0;  // with the disk and the reader of verdicts; 0: not
 
   // Shared.
   mutable std::mutex mutex;
@@ -102,6 +103,7 @@ struct Reporter::State {
   void carry_out(std::deque<Job>);
   void store(std::vector<history::Revision>);
   void change(Asked&);
+  bool kept(const report::Json& entry);
   bool share(absl::Span<const history::Revision>);
   absl::Status share(const Asked&, history::Database&);
   absl::Status ask(const std::shared_ptr<Asked>&, absl::Duration patience);
@@ -137,8 +139,10 @@ void Reporter::State::run() {
     counters.queue_length = 0;
     asked_waiting = 0;
     lock.unlock();
+    at_work_since_ns = monotonic_now_ns();
     carry_out(std::move(taken));
     maintain();
+    at_work_since_ns = 0;
     lock.lock();
     lines = writer.lines();
     line_errors = writer.errors();
@@ -210,12 +214,20 @@ void Reporter::State::change(Asked& asked) {
   asked.done.Notify();
 }
 
+// The common log is no disk of this node.
+bool Reporter::State::kept(const report::Json& entry) {
+  at_work_since_ns = 0;
+  const bool done = keep(entry);
+  at_work_since_ns = monotonic_now_ns();
+  return done;
+}
+
 bool Reporter::State::share(absl::Span<const history::Revision> revisions) {
   if (!keep) return true;
   while (!revisions.empty()) {
     size_t count = 1, bytes = revisions[0].line.size();
     while (count < revisions.size() && (bytes += revisions[count].line.size()) <= entry_bytes_max) ++count;
-    if (!keep(history::revisions_entry(revisions.first(count)))) return false;
+    if (!kept(history::revisions_entry(revisions.first(count)))) return false;
     revisions.remove_prefix(count);
   }
   return true;
@@ -229,7 +241,7 @@ absl::Status Reporter::State::share(const Asked& asked, history::Database& db) {
     if (!now.ok()) return now.status();
     entry = history::operators_entry(now->acknowledgements, now->silences.silences, now->silences.last_id);
   }
-  if (keep(entry)) return absl::OkStatus();
+  if (kept(entry)) return absl::OkStatus();
   return absl::UnavailableError("this node does not lead the cluster any more: ask again");
 }
 
@@ -432,6 +444,11 @@ bool Reporter::finish(absl::Duration patience) {
   if (!s.ended.WaitForNotificationWithTimeout(patience)) return false;
   s.thread.join();
   return true;
+}
+
+Nanoseconds Reporter::held_up_ns() const {
+  const Nanoseconds since_ns = state_->at_work_since_ns;
+  return since_ns == 0 ? 0 : monotonic_now_ns() - since_ns;
 }
 
 report::HistoryCounters Reporter::counters() const {

@@ -83,6 +83,8 @@ class Reporter {
   // because a disk or the reader of verdicts hangs; then the process has to end without the destructor. Idempotent.
   bool finish(absl::Duration patience = absl::InfiniteDuration());
 
+  // How long the thread has waited for the disk or for who reads the verdicts; 0: it does not.
+  Nanoseconds held_up_ns() const;
   report::HistoryCounters counters() const;
   uint64_t verdict_lines() const;
   uint64_t verdict_write_errors() const;

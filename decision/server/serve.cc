@@ -24,6 +24,7 @@
 #include "decision/server/analysis_loop.h"
 #include "decision/server/clock.h"
 #include "decision/server/cluster_node.h"
+#include "decision/server/cluster_side.h"
 #include "decision/server/http_access.h"
 #include "decision/server/http_api.h"
 #include "decision/server/layout_file.h"
@@ -140,15 +141,6 @@ std::unique_ptr<history::History> open_history(const ServeOptions& options, cons
   return nullptr;
 }
 
-// Incidents that earlier runs left open, on the clock of this one. One that cannot be read is not found again, and ends.
-std::vector<LeftOpen> left_open_of(const std::vector<report::Json>& verdicts, const report::WallClock& clock) {
-  std::vector<LeftOpen> left;
-  for (const report::Json& verdict : verdicts) {
-    if (auto one = history::left_open_of(verdict, clock); one.has_value()) left.push_back(*std::move(one));
-  }
-  return left;
-}
-
 // Nothing if nothing is to be recorded. Where the history is, incidents are recorded beside it.
 absl::StatusOr<std::unique_ptr<recording::Recorder>> open_recorder(const ServeOptions& options, const Settings& settings,
                                                                    const Numbering& numbering, const std::string& state_folder,
@@ -221,33 +213,6 @@ ConnectionRoom::Memory memory_of(const MemoryGuard& guard) {
 // A message may have megabytes.
 constexpr size_t together_bytes_max = 1 << 20;
 
-// What the analysis thread does as a node of a cluster; nothing where there is none.
-struct ClusterSide {
-  ClusterNode* node = nullptr;
-  WebhookTurns* webhook = nullptr;
-  std::string run;
-  Nanoseconds take_up_ns = 0;
-
-  void send_on(const TelemetrySocket::Message& m) const {
-    if (node != nullptr) node->relay().send(m.connection, m.bytes());
-  }
-  bool answer(const std::string& connection, absl::Span<const uint8_t> message) const {
-    return node != nullptr && node->relay().answer(connection, message);
-  }
-  void take_turn(AnalysisLoop& loop, Nanoseconds now_ns) const {
-    if (node == nullptr) return;
-    const auto turn = node->take_turn();
-    if (!turn.has_value()) return;
-    if (!turn->leads) {
-      loop.follow();
-      webhook->end();
-      return;
-    }
-    loop.lead({run, turn->standing.last_id}, left_open_of(turn->standing.open, {realtime_now_ns() - now_ns}), now_ns, take_up_ns);
-    webhook->begin();
-  }
-};
-
 // Hands waiting messages to the analysis until there are none or `until_ns` has come.
 void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Send& send, AnalysisLoop& loop, const ClusterSide& cluster, Nanoseconds until_ns) {
   std::vector<TelemetrySocket::Message> messages(together_max);
@@ -260,7 +225,7 @@ void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Sen
     loop.look_at_memory(now_ns);
     room.look(now_ns, memory_of(loop.memory()));
     contents.clear();
-    for (size_t bytes = 0; contents.size() < together_max && bytes < together_bytes_max;) {
+    for (size_t bytes = 0; is_room_together(contents.size(), bytes);) {
       TelemetrySocket::Message& m = messages[contents.size()];
       last = socket.receive(m);
       if (last != TelemetrySocket::Received::message) break;
@@ -268,30 +233,12 @@ void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Sen
       if (cluster::Relay::is_relayed(m.connection)) continue;  // a client that names itself as probes of other nodes are named
       contents.push_back({m.bytes(), &m.connection, m.speaker.has_value() ? &*m.speaker : nullptr});
     }
-    loop.on_messages(contents, now_ns, realtime_ns, send, [&](size_t i) {
+    loop.on_messages(contents, now_ns, realtime_ns, send, [&](size_t i, const Batch& batch) {
       room.spoke(messages[i].descriptor(), now_ns);
-      cluster.send_on(messages[i]);
+      cluster.send_on(messages[i].connection, messages[i].bytes(), batch);
     });
     for (size_t i = 0; i < contents.size(); ++i) messages[i].body.rebuild();  // large ones are not kept
     if (last == TelemetrySocket::Received::multipart) loop.on_multipart_message(now_ns, realtime_ns);
-  }
-}
-
-// What other nodes sent: telemetry of their probes, and what they say to probes of this one.
-void drain(ClusterNode& node, TelemetrySocket& socket, const ControlDesk::Send& send, AnalysisLoop& loop) {
-  const cluster::Relay::Waiting waiting = node.relay().take_all();
-  for (const cluster::Relayed& r : waiting.answers) socket.send(r.connection, r.bytes);
-  std::vector<AnalysisLoop::Message> contents;
-  for (size_t from = 0; from < waiting.telemetry.size(); from += contents.size()) {
-    const Nanoseconds now_ns = monotonic_now_ns();
-    loop.look_at_memory(now_ns);
-    contents.clear();
-    for (size_t bytes = 0, i = from; i < waiting.telemetry.size() && contents.size() < together_max && bytes < together_bytes_max; ++i) {
-      const cluster::Relayed& r = waiting.telemetry[i];
-      bytes += r.bytes.size();
-      contents.push_back({.bytes = r.bytes, .connection = &r.connection, .at_other_node = true});
-    }
-    loop.on_messages(contents, now_ns, realtime_now_ns(), send, [](size_t) {});
   }
 }
 
@@ -301,7 +248,7 @@ int analyse_until_stopped(TelemetrySocket& socket, ConnectionRoom& room, int sig
     return cluster::Relay::is_relayed(connection) ? cluster.answer(connection, message) : socket.send(connection, message);
   };
   std::vector<zmq::pollitem_t> items = {socket.poll_item(), {nullptr, signal_fd, ZMQ_POLLIN, 0}};
-  if (cluster.node != nullptr) items.push_back({nullptr, cluster.node->relay().descriptor(), ZMQ_POLLIN, 0});
+  if (const int descriptor = cluster.descriptor(); descriptor >= 0) items.push_back({nullptr, descriptor, ZMQ_POLLIN, 0});
   Nanoseconds next_tick_ns = monotonic_now_ns();
   for (;;) {
     const Nanoseconds before_ns = monotonic_now_ns();
@@ -324,7 +271,7 @@ int analyse_until_stopped(TelemetrySocket& socket, ConnectionRoom& room, int sig
       next_tick_ns = woken_ns + tick_period_ns;
     }
     drain(socket, room, send, loop, cluster, std::max(next_tick_ns, woken_ns) + drain_ns);
-    if (cluster.node != nullptr) drain(*cluster.node, socket, send, loop);
+    cluster.drain(loop, send, [&](const std::string& connection, absl::Span<const uint8_t> message) { socket.send(connection, message); });
     requests.serve([&](const TuneRequest& request) { return loop.tune(request, send); });
     const Nanoseconds now_ns = monotonic_now_ns();
     if (now_ns < next_tick_ns) continue;
@@ -414,7 +361,7 @@ absl::Status serve(const ServeOptions& options) {
   if (in_cluster && history == nullptr) return absl::InvalidArgumentError("--cluster: a node keeps the history of all: --state must name a folder for it");
   const Numbering numbering{run, history != nullptr ? history->last_id_before() : 0};
   const std::string state_folder = history != nullptr ? history->folder() : "";
-  auto left_open = history != nullptr && !in_cluster ? left_open_of(history->left_open(), {realtime_now_ns() - monotonic_now_ns()}) : std::vector<LeftOpen>();
+  auto left_open = history != nullptr && !in_cluster ? history::all_left_open_of(history->left_open(), {realtime_now_ns() - monotonic_now_ns()}) : std::vector<LeftOpen>();
   if (!left_open.empty()) spdlog::info("{} incidents were left open by an earlier run", left_open.size());
   const WebhookOptions webhook_options{options.webhook, options.webhook_secret_file, options.webhook_ca_file, options.webhook_min_state};
   auto webhook = Webhook::open(webhook_options, history.get(), run, realtime_now_ns() / ns_per_ms);
@@ -444,7 +391,7 @@ absl::Status serve(const ServeOptions& options) {
   });
   ConnectionRoom room(socket->endpoint(), ingest::raise_descriptor_limit(), *memory_max);
   loop.tell_connections([&room] { return room.counters(); });
-  const ClusterSide cluster{node->get(), &turns, run, bounds->take_up_ns};
+  const ClusterSide cluster(node->get(), &turns, run, bounds->take_up_ns);
   if (in_cluster) {
     loop.follow();
     const absl::Status begun = (*node)->begin(reporter, {url_for_others(**http), socket->endpoint(), release_version(), run});

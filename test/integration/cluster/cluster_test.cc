@@ -1,6 +1,7 @@
 // Several services that stand in for each other: whichever node a probe is connected to, one of them tells what is
 // found, once, and goes on where another one was killed, stopped or cut off.
 #include "test/integration/cluster/nodes.h"
+#include "test/support/files/pipe.h"
 
 namespace ccld::test {
 
@@ -124,6 +125,33 @@ TEST_CASE("Wrong options of a cluster end the service before it listens, with on
   refused({"--cluster", "nats://127.0.0.1:1", "--cluster-key-file", "x"},
           "--cluster-certificate-file and --cluster-key-file");
   refused({"--cluster", "nats://127.0.0.1:1", "--no-history"}, "--cluster: a node keeps the history of all");
+}
+
+TEST_CASE("A node whose verdicts nobody reads lets another one lead, and follows once they are read") {
+  const NatsServers nats;
+  Pipe verdicts;
+  const Node first("first", nats, {"--verdicts", verdicts.path()});
+  REQUIRE(wait_until([&] { return first.leads(); }));
+  Node second("second", nats);
+  REQUIRE(wait_until([&] { return second.has_all(); }));
+  verdicts.fill();
+  Sender sender(second.service->telemetry);
+  const Mismatch fault{0xa1, {&sender, &sender}};
+  uint64_t beat = 0;
+  REQUIRE(wait_until([&] {
+    fault.send(++beat);
+    return second.leads();
+  }));
+  CHECK_FALSE(first.leads());
+  // The first one had it in the log before it waited for its reader.
+  fault.end(++beat);
+  REQUIRE(wait_until([&] { return !second.told().empty(); }));
+  CHECK(second.told().front()["incident"] == 1);
+  CHECK(second.told().front()["revision"] > 1);
+  verdicts.drain();
+  REQUIRE(wait_until([&] { return first.has_all() && first.cluster()["log"] == second.cluster()["log"]; }));
+  second.end();
+  CHECK(wait_until([&] { return first.leads(); }));
 }
 
 }  // namespace ccld::test

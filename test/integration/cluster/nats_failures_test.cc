@@ -100,4 +100,20 @@ TEST_CASE("A NATS server that comes back without its disk gets the streams anew,
   nodes.check_told_once();
 }
 
+TEST_CASE("NATS servers that refuse the nodes for a while have them back, also where the client has given up") {
+  NatsServers nats;
+  Nodes nodes(nats);
+  nodes.leader();
+  Sender sender(nodes[0].service->telemetry);
+  REQUIRE(is_found(nodes, Mismatch(0xa1, {&sender, &sender})));
+  nats.kill(0);
+  nats.start(0, "authorization { user: somebody, password: else }\n");
+  for (const auto& n : nodes.all) CHECK(n->service->child.wait_for_error("is tried again every", start_max) != "");
+  nats.kill(0);
+  nats.start(0);
+  REQUIRE(is_found(nodes, Mismatch(0xa2, {&sender, &sender})));
+  CHECK(nodes.incidents() == std::set<uint64_t>{1, 2});
+  nodes.check_told_once();
+}
+
 }  // namespace ccld::test

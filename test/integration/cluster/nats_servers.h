@@ -25,7 +25,8 @@ class NatsServers {
     for (size_t i = 0; i < ports_.size(); ++i) start(i);
   }
 
-  void start(size_t i) {
+  // `more`: lines of its configuration.
+  void start(size_t i, const std::string& more = "") {
     std::string routes;
     for (int port : route_ports_) routes += (routes.empty() ? "" : ", ") + route(port);
     const std::string config = folder_.file(name(i) + ".conf");
@@ -37,7 +38,8 @@ class NatsServers {
                           << (ports_.size() > 1
                                   ? "cluster { name: test, listen: \"127.0.0.1:" + std::to_string(route_ports_[i]) +
                                         "\", routes: [" + routes + "] }\n"
-                                  : "");
+                                  : "")
+                          << more;
     servers_[i] = std::make_unique<ChildProcess>(std::vector<std::string>{program(), "-c", config});
     const auto deadline = Clock::now() + start_max;
     while (!answers(i, "/varz")) {

@@ -24,10 +24,11 @@ class Node {
   }
 
   void start() {
-    std::vector<std::string> flags = {
-        "--cluster", nats_.urls(), "--cluster-node",        name_,   "--state",
-        state(),     "--verdicts", folder_.file("v.jsonl"), "--set", "mismatch_settle_s=0"};
+    std::vector<std::string> flags = {"--cluster", nats_.urls(), "--cluster-node", name_,
+                                      "--state",   state(),      "--set",          "mismatch_settle_s=0"};
     flags.insert(flags.end(), more_.begin(), more_.end());
+    if (std::find(more_.begin(), more_.end(), "--verdicts") == more_.end())
+      flags.insert(flags.end(), {"--verdicts", folder_.file("v.jsonl")});
     flags.insert(flags.end(), place_.listen.begin(), place_.listen.end());
     service = std::make_unique<Service>(flags, place_.listen.empty(), place_.within);
   }

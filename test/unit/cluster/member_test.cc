@@ -16,6 +16,7 @@ struct TestNode {
   SharedBus bus;
   std::vector<report::Json> applied;
   std::vector<bool> turns;  // whether it led since
+  Nanoseconds held_up_ns = 0;
   Member member;
 
   TestNode(Shared& shared, const std::string& name)
@@ -27,7 +28,8 @@ struct TestNode {
                       applied.insert(applied.end(), entries.begin(), entries.end());
                       return absl::OkStatus();
                     },
-                .standing = [] { return history::Standing(); }}) {
+                .standing = [] { return history::Standing(); },
+                .held_up_ns = [this] { return held_up_ns; }}) {
     REQUIRE(member.listen().ok());
   }
   // What it was told, without who led when.
@@ -187,6 +189,28 @@ TEST_CASE("A log that was lost and has as many entries again is applied from its
   c.shared.log_made_ns = 2;
   c.pass(ns_per_s, {1});
   CHECK(c[1].numbers() == std::vector<int>{1, 2, 3, 4});
+}
+
+TEST_CASE("A node whose disk hangs lets another one lead, and leads again only when it answers") {
+  Cluster c(2);
+  c.pass(ns_per_s, {0, 1});
+  REQUIRE(c[0].member.keep(entry(1)));
+  c[0].held_up_ns = 2 * ns_per_s;  // slow
+  c.pass(ns_per_s, {0, 1});
+  CHECK(c[0].member.leads());
+  c[0].held_up_ns = 6 * ns_per_s;
+  c.pass(ns_per_s, {0, 1});
+  CHECK(c[1].member.leads());
+  CHECK(c[0].turns == std::vector<bool>{true, false});
+  CHECK(c[1].numbers() == std::vector<int>{1});
+  REQUIRE(c[1].member.keep(entry(2)));
+  c.pass(4 * ns_per_s, {0});  // the other one is killed
+  CHECK(c.leading() == 0);
+  CHECK(c[0].applied.empty());
+  c[0].held_up_ns = 0;
+  c.pass(ns_per_s, {0});
+  CHECK(c[0].member.leads());
+  CHECK(c[0].numbers() == std::vector<int>{2});
 }
 
 TEST_CASE("A node that ends gives the lease back") {

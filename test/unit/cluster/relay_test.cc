@@ -6,6 +6,43 @@
 #include "test/unit/cluster/shared_bus.h"
 
 namespace ccld::decision::cluster {
+namespace {
+
+void flush(Relay& relay) { REQUIRE(relay.flush(absl::Seconds(10))); }
+
+// A server that takes nothing until it is let go.
+class HeldBus final : public Bus {
+ public:
+  explicit HeldBus(Shared& shared) : bus_(shared) { gate_.lock(); }
+  void let_go() { gate_.unlock(); }
+  bool connected() const override { return true; }
+  void mend() override {}
+  absl::Status send(const std::string& subject, absl::Span<const uint8_t> bytes) override {
+    const std::lock_guard held(gate_);
+    return bus_.send(subject, bytes);
+  }
+  absl::Status listen(const std::string& subject, Handler handler) override {
+    return bus_.listen(subject, std::move(handler));
+  }
+  void close() override { bus_.close(); }
+  absl::StatusOr<std::optional<Lease>> lease() override { return bus_.lease(); }
+  absl::StatusOr<uint64_t> take_lease(const std::string& holder) override { return bus_.take_lease(holder); }
+  absl::StatusOr<uint64_t> renew_lease(const std::string& holder, uint64_t of) override {
+    return bus_.renew_lease(holder, of);
+  }
+  absl::Status give_lease_back(uint64_t of) override { return bus_.give_lease_back(of); }
+  absl::StatusOr<Range> log() override { return bus_.log(); }
+  absl::StatusOr<std::string> read(uint64_t number) override { return bus_.read(number); }
+  absl::StatusOr<uint64_t> append(const std::string& entry, uint64_t after) override {
+    return bus_.append(entry, after);
+  }
+
+ private:
+  SharedBus bus_;
+  std::mutex gate_;
+};
+
+}  // namespace
 
 TEST_CASE("What a probe sends to one node all have; an answer to it goes over that node") {
   Shared shared;
@@ -13,7 +50,8 @@ TEST_CASE("What a probe sends to one node all have; an answer to it goes over th
   Relay a(bus_a, "a"), b(bus_b, "b"), c(bus_c, "c");
   for (Relay* r : {&a, &b, &c}) REQUIRE(r->start().ok());
   const std::string connection("\0\1/2\xff", 5);
-  a.send(connection, std::vector<uint8_t>{7, 8, 9});
+  a.send(connection, std::vector<uint8_t>{7, 8, 9}, Weight::detail);
+  flush(a);
   CHECK(a.take_all().telemetry.empty());
   const auto at_b = b.take_all().telemetry;
   REQUIRE(at_b.size() == 1);
@@ -22,6 +60,7 @@ TEST_CASE("What a probe sends to one node all have; an answer to it goes over th
   CHECK_FALSE(Relay::is_relayed(connection));
 
   CHECK(b.answer(at_b[0].connection, std::vector<uint8_t>{1}));
+  flush(b);
   CHECK(c.take_all().answers.empty());
   const auto at_a = a.take_all().answers;
   REQUIRE(at_a.size() == 1);
@@ -30,26 +69,67 @@ TEST_CASE("What a probe sends to one node all have; an answer to it goes over th
   CHECK_FALSE(b.answer("@nobody", {}));
 
   bus_a.cut = true;
-  a.send(connection, std::vector<uint8_t>{1});
+  a.send(connection, std::vector<uint8_t>{1}, Weight::evidence);
   CHECK(a.sent() == 1);
   CHECK(a.not_sent() == 1);
+  CHECK_FALSE(a.answer("@b/x", {}));
+  a.send(std::string(200, 'x'), {}, Weight::evidence);  // no connection of a probe is called so
+  CHECK(a.not_sent() == 3);
 }
 
 TEST_CASE("What nobody takes is bounded and counted, and what is no message of a node is left out") {
   Shared shared;
   SharedBus bus_a(shared), bus_b(shared);
   Relay a(bus_a, "a"), b(bus_b, "b");
-  REQUIRE(b.start().ok());
-  const std::vector<uint8_t> large(Relay::waiting_bytes_max / 2);
-  for (int i = 0; i < 3; ++i) a.send("x", large);
-  CHECK(b.received() == 2);
+  for (Relay* r : {&a, &b}) REQUIRE(r->start().ok());
+  const std::vector<uint8_t> large(Relay::waiting_bytes_max / 8 - 16);  // what is sent has some bytes more
+  const auto send = [&](Weight weight) {
+    a.send("x", large, weight);
+    flush(a);
+  };
+  for (int i = 0; i < 5; ++i) send(Weight::detail);
+  CHECK(b.received() == 4);
   CHECK(b.dropped() == 1);
-  CHECK(b.take_all().telemetry.size() == 2);
-  a.send("x", large);
-  CHECK(b.received() == 3);
-  for (const std::vector<uint8_t>& bytes : {std::vector<uint8_t>{}, std::vector<uint8_t>{200, 1}})
+  // Where operations stand has the other half of the room.
+  for (int i = 0; i < 5; ++i) send(Weight::evidence);
+  CHECK(b.received() == 8);
+  CHECK(b.dropped() == 2);
+  CHECK(b.take_all().telemetry.size() == 8);
+  send(Weight::detail);
+  CHECK(b.received() == 9);
+  for (const std::vector<uint8_t>& bytes : {std::vector<uint8_t>{}, std::vector<uint8_t>{100, 1}})
     REQUIRE(bus_a.send("telemetry.a", bytes).ok());
-  CHECK(b.received() == 3);
+  CHECK(b.received() == 9);
+}
+
+TEST_CASE("A server that takes nothing holds up nobody, and detail is given up before evidence") {
+  Shared shared;
+  HeldBus bus_a(shared);
+  SharedBus bus_b(shared);
+  Relay a(bus_a, "a"), b(bus_b, "b");
+  for (Relay* r : {&a, &b}) REQUIRE(r->start().ok());
+  const std::vector<uint8_t> large(Outbox::bytes_max / 4 - 16);
+  for (int i = 0; i < 3; ++i) a.send("x", large, Weight::detail);
+  CHECK(a.not_sent() == 1);
+  for (int i = 0; i < 3; ++i) a.send("x", large, Weight::evidence);
+  CHECK(a.not_sent() == 2);
+  CHECK_FALSE(a.flush(absl::ZeroDuration()));
+  CHECK(a.sent() == 0);
+  bus_a.let_go();
+  flush(a);
+  CHECK(a.sent() == 4);
+  CHECK(b.take_all().telemetry.size() == 4);
+}
+
+TEST_CASE("Rounds that have ended are detail; where operations stand, and who speaks, is evidence") {
+  Batch batch;
+  batch.payloads = {Rounds(), P2pRounds(), Metrics(), NetQueues()};
+  CHECK(weight_of(batch) == Weight::detail);
+  for (const Payload& p : {Payload(InFlight()), Payload(CommUp()), Payload(CommDown()), Payload(AgentHealth())}) {
+    Batch more = batch;
+    more.payloads.push_back(p);
+    CHECK(weight_of(more) == Weight::evidence);
+  }
 }
 
 }  // namespace ccld::decision::cluster

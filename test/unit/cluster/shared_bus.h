@@ -29,6 +29,7 @@ class SharedBus final : public Bus {
   bool cut = false;
 
   bool connected() const override { return !cut; }
+  void mend() override {}
   absl::Status send(const std::string& subject, absl::Span<const uint8_t> bytes) override {
     if (cut) return gone();
     for (const auto& [wanted, listener] : shared_.listeners) {
@@ -41,6 +42,10 @@ class SharedBus final : public Bus {
   absl::Status listen(const std::string& subject, Handler handler) override {
     shared_.listeners.push_back({subject, {this, std::move(handler)}});
     return absl::OkStatus();
+  }
+
+  void close() override {
+    std::erase_if(shared_.listeners, [this](const auto& l) { return l.second.first == this; });
   }
 
   absl::StatusOr<std::optional<Lease>> lease() override {

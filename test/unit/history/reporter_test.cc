@@ -1,9 +1,5 @@
 #include "decision/server/reporter.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <map>
 #include <sstream>
@@ -11,6 +7,7 @@
 
 #include "decision/history/reader.h"
 #include "decision/server/incidents_api.h"
+#include "test/support/files/pipe.h"
 #include "test/unit/history/verdicts.h"
 
 namespace ccld::test {
@@ -43,44 +40,6 @@ std::vector<Json> lines_of(const std::string& path) {
   for (std::string line; std::getline(file, line);) result.push_back(Json::parse(line));
   return result;
 }
-
-// A pipe whose reader reads nothing until drain().
-class Pipe {
- public:
-  Pipe() {
-    REQUIRE(mkfifo(path().c_str(), 0600) == 0);
-    reading_ = ::open(path().c_str(), O_RDONLY | O_NONBLOCK);
-    REQUIRE(reading_ >= 0);
-  }
-  ~Pipe() {
-    if (drain_.joinable()) drain_.join();
-    close(reading_);
-  }
-  std::string path() const { return folder_.file("v"); }
-  void fill() const {
-    const int writing = ::open(path().c_str(), O_WRONLY | O_NONBLOCK);
-    while (write(writing, "x", 1) == 1) continue;
-    close(writing);
-  }
-  void drain() {
-    drain_ = std::thread([this] {
-      fcntl(reading_, F_SETFL, 0);
-      char buffer[65536];
-      for (ssize_t n; (n = read(reading_, buffer, sizeof(buffer))) > 0;) text_.append(buffer, static_cast<size_t>(n));
-    });
-  }
-  // What was read, once whoever writes has closed the pipe.
-  const std::string& text() {
-    drain_.join();
-    return text_;
-  }
-
- private:
-  const Folder folder_;
-  int reading_ = -1;
-  std::thread drain_;
-  std::string text_;
-};
 
 }  // namespace
 
@@ -144,10 +103,15 @@ TEST_CASE("Who reads verdicts and stops reading does not keep the service from e
   Pipe pipe;
   auto reporter = std::make_unique<Reporter>(*VerdictWriter::open(pipe.path()), nullptr, Reporter::Bounds{.queue_max = 4, .waiting_max = 4});
   pipe.fill();
+  CHECK(reporter->held_up_ns() == 0);
   reporter->report({incident(1, 1)}, 5, start_ms * ns_per_ms);
   CHECK_FALSE(reporter->finish(absl::Milliseconds(50)));
+  const Nanoseconds held_up_ns = reporter->held_up_ns();
+  CHECK(held_up_ns > 0);
+  CHECK(reporter->held_up_ns() > held_up_ns);
   pipe.drain();
   CHECK(reporter->finish());
+  CHECK(reporter->held_up_ns() == 0);
   reporter.reset();  // closes the pipe
 }
 

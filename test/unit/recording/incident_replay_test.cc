@@ -52,7 +52,7 @@ std::string record_again(const std::string& path, const Folder& folder, uint64_t
     if (e.kind == EntryKind::message) {
       const std::string connection;
       const server::AnalysisLoop::Message message{e.message, &connection};
-      loop.on_messages({&message, 1}, e.clock_ns, e.realtime_ns, send, [](size_t) {});
+      loop.on_messages({&message, 1}, e.clock_ns, e.realtime_ns, send, [](size_t, const Batch&) {});
     }
     if (e.kind == EntryKind::tick) loop.tick(e.clock_ns, e.realtime_ns, [&] { return e.clock_ns; });
   }

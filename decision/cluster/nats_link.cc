@@ -1,0 +1,177 @@
+#include "decision/cluster/nats_link.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "decision/cluster/nats_owned.h"
+
+namespace ccld::decision::cluster {
+namespace {
+
+constexpr int64_t connect_ms = 1000, reconnect_ms = 200;
+// A server that was stopped is left after two of them.
+constexpr int64_t ping_ms = 1000;
+constexpr int pings_out_max = 2;
+// What others sent and nobody took yet: a second of a job of 16,384 ranks. More of it is lost, and counted as lost
+// batches.
+constexpr int pending_messages_max = 1 << 18, pending_bytes_max = 256 << 20;
+
+bool wants_tls(const NatsOptions& o) {
+  // To NATS' client tls:// is the same as nats://: it would speak in the clear to a server that takes it.
+  const bool says_so = std::any_of(o.servers.begin(), o.servers.end(),
+                                   [](const std::string& server) { return absl::StartsWith(server, "tls://"); });
+  return says_so || !o.ca_file.empty() || !o.certificate_file.empty();
+}
+
+absl::Status set_options(const NatsLibrary& nats, const NatsOptions& from, natsOptions* to) {
+  std::vector<const char*> servers;
+  for (const std::string& server : from.servers) servers.push_back(server.c_str());
+  const auto set = [](const char* option, natsStatus s) {
+    return s == NATS_OK ? absl::OkStatus()
+                        : absl::InvalidArgumentError(absl::StrCat(option, ": NATS' client does not take it"));
+  };
+  const absl::Status all[] = {
+      set("--cluster", nats.natsOptions_SetServers(to, servers.data(), static_cast<int>(servers.size()))),
+      set("--cluster-node", nats.natsOptions_SetName(to, from.node.c_str())),
+      from.ca_file.empty()
+          ? absl::OkStatus()
+          : set("--cluster-ca-file", nats.natsOptions_LoadCATrustedCertificates(to, from.ca_file.c_str())),
+      from.certificate_file.empty()
+          ? absl::OkStatus()
+          : set("--cluster-certificate-file",
+                nats.natsOptions_LoadCertificatesChain(to, from.certificate_file.c_str(), from.key_file.c_str())),
+      from.credentials_file.empty()
+          ? absl::OkStatus()
+          : set("--cluster-credentials-file",
+                nats.natsOptions_SetUserCredentialsFromFiles(to, from.credentials_file.c_str(), nullptr))};
+  for (const absl::Status& s : all)
+    if (!s.ok()) return s;
+  if (wants_tls(from)) nats.natsOptions_SetSecure(to, true);
+  nats.natsOptions_SetNoEcho(to, true);
+  nats.natsOptions_SetTimeout(to, connect_ms);
+  nats.natsOptions_SetWriteDeadline(to, connect_ms);
+  nats.natsOptions_SetMaxReconnect(to, -1);
+  nats.natsOptions_SetReconnectWait(to, reconnect_ms);
+  nats.natsOptions_SetPingInterval(to, ping_ms);
+  nats.natsOptions_SetMaxPingsOut(to, pings_out_max);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// By a thread of the client's, which may still do so when the connection is no more.
+struct NatsLink::Told {
+  std::atomic<bool> connected = false, closed = false;
+};
+
+// What a subscription's thread needs, which may call once more when the subscription is no more.
+struct NatsLink::Listener {
+  const NatsLibrary* nats = nullptr;
+  size_t prefix_chars = 0;
+  natsSubscription* of = nullptr;
+  std::mutex mutex;
+  Bus::Handler handler;  // none: it is closed
+};
+
+NatsLink::NatsLink(const NatsLibrary& nats) : nats_(nats), told_(std::make_shared<Told>()) {}
+
+NatsLink::~NatsLink() {
+  close();
+  for (const auto& l : listeners_) nats_.natsSubscription_Destroy(l->of);
+  if (js_ != nullptr) nats_.jsCtx_Destroy(js_);
+  if (connection_ != nullptr) nats_.natsConnection_Destroy(connection_);
+}
+
+absl::StatusOr<std::shared_ptr<NatsLink>> NatsLink::connect(const NatsLibrary& nats, const NatsOptions& options) {
+  std::shared_ptr<NatsLink> link(new NatsLink(nats));
+  if (absl::Status s = link->open(options); !s.ok()) return s;
+  return link;
+}
+
+absl::Status NatsLink::open(const NatsOptions& options) {
+  Owned<natsOptions> o(nats_.natsOptions_Destroy);
+  if (natsStatus s = nats_.natsOptions_Create(o.out()); s != NATS_OK) return error("options", s);
+  if (absl::Status s = set_options(nats_, options, o.get()); !s.ok()) return s;
+
+  using TheirTold = std::shared_ptr<Told>;
+  auto theirs = std::make_unique<TheirTold>(told_);
+  const auto now_connected = [](natsConnection*, void* t) { (*static_cast<TheirTold*>(t))->connected = true; };
+  const auto now_lost = [](natsConnection*, void* t) { (*static_cast<TheirTold*>(t))->connected = false; };
+  const auto now_closed = [](natsConnection*, void* t) {  // the last that it tells
+    const std::unique_ptr<TheirTold> told(static_cast<TheirTold*>(t));
+    (*told)->closed = true;
+  };
+  nats_.natsOptions_SetRetryOnFailedConnect(o.get(), true, now_connected, theirs.get());
+  nats_.natsOptions_SetReconnectedCB(o.get(), now_connected, theirs.get());
+  nats_.natsOptions_SetDisconnectedCB(o.get(), now_lost, theirs.get());
+  nats_.natsOptions_SetClosedCB(o.get(), now_closed, theirs.get());
+  nats_.natsOptions_SetErrorHandler(
+      o.get(), [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr);
+  const natsStatus s = nats_.natsConnection_Connect(&connection_, o.get());
+  if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED) {
+    const char* const why = nats_.nats_GetLastError(nullptr);
+    return absl::InvalidArgumentError(absl::StrCat("--cluster: ", why != nullptr ? why : nats_.natsStatus_GetText(s)));
+  }
+  (void)theirs.release();
+  if (s == NATS_OK) told_->connected = true;
+  if (natsStatus j = nats_.natsConnection_JetStream(&js_, connection_, nullptr); j != NATS_OK)
+    return error("JetStream", j);
+  return absl::OkStatus();
+}
+
+bool NatsLink::connected() const { return told_->connected && !told_->closed; }
+bool NatsLink::closed_for_good() const { return told_->closed; }
+
+absl::Status NatsLink::listen(const std::string& subject, size_t prefix_chars, Bus::Handler handler) {
+  const auto listener = std::make_shared<Listener>();
+  listener->nats = &nats_;
+  listener->prefix_chars = prefix_chars;
+  listener->handler = std::move(handler);
+  const auto on_message = [](natsConnection*, natsSubscription*, natsMsg* message, void* theirs) {
+    Listener& l = **static_cast<std::shared_ptr<Listener>*>(theirs);
+    {
+      const std::lock_guard lock(l.mutex);
+      if (l.handler)
+        l.handler(l.nats->natsMsg_GetSubject(message) + l.prefix_chars,
+                  {reinterpret_cast<const uint8_t*>(l.nats->natsMsg_GetData(message)),
+                   static_cast<size_t>(l.nats->natsMsg_GetDataLength(message))});
+    }
+    l.nats->natsMsg_Destroy(message);
+  };
+  auto theirs = std::make_unique<std::shared_ptr<Listener>>(listener);
+  if (natsStatus s =
+          nats_.natsConnection_Subscribe(&listener->of, connection_, subject.c_str(), on_message, theirs.get());
+      s != NATS_OK)
+    return error(subject, s);
+  listeners_.push_back(listener);
+  nats_.natsSubscription_SetPendingLimits(listener->of, pending_messages_max, pending_bytes_max);
+  const auto on_end = [](void* l) { delete static_cast<std::shared_ptr<Listener>*>(l); };
+  natsStatus s = nats_.natsSubscription_SetOnCompleteCB(listener->of, on_end, theirs.release());
+  return s == NATS_OK ? absl::OkStatus() : error(subject, s);
+}
+
+void NatsLink::close() {
+  if (connection_ != nullptr) nats_.natsConnection_Close(connection_);
+  for (const auto& l : listeners_) {
+    const std::lock_guard lock(l->mutex);
+    l->handler = nullptr;
+  }
+}
+
+absl::Status NatsLink::error(const std::string& what, natsStatus s) const {
+  const char* why = nats_.nats_GetLastError(nullptr);
+  // Closed for good: what closed it, not what found it closed.
+  const char* closed_by = nullptr;
+  if (s == NATS_CONNECTION_CLOSED && connection_ != nullptr &&
+      nats_.natsConnection_GetLastError(connection_, &closed_by) != NATS_OK && closed_by != nullptr &&
+      *closed_by != '\0')
+    why = closed_by;
+  return absl::UnavailableError(
+      absl::StrCat("NATS: ", what, ": ", why != nullptr && *why != '\0' ? why : nats_.natsStatus_GetText(s)));
+}
+
+}  // namespace ccld::decision::cluster

@@ -1,0 +1,54 @@
+// A connection to NATS servers, and what is made with it: subscriptions and the context of JetStream. The client
+// connects again by itself, but closes a connection for good when servers refuse it twice for the same reason; then who
+// has it makes another one.
+//
+// Errors: connect(): InvalidArgument names the option; else Unavailable. Threads: any; close() one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "decision/cluster/bus.h"
+#include "decision/cluster/nats_bus.h"
+#include "decision/cluster/nats_library.h"
+
+namespace ccld::decision::cluster {
+
+class NatsLink {
+ public:
+  // Also while no server is there.
+  static absl::StatusOr<std::shared_ptr<NatsLink>> connect(const NatsLibrary&, const NatsOptions&);
+  ~NatsLink();
+  NatsLink(const NatsLink&) = delete;
+
+  // Not asked of the client: that locks itself for a second at a time while it tries to connect to who does not answer,
+  // and the analysis must not wait.
+  bool connected() const;
+  bool closed_for_good() const;
+
+  // `handler` is told the subject without its first `prefix_chars`.
+  absl::Status listen(const std::string& subject, size_t prefix_chars, Bus::Handler handler);
+  // No handler runs any more once it has returned.
+  void close();
+
+  natsConnection* connection() const { return connection_; }
+  jsCtx* js() const { return js_; }
+  // That `what` has failed, and why.
+  absl::Status error(const std::string& what, natsStatus) const;
+
+ private:
+  struct Told;
+  struct Listener;
+  explicit NatsLink(const NatsLibrary&);
+  absl::Status open(const NatsOptions&);
+
+  const NatsLibrary& nats_;
+  const std::shared_ptr<Told> told_;
+  natsConnection* connection_ = nullptr;
+  jsCtx* js_ = nullptr;
+  std::vector<std::shared_ptr<Listener>> listeners_;
+};
+
+}  // namespace ccld::decision::cluster
