@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "decision/admission/key_list.h"
@@ -31,5 +32,6 @@ class Book {
 
 using KeyBook = Book<KeyList>;
 using TokenBook = Book<TokenList>;
+using SecretBook = Book<std::string>;  // a secret key of CURVE, 40 characters of Z85
 
 }  // namespace ccld::decision::admission

@@ -58,7 +58,7 @@ Door::Door(zmq::context_t& context, zmq::socket_t& socket, const DoorOptions& op
       errors_(distinct_errors_max) {
   for (zmq::socket_t* each : {&questions_, &events_, &end_, &told_to_end_}) each->set(zmq::sockopt::linger, 0);
   socket.set(zmq::sockopt::curve_server, true);
-  socket.set(zmq::sockopt::curve_secretkey, options.secret_key);
+  socket.set(zmq::sockopt::curve_secretkey, *options.secret->newest());
   questions_.bind(questions_endpoint);
   if (zmq_socket_monitor(watched_, events_endpoint, watched_events) != 0) throw zmq::error_t();
   events_.connect(events_endpoint);

@@ -22,7 +22,7 @@
 namespace ccld::decision::ingest {
 
 struct DoorOptions {
-  std::string secret_key;  // ours
+  std::shared_ptr<const admission::SecretBook> secret;  // ours
   std::shared_ptr<const admission::KeyBook> keys;
   Nanoseconds (*now_ns)() = nullptr;  // monotonic
 };

@@ -33,7 +33,11 @@ absl::StatusOr<TelemetrySocket> TelemetrySocket::open(const std::string& endpoin
     result.socket_.set(zmq::sockopt::handshake_ivl, handshake_ms_max);
     result.socket_.set(zmq::sockopt::router_mandatory, true);
     if (absl::StrContains(endpoint, "tcp://[")) result.socket_.set(zmq::sockopt::ipv6, 1);
-    if (door.has_value()) result.door_ = std::make_unique<Door>(result.context_, result.socket_, *door);
+    if (door.has_value()) {
+      result.secret_ = door->secret;
+      result.secret_in_force_ = door->secret->newest();
+      result.door_ = std::make_unique<Door>(result.context_, result.socket_, *door);
+    }
     result.socket_.bind(endpoint);
     result.endpoint_ = result.socket_.get(zmq::sockopt::last_endpoint);
     return result;
@@ -61,6 +65,25 @@ TelemetrySocket::Received TelemetrySocket::receive(Message& m) {
   } catch (const zmq::error_t&) {  // EINTR, or the context ends
     return Received::nothing;
   }
+}
+
+bool TelemetrySocket::renew_key() {
+  if (secret_ == nullptr) return true;
+  const auto newest = secret_->newest();
+  try {
+    if (newest != secret_in_force_) {
+      // What listens keeps the key that was set when it began to.
+      socket_.set(zmq::sockopt::curve_secretkey, *newest);
+      secret_in_force_ = newest;
+      if (listens_) socket_.unbind(endpoint_);
+      listens_ = false;
+    }
+    if (!listens_) socket_.bind(endpoint_);
+    listens_ = true;
+  } catch (const zmq::error_t&) {
+    // A thread of libzmq may still be about to close it.
+  }
+  return listens_;
 }
 
 bool TelemetrySocket::send(const std::string& connection, absl::Span<const uint8_t> message) {

@@ -39,6 +39,9 @@ class TelemetrySocket {
   // Does not wait.
   Received receive(Message&);
   const Door* door() const { return door_.get(); }
+  // Now and then: if there is another key of ours, whoever is connected is let go, and comes back who knows that one.
+  // False: the endpoint cannot be listened on meanwhile; it is tried again by the next call.
+  bool renew_key();
   // Does not wait. False: the connection is gone, or takes nothing any more.
   bool send(const std::string& connection, absl::Span<const uint8_t> message);
 
@@ -48,6 +51,9 @@ class TelemetrySocket {
   zmq::context_t context_{1};
   zmq::socket_t socket_;
   std::string endpoint_;
+  std::shared_ptr<const admission::SecretBook> secret_;  // nullptr: keys are not used
+  std::shared_ptr<const std::string> secret_in_force_;
+  bool listens_ = true;
   std::unique_ptr<Door> door_;  // the last: it goes before what it watches
 };
 

@@ -85,6 +85,7 @@ void record_until_stopped(TelemetrySocket& socket, int signal_fd, Recorder& reco
       continue;
     }
     if ((items[1].revents & ZMQ_POLLIN) != 0 && read_stop_signal(signal_fd) != 0) return;
+    socket.renew_key();
     drain(socket, recorder, desk, errors);
     const Nanoseconds now_ns = monotonic_now_ns();
     recorder.flush_if_due(now_ns);
@@ -119,9 +120,7 @@ absl::Status record(const RecordOptions& options) {
     return absl::UnavailableError(absl::StrCat(recorder.status().message(), "; --overwrite replaces it"));
   }
   if (!recorder.ok()) return recorder.status();
-  std::vector<admission::WatchedFiles> files;
-  if (telemetry_access->allow_file.has_value()) files.push_back(*std::move(telemetry_access->allow_file));
-  const admission::Reloader reloader(std::move(files));
+  const admission::Reloader reloader(std::move(telemetry_access->files));
   std::fprintf(stderr, "ccld: recording %s into %s\n", socket->endpoint().c_str(), options.path.c_str());
   std::fflush(stderr);
 

@@ -276,6 +276,7 @@ int analyse_until_stopped(TelemetrySocket& socket, ConnectionRoom& room, int sig
     const Nanoseconds now_ns = monotonic_now_ns();
     if (now_ns < next_tick_ns) continue;
     if (now_ns > next_tick_ns + tick_period_ns) loop.count_late_tick();
+    socket.renew_key();
     cluster.take_turn(loop, now_ns);
     loop.tick(now_ns, realtime_now_ns(), monotonic_now_ns);
     next_tick_ns = std::max(next_tick_ns + tick_period_ns, monotonic_now_ns());
@@ -411,7 +412,7 @@ absl::Status serve(const ServeOptions& options) {
   (*http)->start();
 
   std::vector<admission::WatchedFiles> files = std::move(http_access->files);
-  if (telemetry_access->allow_file.has_value()) files.push_back(*std::move(telemetry_access->allow_file));
+  for (admission::WatchedFiles& each : telemetry_access->files) files.push_back(std::move(each));
   const admission::Reloader reloader(std::move(files));
 
   const std::string http_url = (*http)->url();

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "decision/admission/files.h"
+#include "decision/admission/key_pair.h"
 #include "decision/server/clock.h"
 #include "decision/server/exposure.h"
 #include "decision/server/surroundings.h"
@@ -49,12 +50,24 @@ absl::StatusOr<TelemetryAccess> open_telemetry_access(const TelemetryAccessOptio
   if ((*list)->entries().empty())
     spdlog::warn("{}: no key is in '{}': no probe is let in", allow_flag, options.allow_file);
   auto book = std::make_shared<admission::KeyBook>(*std::move(list));
-  result.door = ingest::DoorOptions{*std::move(secret), book, monotonic_now_ns};
-  result.allow_file = admission::WatchedFiles{allow_flag, {options.allow_file}, [book, path = options.allow_file] {
-                                                auto changed = read_list(path);
-                                                if (changed.ok()) book->replace(*std::move(changed));
-                                                return changed.status();
-                                              }};
+  result.files.push_back({allow_flag, {options.allow_file}, [book, path = options.allow_file] {
+                            auto changed = read_list(path);
+                            if (changed.ok()) book->replace(*std::move(changed));
+                            return changed.status();
+                          }});
+  auto own = std::make_shared<admission::SecretBook>(std::make_shared<const std::string>(*std::move(secret)));
+  result.door = ingest::DoorOptions{own, book, monotonic_now_ns};
+  result.files.push_back({secret_flag, {options.secret_file}, [own, path = options.secret_file] {
+                            auto changed = admission::read_secret_key(path);
+                            if (!changed.ok()) return changed.status();
+                            if (*changed == *own->newest()) return absl::OkStatus();
+                            const auto open = admission::public_key_of(*changed);
+                            if (!open.ok()) return open.status();
+                            spdlog::warn("{}: another key: from now on probes are let in that know this service as {}",
+                                         secret_flag, *open);
+                            own->replace(std::make_shared<const std::string>(*std::move(changed)));
+                            return absl::OkStatus();
+                          }});
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "decision/admission/book.h"
@@ -21,8 +22,8 @@ struct TelemetryAccessOptions {
 };
 
 struct TelemetryAccess {
-  std::optional<ingest::DoorOptions> door;            // nothing: whoever reaches the endpoint may send
-  std::optional<admission::WatchedFiles> allow_file;  // to be read again when it changes
+  std::optional<ingest::DoorOptions> door;     // nothing: whoever reaches the endpoint may send
+  std::vector<admission::WatchedFiles> files;  // to be read again when they change
 };
 
 absl::StatusOr<TelemetryAccess> open_telemetry_access(const TelemetryAccessOptions&);

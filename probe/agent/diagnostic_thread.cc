@@ -63,6 +63,10 @@ std::unique_ptr<Transport> open_transport(const std::string& endpoint) {
     return nullptr;
   }
   options.keys = *keys;
+  options.read_keys = [] {
+    std::string ignored;  // who removes a file for a moment means no other key
+    return read_curve_keys(settings().server_key, settings().key_file, &ignored);
+  };
   std::unique_ptr<Transport> transport = open_zmq_transport(options);
   // Once more: handlers run in reverse order, and the thread must stop before the static objects of libzmq go, which is
   // loaded by now and stays.

@@ -67,6 +67,7 @@ class ZmqTransport final : public Transport {
       line_.reset();
       return;
     }
+    if (options_.keys.used() && options_.read_keys) options_.keys = options_.read_keys().value_or(options_.keys);
     ZmqLineError error;
     if (missing_for_zmq_socket().empty() && open_line(&error) && line_->monitored()) return;
     line_.reset();
@@ -74,7 +75,7 @@ class ZmqTransport final : public Transport {
   }
 
   const ZmqLibrary zmq_;
-  const ZmqOptions options_;
+  ZmqOptions options_;
   Endpoints endpoints_;
   void* const context_;
   std::unique_ptr<ZmqLine> line_;  // nullptr: the endpoint in use is left

@@ -2,6 +2,7 @@
 // `ccld frames` shows, and that what was not delivered is counted. Times are those of the product
 // (probe/agent/service_watch.h).
 #include <cstdio>
+#include <filesystem>
 
 #include "test/integration/admission/keys.h"
 #include "test/integration/serve/service.h"
@@ -278,6 +279,38 @@ TEST_CASE("With keys telemetry goes to the right service only; what is wrong wit
   for (Probe* each : {&without, &mistaken, &demanding, &unreadable}) CHECK(each->warnings() == 1);
   CHECK(right.ends());
   CHECK(right.warnings() == 0);
+}
+
+TEST_CASE("The service takes a new key while it runs, and processes follow whose files have it", "[new_keys]") {
+  KeyedService s;
+  const Key own(s.folder, "own.key"), next(s.folder, "next.key"), next_service(s.folder, "next-service.key");
+  s.add(own);
+  s.add(next);
+  s.has_keys(2);
+  const std::string public_file = s.folder.file("service.pub"), secret_file = s.folder.file("probe.key");
+  std::ofstream(public_file) << s.key.open << "\n";
+  std::filesystem::copy_file(own.file, secret_file);
+  const std::vector<std::string> files = {"NCCL_PROBE_SERVER_KEY=" + public_file, "NCCL_PROBE_KEY_FILE=" + secret_file};
+  Probe follows(s.service->telemetry, files),
+      stays(s.service->telemetry, {"NCCL_PROBE_SERVER_KEY=" + s.key.open, "NCCL_PROBE_KEY_FILE=" + own.file});
+  for (Probe* each : {&follows, &stays}) each->says("is there");
+
+  // First where its clients read it; this one gets a new key of its own, too.
+  std::ofstream(public_file) << next_service.open << "\n";
+  std::filesystem::rename(next.file, secret_file);
+  const auto batches = s.service->get("/v1/status")["ingest"]["batches"].get<uint64_t>();
+  std::filesystem::rename(next_service.file, s.key.file);
+  CHECK(contains(s.service->child.wait_for_error("another key"), next_service.open));
+  CHECK(contains(stays.says("WARN the service at"), "its key is not that of NCCL_PROBE_SERVER_KEY"));
+  stays.service_is("other_key");
+  follows.service_is("reached");
+  said({ccld, "keys", "remove", own.open, "--list", s.list});
+  s.has_keys(1);
+  const Json now = s.service->status_when([&](const Json& j) { return j["ingest"]["batches"] >= batches + 3; });
+  CHECK(now["ingest"]["rejected"]["key"] == 0);
+  CHECK(follows.ends());
+  CHECK(follows.warnings() <= 2);  // one if it was quick
+  CHECK(stays.ends());
 }
 
 }  // namespace ccld::test
