@@ -14,11 +14,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "decision/advise/known_settings.h"
 #include "decision/cli/command.h"
 #include "decision/ingest/batch_decoder.h"
 #include "decision/ingest/sequence_tracker.h"
 #include "decision/recording/reader.h"
 #include "decision/report/headline.h"
+#include "decision/report/mitigation.h"
+#include "decision/report/mitigation_text.h"
 #include "decision/report/text_format.h"
 #include "decision/report/wall_clock.h"
 #include "decision/server/replay.h"
@@ -91,14 +94,31 @@ Extent read_batches(const std::string& path, const Settings& settings, const std
   return extent;
 }
 
-// As they were in the end, by number.
-std::map<uint64_t, Incident> incidents_of(const std::string& path, const Settings& settings) {
+struct Told {
+  Incident incident;   // as it was in the end
+  std::string advice;  // what to do about it, while it was open
+};
+
+std::string advice_of(const Incident& i, Nanoseconds now_ns, int64_t realtime_ns, const advise::Known& known) {
+  report::Json verdict = report::verdict_json(i, now_ns, {realtime_ns - now_ns});
+  report::set_mitigation(verdict, known);
+  const std::vector<std::string> summary = report::mitigation_summary(verdict);
+  return summary.empty() ? "" : summary.front();
+}
+
+// By number.
+std::map<uint64_t, Told> incidents_of(const std::string& path, const Settings& settings) {
   Reader reader = value_of(Reader::open(path));
   server::Analysis analysis(settings, std::nullopt);
   server::ReplaySummary summary;
-  std::map<uint64_t, Incident> incidents;
+  const advise::Known known = advise::known_of(settings);
+  std::map<uint64_t, Told> incidents;
   // An error of the file is told where the rows are made: here it ends what is known.
-  (void)server::replay(reader, {}, analysis, summary, [&](const Incident& i, Nanoseconds, int64_t) { incidents[i.id] = i; });
+  (void)server::replay(reader, {}, analysis, summary, [&](const Incident& i, Nanoseconds now_ns, int64_t realtime_ns) {
+    Told& told = incidents[i.id];
+    told.incident = i;
+    if (is_open(i.state)) told.advice = advice_of(i, now_ns, realtime_ns, known);
+  });
   return incidents;
 }
 
@@ -153,9 +173,9 @@ std::string default_output(const Values& v) {
   return name + (v.format == "json" ? ".json" : ".pftrace");
 }
 
-const Incident& chosen(const std::map<uint64_t, Incident>& incidents, uint64_t number) {
+const Incident& chosen(const std::map<uint64_t, Told>& incidents, uint64_t number) {
   const auto it = incidents.find(number);
-  if (it != incidents.end()) return it->second;
+  if (it != incidents.end()) return it->second.incident;
   if (incidents.empty()) fail(exit_failed, absl::StrCat("--incident: there is no incident ", number, ": the recording has none"));
   fail(exit_failed, absl::StrCat("--incident: there is no incident ", number, ": the recording has ", incidents.begin()->first, " to ", incidents.rbegin()->first));
 }
@@ -224,11 +244,11 @@ void write_trace(const Values& v) {
     end_unless_ok(extent.status);
     fail(exit_failed, absl::StrCat(v.path, ": no rank of a communicator is described: there is nothing to show"));
   }
-  const std::map<uint64_t, Incident> incidents = incidents_of(v.path, settings);
+  const std::map<uint64_t, Told> incidents = incidents_of(v.path, settings);
   const Incident* const incident = v.incident ? &chosen(incidents, *v.incident) : nullptr;
   std::vector<Incident> told;
-  for (const auto& [id, i] : incidents)
-    if (incident == nullptr || incident == &i) told.push_back(i);
+  for (const auto& [id, t] : incidents)
+    if (incident == nullptr || incident == &t.incident) told.push_back(t.incident);
   const std::vector<int> gpus = asked.empty() ? trace::ranks_by_default(directory, told) : value_of(trace::ranks_asked(directory, asked));
   const trace::Range range = range_of(v, extent, incident);
 
@@ -245,10 +265,10 @@ void write_trace(const Values& v) {
   else
     writer = std::make_unique<trace::PerfettoWriter>(put);
   trace::Rows rows(directory, clocks, gpus, range, zero_ns, *writer);
-  for (const auto& [id, i] : incidents) {
-    Incident titled = i;
-    titled.title = report::headline(i);
-    rows.incident(titled);
+  for (const auto& [id, t] : incidents) {
+    Incident titled = t.incident;
+    titled.title = report::headline(t.incident);
+    rows.incident(titled, t.advice);
   }
   read_batches(v.path, settings, [&](const Batch& batch, Nanoseconds) { rows.add(batch); });
   rows.finish();

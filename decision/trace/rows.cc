@@ -481,7 +481,7 @@ void Rows::show_clock(Gpu& g) {
   }
 }
 
-void Rows::incident(const Incident& i) {
+void Rows::incident(const Incident& i, const std::string& advice) {
   std::string who;
   for (const Culprit& c : i.culprits) {
     absl::StrAppend(&who, who.empty() ? "" : "; ", "rank ", c.rank.value);
@@ -490,16 +490,18 @@ void Rows::incident(const Incident& i) {
   }
   if (who.empty()) who = "culprit not singled out";
   const DirectoryComm* const comm = directory_.comm(i.comm);
-  const Args args{{"incident", i.id}, {"class", std::string(name(i.fault))}, {"title", i.title.empty() ? std::string(title(i.fault)) : i.title},
+  Args args{{"incident", i.id}, {"class", std::string(name(i.fault))}, {"title", i.title.empty() ? std::string(title(i.fault)) : i.title},
                   {"state", std::string(name(i.state))}, {"culprit", who},
                   {"communicator", comm ? comm->label(i.comm) : absl::StrFormat("%016x", i.comm.value)}, {"operation", i.op.value},
                   {"confidence", i.confidence}, {"next step", i.next_step}};
+  if (!advice.empty()) args.push_back({"advice", advice});
   const std::string begin = absl::StrCat(name(i.fault), " #", i.id, " ");
   const Row& all = row(marks_, Kind::marks);
   const std::pair<Nanoseconds, const char*> moments[] = {{i.onset_ns, "onset"}, {i.suspected_ns, "suspected"}, {i.located_ns, "located"},
                                                          {i.confirmed_ns, "confirmed"}, {i.resolved_ns, is_open(i.state) ? "resolved" : name(i.state)}};
   for (const auto& [at_ns, what] : moments)
     if (at_ns != 0) instant(all, at_ns, absl::StrCat(begin, what, ": ", i.title.empty() ? who : i.title), "incident", args);
+  if (!advice.empty()) instant(all, std::max(i.suspected_ns, i.located_ns), absl::StrCat(begin, "advice: ", advice), "incident", args);
   const Nanoseconds since_ns = i.onset_ns != 0 ? i.onset_ns : i.suspected_ns;
   for (const Culprit& c : i.culprits) {
     Gpu* const g = gpu(i.comm, c.rank);

@@ -45,8 +45,8 @@ class Rows {
   Rows(const Directory&, const GpuClocks&, const std::vector<int>& gpus, Range, Nanoseconds zero_ns, Writer&);
   ~Rows();
   void add(const Batch&);
-  // As it was in the end.
-  void incident(const Incident&);
+  // As it was in the end. `advice`: what was last said to do about it; may be empty.
+  void incident(const Incident&, const std::string& advice);
   void finish();
   const RowCounts& counts() const { return counts_; }
 

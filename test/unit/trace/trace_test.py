@@ -202,7 +202,7 @@ class Incidents(unittest.TestCase):
         of, _ = trace("h1_skipped")
         last = verdicts("h1_skipped")[-1]
         marks = [i for i in of.instants if i.group == "incidents"]
-        self.assertEqual([m.name.split()[2].rstrip(":") for m in sorted(marks, key=lambda m: m.at_ns)], ["onset", "suspected", "located", "confirmed"])
+        self.assertEqual([m.name.split()[2].rstrip(":") for m in sorted(marks, key=lambda m: m.at_ns)], ["onset", "suspected", "located", "advice", "confirmed"])
         for m in marks:
             self.assertEqual(m.args["class"], last["class"])
             self.assertIn("rank %d" % last["ranks"][0], m.args["culprit"])
@@ -228,6 +228,15 @@ class Incidents(unittest.TestCase):
                 self.assertEqual({i.args["incident"] for i in of.instants if i.group == "incidents"}, set(last))
                 ranks = {rank for v in last.values() for rank in v["ranks"]}
                 self.assertEqual({rank_of(i.group) for i in of.instants if i.category == "incident" and i.group != "incidents"}, ranks)
+
+    def test_what_was_advised_stands_where_the_cause_was_found(self):
+        of, _ = trace("s1_slow_clock")
+        marks = {i.name.split()[2].rstrip(":"): i for i in of.instants if i.group == "incidents"}
+        advice = marks["advice"].args["advice"]
+        self.assertTrue(advice)
+        self.assertTrue(marks["advice"].name.endswith(advice))
+        self.assertEqual(marks["advice"].at_ns, marks["located"].at_ns)
+        self.assertEqual(marks["confirmed"].args["advice"], advice)
 
     def test_a_slow_link_shows_where_steps_wait(self):
         of, _ = trace("s2_slow_link")
