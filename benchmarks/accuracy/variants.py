@@ -153,14 +153,20 @@ def s3_slow_clock_and_link(cell):
     return _with_throttle(cell, {"kind": "slow_clock", "factor": cell.rng.choice([10, 15])}, ["gpu"], size=("256K", 256 << 10))
 
 
+# Behind a link that is busy all the time a host may be late and cost nothing: in a tree by half of what the link takes. So
+# that both cost something the link must not take much longer than the host is late.
+_SHORT_ROUND_S = 0.2
+
+
 def s3_late_host_and_link(cell):
-    return _with_throttle(cell, {"kind": "delay", "ms": cell.rng.randrange(120, 200), "rounds": 0}, ["process", "application"])
+    cell.round_s = _SHORT_ROUND_S
+    return _with_throttle(cell, {"kind": "delay", "ms": cell.rng.randrange(150, 250), "rounds": 0}, ["process", "application"])
 
 
 def s3_cpu_quota_and_link(cell):
-    # As above: with a tenth of a processor, which is enough to be late alone, it would be late by less than a tenth of
-    # what the link takes; and an iteration that takes two periods falls into step with them and loses nothing.
-    return _with_throttle(cell, {"kind": "cpu_quota", "share": 0.06, "jitter": 0.4}, ["process", "host"])
+    # Late by half a period on average. An iteration that takes whole periods would fall into step with them and lose nothing.
+    cell.round_s = _SHORT_ROUND_S
+    return _with_throttle(cell, {"kind": "cpu_quota", "share": 0.06, "period_ms": 400, "jitter": 0.4}, ["process", "host"])
 
 
 VARIANTS = {
