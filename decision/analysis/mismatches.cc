@@ -24,6 +24,14 @@ bool says_the_same(const Incident& known, const Finding& f) {
   return same_culprits(known.culprits, f.culprits) && known.candidates == f.candidates;
 }
 
+// Who is wrong could not be told, for want of a third rank. A later operation of which more is known tells it.
+bool decides(const Incident& known, const Finding& f) { return known.culprits.empty() && !f.culprits.empty(); }
+
+void decide(IncidentWriter& writer, const Watch& w, const Incident& known, Finding f, Nanoseconds now_ns) {
+  f.op = known.op, f.signature = known.signature;  // where it began
+  writer.update(known.handle, w.comm, f, now_ns);
+}
+
 // The hang that was suspected a moment ago has found its cause, or a new one.
 void report(Watch& w, IncidentWriter& writer, const Finding& f, Nanoseconds now_ns) {
   if (w.hang.incident != 0) {
@@ -58,7 +66,10 @@ void look_for_mismatch(Watch& w, IncidentWriter& writer, const Settings& setting
   while (const std::optional<Finding> f = next_mismatch(w.comm, settings, now_ns)) {
     w.mismatch.seen_ns = now_ns;
     Incident* known = writer.book().find(w.mismatch.incident);
-    if (known && is_open(known->state) && is_follow_up(*known, *f)) continue;
+    if (known && is_open(known->state) && is_follow_up(*known, *f)) {
+      if (decides(*known, *f)) decide(writer, w, *known, *f, now_ns);
+      continue;
+    }
     report(w, writer, *f, now_ns);
     w.mismatch.by_bytes = false;
   }

@@ -128,6 +128,30 @@ TEST_CASE("Two ranks that disagree are both candidates") {
   CHECK(i.confidence <= 0.5);
 }
 
+TEST_CASE("Of two candidates the one is named that differs again, once a third rank is heard") {
+  fake::ClusterOptions options;
+  options.processes = 3;
+  Cluster cluster({}, options);
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(40);
+  const OpSeq first{comm.op() + 1};
+  const RoundShape differs = one_differs(1, [](Signature& s) { s.count /= 2; });
+  cluster.lose_telemetry(0, true);
+  comm.rounds(1, differs);
+  cluster.run_s(5);
+  REQUIRE(ranks_of(only(cluster).candidates) == std::set<int>{1, 2});
+  cluster.lose_telemetry(0, false);
+  comm.rounds(2, differs);
+  cluster.run_s(5);
+  const Incident i = only(cluster);
+  CHECK(ranks_of(i.culprits) == std::set<int>{1});
+  CHECK(i.candidates.empty());
+  CHECK(i.op == first);
+  CHECK(i.state == VerdictState::confirmed);
+  CHECK(i.confidence > 0.9);
+  CHECK(cluster.incidents().size() == 1);
+}
+
 TEST_CASE("A skipped operation among different ones is named as skipped") {
   Cluster cluster;
   Comm& comm = cluster.add_comm_of_all();
