@@ -1,6 +1,7 @@
 #include "decision/locate/links.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -26,6 +27,22 @@ const ProxyState* find_proxy(const RankModel* r, abi::Direction direction, Rank 
     if (!best || off < best_off) best = &p, best_off = off;
   }
   return best;
+}
+
+// Of a node's other proxies, one of which may send for this rank: the one that has work and has not looked for so long.
+// nullptr: none, or several.
+const RankModel* stopped_beside(const Communicator& comm, const HangView& view, Rank sender, uint32_t fresh_ms) {
+  const RankModel* found = nullptr;
+  bool several = false;
+  comm.visit_ranks([&](const RankModel& r) {
+    if (r.rank == sender || !same_node(comm, r.rank, sender)) return;
+    if (static_cast<size_t>(r.rank.value) >= view.ranks.size() || !view.ranks[r.rank.value].reports()) return;
+    const bool stopped = std::any_of(r.last.proxies.begin(), r.last.proxies.end(), [&](const ProxyState& p) {
+      return p.tick_age_ms > fresh_ms && p.done < p.base + p.step_count;
+    });
+    if (stopped) several |= std::exchange(found, &r) != nullptr;
+  });
+  return several ? nullptr : found;
 }
 
 }  // namespace
@@ -92,6 +109,12 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   // Who sends through another rank's proxy has none that could be seen: what is missing there was not measured.
   const bool sent_by_other_proxy = !tx && s && (s->hidden & abi::hidden_pxn) != 0;
   const auto leave_both_ends = [&](double confidence, std::string reason) {
+    if (const RankModel* const beside = stopped_beside(comm, view, edge.sender, fresh_ms)) {
+      blame(beside->rank, edge.receiver, Component::proxy, Condition::proxy_stuck, 0.7,
+            absl::StrCat(std::move(reason), "; rank ", edge.sender.value,
+                         " sends by the proxy of another rank (PXN), and this one has stopped"));
+      return;
+    }
     blame(edge.sender, edge.receiver, Component::link, Condition::nothing_arrives, confidence,
           absl::StrCat(std::move(reason), "; the proxy of another rank sends for it (PXN), which is not measured"));
     v.single = false;

@@ -16,17 +16,17 @@ constexpr uint32_t stale_ms = 2000;
 // Rank 0 sends to rank 1 on channel 2; what their proxies say, the test writes down in steps up to the wanted one: 0
 // means that it was reached, -1 that it was not, 1 one step more.
 struct Edge {
-  explicit Edge(bool one_node = false, bool sees_receiver = true) {
+  explicit Edge(bool one_node = false, bool sees_receiver = true, int ranks = 2) {
     for (int r = 0; r < 2; ++r) {
       CommUp up;
       up.comm = CommUid{1};
       up.rank = Rank{r};
-      up.rank_count = 2;
+      up.rank_count = ranks;
       up.node = one_node ? 0 : r;
       up.connections = {{2, r == 0 ? abi::Direction::send : abi::Direction::recv, 1 - r, 0, "mlx5_3"}};
       comm.up(up, heard(r), now_ns);
     }
-    view.ranks.resize(2);
+    view.ranks.resize(static_cast<size_t>(ranks));
     if (!sees_receiver) view.ranks[1].life = Life::silent;
     step = {Rank{0}, Rank{1}, 2, want, want, false};
   }
@@ -139,6 +139,39 @@ TEST_CASE("Who sends through another rank's proxy is not accused of one that nob
   e.step.slot = false;
   e.receiver(8, 0, -1);
   CHECK(e.blamed() == "1 proxy");
+}
+
+TEST_CASE("Of the proxies beside a rank that sends by another one's, the one that has stopped within its work is named") {
+  Edge e(false, true, 4);
+  e.in_flight = true;
+  // Ranks 0, 2 and 3 are on one node.
+  for (int r : {0, 2, 3}) {
+    CommUp up;
+    up.comm = CommUid{1};
+    up.rank = Rank{r};
+    up.rank_count = 4;
+    up.hidden = r == 0 ? uint32_t{abi::hidden_pxn} : 0u;
+    e.comm.up(up, e.heard(static_cast<uint32_t>(r)), e.now_ns);
+  }
+  e.snapshot(0, {});
+  e.receiver(8, -1, -1);
+  const auto beside = [&](int rank, uint32_t tick_ms, int done) {
+    ProxyState p = Edge::proxy(abi::Direction::recv, 1, 8, 0, 0, done);
+    p.tick_age_ms = tick_ms;
+    e.snapshot(rank, {p});
+  };
+  beside(2, 1, -1);
+  beside(3, 1, -1);
+  CHECK(e.blamed() == "0 link");
+  beside(3, stale_ms, -1);
+  CHECK(e.blamed() == "3 proxy");
+  CHECK(e.judge().single);
+  CHECK(e.judge().culprit.reason.find("PXN") != std::string::npos);
+  beside(3, stale_ms, 64 - 21);  // it has done all, and may rest
+  CHECK(e.blamed() == "0 link");
+  beside(3, stale_ms, -1);
+  beside(2, stale_ms, -1);  // which of the two is not known
+  CHECK(e.blamed() == "0 link");
 }
 
 TEST_CASE("A receive that was not posted is the receiver's proxy") {
