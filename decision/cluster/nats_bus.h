@@ -9,24 +9,12 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
+#include "absl/status/statusor.h"
 #include "decision/cluster/bus.h"
+#include "decision/cluster/nats_options.h"
 
 namespace ccld::decision::cluster {
-
-struct NatsOptions {
-  std::vector<std::string> servers;  // nats://host:port, or tls://
-  std::string cluster = "ccld";      // letters, digits, '-' and '_'
-  std::string node;
-  std::string credentials_file;            // of NATS: JWT and seed; empty: none
-  std::string ca_file;                     // empty: the system's, if a server speaks TLS
-  std::string certificate_file, key_file;  // of this node; both or none
-  Nanoseconds lease_lasts_ns = 3 * ns_per_s;
-  int64_t log_bytes_max = int64_t{256} << 20, log_age_max_ns = 0;  // as the history's
-  int replicas = 1;
-};
 
 absl::StatusOr<std::unique_ptr<Bus>> open_nats(const NatsOptions&);
 

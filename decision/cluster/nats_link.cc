@@ -149,6 +149,7 @@ absl::Status NatsLink::listen(const std::string& subject, size_t prefix_chars, B
     return error(subject, s);
   listeners_.push_back(listener);
   nats_.natsSubscription_SetPendingLimits(listener->of, pending_messages_max, pending_bytes_max);
+  // If that is refused, the client may still call: better to lose a few bytes than to let it.
   const auto on_end = [](void* l) { delete static_cast<std::shared_ptr<Listener>*>(l); };
   natsStatus s = nats_.natsSubscription_SetOnCompleteCB(listener->of, on_end, theirs.release());
   return s == NATS_OK ? absl::OkStatus() : error(subject, s);

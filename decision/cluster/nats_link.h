@@ -11,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "decision/cluster/bus.h"
-#include "decision/cluster/nats_bus.h"
 #include "decision/cluster/nats_library.h"
+#include "decision/cluster/nats_options.h"
 
 namespace ccld::decision::cluster {
 

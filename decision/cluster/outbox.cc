@@ -19,11 +19,11 @@ void Outbox::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-bool Outbox::put(std::string subject, std::vector<uint8_t> message, Weight weight) {
+bool Outbox::put(std::string subject, std::vector<uint8_t> message, Priority priority) {
   bool taken = bus_.connected();
   if (taken) {
     const std::lock_guard lock(mutex_);
-    taken = has_room(waiting_bytes_, message.size(), bytes_max, weight);
+    taken = has_room(waiting_bytes_, message.size(), bytes_max, priority);
     if (taken) {
       waiting_bytes_ += message.size();
       waiting_.push_back({std::move(subject), std::move(message)});
@@ -36,9 +36,9 @@ bool Outbox::put(std::string subject, std::vector<uint8_t> message, Weight weigh
   return taken;
 }
 
-bool Outbox::flush(absl::Duration patience) {
+bool Outbox::flush(absl::Duration timeout) {
   std::unique_lock lock(mutex_);
-  return empty_.wait_for(lock, absl::ToChronoNanoseconds(patience), [this] { return waiting_.empty() && !sending_; });
+  return empty_.wait_for(lock, absl::ToChronoNanoseconds(timeout), [this] { return waiting_.empty() && !sending_; });
 }
 
 void Outbox::run() {

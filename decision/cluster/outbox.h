@@ -14,12 +14,13 @@
 
 #include "absl/time/time.h"
 #include "decision/cluster/bus.h"
-#include "decision/cluster/weight.h"
+#include "decision/cluster/priority.h"
 
 namespace ccld::decision::cluster {
 
 class Outbox {
  public:
+  // A job of 16,384 ranks sends 6 MB/s: ten seconds, in which NATS has chosen another server.
   static constexpr size_t bytes_max = size_t{64} << 20;
 
   explicit Outbox(Bus& bus) : bus_(bus) {}
@@ -28,9 +29,9 @@ class Outbox {
 
   void start();
   // False: there is no connection or no room, which is counted.
-  bool put(std::string subject, std::vector<uint8_t> message, Weight);
+  bool put(std::string subject, std::vector<uint8_t> message, Priority);
   // Until all that was put has been sent or was refused. False: that took longer.
-  bool flush(absl::Duration patience);
+  bool flush(absl::Duration timeout);
 
   uint64_t sent() const { return sent_; }
   uint64_t not_sent() const { return not_sent_; }

@@ -3,9 +3,9 @@
 //
 // Contract
 //   A message of a probe is sent on once its node has found that its sender may send it. Nobody waits: what the bus
-//   does not take is counted and lost, as on any other way here; the analysis sees the gap. What is to be sent, and
-//   what others sent and the analysis has not taken yet, has bounded room; more is dropped and counted, measurements of
-//   healthy operations first (weight.h).
+//   does not take is counted and lost, as on any other way here; the analysis sees the gap. Both
+//   queues, of messages to send and of messages that the analysis has not taken yet, are bounded; what does not fit is
+//   dropped and counted, by priority (priority.h).
 // Threads: send(), answer(), take_all() the analysis thread; the bus fills the room from its own.
 #pragma once
 
@@ -18,7 +18,7 @@
 #include "absl/time/time.h"
 #include "decision/cluster/bus.h"
 #include "decision/cluster/outbox.h"
-#include "decision/cluster/weight.h"
+#include "decision/cluster/priority.h"
 
 namespace ccld::decision::cluster {
 
@@ -38,13 +38,13 @@ class Relay {
   // Errors: as Bus::listen; Unavailable: no event descriptor.
   absl::Status start();
 
-  void send(const std::string& connection, absl::Span<const uint8_t> message, Weight);
+  void send(const std::string& connection, absl::Span<const uint8_t> message, Priority);
   // For a probe of another node. False: there is no connection or no room.
   bool answer(const std::string& connection, absl::Span<const uint8_t> message);
   static bool is_relayed(const std::string& connection) { return !connection.empty() && connection.front() == mark; }
 
   // Until all of that has been sent or refused. False: that took longer.
-  bool flush(absl::Duration patience) { return outbox_.flush(patience); }
+  bool flush(absl::Duration timeout) { return outbox_.flush(timeout); }
 
   // Telemetry of others' probes, and what others say to probes of this node.
   struct Waiting {
@@ -61,7 +61,7 @@ class Relay {
  private:
   // No connection of libzmq's begins with it: those that it names itself begin with a zero byte.
   static constexpr char mark = '@';
-  void put(std::vector<Relayed> Waiting::*where, Relayed, Weight);
+  void put(std::vector<Relayed> Waiting::*where, Relayed, Priority);
 
   Bus& bus_;
   const std::string node_;

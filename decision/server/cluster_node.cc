@@ -19,7 +19,7 @@ namespace {
 
 // A disk that takes longer hangs; the entries are applied again.
 constexpr absl::Duration disk_patience = absl::Seconds(10);
-constexpr absl::Duration flush_patience = absl::Milliseconds(200);  // of the promised second of an ending service
+constexpr absl::Duration flush_timeout = absl::Milliseconds(200);  // of the promised second of an ending service
 constexpr int replicas_usual = 3, replicas_max = 5;                 // JetStream has no more
 
 // Of a host, as a name on the bus.
@@ -91,7 +91,7 @@ ClusterNode::~ClusterNode() {
 void ClusterNode::end() {
   if (member_ == nullptr) return;
   member_->stop();
-  relay_.flush(flush_patience);
+  relay_.flush(flush_timeout);
 }
 
 report::ClusterStatus ClusterNode::status() const {

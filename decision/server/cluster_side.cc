@@ -9,7 +9,7 @@
 namespace ccld::decision::server {
 
 void ClusterSide::send_on(const std::string& connection, absl::Span<const uint8_t> message, const Batch& batch) const {
-  if (node_ != nullptr) node_->relay().send(connection, message, cluster::weight_of(batch));
+  if (node_ != nullptr) node_->relay().send(connection, message, cluster::priority_of(batch));
 }
 
 bool ClusterSide::answer(const std::string& connection, absl::Span<const uint8_t> message) const {

@@ -50,7 +50,7 @@ TEST_CASE("What a probe sends to one node all have; an answer to it goes over th
   Relay a(bus_a, "a"), b(bus_b, "b"), c(bus_c, "c");
   for (Relay* r : {&a, &b, &c}) REQUIRE(r->start().ok());
   const std::string connection("\0\1/2\xff", 5);
-  a.send(connection, std::vector<uint8_t>{7, 8, 9}, Weight::detail);
+  a.send(connection, std::vector<uint8_t>{7, 8, 9}, Priority::detail);
   flush(a);
   CHECK(a.take_all().telemetry.empty());
   const auto at_b = b.take_all().telemetry;
@@ -69,11 +69,11 @@ TEST_CASE("What a probe sends to one node all have; an answer to it goes over th
   CHECK_FALSE(b.answer("@nobody", {}));
 
   bus_a.cut = true;
-  a.send(connection, std::vector<uint8_t>{1}, Weight::evidence);
+  a.send(connection, std::vector<uint8_t>{1}, Priority::evidence);
   CHECK(a.sent() == 1);
   CHECK(a.not_sent() == 1);
   CHECK_FALSE(a.answer("@b/x", {}));
-  a.send(std::string(200, 'x'), {}, Weight::evidence);  // no connection of a probe is called so
+  a.send(std::string(200, 'x'), {}, Priority::evidence);  // no connection of a probe is called so
   CHECK(a.not_sent() == 3);
 }
 
@@ -83,19 +83,19 @@ TEST_CASE("What nobody takes is bounded and counted, and what is no message of a
   Relay a(bus_a, "a"), b(bus_b, "b");
   for (Relay* r : {&a, &b}) REQUIRE(r->start().ok());
   const std::vector<uint8_t> large(Relay::waiting_bytes_max / 8 - 16);  // what is sent has some bytes more
-  const auto send = [&](Weight weight) {
-    a.send("x", large, weight);
+  const auto send = [&](Priority priority) {
+    a.send("x", large, priority);
     flush(a);
   };
-  for (int i = 0; i < 5; ++i) send(Weight::detail);
+  for (int i = 0; i < 5; ++i) send(Priority::detail);
   CHECK(b.received() == 4);
   CHECK(b.dropped() == 1);
   // Where operations stand has the other half of the room.
-  for (int i = 0; i < 5; ++i) send(Weight::evidence);
+  for (int i = 0; i < 5; ++i) send(Priority::evidence);
   CHECK(b.received() == 8);
   CHECK(b.dropped() == 2);
   CHECK(b.take_all().telemetry.size() == 8);
-  send(Weight::detail);
+  send(Priority::detail);
   CHECK(b.received() == 9);
   for (const std::vector<uint8_t>& bytes : {std::vector<uint8_t>{}, std::vector<uint8_t>{100, 1}})
     REQUIRE(bus_a.send("telemetry.a", bytes).ok());
@@ -109,9 +109,9 @@ TEST_CASE("A server that takes nothing holds up nobody, and detail is given up b
   Relay a(bus_a, "a"), b(bus_b, "b");
   for (Relay* r : {&a, &b}) REQUIRE(r->start().ok());
   const std::vector<uint8_t> large(Outbox::bytes_max / 4 - 16);
-  for (int i = 0; i < 3; ++i) a.send("x", large, Weight::detail);
+  for (int i = 0; i < 3; ++i) a.send("x", large, Priority::detail);
   CHECK(a.not_sent() == 1);
-  for (int i = 0; i < 3; ++i) a.send("x", large, Weight::evidence);
+  for (int i = 0; i < 3; ++i) a.send("x", large, Priority::evidence);
   CHECK(a.not_sent() == 2);
   CHECK_FALSE(a.flush(absl::ZeroDuration()));
   CHECK(a.sent() == 0);
@@ -124,11 +124,11 @@ TEST_CASE("A server that takes nothing holds up nobody, and detail is given up b
 TEST_CASE("Rounds that have ended are detail; where operations stand, and who speaks, is evidence") {
   Batch batch;
   batch.payloads = {Rounds(), P2pRounds(), Metrics(), NetQueues()};
-  CHECK(weight_of(batch) == Weight::detail);
+  CHECK(priority_of(batch) == Priority::detail);
   for (const Payload& p : {Payload(InFlight()), Payload(CommUp()), Payload(CommDown()), Payload(AgentHealth())}) {
     Batch more = batch;
     more.payloads.push_back(p);
-    CHECK(weight_of(more) == Weight::evidence);
+    CHECK(priority_of(more) == Priority::evidence);
   }
 }
 
