@@ -3,6 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "decision/ingest/limits.h"
+#include "spdlog/spdlog.h"
 
 namespace ccld::decision::ingest {
 namespace {
@@ -15,6 +16,9 @@ constexpr int queued_messages_max = 1000;
 constexpr int backlog = 4096;
 // Who connects and does not say what ZeroMQ says first goes after this.
 constexpr int handshake_ms_max = 10'000;
+// libzmq closes an endpoint in a thread of its own, within milliseconds: until then it cannot be bound again. After a
+// second of calls something else has it.
+constexpr int failed_binds_said = 10;
 
 }  // namespace
 
@@ -67,23 +71,26 @@ TelemetrySocket::Received TelemetrySocket::receive(Message& m) {
   }
 }
 
-bool TelemetrySocket::renew_key() {
-  if (secret_ == nullptr) return true;
+void TelemetrySocket::renew_key() {
+  if (secret_ == nullptr) return;
   const auto newest = secret_->newest();
   try {
     if (newest != secret_in_force_) {
-      // What listens keeps the key that was set when it began to.
+      // A bound endpoint keeps the key that was set when it was bound.
       socket_.set(zmq::sockopt::curve_secretkey, *newest);
       secret_in_force_ = newest;
+      failed_binds_ = 0;
       if (listens_) socket_.unbind(endpoint_);
       listens_ = false;
     }
-    if (!listens_) socket_.bind(endpoint_);
+    if (listens_) return;
+    socket_.bind(endpoint_);
     listens_ = true;
-  } catch (const zmq::error_t&) {
-    // A thread of libzmq may still be about to close it.
+    if (failed_binds_ >= failed_binds_said) spdlog::warn("telemetry: listening on {} again", endpoint_);
+  } catch (const zmq::error_t& e) {
+    if (++failed_binds_ == failed_binds_said)
+      spdlog::error("telemetry: cannot listen on {} with the new key: {}; trying again", endpoint_, e.what());
   }
-  return listens_;
 }
 
 bool TelemetrySocket::send(const std::string& connection, absl::Span<const uint8_t> message) {

@@ -39,9 +39,9 @@ class TelemetrySocket {
   // Does not wait.
   Received receive(Message&);
   const Door* door() const { return door_.get(); }
-  // Now and then: if there is another key of ours, whoever is connected is let go, and comes back who knows that one.
-  // False: the endpoint cannot be listened on meanwhile; it is tried again by the next call.
-  bool renew_key();
+  // To be called several times a second. If our key has changed, all connections are closed and the endpoint is bound
+  // again with the new key; if that fails, the next call tries again, and the log says so once.
+  void renew_key();
   // Does not wait. False: the connection is gone, or takes nothing any more.
   bool send(const std::string& connection, absl::Span<const uint8_t> message);
 
@@ -54,6 +54,7 @@ class TelemetrySocket {
   std::shared_ptr<const admission::SecretBook> secret_;  // nullptr: keys are not used
   std::shared_ptr<const std::string> secret_in_force_;
   bool listens_ = true;
+  int failed_binds_ = 0;  // since our key changed
   std::unique_ptr<Door> door_;  // the last: it goes before what it watches
 };
 

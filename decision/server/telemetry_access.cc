@@ -24,6 +24,11 @@ absl::StatusOr<std::shared_ptr<const admission::KeyList>> read_list(const std::s
   return std::make_shared<const admission::KeyList>(*std::move(list));
 }
 
+void warn_if_others_can_read(const std::string& path) {
+  if (admission::others_can_read(path))
+    spdlog::warn("{}: others than its owner can read or write '{}'", secret_flag, path);
+}
+
 }  // namespace
 
 absl::StatusOr<TelemetryAccess> open_telemetry_access(const TelemetryAccessOptions& options) {
@@ -43,8 +48,7 @@ absl::StatusOr<TelemetryAccess> open_telemetry_access(const TelemetryAccessOptio
   if (zmq_has("curve") == 0) return absl::UnavailableError(absl::StrCat(secret_flag, ": this libzmq has no CURVE"));
   auto secret = admission::read_secret_key(options.secret_file);
   if (!secret.ok()) return naming(secret_flag, secret.status());
-  if (admission::others_can_read(options.secret_file))
-    spdlog::warn("{}: others than its owner can read or write '{}'", secret_flag, options.secret_file);
+  warn_if_others_can_read(options.secret_file);
   auto list = read_list(options.allow_file);
   if (!list.ok()) return naming(allow_flag, list.status());
   if ((*list)->entries().empty())
@@ -63,8 +67,9 @@ absl::StatusOr<TelemetryAccess> open_telemetry_access(const TelemetryAccessOptio
                             if (*changed == *own->newest()) return absl::OkStatus();
                             const auto open = admission::public_key_of(*changed);
                             if (!open.ok()) return open.status();
-                            spdlog::warn("{}: another key: from now on probes are let in that know this service as {}",
-                                         secret_flag, *open);
+                            warn_if_others_can_read(path);
+                            spdlog::warn("{}: new key; its public key, for NCCL_PROBE_SERVER_KEY: {}", secret_flag,
+                                         *open);
                             own->replace(std::make_shared<const std::string>(*std::move(changed)));
                             return absl::OkStatus();
                           }});

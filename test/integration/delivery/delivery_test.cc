@@ -300,7 +300,7 @@ TEST_CASE("The service takes a new key while it runs, and processes follow whose
   std::filesystem::rename(next.file, secret_file);
   const auto batches = s.service->get("/v1/status")["ingest"]["batches"].get<uint64_t>();
   std::filesystem::rename(next_service.file, s.key.file);
-  CHECK(contains(s.service->child.wait_for_error("another key"), next_service.open));
+  CHECK(contains(s.service->child.wait_for_error("--telemetry-secret-file: new key"), next_service.open));
   CHECK(contains(stays.says("WARN the service at"), "its key is not that of NCCL_PROBE_SERVER_KEY"));
   stays.service_is("other_key");
   follows.service_is("reached");
