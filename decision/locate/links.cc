@@ -29,14 +29,19 @@ const ProxyState* find_proxy(const RankModel* r, abi::Direction direction, Rank 
   return best;
 }
 
-// Of a node's other proxies, one of which may send for this rank: the one that has work and has not looked for so long.
-// nullptr: none, or several.
+// Its own reports count.
+bool well(const HangView& view, Rank rank) {
+  return rank.value >= 0 && static_cast<size_t>(rank.value) < view.ranks.size() && view.ranks[rank.value].reports();
+}
+
+// With PXN the proxy of another rank of the node sends for this one. The only rank there whose proxy has work and has
+// not polled for `fresh_ms`; nullptr: none, or several.
 const RankModel* stopped_beside(const Communicator& comm, const HangView& view, Rank sender, uint32_t fresh_ms) {
   const RankModel* found = nullptr;
   bool several = false;
   comm.visit_ranks([&](const RankModel& r) {
     if (r.rank == sender || !same_node(comm, r.rank, sender)) return;
-    if (static_cast<size_t>(r.rank.value) >= view.ranks.size() || !view.ranks[r.rank.value].reports()) return;
+    if (!well(view, r.rank)) return;
     const bool stopped = std::any_of(r.last.proxies.begin(), r.last.proxies.end(), [&](const ProxyState& p) {
       return p.tick_age_ms > fresh_ms && p.done < p.base + p.step_count;
     });
@@ -96,13 +101,10 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
     fact(EvidenceKind::steps_to_gpu, edge.receiver, edge.sender, static_cast<uint32_t>(rx->transmitted));
     fact(EvidenceKind::proxy_poll_age, edge.receiver, edge.sender, rx->tick_age_ms);
   }
-  const auto well = [&](Rank rank) {
-    return rank.value >= 0 && static_cast<size_t>(rank.value) < view.ranks.size() && view.ranks[rank.value].reports();
-  };
   // The rank reports its endpoints and no proxy for this connection, so that proxy has not moved a step yet; or it has
   // handed on all of them, if the rank's kernel has ended.
   const auto not_begun = [&](const RankModel* rank, const ProxyState* proxy) {
-    return !proxy && rank && well(rank->rank) && !rank->last.lanes.empty() &&
+    return !proxy && rank && well(view, rank->rank) && !rank->last.lanes.empty() &&
            view.ranks[static_cast<size_t>(rank->rank.value)].progress != Progress::done;
   };
 
@@ -122,8 +124,8 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   };
 
   // A proxy that has nothing left to do does not look any more; one that has and does not look has stopped.
-  const bool tx_stopped = tx && well(edge.sender) && tx->tick_age_ms > fresh_ms && !reached(tx->done, edge.want);
-  const bool rx_stopped = rx && well(edge.receiver) && rx->tick_age_ms > fresh_ms;
+  const bool tx_stopped = tx && well(view, edge.sender) && tx->tick_age_ms > fresh_ms && !reached(tx->done, edge.want);
+  const bool rx_stopped = rx && well(view, edge.receiver) && rx->tick_age_ms > fresh_ms;
 
   // The receiver has taken what was in the slot before. The sender's own proxy gives slots, once the network has said
   // so.

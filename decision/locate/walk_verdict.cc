@@ -262,6 +262,8 @@ class Verdict {
               "then check NVLink and PCIe.";
     for (const auto& [edge, age] : result_.stops)
       for (const Rank end : {edge.sender, edge.receiver}) excuse_starved(f, end, age_min);
+    // Not always an end: a proxy may send for another rank.
+    for (const Culprit& c : f.culprits) excuse_starved(f, c.rank, age_min);
   }
 
   // What cannot run for want of a processor does not move, and is not stopped.
