@@ -122,18 +122,17 @@ void Member::look_at_lease(Nanoseconds now_ns, bool caught_up) {
   if (step != LeaseWatch::Step::none) {
     const auto got = ask_for_lease(step, revision);
     const std::lock_guard lock(mutex_);
+    // The answer may come when the lease was over. Who reported meanwhile heard that this node does not lead.
+    end_with_lease();
     if (got.ok())
       lease_.taken(now_ns, *got);
     else if (absl::IsAborted(got.status()))
       lease_.lost();
   }
-  bool held = false;
   {
     const std::lock_guard lock(mutex_);
-    held = lease_.held(options_.clock_ns());
-    if (!held && lease_.revision() != 0 && options_.clock_ns() >= lease_.until_ns()) lease_.lost();
+    if (end_with_lease()) return lease_.lost();
   }
-  if (!held) return follow("its lease is over");
   // What the analysis reports before it has heard that it does not lead any more has old numbers.
   if (leads() || turn_waits()) return;
   if (const absl::Status s = begin_to_lead(); !s.ok())
@@ -198,8 +197,18 @@ absl::Status Member::catch_up() {
   return absl::OkStatus();
 }
 
+bool Member::end_with_lease() {
+  const bool over = !lease_.held(options_.clock_ns());
+  if (over) stop_leading("its lease is over");
+  return over;
+}
+
 void Member::follow(const char* why) {
   const std::lock_guard lock(mutex_);
+  stop_leading(why);
+}
+
+void Member::stop_leading(const char* why) {
   if (!std::exchange(leads_, false)) return;
   spdlog::warn("cluster: this node does not lead any more: {}", why);
   turn_ = Turn{};

@@ -90,7 +90,10 @@ class Member {
   absl::Status begin_to_lead();
   absl::Status catch_up();
   void follow(const char* why);
-  bool leads_now() const;  // locked
+  // With the lock held:
+  bool end_with_lease();  // true: it is over
+  void stop_leading(const char* why);
+  bool leads_now() const;
   bool turn_waits() const;
   void say_connection();
   void tell_others(Nanoseconds now_ns);

@@ -68,7 +68,7 @@ class NatsBus final : public Bus {
     if (!link.ok()) return link.status();
     Owned<natsMsg> message(nats_.natsMsg_Destroy);
     jsErrCode code{};
-    jsOptions wait = patience();
+    jsOptions wait = answer_options();
     const natsStatus s =
         nats_.js_GetLastMsg(message.out(), (*link)->js(), stream("lease").c_str(), full("lease").c_str(), &wait, &code);
     if (code == JSStreamNotFoundErr) return lost_streams(**link, "the lease", s);
@@ -93,7 +93,7 @@ class NatsBus final : public Bus {
     const auto link = reach();
     if (!link.ok()) return link.status();
     jsErrCode code{};
-    jsOptions wait = patience();
+    jsOptions wait = answer_options();
     const natsStatus s = nats_.js_DeleteMsg((*link)->js(), stream("lease").c_str(), of, &wait, &code);
     return s == NATS_OK ? absl::OkStatus() : (*link)->error("the lease", s);
   }
@@ -103,7 +103,7 @@ class NatsBus final : public Bus {
     if (!link.ok()) return link.status();
     Owned<jsStreamInfo> info(nats_.jsStreamInfo_Destroy);
     jsErrCode code{};
-    jsOptions wait = patience();
+    jsOptions wait = answer_options();
     const natsStatus s = nats_.js_GetStreamInfo(info.out(), (*link)->js(), stream("log").c_str(), &wait, &code);
     if (code == JSStreamNotFoundErr) return lost_streams(**link, "the log", s);
     if (s != NATS_OK) return (*link)->error("the log", s);
@@ -115,7 +115,7 @@ class NatsBus final : public Bus {
     if (!link.ok()) return link.status();
     Owned<natsMsg> message(nats_.natsMsg_Destroy);
     jsErrCode code{};
-    jsOptions wait = patience();
+    jsOptions wait = answer_options();
     const natsStatus s = nats_.js_GetMsg(message.out(), (*link)->js(), stream("log").c_str(), number, &wait, &code);
     if (code == JSStreamNotFoundErr) return lost_streams(**link, "the log", s);
     if (s == NATS_NOT_FOUND || code == JSNoMessageFoundErr)
@@ -156,7 +156,7 @@ class NatsBus final : public Bus {
     return {nats_.natsMsg_GetData(message), static_cast<size_t>(nats_.natsMsg_GetDataLength(message))};
   }
 
-  jsOptions patience() const {
+  jsOptions answer_options() const {
     jsOptions o{};
     nats_.jsOptions_Init(&o);
     o.Wait = answer_ms;
@@ -204,7 +204,7 @@ class NatsBus final : public Bus {
   absl::Status make(const NatsLink& link, const char* name, jsStorageType storage, int64_t age_max_ns,
                     int64_t bytes_max, int64_t messages_max) {
     jsErrCode code{};
-    jsOptions wait = patience();
+    jsOptions wait = answer_options();
     const std::string stream_name = stream(name), subject = full(name);
     Owned<jsStreamInfo> there(nats_.jsStreamInfo_Destroy), made(nats_.jsStreamInfo_Destroy);
     if (nats_.js_GetStreamInfo(there.out(), link.js(), stream_name.c_str(), &wait, &code) == NATS_OK)

@@ -157,6 +157,18 @@ TEST_CASE("A renewal of which the answer was lost does not end the lead") {
   CHECK(c[1].turns.empty());
 }
 
+TEST_CASE("A node whose renewal comes after its lease was over begins to lead anew: it has left out what was reported") {
+  Cluster c(1);
+  c.pass(ns_per_s, {0});
+  REQUIRE(c[0].turns == std::vector<bool>{true});
+  const size_t entries = c.shared.log.size();
+  c.shared.renewal_takes_ns = 2 * ns_per_s;  // asked for after one, held for two and a half
+  c.pass(3 * ns_per_s, {0});
+  CHECK(c[0].member.leads());
+  CHECK(c[0].turns == std::vector<bool>{true, false, true});
+  CHECK(c.shared.log.size() == entries + 1);
+}
+
 TEST_CASE("A node that took the lease and did not hear so leads at its next attempt") {
   Cluster c(2);
   c.shared.loses_answers = true;

@@ -20,6 +20,7 @@ struct Shared {
   Nanoseconds lease_lasts_ns = 3 * ns_per_s;
   std::vector<std::pair<std::string, std::pair<const void*, Bus::Handler>>> listeners;
   bool loses_answers = false;  // of what is written, which is done all the same
+  Nanoseconds renewal_takes_ns = 0;  // until the answer comes
   int64_t log_made_ns = 1;
 };
 
@@ -63,7 +64,9 @@ class SharedBus final : public Bus {
     const auto now = lease();
     if (!now.ok()) return now.status();
     if (!now->has_value() || (*now)->revision != of) return absl::AbortedError("another one");
-    return answer(set(holder));
+    const uint64_t revision = set(holder);
+    shared_.now_ns += std::exchange(shared_.renewal_takes_ns, 0);
+    return answer(revision);
   }
   absl::Status give_lease_back(uint64_t of) override {
     if (cut) return gone();
