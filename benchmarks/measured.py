@@ -1,4 +1,5 @@
-"""Of which commit a result is."""
+"""Of which commit a result is, and of which sources."""
+import hashlib
 import os
 import subprocess
 
@@ -7,9 +8,20 @@ ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 def commit():
     """Its hash, with "+changes" if the tree is another one; results are no change, for runs write them."""
-    def git(*words):
-        return subprocess.run(("git", "-C", ROOT) + words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                              text=True).stdout.strip()
     name = git("rev-parse", "--short=12", "HEAD")
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/results")
-    return (name + ("+changes" if changed else "")) if name else "unknown"
+    return (name + ("+changes" if changed(".", ":!benchmarks/results") else "")) if name else "unknown"
+
+
+def sources(*paths):
+    """One text for what is committed under these git pathspecs. None: some of it is not committed."""
+    files = git("ls-files", "--stage", "--", *paths)
+    return hashlib.sha256(files.encode()).hexdigest()[:16] if files and not changed(*paths) else None
+
+
+def changed(*paths):
+    return git("status", "--porcelain", "--untracked-files=no", "--", *paths)
+
+
+def git(*words):
+    return subprocess.run(("git", "-C", ROOT) + words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True).stdout.strip()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How often the verdict is right: planted faults in real jobs, and benign but irregular jobs, judged by the default rules and by the paper's.
 
-A case that was run with the same build and the same settings is not run again. Exit status: 0 all bars met, 1 a bar is missed (a line says
-which), 2 cannot run, 128 + n ended by signal n.
+A case that was run with the same build and the same settings is not run again, nor is one that the result file has of the same sources.
+Exit status: 0 all bars met, 1 a bar is missed (a line says which), 2 cannot run, 128 + n ended by signal n.
 """
 import argparse
 import fcntl
@@ -24,7 +24,8 @@ import run_case  # noqa: E402
 import scoring  # noqa: E402
 import table  # noqa: E402
 from faults import plan as plans  # noqa: E402
-from measured import commit  # noqa: E402
+from measured import commit, sources  # noqa: E402
+from results import DECIDES, Results  # noqa: E402
 from run import network  # noqa: E402
 from run.build import Build  # noqa: E402
 from run.errors import Interrupted, RunError  # noqa: E402
@@ -105,17 +106,6 @@ def failure_line(row, folder):
         time.strftime("%H:%M"), row["id"], wanted, row["rules"]["default"]["said"], row["id"], folder)
 
 
-def write_results(path, rows, arguments, thresholds, not_run):
-    document = {
-        "commit": commit(), "seed": arguments.seed, "replayed": arguments.replay, "complete": not not_run, "settings": thresholds, "paper_settings": run_case.PAPER,
-        "machine": {"processors": os.cpu_count()}, "not_run": not_run,
-        "rules": {rules: scoring.summarize(rows, rules) for rules in ("default", "paper") if any(rules in row["rules"] for row in rows)},
-        "rows": rows,
-    }
-    write_json(path, document)
-    return document
-
-
 def run_shards(arguments):
     """Runs the cases in several processes, each every so many; their results are in the store afterwards."""
     shards = [subprocess.Popen([sys.executable, "-B", os.path.realpath(__file__)] + sys.argv[1:] +
@@ -147,9 +137,9 @@ def shard_text(text):
 def run_all(arguments):
     build = Build(arguments.build).check()
     thresholds = plans.read_json(THRESHOLDS)
-    wanted = all_cases.full(arguments.seed) if arguments.full else all_cases.sample(arguments.seed)
+    every = all_cases.full(arguments.seed) if arguments.full else all_cases.sample(arguments.seed)
     only = re.compile(arguments.only) if arguments.only else None
-    wanted = [case for case in wanted if only is None or only.search(case.id)]
+    wanted = [case for case in every if only is None or only.search(case.id)]
     if not wanted:
         raise RunError("--only %s: no case has such a name (--list shows them)" % arguments.only)
     if arguments.list:
@@ -158,7 +148,10 @@ def run_all(arguments):
         return 0
     version = version_of_files([build.service, build.workload, os.path.join(build.library_folder, "libnccl.so.2")])
     store = Store(os.path.join(arguments.work, "done"), [commit(), version, arguments.live_only])
-    rows, not_run = [], []
+    summed_up = arguments.out != os.devnull  # not of a shard: its starter sums up
+    header = {"sources": sources(*DECIDES), "seed": arguments.seed, "replayed": arguments.replay, "settings": thresholds, "paper_settings": run_case.PAPER}
+    results = Results(arguments.out, every, header, commit()) if summed_up else None
+    run, not_run = 0, 0
     begin = time.monotonic()
     if arguments.jobs > 1:
         run_shards(arguments)
@@ -167,40 +160,42 @@ def run_all(arguments):
             continue
         settings = thresholds[case.settings]
         name = "%3d/%d %s" % (index + 1, len(wanted), case.id)
+        reason = None if arguments.replay else why_not(case)
+        row = None
+        if not (reason or arguments.again or arguments.replay):
+            row = store.get(case, settings) or (results.known(case) if summed_up else None)
+        known = row is not None
         if arguments.replay:
             row = from_recording(build, case, settings, arguments)
-            if row is None:
-                not_run.append({"id": case.id, "reason": "not recorded"})
-                continue
-            rows.append(row)
-            show("%s: %s" % (name, table.line(row)))
-            continue
-        reason = why_not(case)
-        row = None if reason or arguments.again else store.get(case, settings)
-        known = row is not None
-        if not known and not reason:
+            reason = "not recorded"
+        elif not known and not reason:
             row = attempt(build, case, settings, arguments, lambda text, name=name: show("%s: %s" % (name, text)))
             if row is not None:
                 store.put(case, settings, row)
         if row is None:
-            not_run.append({"id": case.id, "reason": reason or "it failed twice"})
-            show("%s: not run%s" % (name, ": " + reason if reason else ""))
+            not_run += 1
+            if summed_up:
+                results.leave_out(case.id, reason or "it failed twice")
+            if not arguments.replay:
+                show("%s: not run%s" % (name, ": " + reason if reason else ""))
             continue
-        rows.append(row)
+        run += 1
+        if summed_up:
+            results.add(row)
         show("%s: %s" % (name, table.line(row) + (", as before" if known else "")))
-    if not rows and arguments.replay:
+    if not run and arguments.replay:
         raise RunError("nothing was recorded in %s" % arguments.work)
-    if arguments.out == os.devnull:
-        return 0  # a shard: its starter sums up
-    os.makedirs(os.path.dirname(os.path.abspath(arguments.out)), exist_ok=True)
-    document = write_results(arguments.out, rows, arguments, thresholds, not_run)
+    if not summed_up:
+        return 0
+    document = results.write()
+    rows = document["rows"]
     show("")
     show(table.summary(document["rules"]))
     missed = scoring.missed_bars(document["rules"]["default"], rows) if rows else []
     for line in missed:
         show("accuracy: " + line)
-    show("%d cases in %.0f s, %d not run; results in %s" % (len(rows), time.monotonic() - begin, len(not_run), os.path.relpath(arguments.out)))
-    return 1 if missed or not rows else 0
+    show("%d cases in %.0f s, %d not run; results of %d in %s" % (run, time.monotonic() - begin, not_run, len(rows), os.path.relpath(arguments.out)))
+    return 1 if missed or not run else 0
 
 
 def main():
