@@ -132,7 +132,8 @@ const Entry entries[] = {
      "a twentieth of what the GPUs cost is worth a look; chosen, not measured"},
     {CCLD_FIELD(whatif_deviations_min), 0, 1000,
      "and if what it takes longer exceeds so many standard deviations: of what peers differ by among themselves, of what "
-     "it used to vary by, and of the mean of the steps of a connection",
+     "it used to vary by, and of the mean of the steps of a connection; clocks of hosts are known within as many errors "
+     "of what steps tell of them",
      "chance reaches three once in seven hundred windows; a cause must be seen in several"},
     {CCLD_FIELD(whatif_recurs_min), 0, 1,
      "and if this recurs in such a part of the operations of a kind, or transfers of a connection, or if such a part of "

@@ -84,7 +84,7 @@ class WhatIfAnalysis {
   };
   struct Job {
     Job(const Settings& s, size_t& gpus_in_all)
-        : timeline(s, gpus_in_all), past(s), step_past(s), machine_clocks(2e-6 * s.clock_drift_max_ppm, 1e6 * s.batches_differ_max_ms) {}
+        : timeline(s, gpus_in_all), past(s), step_past(s), machine_clocks({2e-6 * s.clock_drift_max_ppm, 1e6 * s.batches_differ_max_ms, s.slow_rounds_min, s.whatif_deviations_min}) {}
     whatif::Timeline timeline;
     whatif::Past past;
     whatif::StepPast step_past;

@@ -18,10 +18,17 @@ bool between_machines(const EdgeIntervals& i) {
   return i.two_clocks && !std::isnan(i.ns[sent]) && i.known[handed] && i.sender_machine >= 0 && i.receiver_machine >= 0;
 }
 
+// By how much the median of these may be wrong: so many of its standard errors.
+double error_of_median(double median_ns, std::vector<double> ns, double errors) {
+  const double count = static_cast<double>(ns.size());
+  for (double& n : ns) n = std::abs(n - median_ns);
+  return errors * 1.2533 * standard_deviation(median(ns)) / std::sqrt(count);  // sqrt(pi / 2) times that of a mean
+}
+
 // Of a window: from when a step was handed to the network to when it arrived, by both clocks.
 class Crossings {
  public:
-  explicit Crossings(const std::vector<Links*>& operations) {
+  Crossings(const std::vector<Links*>& operations, size_t operations_min, double errors) {
     struct Seen {
       std::vector<double> ns, sent_realtime_ns;
     };
@@ -33,10 +40,12 @@ class Crossings {
         s.ns.push_back(i.ns[handed] + i.ns[sent]);
         s.sent_realtime_ns.push_back(i.sent_realtime_ns);
       }
-    // One operation is sampled too coarsely.
     for (auto& [ends, s] : seen) {
-      hops_[ends.first][ends.second] = median(s.ns);
       sent_realtime_ns_[ends] = median(s.sent_realtime_ns);
+      // One operation is sampled too coarsely, and a few do not tell how coarsely.
+      if (s.ns.size() < operations_min) continue;
+      const double middle_ns = median(s.ns);
+      hops_[ends.first][ends.second] = middle_ns + error_of_median(middle_ns, s.ns, errors);
     }
   }
   double sent_realtime_ns(int from, int to) const { return sent_realtime_ns_.at({from, to}); }
@@ -70,7 +79,7 @@ MachineClocks::Range MachineClocks::told_by_batches(Ends ends) const {
   const auto sender = batches_after_ns_.find(ends.first), receiver = batches_after_ns_.find(ends.second);
   if (sender == batches_after_ns_.end() || receiver == batches_after_ns_.end()) return {};
   const double ahead_ns = sender->second - receiver->second;
-  return {ahead_ns - batches_differ_max_ns_, ahead_ns + batches_differ_max_ns_};
+  return {ahead_ns - limits_.batches_differ_max_ns, ahead_ns + limits_.batches_differ_max_ns};
 }
 
 MachineClocks::Range MachineClocks::ahead(Ends ends, const Range& seen, double sent_realtime_ns) {
@@ -80,7 +89,7 @@ MachineClocks::Range MachineClocks::ahead(Ends ends, const Range& seen, double s
   const double age_ns = std::max(0.0, sent_realtime_ns - d.last_ns);
   const Range predicted{d.last.least + d.drift.least * age_ns, d.last.most + d.drift.most * age_ns};
   if (first || predicted.within(seen).empty()) {
-    d = {sent_realtime_ns, sent_realtime_ns, seen, seen, {-drift_part_max_, drift_part_max_}};
+    d = {sent_realtime_ns, sent_realtime_ns, seen, seen, {-limits_.drift_part_max, limits_.drift_part_max}};
     return seen;
   }
   d.last_ns = sent_realtime_ns;
@@ -93,7 +102,7 @@ MachineClocks::Range MachineClocks::ahead(Ends ends, const Range& seen, double s
 }
 
 void MachineClocks::compare(const std::vector<Links*>& operations) {
-  const Crossings crossings(operations);
+  const Crossings crossings(operations, limits_.operations_min, limits_.errors);
   std::map<Ends, Range> known;
   for (Links* links : operations)
     for (auto& [edge, i] : *links) {

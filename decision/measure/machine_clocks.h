@@ -29,10 +29,13 @@ namespace ccld::decision {
 
 class MachineClocks {
  public:
-  // Two clocks drift apart by no more, until windows tell their drift; and the quickest batches of two machines take the
-  // service times that differ by no more.
-  explicit MachineClocks(double drift_part_max, double batches_differ_max_ns = INFINITY)
-      : drift_part_max_(drift_part_max), batches_differ_max_ns_(batches_differ_max_ns) {}
+  struct Limits {
+    double drift_part_max = 0;                // two clocks drift apart by no more, until windows tell their drift
+    double batches_differ_max_ns = INFINITY;  // the quickest batches of two machines differ by no more in their way
+    size_t operations_min = 1;                // of a window, that tell how quick the steps of two machines are
+    double errors = 0;                        // standard errors by which they may seem quicker than they are
+  };
+  explicit MachineClocks(const Limits& limits) : limits_(limits) {}
   int number_of(std::string_view boot_id);
   // By machine: when its quickest batch arrived, by the service's clock, less when it was sent, by the machine's own.
   void batches_arrive(std::map<int, double> after_ns) { batches_after_ns_ = std::move(after_ns); }
@@ -56,7 +59,7 @@ class MachineClocks {
   Range told_by_batches(Ends) const;
   Range ahead(Ends, const Range& seen, double sent_realtime_ns);
 
-  const double drift_part_max_, batches_differ_max_ns_;
+  const Limits limits_;
   std::map<int, double> batches_after_ns_;
   std::map<std::string, int, std::less<>> numbers_;
   std::map<Ends, Difference> differences_;

@@ -168,7 +168,7 @@ struct Job {
   size_t gpus_in_all = 0;
   Timeline timeline{settings, gpus_in_all};
   Past past{settings};
-  MachineClocks clocks{100e-6};
+  MachineClocks clocks{{100e-6}};
   std::vector<double> now_ms;
   int gpus;
   int late_host = -1;
