@@ -75,7 +75,7 @@ class TorchJob(Job):
         environment.update(self.plan.environment)
         command = self.build.command(self.plan.rank_count, [
             "--job", self.plan.job, "--folder", self.scratch, "--board", board_path, "--faults", self.fault_file, "--log-folder", self.folder,
-            "--seconds", str(self.plan.seconds)])
+            "--seconds", str(self.plan.seconds)] + (["--micro-batches-file", self.build.micro_batches_file] if self.build.micro_batches_file else []))
         self.launcher = Child("torchrun", command, os.path.join(self.folder, "torchrun.log"), environment)
 
     def wait_ready(self, timeout_s=180.0):

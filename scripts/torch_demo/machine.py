@@ -32,11 +32,13 @@ ZMQ = "libzmq.so.5"
 
 
 class Machine:
-    """`engine`: torch or stand-in. `way`: LD_LIBRARY_PATH or LD_PRELOAD. `one_gpu`: all ranks on GPU 0, or None: if there are too few."""
+    """`engine`: torch or stand-in. `way`: LD_LIBRARY_PATH or LD_PRELOAD. `one_gpu`: all ranks on GPU 0, or None: if there are too few.
+    `micro_batches_file`: that ranks read, or None."""
 
-    def __init__(self, engine, python, library, service, way, one_gpu=None, lazy=False):
+    def __init__(self, engine, python, library, service, way, one_gpu=None, lazy=False, micro_batches_file=None):
         self.engine, self.python, self.way, self.lazy = engine, python, way, lazy
         self.library, self.service = os.path.abspath(library), os.path.abspath(service)
+        self.micro_batches_file = micro_batches_file and os.path.abspath(micro_batches_file)
         self._one_gpu = one_gpu
         self._probe_libraries = None
         self.facts = None

@@ -10,6 +10,8 @@ An engine has rank, rank_count, group(name, ranks), and
 """
 import time
 
+from .micro_batch_file import MicroBatchFile
+
 METRICS = 1 << 14  # elements of what a real job would reduce for its log
 
 
@@ -22,7 +24,7 @@ class DataParallelJob:
 
     name = "ddp"
 
-    def __init__(self, engine):
+    def __init__(self, engine, micro_batches_file=None):
         self._engine = engine
         self._group = engine.group("DP", list(range(engine.rank_count)))
         self._step = engine.data_parallel(self._group)
@@ -38,26 +40,29 @@ class DataParallelJob:
 
 class PipelineJob:
     """Two stages, each held by half of the ranks: rank r is in stage r % 2 of replica r // 2. Micro-batches go forward, then their gradients
-    backward; then gradients are reduced among the replicas of a stage."""
+    backward; then gradients are reduced among the replicas of a stage. How many micro-batches a replica takes may change while the job runs."""
 
     name = "pipeline"
     stages = 2
     micro_batches = 4
 
-    def __init__(self, engine):
+    def __init__(self, engine, micro_batches_file=None):
         self._engine = engine
         stages, rank = self.stages, engine.rank
         replicas = engine.rank_count // stages
         pipelines = [engine.group("PP%d" % replica, [replica * stages + stage for stage in range(stages)]) for replica in range(replicas)]
         data = [engine.group("DP%d" % stage, [replica * stages + stage for replica in range(replicas)]) for stage in range(stages)]
-        self._stage = rank % stages
-        self._pipeline, self._data = pipelines[rank // stages], data[self._stage]
+        self._replica, self._stage = rank // stages, rank % stages
+        self._counts = MicroBatchFile(micro_batches_file, replicas)
+        self._pipeline, self._data = pipelines[self._replica], data[self._stage]
         self._previous = rank - 1 if self._stage > 0 else None
         self._next = rank + 1 if self._stage < stages - 1 else None
         self._part = engine.stage(self._data)
 
     def iterate(self, round_number, changes):
-        for micro_batch in range(self.micro_batches):
+        self._counts.refresh()
+        micro_batches = self._counts.count(round_number, self._replica, self.micro_batches)
+        for micro_batch in range(micro_batches):
             if self._previous is not None:
                 self._engine.exchange(self._pipeline, None, None, "activation in", self._previous)
             self._compute(self._part.forward, micro_batch, changes)
@@ -65,7 +70,7 @@ class PipelineJob:
                 raise StopsCalling()
             if self._next is not None:
                 self._engine.exchange(self._pipeline, "activation out", self._next, None, None)
-        for micro_batch in reversed(range(self.micro_batches)):
+        for micro_batch in reversed(range(micro_batches)):
             if self._next is not None:
                 self._engine.exchange(self._pipeline, None, None, "gradient in", self._next)
             self._compute(self._part.backward, micro_batch, changes)

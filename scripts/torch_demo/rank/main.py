@@ -72,7 +72,7 @@ def rounds(options, line, rank):
 def run(options, line, engine):
     from torch_demo.rank.jobs import JOBS, StopsCalling
     faults = FaultFile(options.faults, engine.rank)
-    job = JOBS[options.job](engine)
+    job = JOBS[options.job](engine, options.micro_batches_file)
     checked(options, loaded_library.check_watched, os.environ.get("NCCL_PROBE_FRAMES_DIR", "/dev/shm"))
     line.set(state="ready")
     for number in rounds(options, line, engine.rank):
@@ -103,6 +103,7 @@ def main():
     parser.add_argument("--job", default="ddp")
     parser.add_argument("--board")
     parser.add_argument("--faults")
+    parser.add_argument("--micro-batches-file", help="of the pipeline job, by replica; read while it runs")
     # torchrun takes what can be the begin of its own options for these, also behind the script: not --logs.
     parser.add_argument("--log-folder", help="folder of this rank's log")
     parser.add_argument("--seconds", type=float, default=0, help="end after that long (0: never)")

@@ -3,6 +3,8 @@ import contextlib
 import io
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -69,12 +71,12 @@ class NotingEngine:
         return Stage()
 
 
-def iterate(job, rank, *faults):
+def iterate(job, rank, *faults, round_number=1, **files):
     engine = NotingEngine(rank)
-    made = JOBS[job](engine)
+    made = JOBS[job](engine, **files)
     engine.done.clear()
     try:
-        made.iterate(1, Changes(faults))
+        made.iterate(round_number, Changes(faults))
     except StopsCalling:
         engine.done.append("stops")
     return engine
@@ -132,6 +134,44 @@ class FaultFileTest(unittest.TestCase):
         self.assertEqual(len(self.file.of_round()), 1)
         with self.assertRaisesRegex(ValueError, r"faults\[0\].rank"):
             parse('{"faults": [{"kind": "skip"}]}')
+
+
+class MicroBatchesTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "micro-batches.json")
+
+    def write(self, document):
+        with open(self.path + ".part", "w") as file:
+            json.dump(document, file)
+        os.rename(self.path + ".part", self.path)
+
+    def forwards(self, rank, round_number):
+        done = iterate("pipeline", rank, round_number=round_number, micro_batches_file=self.path).done
+        self.assertEqual([each[0] for each in done].count("backward"), [each[0] for each in done].count("forward"))
+        return [each[0] for each in done].count("forward")
+
+    def test_each_replica_takes_its_own_from_the_round_on_that_the_file_names(self):
+        self.assertEqual(self.forwards(0, 9), 4)
+        self.write({"from_round": 9, "micro_batches": [5, 3]})
+        self.assertEqual([self.forwards(rank, 8) for rank in range(4)], [4, 4, 4, 4])
+        self.assertEqual([self.forwards(rank, 9) for rank in range(4)], [5, 5, 3, 3])
+
+    def test_what_the_hook_of_act_writes_can_be_read(self):
+        hook = os.path.join(paths.ROOT, "scripts", "deploy", "act", "hooks", "micro-batches")
+        request = {"action": "micro_batches", "strategy": {"equal_share": 4, "micro_batches": [{"replicas": "0", "count": 5}, {"replicas": "1", "count": 3}]}}
+        subprocess.run([sys.executable, "-B", hook], input=json.dumps(request), text=True, check=True, stdout=subprocess.DEVNULL,
+                       env=dict(os.environ, CCLD_MICRO_BATCHES_FILE=self.path, CCLD_FROM_ROUND="9"))
+        self.assertEqual([self.forwards(rank, 9) for rank in range(4)], [5, 5, 3, 3])
+
+    def test_a_file_that_cannot_be_used_leaves_the_numbers_as_they_were(self):
+        for document, field in (({"from_round": -1, "micro_batches": [5, 3]}, "from_round"), ({"from_round": 1, "micro_batches": [5]}, "micro_batches"),
+                                ({"from_round": 1, "micro_batches": [5, 0]}, "micro_batches"), ([], "object")):
+            self.write(document)
+            with contextlib.redirect_stderr(io.StringIO()) as errors:
+                self.assertEqual(self.forwards(0, 9), 4)
+            self.assertIn(field, errors.getvalue())
 
 
 class BoardTest(unittest.TestCase):
