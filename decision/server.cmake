@@ -245,6 +245,7 @@ add_executable(ccld
   cli/top_command.cc
   cli/top_screen.cc
   cli/trace_command.cc
+  cli/trace_marks.cc
   cli/tokens_command.cc
   cli/tune_command.cc
   cli/tune_local.cc

@@ -15,7 +15,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "decision/advise/known_settings.h"
+#include "decision/admission/files.h"
 #include "decision/cli/command.h"
+#include "decision/cli/trace_marks.h"
 #include "decision/ingest/batch_decoder.h"
 #include "decision/ingest/sequence_tracker.h"
 #include "decision/recording/reader.h"
@@ -43,9 +45,11 @@ constexpr Nanoseconds around_incident_ns = 10 * ns_per_s;
 // A kernel that reports to have begun longer before the recording has another clock than its host.
 constexpr Nanoseconds before_recording_max_ns = 3600 * ns_per_s;
 constexpr double seconds_max = 1e9;
+constexpr size_t marks_bytes_max = 256 << 20;  // ccld-validate writes some 300 bytes for a check
 
 struct Values {
   std::string path, ranks, format = "perfetto", output;
+  std::vector<std::string> validations, actions;  // files
   std::optional<uint64_t> incident;
   std::optional<double> from_s, to_s;
 };
@@ -223,6 +227,18 @@ void check(const Values& v) {
   if (v.from_s && v.to_s && *v.from_s > *v.to_s) fail(exit_usage, "--to: the end is before --from");
 }
 
+using MarksOf = absl::StatusOr<std::vector<trace::Mark>> (*)(const std::string& text, int64_t realtime_minus_clock_ns);
+
+void add_marks(const char* flag, const std::vector<std::string>& files, MarksOf marks_of, int64_t realtime_minus_clock_ns, std::vector<trace::Mark>& marks) {
+  for (const std::string& path : files) {
+    const auto text = admission::read_file(path, marks_bytes_max);
+    if (!text.ok()) fail(exit_usage, absl::StrCat(flag, ": ", text.status().message()));
+    const auto found = marks_of(*text, realtime_minus_clock_ns);
+    if (!found.ok()) fail(exit_usage, absl::StrCat(flag, ": ", path, ": ", found.status().message()));
+    marks.insert(marks.end(), found->begin(), found->end());
+  }
+}
+
 void write_trace(const Values& v) {
   if (absl::Status s = server::start_log("warning"); !s.ok()) end_unless_ok(s);
   check(v);
@@ -244,6 +260,9 @@ void write_trace(const Values& v) {
     end_unless_ok(extent.status);
     fail(exit_failed, absl::StrCat(v.path, ": no rank of a communicator is described: there is nothing to show"));
   }
+  std::vector<trace::Mark> marks;
+  add_marks("--validation", v.validations, marks_of_validation, extent.realtime_minus_clock_ns, marks);
+  add_marks("--actions", v.actions, marks_of_actions, extent.realtime_minus_clock_ns, marks);
   const std::map<uint64_t, Told> incidents = incidents_of(v.path, settings);
   const Incident* const incident = v.incident ? &chosen(incidents, *v.incident) : nullptr;
   std::vector<Incident> told;
@@ -270,6 +289,7 @@ void write_trace(const Values& v) {
     titled.title = report::headline(t.incident);
     rows.incident(titled, t.advice);
   }
+  for (const trace::Mark& mark : marks) rows.mark(mark);
   read_batches(v.path, settings, [&](const Batch& batch, Nanoseconds) { rows.add(batch); });
   rows.finish();
   file.finish();
@@ -291,6 +311,8 @@ void add_trace_command(CLI::App& app) {
   command->add_option("--ranks", v->ranks, "which ranks, like 0-7,12; without this flag at most 16, those of the incidents first")->type_name("RANKS");
   command->add_option("--from", v->from_s, "from so many seconds of the recording on")->type_name("SECONDS");
   command->add_option("--to", v->to_s, "up to so many seconds of the recording")->type_name("SECONDS");
+  command->add_option("--validation", v->validations, "marks what `ccld-validate --json` said: its output in a file; may be given several times")->type_name("FILE");
+  command->add_option("--actions", v->actions, "marks what was done about incidents: the file of `act --state`; may be given several times")->type_name("FILE");
   command->add_option("--format", v->format, "perfetto (protobuf) or json (Chrome's trace events)")->type_name("FORMAT")->capture_default_str();
   command->add_option("-o,--output", v->output, "the trace; -: standard output; without this flag named after the recording, in this folder. An existing file starts anew")
       ->type_name("FILE");

@@ -509,6 +509,17 @@ void Rows::incident(const Incident& i, const std::string& advice) {
   }
 }
 
+void Rows::mark(const Mark& m) {
+  if (m.cuda_device < 0) {
+    instant(row(marks_, Kind::marks), m.at_ns, m.name, "mark", m.args);
+    return;
+  }
+  for (Gpu& g : gpus_) {
+    const DirectoryGpu& of = directory_.gpus()[static_cast<size_t>(g.index)];
+    if (of.host == m.host && of.cuda_device == m.cuda_device) instant(row(g, Kind::marks), m.at_ns, m.name, "mark", m.args);
+  }
+}
+
 void Rows::finish() {
   for (Gpu& g : gpus_) {
     show_pending(g);

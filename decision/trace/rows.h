@@ -1,6 +1,6 @@
 // Telemetry and incidents as the rows of a trace. Each GPU is a group with these rows; README.md says what they mean.
 //
-// Contract: add() every batch in order, incident() for each incident, finish() once. Times are those of GpuClocks. What
+// Contract: add() every batch in order, incident() for each incident, mark() for each mark, finish() once. Times are those of GpuClocks. What
 // touches the range is shown whole. Bounded: events_max events; calls that wait for their other ends (open_arrows_max);
 // 16 bytes for each kernel shown, until finish(). What is left out is counted. No I/O, no clock of its own. Threads: one.
 #pragma once
@@ -30,6 +30,15 @@ struct Range {
   bool touches(Nanoseconds begin_ns, Nanoseconds end_ns) const { return end_ns >= from_ns && begin_ns <= to_ns; }
 };
 
+// What somebody did about the job: validated hardware, acted.
+struct Mark {
+  Nanoseconds at_ns = 0;  // of the service's clock
+  std::string name;
+  Args args;
+  std::string host;      // of the GPU that it is about, if there is one
+  int cuda_device = -1;  // none
+};
+
 struct RowCounts {
   uint64_t events = 0;         // written
   uint64_t beyond = 0;         // not written: more than events_max
@@ -47,6 +56,7 @@ class Rows {
   void add(const Batch&);
   // As it was in the end. `advice`: what was last said to do about it; may be empty.
   void incident(const Incident&, const std::string& advice);
+  void mark(const Mark&);
   void finish();
   const RowCounts& counts() const { return counts_; }
 

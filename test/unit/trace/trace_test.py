@@ -3,6 +3,7 @@
 
 CCLD_EXECUTABLE names the program.
 """
+import datetime
 import json
 import os
 import shutil
@@ -237,6 +238,40 @@ class Incidents(unittest.TestCase):
         self.assertTrue(marks["advice"].name.endswith(advice))
         self.assertEqual(marks["advice"].at_ns, marks["located"].at_ns)
         self.assertEqual(marks["confirmed"].args["advice"], advice)
+
+    def test_validation_and_actions_stand_when_they_were(self):
+        last = verdicts("s1_slow_clock")[-1]
+        at = datetime.datetime.fromisoformat(last["time"].replace("Z", "+00:00"))
+        second = datetime.timedelta(seconds=1)
+        culprit = last["culprits"][0]
+        with tempfile.TemporaryDirectory() as folder:
+            def file(name, document):
+                path = os.path.join(folder, name)
+                with open(path, "w") as out:
+                    json.dump(document, out)
+                return path
+            healthy = {"schema": "ccld-validate/1", "time": at.isoformat(), "verdict": "healthy", "failure": None, "rows": [{}] * 9, "members": [{}] * 8,
+                       "incidents": []}
+            suspect = dict(healthy, time=(at - second).isoformat(), verdict="suspect",
+                           incidents=[{"class": "S1", "title": "a GPU computes slowly", "culprits": [culprit], "next_step": "replace it"}])
+            acted = {"done": [{"key": "run-1/1/micro_batches", "time_s": (at - 2 * second).timestamp(), "title": "a GPU is slow"}]}
+            of, _ = trace("s1_slow_clock", "--validation", file("h.json", healthy), "--validation", file("s.json", suspect), "--actions", file("a.json", acted))
+            marks = {i.name.split(":")[0] + i.name.split(":")[1]: i for i in of.instants if i.category == "mark" and i.group == "incidents"}
+            self.assertEqual(set(marks), {"validation healthy", "validation suspect", "action micro_batches because of incident 1"})
+            self.assertEqual(marks["validation healthy"].args["checks"], 9)
+            self.assertAlmostEqual((marks["validation healthy"].at_ns - marks["validation suspect"].at_ns) / 1e9, 1, delta=0.002)
+            self.assertAlmostEqual((marks["validation suspect"].at_ns - marks["action micro_batches because of incident 1"].at_ns) / 1e9, 1, delta=0.002)
+            own = [i for i in of.instants if i.category == "mark" and i.group != "incidents"]
+            self.assertEqual([rank_of(i.group) for i in own], [culprit["rank"]])
+
+            for flag, document, word in (("--validation", {}, "schema"), ("--validation", dict(healthy, time="noon"), "time"),
+                                         ("--validation", dict(healthy, incidents=1), "incidents"), ("--actions", {}, "done"),
+                                         ("--actions", {"done": [{"key": "1", "time_s": 1}]}, "done[0].key"),
+                                         ("--actions", {"done": [{"key": "a/1/b", "time_s": "x"}]}, "done[0].time_s")):
+                done = run(recording("s1_slow_clock"), "-o", "-", flag, file("bad.json", document))
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(flag, done.stderr.decode())
+                self.assertIn(word, done.stderr.decode())
 
     def test_a_slow_link_shows_where_steps_wait(self):
         of, _ = trace("s2_slow_link")
