@@ -15,9 +15,15 @@ namespace {
 // So many are tried one by one.
 constexpr size_t candidates_max = 16;
 
+// What is slow at one place. It may show in several communicators and kinds of operations, in each of them little.
 struct Candidate {
-  Cause cause;
-  double most_ns = 0;  // it cannot gain more
+  struct Part {
+    Cause cause;
+    double most_ns = 0;  // it cannot gain more
+  };
+  std::vector<Part> parts;
+  double most_ns = 0, gain_ns = 0;
+  const Cause& first() const { return parts.front().cause; }
 };
 
 class Remedy {
@@ -29,7 +35,7 @@ class Remedy {
   Change without(const std::vector<Candidate>& candidates, size_t but = SIZE_MAX) const {
     Change change(g_.nodes.size());
     for (size_t i = 0; i < candidates.size(); ++i)
-      if (i != but) apply(candidates[i].cause, change);
+      if (i != but) apply(candidates[i], change);
     return change;
   }
   double length_without(const std::vector<Candidate>& candidates, size_t but = SIZE_MAX) const {
@@ -39,7 +45,7 @@ class Remedy {
     Change change(g_.nodes.size());
     std::vector<double> with_ns, without_ns;
     length_with(g_, change, &with_ns);
-    for (const Candidate& c : candidates) apply(c.cause, change);
+    for (const Candidate& c : candidates) apply(c, change);
     length_with(g_, change, &without_ns);
     struct OfComm {
       double sum_ns = 0, most_ns = 0;
@@ -60,6 +66,9 @@ class Remedy {
   }
 
  private:
+  void apply(const Candidate& c, Change& change) const {
+    for (const Candidate::Part& p : c.parts) apply(p.cause, change);
+  }
   void apply(const Cause& c, Change& change) const {
     if (c.collectives != none) {
       for (const auto& [group, lost_part] : at(collectives_, c.collectives).operations)
@@ -93,14 +102,86 @@ bool is_late(const Cause& c) { return c.kind == Cause::Kind::gpu || c.kind == Ca
 // the other. Each is named if it makes a good part of the loss.
 bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::vector<SlowCollectives>& collectives,
                const Settings& settings) {
-  const auto changed = [&](const Cause& c) { return c.collectives != none && at(collectives, c.collectives).changed; };
-  const bool late = is_late(candidates[i].cause);
-  if (!late && !changed(candidates[i].cause)) return false;
+  const auto changed = [&](const Candidate& c) {
+    return std::any_of(c.parts.begin(), c.parts.end(), [&](const Candidate::Part& p) {
+      return p.cause.collectives != none && at(collectives, p.cause.collectives).changed;
+    });
+  };
+  const bool late = is_late(candidates[i].first());
+  if (!late && !changed(candidates[i])) return false;
   double others_ns = 0;
   for (const Candidate& c : candidates)
-    if (late ? changed(c.cause) : is_late(c.cause)) others_ns += c.most_ns;
+    if (late ? changed(c) : is_late(c.first())) others_ns += c.most_ns;
   return others_ns > 0 &&
          candidates[i].most_ns >= settings.slow_component_share_min * (others_ns + candidates[i].most_ns);
+}
+
+// A wire is that from one host to another; a proxy that of a process.
+struct Place {
+  enum class Kind { wire, proxy, gpu } kind;
+  int from = none, to = none;
+  auto operator<=>(const Place&) const = default;
+};
+
+class Places {
+ public:
+  Places(const Graph& g, const std::vector<GpuFacts>& facts, const std::vector<SlowCollectives>& collectives)
+      : g_(g), facts_(facts), collectives_(collectives) {}
+
+  // None of a rank that is late: that shows as one cause.
+  std::set<Place> of(const Cause& c) const {
+    std::set<Place> out;
+    if (is_late(c)) return out;
+    if (c.collectives != none) {
+      const SlowCollectives& slow = at(collectives_, c.collectives);
+      std::map<Rank, int> gpus;
+      for (int member : at(g_.groups, slow.operations.front().group)) {
+        const Node& n = at(g_.nodes, member);
+        gpus[n.kernel->rank] = n.gpu;
+      }
+      for (const SlowLink& link : slow.links)
+        if (gpus.contains(link.sender) && gpus.contains(link.receiver) && gpus.contains(link.at))
+          add(link.component, gpus[link.at], gpus[link.sender], gpus[link.receiver], out);
+      return out;
+    }
+    for (int i : c.transfers) {
+      const Transfer& t = at(g_.transfers, i);
+      add(c.kind == Cause::Kind::proxy ? Component::proxy : Component::link, c.gpu, at(g_.nodes, t.send).gpu,
+          at(g_.nodes, t.recv).gpu, out);
+    }
+    return out;
+  }
+
+ private:
+  void add(Component component, int gpu, int sender, int receiver, std::set<Place>& out) const {
+    const int from = at(facts_, sender).host, to = at(facts_, receiver).host;
+    if (component == Component::proxy)
+      out.insert({Place::Kind::proxy, at(facts_, gpu).process, none});
+    else if (component == Component::gpu)
+      out.insert({Place::Kind::gpu, gpu, none});
+    else if (from != to)
+      out.insert({Place::Kind::wire, from, to});
+  }
+  const Graph& g_;
+  const std::vector<GpuFacts>& facts_;
+  const std::vector<SlowCollectives>& collectives_;
+};
+
+// Puts together what is at the same place.
+std::vector<Candidate> by_place(std::vector<Candidate::Part> parts, const Places& places) {
+  std::vector<Candidate> out;
+  std::vector<std::set<Place>> known;  // of each candidate
+  for (Candidate::Part& part : parts) {
+    const std::set<Place> here = places.of(part.cause);
+    size_t i = 0;
+    const auto is_here = [&](const Place& p) { return known[i].contains(p); };
+    while (i < out.size() && std::none_of(here.begin(), here.end(), is_here)) ++i;
+    if (i == out.size()) out.emplace_back(), known.emplace_back();
+    known[i].insert(here.begin(), here.end());
+    out[i].most_ns += part.most_ns;
+    out[i].parts.push_back(std::move(part));
+  }
+  return out;
 }
 
 bool stands_out(const Beyond::OfGpu& of, double least_ns, const Settings& settings) {
@@ -164,28 +245,28 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
   out.length_ns = out.length_without_ns = g.length_ns;
   const double least_ns = settings.whatif_gain_min * g.length_ns;
   const Beyond& beyond = lateness.beyond;
-  std::vector<Candidate> candidates;
+  std::vector<Candidate::Part> parts;
   for (size_t gpu = 0; gpu < beyond.gpus.size(); ++gpu) {
     const Beyond::OfGpu& of = beyond.gpus[gpu];
     if (!lateness.late[gpu]) continue;
-    Candidate c;
+    Candidate::Part c;
     c.cause.kind = of.host_ns > of.sum_ns / 2 ? Cause::Kind::host : Cause::Kind::gpu;
     c.cause.gpu = static_cast<int>(gpu);
     c.cause.measured_ns = of.own_ns / static_cast<double>(of.nodes);
     c.cause.reference_ns = (of.own_ns - of.sum_ns) / static_cast<double>(of.nodes);
     c.cause.peers = of.peers;
     c.most_ns = of.sum_ns;
-    candidates.push_back(std::move(c));
+    parts.push_back(std::move(c));
   }
   std::vector<double>& transfer_less_ns = out.transfer_less_ns;
   for (Cause& cause : slow_connections(g, t, past, facts, passages, settings, transfer_less_ns)) {
-    Candidate c;
+    Candidate::Part c;
     for (int i : cause.transfers) c.most_ns += at(transfer_less_ns, i);
     c.cause = std::move(cause);
-    candidates.push_back(std::move(c));
+    parts.push_back(std::move(c));
   }
   for (size_t i = 0; i < collectives.size(); ++i) {
-    Candidate c;
+    Candidate::Part c;
     c.cause.kind = Cause::Kind::collectives;
     c.cause.collectives = static_cast<int>(i);
     const auto& operations = collectives[i].operations;
@@ -198,8 +279,9 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
     }
     c.cause.measured_ns = sum_ns / static_cast<double>(operations.size());
     c.cause.reference_ns = (sum_ns - c.most_ns) / static_cast<double>(operations.size());
-    candidates.push_back(std::move(c));
+    parts.push_back(std::move(c));
   }
+  std::vector<Candidate> candidates = by_place(std::move(parts), Places(g, facts, collectives));
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.most_ns > b.most_ns; });
   if (candidates.size() > candidates_max) candidates.resize(candidates_max);
@@ -211,11 +293,11 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
       std::max(least_ns, settings.slow_component_share_min * (out.length_ns - out.length_without_ns));
   for (size_t i = candidates.size(); i-- > 0;) {
     const double without_it = remedy.length_without(candidates, i);
-    candidates[i].cause.gain_ns = without_it - out.length_without_ns;
-    if (candidates[i].cause.gain_ns >= gain_min_ns) continue;
+    candidates[i].gain_ns = without_it - out.length_without_ns;
+    if (candidates[i].gain_ns >= gain_min_ns) continue;
     // A rank is one only if the job gains without it alone: others may seem late behind a slow connection.
     if (is_second(candidates, i, collectives, settings) &&
-        (!is_late(candidates[i].cause) || out.length_ns - remedy.length_without({candidates[i]}) >= gain_min_ns))
+        (!is_late(candidates[i].first()) || out.length_ns - remedy.length_without({candidates[i]}) >= gain_min_ns))
       continue;
     out.length_without_ns = without_it;
     candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
@@ -223,14 +305,18 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
   if (!candidates.empty()) {
     Change change = remedy.without(candidates);
     if (std::all_of(candidates.begin(), candidates.end(),
-                    [](const Candidate& c) { return c.cause.kind == Cause::Kind::gpu; }))
+                    [](const Candidate& c) { return c.first().kind == Cause::Kind::gpu; }))
       take_part_as_peers(g, lateness, settings, change);
     const Length without = length_with(g, change);
     out.length_without_ns = without.ns, out.fixed_ns = without.fixed_ns;
     out.waiting = remedy.waiting(candidates);
     std::erase_if(out.waiting, [&](const Waiting& w) { return w.less_ns < least_ns; });
   }
-  for (Candidate& c : candidates) out.causes.push_back(std::move(c.cause));
+  for (Candidate& c : candidates)
+    for (Candidate::Part& p : c.parts) {
+      p.cause.gain_ns = c.most_ns > 0 ? c.gain_ns * p.most_ns / c.most_ns : 0;
+      out.causes.push_back(std::move(p.cause));
+    }
   std::stable_sort(out.causes.begin(), out.causes.end(),
                    [](const Cause& a, const Cause& b) { return a.gain_ns > b.gain_ns; });
   return out;

@@ -118,6 +118,35 @@ TEST_CASE("A late rank and a connection that has become slow are both named, alt
   CHECK(kinds() == std::set{Cause::Kind::gpu});
 }
 
+TEST_CASE("A wire that is slow in several communicators, in each of them little, is one cause") {
+  // An iteration takes 100 ms; without the wire each communicator's operations would take 3.5 ms less.
+  Job job(8);
+  for (int i = 0; i < 40; ++i)
+    for (uint64_t comm : {1, 2}) job.collective(comm, all_8, 10, [](int) { return 40.0; });
+  const auto graph = job.graph();
+  REQUIRE(graph);
+  std::vector<SlowCollectives> slow(2);
+  for (size_t i = 0; i < graph->groups.size(); ++i)
+    for (size_t comm : {0, 1})
+      if (graph->nodes[static_cast<size_t>(graph->groups[i].front())].kernel->comm == CommUid{comm + 1})
+        slow[comm].operations.push_back({static_cast<int>(i), 0.35});
+  const auto link = [](int sender, int receiver) {
+    SlowLink l;
+    l.sender = l.at = Rank{sender}, l.receiver = Rank{receiver};
+    return std::vector<SlowLink>{l};
+  };
+  const auto causes = [&] {
+    return job.explain(*graph, find_late(*graph, job.timeline, job.past, job.settings), slow).causes;
+  };
+  slow[0].links = link(3, 4);
+  slow[1].links = link(2, 5);  // from the same host to the same host
+  const std::vector<Cause> both = causes();
+  REQUIRE(both.size() == 2);
+  for (const Cause& c : both) CHECK(c.gain_ns == Approx(graph->length_ns * 0.035).epsilon(0.05));
+  slow[1].links = link(4, 3);  // the other way
+  CHECK(causes().empty());
+}
+
 TEST_CASE("Who waits for a slow GPU in another communicator is no cause") {
   Job job(8);
   for (int i = 0; i < 40; ++i) {
