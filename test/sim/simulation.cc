@@ -198,6 +198,7 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
   const Job& job = life->job();
 
   Instant first_word = -1, deadline = sc.end, left_iteration = -1;
+  bool sure = false;  // the newest report is no mere suspicion
   Instant now = 0;
   struct Mean {
     double sum = 0;
@@ -235,11 +236,14 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
     for (Incident& i : analyzer.advance(now)) {
       if (first_word < 0) first_word = now;
       if (options.on_report) options.on_report(i, life->layout());
+      sure = i.state != VerdictState::suspected;
       result.said.reported.push_back(std::move(i));
     }
     if (first_word >= 0) {
       const Nanoseconds more = is_slow(planted.kind) ? seconds_to_ns(1.2 * s.slow_window_s) : listen_on_ns;
-      deadline = std::min(deadline, first_word + more);
+      // Who is not sure yet waits for a second cause: it may be told until the fault is due.
+      const Instant until = sure || !is_slow(planted.kind) ? first_word + more : std::max(first_word + more, result.truth.suspect_by);
+      deadline = std::min(sc.end, until);
       continue;
     }
     const Instant planted_at = is_h2(planted.kind) ? std::min(planted.at, sc.planted.at) : planted.at;
