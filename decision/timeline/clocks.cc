@@ -49,7 +49,14 @@ struct Ends {
 class Comparison {
  public:
   Comparison(const Timeline& t, const Matches& m, const std::vector<HostClock>& hosts, const Settings& settings)
-      : t_(t), m_(m), hosts_(hosts), settings_(settings), n_(t.gpus().size()), joined_(n_), known_(t.clock_pairs()) {
+      : t_(t),
+        m_(m),
+        hosts_(hosts),
+        settings_(settings),
+        n_(t.gpus().size()),
+        joined_(n_),
+        by_kernels_(n_),
+        known_(t.clock_pairs()) {
     std::stable_sort(known_.begin(), known_.end(),
                      [](const ClockPair& a, const ClockPair& b) { return a.doubt_ns < b.doubt_ns; });
     find_origins();
@@ -62,16 +69,21 @@ class Comparison {
     Clocks out;
     out.shift_ns.resize(n_);
     out.component.resize(n_);
+    out.by_kernels.resize(n_);
     std::map<size_t, int> numbers;
     for (size_t g = 0; g < n_; ++g) {
       const auto [root, shift] = joined_.find(g);
       out.component[g] = numbers.emplace(root, static_cast<int>(numbers.size())).first->second;
       out.shift_ns[g] = shift;
+      out.by_kernels[g] = static_cast<int>(by_kernels_.find(g).first);
     }
     out.components = static_cast<int>(numbers.size());
     out.origin_ns = std::move(origin_);
     out.pairs = std::move(pairs_);
-    for (const ClockPair& p : out.pairs) out.doubt_ns = std::max(out.doubt_ns, p.doubt_ns);
+    for (const ClockPair& p : out.pairs) {
+      out.doubt_ns = std::max(out.doubt_ns, p.doubt_ns);
+      out.hosts_differ_ns = std::max(out.hosts_differ_ns, p.hosts_differ_ns);
+    }
     return out;
   }
 
@@ -163,9 +175,11 @@ class Comparison {
     if (a >= n_ || b >= n_) return std::nullopt;
     return Difference{a, b, static_cast<double>(static_cast<int64_t>(p.ns + origin_[b] - origin_[a]))};
   }
-  void remember(const Difference& d, double doubt_ns) {
+  void remember(const Difference& d, double doubt_ns, double hosts_differ_ns) {
     pairs_.push_back({t_.gpus()[d.a].key, t_.gpus()[d.b].key,
-                      static_cast<uint64_t>(static_cast<int64_t>(d.ns)) + origin_[d.a] - origin_[d.b], doubt_ns});
+                      static_cast<uint64_t>(static_cast<int64_t>(d.ns)) + origin_[d.a] - origin_[d.b], doubt_ns,
+                      hosts_differ_ns});
+    if (hosts_differ_ns == 0) by_kernels_.join(d.a, d.b, 0);
   }
   // False: it was known, or it is ruled out.
   bool join(const Difference& d) {
@@ -175,7 +189,7 @@ class Comparison {
     return joined_.join(d.a, d.b, d.ns);
   }
   void join_known(const ClockPair& p) {
-    if (const auto d = difference_of(p); d && join(*d)) pairs_.push_back(p);
+    if (const auto d = difference_of(p); d && join(*d)) remember(*d, p.doubt_ns, p.hosts_differ_ns);
   }
   // `before`: as the clocks were. They drift, and do not jump: ends that say so did not come together, because some of
   // a tree's branches are slow.
@@ -191,9 +205,9 @@ class Comparison {
       const auto [group_a, to_a] = before.find(d.a);
       const auto [group_b, to_b] = before.find(d.b);
       const bool jumps = group_a == group_b && std::abs(d.ns - (to_b - to_a)) > known_.back().doubt_ns + of.least_ns;
-      if (!jumps && join(d)) remember(d, of.least_ns);
+      if (!jumps && join(d)) remember(d, of.least_ns, 0);
     }
-    joined_.tidy();
+    joined_.tidy(), by_kernels_.tidy();
   }
   // What hosts say of a whole group, in which each of its GPUs has a say; NaN: nothing.
   double host_shift(size_t group) const {
@@ -213,7 +227,11 @@ class Comparison {
     if (std::isnan(ns)) ns = std::isfinite(i.least_ns + i.most_ns) ? (i.least_ns + i.most_ns) / 2 : 0;
     ns = i.nearest(ns);
     joined_.join(group_a, group_b, ns);
-    if (std::isfinite(doubt_ns)) remember({a, b, ns + to_b - to_a}, doubt_ns);
+    // They may be wrong by what is proven, and by how their telemetry comes.
+    const bool same_machine = hosts_.size() == n_ && hosts_[a].machine >= 0 && hosts_[a].machine == hosts_[b].machine;
+    const double differ_ns =
+        same_machine ? 0 : std::clamp(i.most_ns - i.least_ns, 0.0, 1e6 * settings_.batches_differ_max_ms);
+    if (std::isfinite(doubt_ns)) remember({a, b, ns + to_b - to_a}, doubt_ns, differ_ns);
     joined_.tidy();
   }
 
@@ -225,7 +243,7 @@ class Comparison {
   uint64_t longest_ns_ = 0;
   std::vector<uint64_t> origin_;
   Proven proven_{0};
-  Joined joined_;
+  Joined joined_, by_kernels_;
   std::vector<ClockPair> known_, pairs_;  // of earlier windows, and what tells it now
 };
 

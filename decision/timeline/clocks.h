@@ -31,6 +31,8 @@ struct Clocks {
   std::vector<double> shift_ns;     // to be added to the time since then to get common time
   std::vector<int> component;       // GPUs of one component can be compared
   int components = 0;
+  std::vector<int> by_kernels;  // GPUs with equal numbers are compared by their kernels, others by their hosts' clocks,
+  double hosts_differ_ns = 0;   // which may be wrong by so much
   std::vector<ClockPair> pairs;  // that tell it, of this window and of earlier ones
   double doubt_ns = 0;           // the largest of these
   // By how much a GPU's least time from launch to begin exceeds that of the others: its kernels always queue.

@@ -58,8 +58,9 @@ struct Gpu {
 // What was found out about the clocks of two GPUs: that of `b` plus `ns` is that of `a`.
 struct ClockPair {
   GpuKey a, b;
-  uint64_t ns = 0;      // modulo 2^64
-  double doubt_ns = 0;  // how long the operations took that told it
+  uint64_t ns = 0;             // modulo 2^64
+  double doubt_ns = 0;         // how long the operations took that told it
+  double hosts_differ_ns = 0;  // by how much hosts' clocks may be wrong about it, if they told it
 };
 
 // A Send or Recv that is reported, while its other end may still be under way.

@@ -13,8 +13,8 @@ namespace {
 struct Connection {
   int sender = none, receiver = none;  // GPUs
   std::vector<int> transfers;
-  std::vector<int> unmeasured;  // one end of them was not reported
-  double sum_ns = 0;
+  std::vector<int> unmeasured;           // one end of them was not reported
+  double sum_ns = 0, doubt_ns = 0;       // of transfers, and of each as clocks of hosts tell it
   double reference_ns = 0;               // of a slow one: what it would take
   size_t peers = 0;                      // that say so; 0: its past, or the settings
   bool expected = false;                 // the settings say so
@@ -153,6 +153,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
     }
     c.transfers.push_back(static_cast<int>(i));
     c.sum_ns += t.ns;
+    c.doubt_ns = std::max(c.doubt_ns, t.doubt_ns);
     if (passages[i].steps <= 0) continue;
     c.steps.add(passages[i], t.ns);
   }
@@ -171,14 +172,17 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
                                                 settings.whatif_deviations_min * before->deviation())
                                      : INFINITY;
       // A few transfers that take very long (a process that got no processor) make no connection slow.
-      const auto exceeds = [&, &connection = c](double reference_ns, double most_ns, double most_of_one_ns) {
+      const auto exceeds = [&, &connection = c](double reference_ns, double most_ns, double most_of_one_ns,
+                                                double doubt_ns = 0) {
         const auto longer = std::count_if(connection.transfers.begin(), connection.transfers.end(),
                                           [&](int i) { return at(g.transfers, i).ns > most_of_one_ns; });
-        return connection.mean_ns() > std::max(most_ns, reference_ns + settings.processor_turns_max * g.turn_wait_ns) &&
+        return connection.mean_ns() - doubt_ns >
+                   std::max(most_ns, reference_ns + settings.processor_turns_max * g.turn_wait_ns) &&
                static_cast<double>(longer) >=
                    settings.whatif_recurs_min * static_cast<double>(connection.transfers.size());
       };
-      const bool by_peers = exceeds(healthy.reference_ns, healthy.most_ns, healthy.most_of_one_ns),
+      // One direction seems slower than the other by what the clocks of hosts are wrong.
+      const bool by_peers = exceeds(healthy.reference_ns, healthy.most_ns, healthy.most_of_one_ns, c.doubt_ns),
                  by_past = exceeds(usual_ns, usual_ns + least_ns, usual_ns + least_ns);
       // Peers that use the same slow wire are slow, too.
       if (by_past && !(by_peers && healthy.reference_ns <= usual_ns)) {
@@ -186,7 +190,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
       } else if (by_peers) {
         c.reference_ns = healthy.reference_ns, c.peers = healthy.peers;
       } else if (const double most_ns = expected_ns(kind.first, settings);
-                 kind.second && exceeds(most_ns, most_ns, most_ns)) {
+                 kind.second && exceeds(most_ns, most_ns, most_ns, c.doubt_ns)) {
         c.reference_ns = most_ns, c.expected = true;
       } else {
         if (c.steps.operations() > 0) others.push_back(c.steps);

@@ -195,7 +195,8 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
     const double early_ns = s.end_ns - s.begin_ns > clocks.doubt_ns ? clocks.doubt_ns : 0;
     if (was_there(s, r.begin_ns - early_ns)) needs.emplace_back(send, recv);
     const double ns = std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns));
-    g.transfers.push_back({send, recv, bytes, pair_seq, ns, s.reported && r.reported});
+    const double doubt_ns = at(clocks.by_kernels, s.gpu) == at(clocks.by_kernels, r.gpu) ? 0 : clocks.hosts_differ_ns;
+    g.transfers.push_back({send, recv, bytes, pair_seq, ns, doubt_ns, s.reported && r.reported});
   };
   for (const Pair& p : m.pairs) add_transfer(node_at(p.send), node_at(p.recv), p.bytes, p.pair_seq);
   for (const OneEnd& e : m.one_ends) {

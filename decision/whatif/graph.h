@@ -46,6 +46,7 @@ struct Transfer {
   int send = none, recv = none;  // nodes
   uint64_t bytes = 0, pair_seq = 0;
   double ns = 0;         // from when both had begun to the end of the Recv
+  double doubt_ns = 0;   // by how much that may be wrong, as hosts' clocks tell it
   bool measured = true;  // false: one of them was not reported
 };
 

@@ -367,6 +367,30 @@ TEST_CASE("From the start on, the two directions of the only wire of a pipeline 
   }
 }
 
+TEST_CASE("Where only hosts compare the clocks of two stages, a direction may seem slow by as much as they are wrong") {
+  const auto causes = [](double up_ms, double error_ms, int machines) {
+    Job job(8);
+    for (int g = 4; g < 8; ++g) job.facts[static_cast<size_t>(g)].machine = machines - 1;
+    job.clock_error_ms = [&](int gpu) { return gpu < 4 ? 0 : error_ms; };
+    for (int i = 0; i < 40; ++i) {
+      job.collective(40, {0, 1, 2, 3}, 1, [](int) { return 1.0; });
+      job.collective(41, {4, 5, 6, 7}, 1, [](int) { return 1.0; });
+      for (int p = 0; p < 4; ++p) {
+        job.transfer(30 + static_cast<uint64_t>(p), p, p + 4, true, 5, up_ms);
+        job.transfer(30 + static_cast<uint64_t>(p), p + 4, p, false, 5, 2);
+      }
+    }
+    return job.explain().causes;
+  };
+  CHECK(causes(2, 0, 2).empty());
+  for (const double error_ms : {-2.0, 2.0}) CHECK(causes(2, error_ms, 2).empty());
+  const auto slow = causes(50, 2, 2);
+  REQUIRE(slow.size() == 1);
+  CHECK(slow[0].kind == Cause::Kind::wire);
+  // The GPUs of a machine have one clock of the host.
+  CHECK(causes(6, 0, 1).size() == 1);
+}
+
 TEST_CASE("Where threads wait for processors everywhere, a transfer is slow by more than that explains") {
   const auto causes = [](double slow_ms, double turn_wait_ms) {
     Job job(4);
