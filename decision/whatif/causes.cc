@@ -184,6 +184,27 @@ std::vector<Candidate> by_place(std::vector<Candidate::Part> parts, const Places
   return out;
 }
 
+// Parts of a candidate that are not missed leave, the least first: it costs enough without them.
+void leave_needed_parts(const Remedy& remedy, std::vector<Candidate>& candidates, size_t i, double without_it_ns,
+                        double gain_min_ns, double& length_without_ns) {
+  Candidate& c = candidates[i];
+  std::stable_sort(c.parts.begin(), c.parts.end(),
+                   [](const Candidate::Part& a, const Candidate::Part& b) { return a.most_ns > b.most_ns; });
+  for (size_t p = c.parts.size(); p-- > 0 && c.parts.size() > 1;) {
+    const auto at = c.parts.begin() + static_cast<std::ptrdiff_t>(p);
+    Candidate::Part part = std::move(*at);
+    c.parts.erase(at);
+    const double without_part_ns = remedy.length_without(candidates);
+    if (without_part_ns - length_without_ns >= gain_min_ns || without_it_ns - without_part_ns < gain_min_ns) {
+      c.parts.insert(c.parts.begin() + static_cast<std::ptrdiff_t>(p), std::move(part));
+      continue;
+    }
+    c.most_ns -= part.most_ns;
+    c.gain_ns = without_it_ns - without_part_ns;
+    length_without_ns = without_part_ns;
+  }
+}
+
 bool stands_out(const Beyond::OfGpu& of, double least_ns, const Settings& settings) {
   return of.nodes > 0 && of.sum_ns >= least_ns && of.sum_ns >= settings.whatif_deviations_min * of.deviation_ns;
 }
@@ -294,7 +315,10 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
   for (size_t i = candidates.size(); i-- > 0;) {
     const double without_it = remedy.length_without(candidates, i);
     candidates[i].gain_ns = without_it - out.length_without_ns;
-    if (candidates[i].gain_ns >= gain_min_ns) continue;
+    if (candidates[i].gain_ns >= gain_min_ns) {
+      leave_needed_parts(remedy, candidates, i, without_it, gain_min_ns, out.length_without_ns);
+      continue;
+    }
     // A rank is one only if the job gains without it alone: others may seem late behind a slow connection.
     if (is_second(candidates, i, collectives, settings) &&
         (!is_late(candidates[i].first()) || out.length_ns - remedy.length_without({candidates[i]}) >= gain_min_ns))

@@ -145,6 +145,13 @@ TEST_CASE("A wire that is slow in several communicators, in each of them little,
   for (const Cause& c : both) CHECK(c.gain_ns == Approx(graph->length_ns * 0.035).epsilon(0.05));
   slow[1].links = link(4, 3);  // the other way
   CHECK(causes().empty());
+  // What shows little beside what is enough by itself is not needed.
+  slow[1].links = link(2, 5);
+  for (auto& [group, lost_part] : slow[0].operations) lost_part = 0.8;
+  const std::vector<Cause> one = causes();
+  REQUIRE(one.size() == 1);
+  CHECK(one[0].collectives == 0);
+  CHECK(one[0].gain_ns == Approx(graph->length_ns * 0.08).epsilon(0.05));
 }
 
 TEST_CASE("Who waits for a slow GPU in another communicator is no cause") {
