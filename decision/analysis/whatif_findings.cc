@@ -107,8 +107,6 @@ void add_links(const whatif::SlowCollectives& s, const Communicator& comm, Findi
 
 }  // namespace
 
-bool is_late(const Cause& c) { return c.kind == Cause::Kind::gpu || c.kind == Cause::Kind::host; }
-
 const RankModel* rank_of(const WhatIfLook& look, int node) {
   const Kernel& k = kernel(look, node);
   const auto it = look.watches.find(k.comm);

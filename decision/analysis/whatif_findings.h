@@ -21,7 +21,6 @@ struct WhatIfLook {
   const whatif::Explanation& explanation;
 };
 
-bool is_late(const whatif::Cause&);
 // The rank whose kernel it is; nullptr: not known any more.
 const RankModel* rank_of(const WhatIfLook&, int node);
 // Tells one process of a cluster from all others, for as long as it lives.

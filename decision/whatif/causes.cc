@@ -6,6 +6,7 @@
 #include <set>
 
 #include "decision/measure/middle.h"
+#include "decision/whatif/candidates.h"
 #include "decision/whatif/connections.h"
 #include "decision/whatif/peers.h"
 
@@ -14,17 +15,6 @@ namespace {
 
 // So many are tried one by one.
 constexpr size_t candidates_max = 16;
-
-// What is slow at one place. It may show in several communicators and kinds of operations, in each of them little.
-struct Candidate {
-  struct Part {
-    Cause cause;
-    double most_ns = 0;  // it cannot gain more
-  };
-  std::vector<Part> parts;
-  double most_ns = 0, gain_ns = 0;
-  const Cause& first() const { return parts.front().cause; }
-};
 
 class Remedy {
  public:
@@ -96,8 +86,6 @@ class Remedy {
   const std::vector<SlowCollectives>& collectives_;
 };
 
-bool is_late(const Cause& c) { return c.kind == Cause::Kind::gpu || c.kind == Cause::Kind::host; }
-
 // Ranks that come late and a connection that has become slow may hide each other: whoever is gone, the job waits for
 // the other. Each is named if it makes a good part of the loss.
 bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::vector<SlowCollectives>& collectives,
@@ -116,84 +104,16 @@ bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::ve
          candidates[i].most_ns >= settings.slow_component_share_min * (others_ns + candidates[i].most_ns);
 }
 
-// A wire is that from one host to another; a proxy that of a process.
-struct Place {
-  enum class Kind { wire, proxy, gpu } kind;
-  int from = none, to = none;
-  auto operator<=>(const Place&) const = default;
-};
-
-class Places {
- public:
-  Places(const Graph& g, const std::vector<GpuFacts>& facts, const std::vector<SlowCollectives>& collectives)
-      : g_(g), facts_(facts), collectives_(collectives) {}
-
-  // None of a rank that is late: that shows as one cause.
-  std::set<Place> of(const Cause& c) const {
-    std::set<Place> out;
-    if (is_late(c)) return out;
-    if (c.collectives != none) {
-      const SlowCollectives& slow = at(collectives_, c.collectives);
-      std::map<Rank, int> gpus;
-      for (int member : at(g_.groups, slow.operations.front().group)) {
-        const Node& n = at(g_.nodes, member);
-        gpus[n.kernel->rank] = n.gpu;
-      }
-      for (const SlowLink& link : slow.links)
-        if (gpus.contains(link.sender) && gpus.contains(link.receiver) && gpus.contains(link.at))
-          add(link.component, gpus[link.at], gpus[link.sender], gpus[link.receiver], out);
-      return out;
-    }
-    for (int i : c.transfers) {
-      const Transfer& t = at(g_.transfers, i);
-      add(c.kind == Cause::Kind::proxy ? Component::proxy : Component::link, c.gpu, at(g_.nodes, t.send).gpu,
-          at(g_.nodes, t.recv).gpu, out);
-    }
-    return out;
-  }
-
- private:
-  void add(Component component, int gpu, int sender, int receiver, std::set<Place>& out) const {
-    const int from = at(facts_, sender).host, to = at(facts_, receiver).host;
-    if (component == Component::proxy)
-      out.insert({Place::Kind::proxy, at(facts_, gpu).process, none});
-    else if (component == Component::gpu)
-      out.insert({Place::Kind::gpu, gpu, none});
-    else if (from != to)
-      out.insert({Place::Kind::wire, from, to});
-  }
-  const Graph& g_;
-  const std::vector<GpuFacts>& facts_;
-  const std::vector<SlowCollectives>& collectives_;
-};
-
-// Puts together what is at the same place.
-std::vector<Candidate> by_place(std::vector<Candidate::Part> parts, const Places& places) {
-  std::vector<Candidate> out;
-  std::vector<std::set<Place>> known;  // of each candidate
-  for (Candidate::Part& part : parts) {
-    const std::set<Place> here = places.of(part.cause);
-    size_t i = 0;
-    const auto is_here = [&](const Place& p) { return known[i].contains(p); };
-    while (i < out.size() && std::none_of(here.begin(), here.end(), is_here)) ++i;
-    if (i == out.size()) out.emplace_back(), known.emplace_back();
-    known[i].insert(here.begin(), here.end());
-    out[i].most_ns += part.most_ns;
-    out[i].parts.push_back(std::move(part));
-  }
-  return out;
-}
-
 // Parts of a candidate that are not missed leave, the least first: it costs enough without them.
-void leave_needed_parts(const Remedy& remedy, std::vector<Candidate>& candidates, size_t i, double without_it_ns,
-                        double gain_min_ns, double& length_without_ns) {
+void keep_needed_parts(const Remedy& remedy, std::vector<Candidate>& candidates, size_t i, double without_it_ns,
+                       double gain_min_ns, double& length_without_ns) {
   Candidate& c = candidates[i];
   std::stable_sort(c.parts.begin(), c.parts.end(),
                    [](const Candidate::Part& a, const Candidate::Part& b) { return a.most_ns > b.most_ns; });
   for (size_t p = c.parts.size(); p-- > 0 && c.parts.size() > 1;) {
-    const auto at = c.parts.begin() + static_cast<std::ptrdiff_t>(p);
-    Candidate::Part part = std::move(*at);
-    c.parts.erase(at);
+    const auto place = c.parts.begin() + static_cast<std::ptrdiff_t>(p);
+    Candidate::Part part = std::move(*place);
+    c.parts.erase(place);
     const double without_part_ns = remedy.length_without(candidates);
     if (without_part_ns - length_without_ns >= gain_min_ns || without_it_ns - without_part_ns < gain_min_ns) {
       c.parts.insert(c.parts.begin() + static_cast<std::ptrdiff_t>(p), std::move(part));
@@ -302,7 +222,7 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
     c.cause.reference_ns = (sum_ns - c.most_ns) / static_cast<double>(operations.size());
     parts.push_back(std::move(c));
   }
-  std::vector<Candidate> candidates = by_place(std::move(parts), Places(g, facts, collectives));
+  std::vector<Candidate> candidates = by_place(std::move(parts), g, facts, collectives);
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.most_ns > b.most_ns; });
   if (candidates.size() > candidates_max) candidates.resize(candidates_max);
@@ -316,7 +236,7 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
     const double without_it = remedy.length_without(candidates, i);
     candidates[i].gain_ns = without_it - out.length_without_ns;
     if (candidates[i].gain_ns >= gain_min_ns) {
-      leave_needed_parts(remedy, candidates, i, without_it, gain_min_ns, out.length_without_ns);
+      keep_needed_parts(remedy, candidates, i, without_it, gain_min_ns, out.length_without_ns);
       continue;
     }
     // A rank is one only if the job gains without it alone: others may seem late behind a slow connection.

@@ -42,6 +42,9 @@ struct Cause {
   bool staged = false;                       // of transfers: stages of links say that it is between the GPUs
 };
 
+// A rank that comes late.
+inline bool is_late(const Cause& c) { return c.kind == Cause::Kind::gpu || c.kind == Cause::Kind::host; }
+
 struct Waiting {
   CommUid comm;
   OpSeq op;            // in which they wait most; 0: Send or Recv

@@ -1,0 +1,81 @@
+#include "decision/whatif/candidates.h"
+
+#include <algorithm>
+#include <compare>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace ccld::decision::whatif {
+namespace {
+
+struct Place {
+  enum class Kind { wire, proxy, gpu } kind;
+  int from = none, to = none;
+  auto operator<=>(const Place&) const = default;
+};
+
+class Places {
+ public:
+  Places(const Graph& g, const std::vector<GpuFacts>& facts, const std::vector<SlowCollectives>& collectives)
+      : g_(g), facts_(facts), collectives_(collectives) {}
+
+  std::set<Place> of(const Cause& c) const {
+    std::set<Place> out;
+    if (is_late(c)) return out;
+    if (c.collectives != none) {
+      const SlowCollectives& slow = at(collectives_, c.collectives);
+      std::map<Rank, int> gpus;
+      for (int member : at(g_.groups, slow.operations.front().group)) {
+        const Node& n = at(g_.nodes, member);
+        gpus[n.kernel->rank] = n.gpu;
+      }
+      for (const SlowLink& link : slow.links)
+        if (gpus.contains(link.sender) && gpus.contains(link.receiver) && gpus.contains(link.at))
+          add(link.component, gpus[link.at], gpus[link.sender], gpus[link.receiver], out);
+      return out;
+    }
+    for (int i : c.transfers) {
+      const Transfer& t = at(g_.transfers, i);
+      add(c.kind == Cause::Kind::proxy ? Component::proxy : Component::link, c.gpu, at(g_.nodes, t.send).gpu,
+          at(g_.nodes, t.recv).gpu, out);
+    }
+    return out;
+  }
+
+ private:
+  void add(Component component, int gpu, int sender, int receiver, std::set<Place>& out) const {
+    const int from = at(facts_, sender).host, to = at(facts_, receiver).host;
+    if (component == Component::proxy)
+      out.insert({Place::Kind::proxy, at(facts_, gpu).process, none});
+    else if (component == Component::gpu)
+      out.insert({Place::Kind::gpu, gpu, none});
+    else if (from != to)
+      out.insert({Place::Kind::wire, from, to});
+  }
+  const Graph& g_;
+  const std::vector<GpuFacts>& facts_;
+  const std::vector<SlowCollectives>& collectives_;
+};
+
+}  // namespace
+
+std::vector<Candidate> by_place(std::vector<Candidate::Part> parts, const Graph& g, const std::vector<GpuFacts>& facts,
+                                const std::vector<SlowCollectives>& collectives) {
+  const Places places(g, facts, collectives);
+  std::vector<Candidate> out;
+  std::vector<std::set<Place>> known;  // of each candidate
+  for (Candidate::Part& part : parts) {
+    const std::set<Place> here = places.of(part.cause);
+    size_t i = 0;
+    const auto is_here = [&](const Place& p) { return known[i].contains(p); };
+    while (i < out.size() && std::none_of(here.begin(), here.end(), is_here)) ++i;
+    if (i == out.size()) out.emplace_back(), known.emplace_back();
+    known[i].insert(here.begin(), here.end());
+    out[i].most_ns += part.most_ns;
+    out[i].parts.push_back(std::move(part));
+  }
+  return out;
+}
+
+}  // namespace ccld::decision::whatif
