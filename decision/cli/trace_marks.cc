@@ -18,7 +18,8 @@ using trace::Args;
 using trace::Mark;
 
 constexpr char validation_schema[] = "ccld-validate/1";
-constexpr double seconds_max = 1e10;  // a time of the calendar in this millennium
+// Times since 1970 are kept in nanoseconds, of which 64 bits hold 9.2e9 s.
+constexpr int64_t seconds_max = 9'000'000'000;
 
 absl::Status error(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
@@ -36,7 +37,10 @@ void add_incident(const Json& i, Nanoseconds at_ns, std::vector<Mark>& marks) {
   std::string who;
   for (const Json& c : culprits) absl::StrAppend(&who, who.empty() ? "" : "; ", culprit_text(c));
   const std::string name = absl::StrCat("validation: suspect: ", who.empty() ? text_of(i, "title") : who);
-  const Args args{{"class", text_of(i, "class")}, {"title", text_of(i, "title")}, {"culprit", who}, {"next step", text_of(i, "next_step")}};
+  const Args args{{"class", text_of(i, "class")},
+                  {"title", text_of(i, "title")},
+                  {"culprit", who},
+                  {"next step", text_of(i, "next_step")}};
   marks.push_back({at_ns, name, args});
   for (const Json& c : culprits)
     if (const Json& gpu = member(c, "gpu"); gpu.is_number_unsigned())
@@ -51,7 +55,9 @@ absl::StatusOr<std::vector<Mark>> marks_of_validation(const std::string& text, i
     return error("schema", absl::StrCat("the output of ccld-validate --json has '", validation_schema, "'"));
   absl::Time at;
   std::string why;
-  if (!absl::ParseTime(absl::RFC3339_full, text_of(document, "time"), &at, &why)) return error("time", why.empty() ? "is missing" : why);
+  if (!absl::ParseTime(absl::RFC3339_full, text_of(document, "time"), &at, &why))
+    return error("time", why.empty() ? "is missing" : why);
+  if (at < absl::UnixEpoch() || at > absl::FromUnixSeconds(seconds_max)) return error("time", "is too far from now");
   if (!member(document, "incidents").is_array()) return error("incidents", "a list is expected");
   const Nanoseconds at_ns = absl::ToUnixNanos(at) - realtime_minus_clock_ns;
   std::vector<Mark> marks;
@@ -60,7 +66,8 @@ absl::StatusOr<std::vector<Mark>> marks_of_validation(const std::string& text, i
   const std::string failure = text_of(document, "failure");
   marks.push_back({at_ns,
                    absl::StrCat("validation: ", text_of(document, "verdict"), failure.empty() ? "" : ": ", failure),
-                   {{"checks", uint64_t{member(document, "rows").size()}}, {"ranks", uint64_t{member(document, "members").size()}}}});
+                   {{"checks", uint64_t{member(document, "rows").size()}},
+                    {"ranks", uint64_t{member(document, "members").size()}}}});
   return marks;
 }
 
@@ -72,12 +79,15 @@ absl::StatusOr<std::vector<Mark>> marks_of_actions(const std::string& text, int6
   for (size_t n = 0; n < done.size(); ++n) {
     const std::string where = absl::StrCat("done[", n, "].");
     const Json& time_s = member(done[n], "time_s");
-    if (!time_s.is_number() || !(std::abs(time_s.get<double>()) <= seconds_max)) return error(where + "time_s", "seconds since 1970 are expected");
+    const double at_s = time_s.is_number() ? time_s.get<double>() : -1;
+    if (!(at_s >= 0 && at_s <= static_cast<double>(seconds_max)))
+      return error(where + "time_s", "seconds since 1970 are expected");
     const std::vector<std::string> key = absl::StrSplit(text_of(done[n], "key"), '/');
     if (key.size() < 3) return error(where + "key", "run/incident/action is expected");
     const std::string &incident = key[key.size() - 2], &action = key.back();
-    marks.push_back({std::llround(time_s.get<double>() * 1e9) - realtime_minus_clock_ns, printable(absl::StrCat("action: ", action, " because of incident ", incident)),
-                     {{"action", printable(action)}, {"incident", printable(incident)}, {"title", text_of(done[n], "title")}}});
+    marks.push_back({std::llround(at_s * 1e9) - realtime_minus_clock_ns,
+                     absl::StrCat("action: ", action, " because of incident ", incident),
+                     {{"action", action}, {"incident", incident}, {"title", text_of(done[n], "title")}}});
   }
   return marks;
 }

@@ -1,8 +1,8 @@
-// What people and programs did about a job, as marks of its trace: hardware that was validated, actions that were taken.
+// What people and programs did about a job, as marks of its trace: hardware that was validated, actions that were
+// taken.
 //
-// Contract: pure. The files have times of the calendar; `realtime_minus_clock_ns`: how far it was from the service's clock.
-// Errors name the field.
-// Threads: any.
+// Contract: pure. The files have times of the calendar; `realtime_minus_clock_ns`: how far it was from the service's
+// clock. Errors name the field. Threads: any.
 #pragma once
 
 #include <string>

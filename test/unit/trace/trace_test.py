@@ -264,10 +264,12 @@ class Incidents(unittest.TestCase):
             own = [i for i in of.instants if i.category == "mark" and i.group != "incidents"]
             self.assertEqual([rank_of(i.group) for i in own], [culprit["rank"]])
 
-            for flag, document, word in (("--validation", {}, "schema"), ("--validation", dict(healthy, time="noon"), "time"),
+            for flag, document, word in (("--validation", {}, "schema"), ("--validation", dict(healthy, time="noon"), "time"), ("--validation", dict(healthy, time="infinite-past"), "time"),
                                          ("--validation", dict(healthy, incidents=1), "incidents"), ("--actions", {}, "done"),
                                          ("--actions", {"done": [{"key": "1", "time_s": 1}]}, "done[0].key"),
-                                         ("--actions", {"done": [{"key": "a/1/b", "time_s": "x"}]}, "done[0].time_s")):
+                                         ("--actions", {"done": [{"key": "a/1/b", "time_s": "x"}]}, "done[0].time_s"),
+                                         ("--actions", {"done": [{"key": "a/1/b", "time_s": 9.5e9}]}, "done[0].time_s"),
+                                         ("--actions", {"done": [{"key": "a/1/b", "time_s": -1}]}, "done[0].time_s")):
                 done = run(recording("s1_slow_clock"), "-o", "-", flag, file("bad.json", document))
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(flag, done.stderr.decode())
