@@ -6,7 +6,8 @@ import scoring
 from store import write_json
 
 # What a verdict depends on, as git pathspecs. Left out are the parts that store, send or show what was decided.
-DECIDES = ("nccl", "probe", "schemas", "decision", "benchmarks/accuracy", "test/support/faults", "test/support/workload", ":!*.md") + tuple(
+DECIDES = ("nccl", "probe", "schemas", "decision", "benchmarks/accuracy", "test/support/faults", "test/support/workload", ":!*.md",
+           ":!*CMakeLists.txt", ":!*.cmake") + tuple(
     ":!decision/" + part for part in ("advise", "cli", "cluster", "history", "import", "page", "trace", "validate", "webhook"))
 
 

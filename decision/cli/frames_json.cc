@@ -13,11 +13,6 @@ using Json = nlohmann::ordered_json;
 Json optional(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 std::string hex(uint64_t value) { return format("%016llx", static_cast<unsigned long long>(value)); }
 
-template <size_t N>
-std::string text(const char (&field)[N]) {
-  return report::printable(abi::FrameView::text(field));
-}
-
 Json to_json(const LaneReport& lane) {
   const abi::LaneObservation& o = lane.observation;
   Json json = {{"direction", abi::name_of(o.direction)},

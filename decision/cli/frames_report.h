@@ -11,11 +11,18 @@
 #include <vector>
 
 #include "decision/cli/local_processes.h"
+#include "decision/report/text_format.h"
 #include "schemas/abi/frame_reader.h"
 #include "schemas/abi/process_build.h"
 #include "schemas/abi/process_reader.h"
 
 namespace ccld::decision::frames {
+
+// A field of text, fit to be shown.
+template <size_t N>
+std::string text(const char (&field)[N]) {
+  return report::printable(abi::FrameView::text(field));
+}
 
 struct LaneReport {
   abi::LaneObservation observation;

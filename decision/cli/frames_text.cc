@@ -13,11 +13,6 @@ using ull = unsigned long long;
 std::string seconds(double s) { return s < 100 ? format("%.1f s", s) : format("%.0f s", s); }
 std::string ago(const std::optional<double>& s) { return s ? seconds(*s) + " ago" : std::string("?"); }
 
-template <size_t N>
-std::string text(const char (&field)[N]) {
-  return report::printable(abi::FrameView::text(field));
-}
-
 std::string joined(const std::vector<std::string>& parts) {
   std::string out;
   for (const std::string& part : parts) out += (out.empty() ? "" : ", ") + part;

@@ -3,7 +3,6 @@
 namespace ccld::decision::ingest {
 namespace {
 
-constexpr uint32_t comm_state_max = static_cast<uint32_t>(abi::CommState::init_failed);
 constexpr uint8_t init_stage_max = static_cast<uint8_t>(abi::InitStage::failed);
 
 bool decode(Decoder& d, const wire::ChannelTopology& in, int32_t rank_count, ChannelTopology& out) {

@@ -4,7 +4,6 @@
 namespace ccld::decision::ingest {
 namespace {
 
-constexpr uint32_t comm_state_max = static_cast<uint32_t>(abi::CommState::init_failed);
 constexpr uint8_t wait_kind_max = static_cast<uint8_t>(abi::WaitKind::credit);
 
 bool decode(Decoder& d, const wire::LaneState& in, LaneState& out) {

@@ -8,6 +8,8 @@
 
 namespace ccld::decision::ingest {
 
+constexpr uint32_t comm_state_max = static_cast<uint32_t>(abi::CommState::init_failed);
+
 bool decode(Decoder& d, const wire::OpSignature& in, Signature& out);
 
 bool decode(Decoder& d, const wire::CommUp& in, CommUp& out);

@@ -6,8 +6,6 @@
 namespace ccld::decision {
 namespace {
 
-constexpr Nanoseconds ns_per_us = 1000;
-
 uint8_t mean_micros(Nanoseconds sum_ns, uint32_t n) {
   return CallHistory::Bucket::Micros::encode(static_cast<uint64_t>(sum_ns / n / ns_per_us));
 }

@@ -6,12 +6,6 @@
 #include "decision/model/signature.h"
 
 namespace ccld::decision {
-namespace {
-
-constexpr Nanoseconds ns_per_us = 1000;
-
-}  // namespace
-
 std::shared_ptr<const RecordedCall> recorded_call(const RoundEntry& e, Nanoseconds now_ns) {
   const Signature* signature = e.signature();
   const auto times = call_times(e);

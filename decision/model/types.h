@@ -31,6 +31,7 @@ struct TraceId {
 
 // Durations and instants in nanoseconds. Instants are those of the service's injected clock unless a name says otherwise.
 using Nanoseconds = int64_t;
+constexpr Nanoseconds ns_per_us = 1'000;
 constexpr Nanoseconds ns_per_ms = 1'000'000;
 constexpr Nanoseconds ns_per_s = 1'000'000'000;
 

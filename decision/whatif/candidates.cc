@@ -9,10 +9,10 @@
 namespace ccld::decision::whatif {
 namespace {
 
-struct Place {
+struct SlowPlace {
   enum class Kind { wire, proxy, gpu } kind;
   int from = none, to = none;
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const SlowPlace&) const = default;
 };
 
 class Places {
@@ -20,8 +20,8 @@ class Places {
   Places(const Graph& g, const std::vector<GpuFacts>& facts, const std::vector<SlowCollectives>& collectives)
       : g_(g), facts_(facts), collectives_(collectives) {}
 
-  std::set<Place> of(const Cause& c) const {
-    std::set<Place> out;
+  std::set<SlowPlace> of(const Cause& c) const {
+    std::set<SlowPlace> out;
     if (is_late(c)) return out;
     if (c.collectives != none) {
       const SlowCollectives& slow = at(collectives_, c.collectives);
@@ -44,14 +44,14 @@ class Places {
   }
 
  private:
-  void add(Component component, int gpu, int sender, int receiver, std::set<Place>& out) const {
+  void add(Component component, int gpu, int sender, int receiver, std::set<SlowPlace>& out) const {
     const int from = at(facts_, sender).host, to = at(facts_, receiver).host;
     if (component == Component::proxy)
-      out.insert({Place::Kind::proxy, at(facts_, gpu).process, none});
+      out.insert({SlowPlace::Kind::proxy, at(facts_, gpu).process, none});
     else if (component == Component::gpu)
-      out.insert({Place::Kind::gpu, gpu, none});
+      out.insert({SlowPlace::Kind::gpu, gpu, none});
     else if (from != to)
-      out.insert({Place::Kind::wire, from, to});
+      out.insert({SlowPlace::Kind::wire, from, to});
   }
   const Graph& g_;
   const std::vector<GpuFacts>& facts_;
@@ -64,11 +64,11 @@ std::vector<Candidate> by_place(std::vector<Candidate::Part> parts, const Graph&
                                 const std::vector<SlowCollectives>& collectives) {
   const Places places(g, facts, collectives);
   std::vector<Candidate> out;
-  std::vector<std::set<Place>> known;  // of each candidate
+  std::vector<std::set<SlowPlace>> known;  // of each candidate
   for (Candidate::Part& part : parts) {
-    const std::set<Place> here = places.of(part.cause);
+    const std::set<SlowPlace> here = places.of(part.cause);
     size_t i = 0;
-    const auto is_here = [&](const Place& p) { return known[i].contains(p); };
+    const auto is_here = [&](const SlowPlace& p) { return known[i].contains(p); };
     while (i < out.size() && std::none_of(here.begin(), here.end(), is_here)) ++i;
     if (i == out.size()) out.emplace_back(), known.emplace_back();
     known[i].insert(here.begin(), here.end());
