@@ -121,7 +121,7 @@ add_library(ccld_server STATIC
   server/memory_limit.cc
   server/thread_count.cc
   server/operator_book.cc
-  server/page_routes.cc
+  server/page_routes.cc server/serve.cc
   server/record.cc
   server/replay.cc
   server/reporter.cc
@@ -145,9 +145,10 @@ add_library(ccld_server STATIC
   webhook/signature.cc
   webhook/url.cc
   ${CMAKE_CURRENT_BINARY_DIR}/page_files.cc)
-set_source_files_properties(  # each has names of its own that others also use
-  admission/token_list.cc report/headline.cc report/probe_metrics.cc report/verdict_json.cc report/verdict_text.cc server/page_routes.cc
-  validate/nccl_log.cc validate/outcome.cc validate/past.cc
+# Each has names that others also use, or is linked where they are not: serve.cc and sequence_tracker.cc.
+set_source_files_properties(
+  admission/token_list.cc cli/doctor_checks.cc ingest/sequence_tracker.cc report/headline.cc report/probe_metrics.cc report/verdict_json.cc
+  report/verdict_text.cc server/page_routes.cc server/serve.cc validate/nccl_log.cc validate/outcome.cc validate/past.cc
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 target_compile_features(ccld_server PUBLIC cxx_std_20)
 target_compile_definitions(ccld_server PUBLIC CCLD_VERSION="${PROJECT_VERSION}")
@@ -255,6 +256,5 @@ add_executable(ccld
   cli/tune_local.cc
   cli/validate_command.cc
   cli/verdict_file.cc)
-set_target_properties(ccld PROPERTIES UNITY_BUILD OFF)  # a command's Values and its run() are its own
 target_link_libraries(ccld PRIVATE ccld_server ccld_trace ccld_import ccld_build_id ccld_options PkgConfig::CCLD_HTTPLIB PkgConfig::CCLD_NCURSES CLI11::CLI11)
 set_target_properties(ccld PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)

@@ -14,14 +14,14 @@ namespace {
 
 using report::Json;
 
-struct Values {
+struct AckValues {
   ServiceAddress service;
   uint64_t incident = 0;
   std::string by, note;
   bool undo = false;
 };
 
-void acknowledge(const Values& values) {
+void acknowledge(const AckValues& values) {
   Json request = Json::object();
   if (values.undo) {
     request["undo"] = true;
@@ -44,7 +44,7 @@ void acknowledge(const Values& values) {
 
 void add_ack_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("ack", "Acknowledge an open incident: somebody is on it");
-  auto values = std::make_shared<Values>();
+  auto values = std::make_shared<AckValues>();
   command->add_option("incident", values->incident, "number of the incident")->type_name("INCIDENT")->required();
   CLI::Option* note = command->add_option("--note", values->note, "what others should know")->type_name("TEXT");
   CLI::Option* by = command->add_option("--by", values->by, "who is on it; your login name unless given")->type_name("NAME");

@@ -17,7 +17,7 @@ namespace {
 
 using report::Json;
 
-struct Values {
+struct AdviseValues {
   SourceFlags source;
   std::string run, layout;
   std::vector<std::string> settings;
@@ -26,7 +26,7 @@ struct Values {
 };
 
 // What the command line says goes before what the service knew.
-absl::Status add_given(const Values& values, advise::Known& known) {
+absl::Status add_given(const AdviseValues& values, advise::Known& known) {
   if (!values.layout.empty()) {
     const auto texts = server::read_layout_file(values.layout);
     if (!texts.ok()) return absl::InvalidArgumentError(absl::StrCat("--layout: ", texts.status().message()));
@@ -42,7 +42,7 @@ absl::Status add_given(const Values& values, advise::Known& known) {
 }
 
 // The newest run that gave the number, unless one is asked for.
-Json choose(const std::vector<Found>& found, const Values& values) {
+Json choose(const std::vector<Found>& found, const AdviseValues& values) {
   if (values.run.empty()) {
     if (found.size() > 1)
       say(absl::StrCat("this is incident ", values.id, " of run '", found.back().run,
@@ -55,7 +55,7 @@ Json choose(const std::vector<Found>& found, const Values& values) {
   fail(exit_failed, absl::StrCat("there is no incident ", values.id, " of run '", values.run, "'"));
 }
 
-void advise_on(const Values& values) {
+void advise_on(const AdviseValues& values) {
   advise::Known checked;
   end_unless_ok(add_given(values, checked));  // before anybody is asked
   const auto source = open_source(values.source);
@@ -80,7 +80,7 @@ void advise_on(const Values& values) {
 void add_advise_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "advise", "Say what to do about an incident, what an iteration takes then, what it costs and when it pays");
-  auto values = std::make_shared<Values>();
+  auto values = std::make_shared<AdviseValues>();
   command->add_option("incident", values->id, "number of the incident")->type_name("INCIDENT")->required();
   CLI::Option* http = add_source_flags(*command, values->source);
   command->add_option("--run", values->run, "of several runs in a file of verdicts that gave this number: which one")

@@ -14,7 +14,7 @@ namespace {
 
 using report::Json;
 
-struct Values {
+struct ClusterValues {
   ServiceAddress service;
   std::string action = "status";
   bool json = false;
@@ -45,7 +45,7 @@ std::string text_of(const Json& c) {
   return out;
 }
 
-void run(const Values& values) {
+void run(const ClusterValues& values) {
   const auto document = ask_service(values.service, "/v1/cluster");
   end_unless_ok(document.status());
   try {
@@ -59,7 +59,7 @@ void run(const Values& values) {
 
 void add_cluster_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("cluster", "Which nodes of a cluster there are, and which of them leads");
-  auto values = std::make_shared<Values>();
+  auto values = std::make_shared<ClusterValues>();
   command->add_option("action", values->action, "status: as the asked node sees it")
       ->check(CLI::IsMember({"status"}))
       ->type_name("ACTION");

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "decision/cli/exit_codes.h"
 
 namespace ccld::decision {
@@ -16,6 +18,12 @@ void say(const std::string& line);
 [[noreturn]] void fail(int exit_code, const std::string& line);
 // InvalidArgument ends with exit_usage, any other error with exit_failed.
 void end_unless_ok(const absl::Status&);
+// The same, or the value.
+template <class T>
+T value_of(absl::StatusOr<T> result) {
+  end_unless_ok(result.status());
+  return *std::move(result);
+}
 
 // What the config file of the service may hold besides settings.
 std::vector<std::string> serve_flag_names();

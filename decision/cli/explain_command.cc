@@ -18,7 +18,7 @@ namespace {
 
 using report::Json;
 
-struct Values {
+struct ExplainValues {
   SourceFlags source;
   std::string run;
   std::optional<uint64_t> id;
@@ -26,7 +26,7 @@ struct Values {
 };
 
 // Of several runs that gave the number, the one asked for, or the newest, and then a line that says so.
-Found choose(std::vector<Found> found, const Values& values) {
+Found choose(std::vector<Found> found, const ExplainValues& values) {
   if (!values.run.empty()) {
     for (Found& one : found) {
       if (one.run == values.run || report::text_of(one.revisions.back(), "run") == values.run) return std::move(one);
@@ -40,7 +40,7 @@ Found choose(std::vector<Found> found, const Values& values) {
   return std::move(found.back());
 }
 
-std::string answer(IncidentSource& source, const Values& values) {
+std::string answer(IncidentSource& source, const ExplainValues& values) {
   if (!values.id.has_value()) {
     const auto page = source.list({});
     end_unless_ok(page.status());
@@ -62,7 +62,7 @@ std::string answer(IncidentSource& source, const Values& values) {
   return report::verdict_text(verdict, values.evidence);
 }
 
-void explain(const Values& values) {
+void explain(const ExplainValues& values) {
   if (values.revisions && !values.id.has_value()) fail(exit_usage, "--revisions needs the number of an incident");
   const auto source = open_source(values.source);
   end_unless_ok(source.status());
@@ -78,7 +78,7 @@ void explain(const Values& values) {
 
 void add_explain_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("explain", "Say what an incident is, who causes it, why the service thinks so, what to look at next");
-  auto values = std::make_shared<Values>();
+  auto values = std::make_shared<ExplainValues>();
   command->add_option("incident", values->id, "number of the incident; without it, the newest incidents are listed")->type_name("INCIDENT");
   CLI::Option* http = add_source_flags(*command, values->source);
   command->add_option("--run", values->run, "of several runs in a file of verdicts that gave this number: which one")->type_name("RUN");

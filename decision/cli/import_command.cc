@@ -11,7 +11,7 @@
 namespace ccld::decision {
 namespace {
 
-struct Values {
+struct ImportValues {
   std::vector<std::string> paths, changes;
   std::string format;
   bool json = false, evidence = false;
@@ -25,7 +25,7 @@ std::string set_help() {
   return out;
 }
 
-void import_dumps(const Values& v) {
+void import_dumps(const ImportValues& v) {
   dumps::Thresholds thresholds;
   for (const std::string& change : v.changes)
     if (const absl::Status s = dumps::set_threshold(thresholds, change); !s.ok())
@@ -45,7 +45,7 @@ void add_import_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("import",
                                          "Judge dumps of other tools, of jobs that ran without the probe: PyTorch "
                                          "Flight Recorder, `ncclras -f json`, NCCL Inspector");
-  auto v = std::make_shared<Values>();
+  auto v = std::make_shared<ImportValues>();
   command
       ->add_option("files", v->paths,
                    "dumps of all ranks, or folders of them; the name of a Flight Recorder dump ends with its rank; "

@@ -12,13 +12,13 @@ namespace {
 
 using report::Json;
 
-struct Values {
+struct IncidentsValues {
   SourceFlags source;
   FilterTexts filter;
   bool open = false, json = false, wide = false;
 };
 
-void list(const Values& values) {
+void list(const IncidentsValues& values) {
   const auto source = open_source(values.source);
   end_unless_ok(source.status());
   FilterTexts filter = values.filter;
@@ -49,7 +49,7 @@ void list(const Values& values) {
 
 void add_incidents_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("incidents", "List incidents of this run of the service and of earlier ones, also while none runs");
-  auto values = std::make_shared<Values>();
+  auto values = std::make_shared<IncidentsValues>();
   const auto text = [&](const char* name, const char* type, const char* help) {
     command->add_option(absl::StrCat("--", name), values->filter[name], help)->type_name(type);
   };

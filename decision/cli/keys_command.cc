@@ -14,19 +14,13 @@
 namespace ccld::decision {
 namespace {
 
-struct Values {
+struct KeysValues {
   std::string action, what, list, note;
   std::vector<std::string> jobs, hosts;
 };
 
 // A list that is not there yet is an empty one: the first key begins it.
-std::string text_of_list(const std::string& path, bool may_be_missing) {
-  auto text = may_be_missing ? admission::read_file_if_any(path) : admission::read_file(path);
-  end_unless_ok(text.status());
-  return *std::move(text);
-}
-
-void make(const Values& values) {
+void make(const KeysValues& values) {
   const auto pair = admission::make_key_pair();
   end_unless_ok(pair.status());
   const std::string text =
@@ -35,7 +29,7 @@ void make(const Values& values) {
   std::printf("%s\n", pair->open.c_str());
 }
 
-void show(const Values& values) {
+void show(const KeysValues& values) {
   const auto secret = admission::read_secret_key(values.what);
   end_unless_ok(secret.status());
   const auto open = admission::public_key_of(*secret);
@@ -43,21 +37,21 @@ void show(const Values& values) {
   std::printf("%s\n", open->c_str());
 }
 
-void add(const Values& values) {
-  const auto text = admission::with_key(text_of_list(values.list, true), values.list,
+void add(const KeysValues& values) {
+  const auto text = admission::with_key(value_of(admission::read_file_if_any(values.list)), values.list,
                                         {values.what, values.jobs, values.hosts, values.note});
   end_unless_ok(text.status());
   end_unless_ok(admission::replace_file(values.list, *text));
 }
 
-void remove(const Values& values) {
-  const auto text = admission::without_key(text_of_list(values.list, false), values.list, values.what);
+void remove(const KeysValues& values) {
+  const auto text = admission::without_key(value_of(admission::read_file(values.list)), values.list, values.what);
   end_unless_ok(text.status());
   end_unless_ok(admission::replace_file(values.list, *text));
 }
 
-void list(const Values& values) {
-  const auto keys = admission::KeyList::parse(text_of_list(values.list, false), values.list);
+void list(const KeysValues& values) {
+  const auto keys = admission::KeyList::parse(value_of(admission::read_file(values.list)), values.list);
   end_unless_ok(keys.status());
   for (const admission::KeyEntry& entry : keys->entries()) {
     std::string line = entry.key;
@@ -68,7 +62,7 @@ void list(const Values& values) {
   }
 }
 
-void run(const Values& values) {
+void run(const KeysValues& values) {
   const bool of_list = values.action == "add" || values.action == "remove" || values.action == "list";
   if (of_list && values.list.empty())
     fail(exit_usage, absl::StrCat(values.action, " needs --list: the file of --telemetry-allow-file"));
@@ -94,7 +88,7 @@ void run(const Values& values) {
 
 void add_keys_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("keys", "Make keys of telemetry, and list whose are let in");
-  auto values = std::make_shared<Values>();
+  auto values = std::make_shared<KeysValues>();
   command
       ->add_option("action", values->action,
                    "make a pair (the secret key goes to FILE, the public one is printed), show the public key of FILE, "

@@ -23,23 +23,17 @@ namespace {
 using recording::Reader;
 using report::Json;
 
-struct Values {
+struct ReplayValues {
   std::string path, rules, config, verdicts, threads = "auto";
   std::vector<std::string> settings;
   std::optional<double> until_s;
   bool explain = false, json = false, info = false, compare_rules = false;
 };
 
-void show(const std::string& text) { std::fputs(text.c_str(), stdout); }
-
-template <class T>
-T value_of(absl::StatusOr<T> result) {
-  end_unless_ok(result.status());
-  return *std::move(result);
-}
+void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
 // What the recording says, then the config file, then the flags.
-Settings settings_for(const Values& v, const recording::Metadata& metadata) {
+Settings settings_for(const ReplayValues& v, const recording::Metadata& metadata) {
   std::vector<std::string> warnings;
   Settings settings = recording::settings_of(metadata, warnings);
   for (const std::string& warning : warnings) say(warning);
@@ -68,12 +62,12 @@ void warn_of(const Reader& reader, const server::ReplaySummary& summary) {
   if (summary.gaps > 0) say(absl::StrCat("the recorder could not keep up: ", summary.missing, " entries are missing"));
 }
 
-void show_info(const Values& v) {
+void show_info(const ReplayValues& v) {
   Reader reader = value_of(Reader::open(v.path));
   RecordingFacts facts{.path = v.path, .file_bytes = size_of(v.path), .metadata = reader.metadata()};
   const absl::Status status = server::survey(reader, facts.summary);
   facts.ending = reader.ending();
-  show(v.json ? facts_json(facts).dump(2) + "\n" : facts_text(facts));
+  print(v.json ? facts_json(facts).dump(2) + "\n" : facts_text(facts));
   warn_of(reader, facts.summary);
   end_unless_ok(status);
 }
@@ -84,7 +78,7 @@ struct Replayed {
   absl::Status status;
 };
 
-Replayed replay_once(const Values& v, std::optional<RuleSet> rules, std::optional<server::VerdictWriter> writer) {
+Replayed replay_once(const ReplayValues& v, std::optional<RuleSet> rules, std::optional<server::VerdictWriter> writer) {
   Reader reader = value_of(Reader::open(v.path));
   Settings settings = settings_for(v, reader.metadata());
   if (rules.has_value()) settings.rules = *rules;
@@ -105,15 +99,15 @@ Replayed replay_once(const Values& v, std::optional<RuleSet> rules, std::optiona
   return result;
 }
 
-void compare_rules(const Values& v) {
+void compare_rules(const ReplayValues& v) {
   const Replayed measured = replay_once(v, RuleSet::measured, std::nullopt), paper = replay_once(v, RuleSet::paper, std::nullopt);
-  if (v.json) show(Json({{"default", measured.verdicts.all()}, {"paper", paper.verdicts.all()}}).dump(2) + "\n");
-  else show(comparison_text(measured.verdicts.all(), paper.verdicts.all()));
+  if (v.json) print(Json({{"default", measured.verdicts.all()}, {"paper", paper.verdicts.all()}}).dump(2) + "\n");
+  else print(comparison_text(measured.verdicts.all(), paper.verdicts.all()));
   say(summary_text(measured.summary));
   end_unless_ok(measured.status);
 }
 
-void replay(const Values& v) {
+void replay(const ReplayValues& v) {
   if (absl::Status s = server::start_log("warning"); !s.ok()) end_unless_ok(s);
   if (v.info && v.compare_rules) fail(exit_usage, "--info and --compare-rules exclude each other");
   if (v.verdicts == "-" && (v.json || v.explain)) fail(exit_usage, "--verdicts - takes standard output; with --json or --explain give it a file");
@@ -132,8 +126,8 @@ void replay(const Values& v) {
   const Replayed result = replay_once(v, std::nullopt, std::move(writer));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   const Json& verdicts = result.verdicts.all();
-  if (v.json) show(Json({{"summary", summary_json(result.summary)}, {"incidents", verdicts}}).dump(2) + "\n");
-  else if (v.verdicts.empty() || v.explain) show(verdicts_text(verdicts));
+  if (v.json) print(Json({{"summary", summary_json(result.summary)}, {"incidents", verdicts}}).dump(2) + "\n");
+  else if (v.verdicts.empty() || v.explain) print(verdicts_text(verdicts));
   char line[64];
   std::snprintf(line, sizeof(line), "; analysed in %.2f s", took.count());
   say(absl::StrCat(summary_text(result.summary), "; ", report::count_text(verdicts.size(), "incident", "incidents"), line));
@@ -144,7 +138,7 @@ void replay(const Values& v) {
 
 void add_replay_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("replay", "Analyse a recording under its own clock: the same verdicts, or those of other rules and settings");
-  auto v = std::make_shared<Values>();
+  auto v = std::make_shared<ReplayValues>();
   command->add_option("file", v->path, "a recording of `ccld serve --record`, `--record-incidents` or `ccld record`")->type_name("FILE")->required();
   command->add_option("--rules", v->rules, "default or paper; without this flag, as recorded")->type_name("RULES");
   command->add_option("--set", v->settings, "a setting in place of the recorded one, may be repeated; `ccld settings` lists them")

@@ -17,7 +17,7 @@ namespace {
 
 using report::Json;
 
-struct Values {
+struct SilenceValues {
   ServiceAddress service;
   std::string action;
   std::optional<uint64_t> id;
@@ -31,13 +31,13 @@ struct Values {
   }
 };
 
-void list(const Values& values) {
+void list(const SilenceValues& values) {
   const auto document = ask_service(values.service, "/v1/silences");
   end_unless_ok(document.status());
   std::fputs(values.json ? (document->dump(2) + "\n").c_str() : report::silence_list_text(*document).c_str(), stdout);
 }
 
-void add(const Values& values) {
+void add(const SilenceValues& values) {
   Json request = Json::object();
   for (const auto& [name, text] : values.fields)
     if (!text.empty()) request[name] = text;
@@ -50,13 +50,13 @@ void add(const Values& values) {
   if (!answer->at("kept").get<bool>()) say("the service keeps no history: this is forgotten when it ends");
 }
 
-void end(const Values& values) {
+void end(const SilenceValues& values) {
   const auto answer = tell_service(values.service, absl::StrCat("/v1/silences/", *values.id, "/end"), Json::object());
   end_unless_ok(answer.status());
   std::printf("silence %llu is ended\n", static_cast<unsigned long long>(*values.id));
 }
 
-void run(const Values& values) {
+void run(const SilenceValues& values) {
   if (values.action == "end" && !values.id.has_value()) fail(exit_usage, "end needs the number of a silence (ccld silence list)");
   if (values.action != "end" && values.id.has_value()) fail(exit_usage, absl::StrCat(values.action, " takes no number"));
   if (values.action != "add" && values.has_fields()) fail(exit_usage, "--job, --host, --kind, --component, --for, --note and --by are for add");
@@ -73,7 +73,7 @@ void run(const Values& values) {
 
 void add_silence_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("silence", "Do not notify of incidents for a while: maintenance, known trouble");
-  auto values = std::make_shared<Values>();
+  auto values = std::make_shared<SilenceValues>();
   command->add_option("action", values->action, "add a silence, list those in force, or end one before its time")
       ->required()
       ->check(CLI::IsMember({"add", "list", "end"}))

@@ -25,7 +25,7 @@ using report::Json;
 // Communicators on a screen: troubled ones come first, so what matters is among them.
 constexpr size_t text_rows_default = 20;
 
-struct Values {
+struct StatusValues {
   ServiceAddress service;
   std::string job, state, after;
   size_t limit = 0;  // 0: not given
@@ -33,7 +33,7 @@ struct Values {
   bool json = false, ranks = false, wide = false, check = false, health = false;
 };
 
-std::string path_of(const Values& v) {
+std::string path_of(const StatusValues& v) {
   std::vector<std::string> parameters;
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) parameters.push_back(absl::StrCat(name, "=", percent_encoded(value)));
@@ -46,7 +46,7 @@ std::string path_of(const Values& v) {
                       parameters.empty() ? "" : "?", absl::StrJoin(parameters, "&"));
 }
 
-std::string text_of(const Values& v, const Json& document) {
+std::string text_of(const StatusValues& v, const Json& document) {
   if (v.json) return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   report::StatusTextOptions options;
   options.columns = v.wide ? report::columns_unlimited : output_columns();
@@ -54,7 +54,7 @@ std::string text_of(const Values& v, const Json& document) {
   return v.job.empty() ? report::status_text(document, options) : report::job_text(document, options);
 }
 
-CheckResult check(const Values& v) {
+CheckResult check(const StatusValues& v) {
   // A service that answers from what it knew long ago is none.
   if (const auto health = ask_service(v.service, "/healthz"); !health.ok()) return check_unknown(std::string(health.status().message()));
   const auto document =
@@ -67,7 +67,7 @@ CheckResult check(const Values& v) {
   }
 }
 
-void show(const Values& v) {
+void show(const StatusValues& v) {
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   for (;;) {
     const auto document = ask_service(v.service, path_of(v));
@@ -88,7 +88,7 @@ void show(const Values& v) {
 }
 
 // For the health checks of containers, which have no token.
-void show_health(const Values& v) {
+void show_health(const StatusValues& v) {
   const auto health = ask_service(v.service, "/healthz");
   end_unless_ok(health.status());
   std::printf("%s\n", health->dump().c_str());
@@ -98,7 +98,7 @@ void show_health(const Values& v) {
 
 void add_status_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("status", "Show jobs and communicators, the troubled first, what is in flight and for how long, silent processes");
-  auto values = std::make_shared<Values>();
+  auto values = std::make_shared<StatusValues>();
   add_service_options(*command, values->service);
   command->add_option("--job", values->job, "this job only")->type_name("JOB");
   command->add_option("--state", values->state, "communicators in this state only: troubled, confirmed, suspected, victim, silent, busy, idle, ended")->type_name("STATE");

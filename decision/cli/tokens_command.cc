@@ -17,37 +17,31 @@ namespace {
 // Enough of a hash to tell tokens apart, in lists for people.
 constexpr size_t hash_digits_shown = 16;
 
-struct Values {
+struct TokensValues {
   std::string action, hash, list, note;
   std::vector<std::string> roles;
 };
 
-std::string text_of_list(const std::string& path, bool may_be_missing) {
-  auto text = may_be_missing ? admission::read_file_if_any(path) : admission::read_file(path);
-  end_unless_ok(text.status());
-  return *std::move(text);
-}
-
-void add(const Values& values) {
+void add(const TokensValues& values) {
   const auto roles = admission::parse_roles(absl::StrJoin(values.roles, ","));
   end_unless_ok(roles.status());
   const auto token = admission::new_token();
   end_unless_ok(token.status());
-  const auto text = admission::with_token(text_of_list(values.list, true), values.list,
+  const auto text = admission::with_token(value_of(admission::read_file_if_any(values.list)), values.list,
                                           {admission::hash_of(*token), *roles, values.note});
   end_unless_ok(text.status());
   end_unless_ok(admission::replace_file(values.list, *text));
   std::printf("%s\n", token->c_str());
 }
 
-void remove(const Values& values) {
-  const auto text = admission::without_token(text_of_list(values.list, false), values.list, values.hash);
+void remove(const TokensValues& values) {
+  const auto text = admission::without_token(value_of(admission::read_file(values.list)), values.list, values.hash);
   end_unless_ok(text.status());
   end_unless_ok(admission::replace_file(values.list, *text));
 }
 
-void list(const Values& values) {
-  const auto tokens = admission::TokenList::parse(text_of_list(values.list, false), values.list);
+void list(const TokensValues& values) {
+  const auto tokens = admission::TokenList::parse(value_of(admission::read_file(values.list)), values.list);
   end_unless_ok(tokens.status());
   for (const admission::TokenEntry& entry : tokens->entries()) {
     const std::string line = absl::StrCat(admission::hex_of(entry.hash).substr(0, hash_digits_shown), "  ",
@@ -56,7 +50,7 @@ void list(const Values& values) {
   }
 }
 
-void run(const Values& values) {
+void run(const TokensValues& values) {
   if (values.action == "remove" && values.hash.empty())
     fail(exit_usage, "remove needs the first digits of a hash (ccld tokens list)");
   if (values.action != "remove" && !values.hash.empty())
@@ -76,7 +70,7 @@ void run(const Values& values) {
 
 void add_tokens_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokens", "Make tokens for the query API, and list who may do what");
-  auto values = std::make_shared<Values>();
+  auto values = std::make_shared<TokensValues>();
   command
       ->add_option("action", values->action, "add a token (it is printed once, its hash is kept), remove one, or list")
       ->required()

@@ -26,7 +26,7 @@ namespace {
 
 using report::Json;
 
-struct Values {
+struct TopValues {
   ServiceAddress service;
   double every_s = 1;
 };
@@ -37,7 +37,7 @@ std::string path_for(int lines) {
 }
 
 // A service that does not answer is shown, and asked again: it may come back.
-std::vector<std::string> screen(const Values& values, size_t columns, size_t rows) {
+std::vector<std::string> screen(const TopValues& values, size_t columns, size_t rows) {
   const auto status = ask_service(values.service, path_for(static_cast<int>(rows)));
   if (!status.ok()) return {report::shortened(report::printable(status.status().message()), columns), "", "q: quit"};
   try {
@@ -54,7 +54,7 @@ void draw(const std::vector<std::string>& lines) {
   refresh();
 }
 
-void run_on_terminal(const Values& values) {
+void run_on_terminal(const TopValues& values) {
   std::setlocale(LC_CTYPE, "");
   if (newterm(nullptr, stdout, stdin) == nullptr) fail(exit_failed, "this terminal is not known (TERM): `ccld status --watch` needs less");
   const absl::Cleanup restore = [] { endwin(); };
@@ -69,7 +69,7 @@ void run_on_terminal(const Values& values) {
   }
 }
 
-void run(const Values& values) {
+void run(const TopValues& values) {
   if (isatty(STDOUT_FILENO) != 0 && isatty(STDIN_FILENO) != 0) return run_on_terminal(values);
   const auto status = ask_service(values.service, "/v1/status?limit=1");
   end_unless_ok(status.status());
@@ -84,7 +84,7 @@ void run(const Values& values) {
 
 void add_top_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("top", "Watch jobs, open incidents and communicators on a terminal; q quits");
-  auto values = std::make_shared<Values>();
+  auto values = std::make_shared<TopValues>();
   add_service_options(*command, values->service);
   command->add_option("--every", values->every_s, "seconds between two looks")->type_name("SECONDS")->check(CLI::Range(0.1, 3600.0))->capture_default_str();
   command->callback([values] { run(*values); });

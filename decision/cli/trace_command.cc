@@ -47,18 +47,12 @@ constexpr Nanoseconds before_recording_max_ns = 3600 * ns_per_s;
 constexpr double seconds_max = 1e9;
 constexpr size_t marks_bytes_max = 256 << 20;  // ccld-validate writes some 300 bytes for a check
 
-struct Values {
+struct TraceValues {
   std::string path, ranks, format = "perfetto", output;
   std::vector<std::string> validations, actions;  // files
   std::optional<uint64_t> incident;
   std::optional<double> from_s, to_s;
 };
-
-template <class T>
-T value_of(absl::StatusOr<T> result) {
-  end_unless_ok(result.status());
-  return *std::move(result);
-}
 
 struct Extent {
   Nanoseconds first_ns = 0, last_ns = 0;
@@ -171,7 +165,7 @@ bool is_same_file(const std::string& a, const std::string& b) {
 }
 
 // In the current folder, named after the recording.
-std::string default_output(const Values& v) {
+std::string default_output(const TraceValues& v) {
   std::string name = v.path.substr(v.path.rfind('/') + 1);
   if (absl::EndsWith(name, ".ccldrec")) name.resize(name.size() - std::strlen(".ccldrec"));
   return name + (v.format == "json" ? ".json" : ".pftrace");
@@ -184,7 +178,7 @@ const Incident& chosen(const std::map<uint64_t, Told>& incidents, uint64_t numbe
   fail(exit_failed, absl::StrCat("--incident: there is no incident ", number, ": the recording has ", incidents.begin()->first, " to ", incidents.rbegin()->first));
 }
 
-trace::Range range_of(const Values& v, const Extent& extent, const Incident* incident) {
+trace::Range range_of(const TraceValues& v, const Extent& extent, const Incident* incident) {
   trace::Range range;
   if (v.from_s) range.from_ns = extent.first_ns + seconds_to_ns(*v.from_s);
   if (v.to_s) range.to_ns = extent.first_ns + seconds_to_ns(*v.to_s);
@@ -220,7 +214,7 @@ void say_what_is_left_out(const trace::Directory& directory, const Extent& exten
   if (counts.untimed > 0) say(absl::StrCat(grouped(counts.untimed), " operations have no times of their kernel: shown as calls only, where these are known"));
 }
 
-void check(const Values& v) {
+void check(const TraceValues& v) {
   if (v.format != "perfetto" && v.format != "json") fail(exit_usage, absl::StrCat("--format: perfetto or json is expected, not '", v.format, "'"));
   for (const auto& [flag, s] : {std::pair("--from", v.from_s), std::pair("--to", v.to_s)})
     if (s && !(*s >= -seconds_max && *s <= seconds_max)) fail(exit_usage, absl::StrCat(flag, ": seconds up to 1000000000 are expected"));
@@ -239,7 +233,7 @@ void add_marks(const char* flag, const std::vector<std::string>& files, MarksOf 
   }
 }
 
-void write_trace(const Values& v) {
+void write_trace(const TraceValues& v) {
   if (absl::Status s = server::start_log("warning"); !s.ok()) end_unless_ok(s);
   check(v);
   std::vector<trace::RankRange> asked;
@@ -305,7 +299,7 @@ void write_trace(const Values& v) {
 
 void add_trace_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("trace", "Write a recording as a trace for ui.perfetto.dev or chrome://tracing: selected ranks on one time line");
-  auto v = std::make_shared<Values>();
+  auto v = std::make_shared<TraceValues>();
   command->add_option("file", v->path, "a recording of `ccld serve --record`, `--record-incidents` or `ccld record`")->type_name("FILE")->required();
   command->add_option("--incident", v->incident, "its culprits, whom they wait for and their neighbours, around its time; numbers are those of `ccld replay`")->type_name("NUMBER");
   command->add_option("--ranks", v->ranks, "which ranks, like 0-7,12; without this flag at most 16, those of the incidents first")->type_name("RANKS");

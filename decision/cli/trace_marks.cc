@@ -19,7 +19,7 @@ using trace::Mark;
 
 constexpr char validation_schema[] = "ccld-validate/1";
 // Times since 1970 are kept in nanoseconds, of which 64 bits hold 9.2e9 s.
-constexpr int64_t seconds_max = 9'000'000'000;
+constexpr int64_t unix_seconds_max = 9'000'000'000;
 
 absl::Status error(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
@@ -57,7 +57,7 @@ absl::StatusOr<std::vector<Mark>> marks_of_validation(const std::string& text, i
   std::string why;
   if (!absl::ParseTime(absl::RFC3339_full, text_of(document, "time"), &at, &why))
     return error("time", why.empty() ? "is missing" : why);
-  if (at < absl::UnixEpoch() || at > absl::FromUnixSeconds(seconds_max)) return error("time", "is too far from now");
+  if (at < absl::UnixEpoch() || at > absl::FromUnixSeconds(unix_seconds_max)) return error("time", "is too far from now");
   if (!member(document, "incidents").is_array()) return error("incidents", "a list is expected");
   const Nanoseconds at_ns = absl::ToUnixNanos(at) - realtime_minus_clock_ns;
   std::vector<Mark> marks;
@@ -80,7 +80,7 @@ absl::StatusOr<std::vector<Mark>> marks_of_actions(const std::string& text, int6
     const std::string where = absl::StrCat("done[", n, "].");
     const Json& time_s = member(done[n], "time_s");
     const double at_s = time_s.is_number() ? time_s.get<double>() : -1;
-    if (!(at_s >= 0 && at_s <= static_cast<double>(seconds_max)))
+    if (!(at_s >= 0 && at_s <= static_cast<double>(unix_seconds_max)))
       return error(where + "time_s", "seconds since 1970 are expected");
     const std::vector<std::string> key = absl::StrSplit(text_of(done[n], "key"), '/');
     if (key.size() < 3) return error(where + "key", "run/incident/action is expected");

@@ -21,7 +21,7 @@ namespace {
 using report::Json;
 using Clock = std::chrono::steady_clock;
 
-struct Values {
+struct TuneValues {
   ServiceAddress service;
   std::string job, host;
   uint32_t pid = 0;
@@ -31,7 +31,7 @@ struct Values {
   double timeout_s = 10;
 };
 
-void tune_one(const Values& values, const ControlWishes& wishes) {
+void tune_one(const TuneValues& values, const ControlWishes& wishes) {
   TuneLocal request;
   request.dir = values.dir;
   request.pid = values.pid;
@@ -50,7 +50,7 @@ void tune_one(const Values& values, const ControlWishes& wishes) {
   }
 }
 
-Json request_json(const Values& values, const ControlWishes& w) {
+Json request_json(const TuneValues& values, const ControlWishes& w) {
   Json request = {{"job", values.job}};
   if (!values.host.empty()) request["host"] = values.host;
   if (values.pid != 0) request["pid"] = values.pid;
@@ -62,7 +62,7 @@ Json request_json(const Values& values, const ControlWishes& w) {
   return request;
 }
 
-void tune_job(const Values& values, const ControlWishes& wishes) {
+void tune_job(const TuneValues& values, const ControlWishes& wishes) {
   const auto answer = tell_service(values.service, "/v1/tune", request_json(values, wishes));
   end_unless_ok(answer.status());
   const uint64_t asked = report::number_of(*answer, "asked"), matched = report::number_of(*answer, "matched");
@@ -98,7 +98,7 @@ void tune_job(const Values& values, const ControlWishes& wishes) {
   }
 }
 
-void tune(const Values& values) {
+void tune(const TuneValues& values) {
   ControlWishes wishes;
   for (const std::string& wish : values.wishes) end_unless_ok(set_wish(wishes, wish));
   if (values.job.empty() && values.pid == 0)
@@ -116,7 +116,7 @@ void tune(const Values& values) {
 void add_tune_command(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("tune", "Start, stop and tune the probes of a running job, or of one process of this machine");
-  auto values = std::make_shared<Values>();
+  auto values = std::make_shared<TuneValues>();
   command
       ->add_option("wishes", values->wishes,
                    "running=0|1, sample_us=100..1000000, log=warnings|info|trace, budget_ppm=0..1000000, "

@@ -24,7 +24,7 @@ using report::Json;
 
 constexpr char program[] = "ccld-validate";
 
-struct Values {
+struct ValidateValues {
   SourceFlags source;
   uint64_t id = 0;
   std::string service_run;
@@ -40,7 +40,7 @@ bool plain_host(const std::string& host) {
   });
 }
 
-Json newest(const Values& v) {
+Json newest(const ValidateValues& v) {
   const auto source = open_source(v.source);
   end_unless_ok(source.status());
   say((*source)->note());
@@ -66,7 +66,7 @@ std::vector<std::string> hosts_of(const Json& verdict) {
   return hosts;
 }
 
-std::vector<std::string> command_for(const Values& v, const Json& verdict) {
+std::vector<std::string> command_for(const ValidateValues& v, const Json& verdict) {
   std::vector<std::string> hosts = hosts_of(verdict);
   if (hosts.empty())
     fail(exit_failed,
@@ -98,7 +98,7 @@ std::vector<std::string> command_for(const Values& v, const Json& verdict) {
                                  "; it is installed with the library (make install)"));
 }
 
-void validate_hardware(const Values& v) {
+void validate_hardware(const ValidateValues& v) {
   try {
     const std::vector<std::string> words = command_for(v, newest(v));
     if (v.run) become(words);
@@ -113,7 +113,7 @@ void validate_hardware(const Values& v) {
 void add_validate_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "validate", "Print, or run, the command that tests the hardware of the hosts that an incident names");
-  auto v = std::make_shared<Values>();
+  auto v = std::make_shared<ValidateValues>();
   command->add_option("--incident", v->id, "number of the incident")->type_name("INCIDENT")->required();
   CLI::Option* http = add_source_flags(*command, v->source);
   command
