@@ -149,7 +149,7 @@ def run_all(arguments):
     version = version_of_files([build.service, build.workload, os.path.join(build.library_folder, "libnccl.so.2")])
     store = Store(os.path.join(arguments.work, "done"), [commit(), version, arguments.live_only])
     summed_up = arguments.out != os.devnull  # not of a shard: its starter sums up
-    header = {"sources": sources(*DECIDES), "seed": arguments.seed, "replayed": arguments.replay, "settings": thresholds, "paper_settings": run_case.PAPER}
+    header = {"sources": sources(*DECIDES), "seed": arguments.seed, "settings": thresholds, "paper_settings": run_case.PAPER}
     results = Results(arguments.out, every, header, commit()) if summed_up else None
     run, not_run = 0, 0
     begin = time.monotonic()
@@ -181,7 +181,7 @@ def run_all(arguments):
             continue
         run += 1
         if summed_up:
-            results.add(row)
+            results.add(row if known else dict(row, replayed=arguments.replay))
         show("%s: %s" % (name, table.line(row) + (", as before" if known else "")))
     if not run and arguments.replay:
         raise RunError("nothing was recorded in %s" % arguments.work)
