@@ -121,7 +121,7 @@ add_library(ccld_server STATIC
   server/memory_limit.cc
   server/thread_count.cc
   server/operator_book.cc
-  server/page_routes.cc server/serve.cc
+  server/page_routes.cc
   server/record.cc
   server/replay.cc
   server/reporter.cc
@@ -145,7 +145,8 @@ add_library(ccld_server STATIC
   webhook/signature.cc
   webhook/url.cc
   ${CMAKE_CURRENT_BINARY_DIR}/page_files.cc)
-# Each has names that others also use, or is linked where they are not: serve.cc and sequence_tracker.cc.
+# Compiled alone. Each has a name that another file also uses; programs that do not link all that serve.cc needs, or have a
+# sequence_tracker.cc of their own, must be able to leave these two out.
 set_source_files_properties(
   admission/token_list.cc cli/doctor_checks.cc ingest/sequence_tracker.cc report/headline.cc report/probe_metrics.cc report/verdict_json.cc
   report/verdict_text.cc server/page_routes.cc server/serve.cc validate/nccl_log.cc validate/outcome.cc validate/past.cc
