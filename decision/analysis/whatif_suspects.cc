@@ -86,8 +86,9 @@ bool explains(const Place& known, const Place& p) {
   });
 }
 
-// Stages of links tell more than durations of transfers.
-int rank_of_kind(const Cause& c) { return c.kind == Cause::Kind::collectives ? 0 : 1; }
+// Stages of links tell more than durations of transfers; and a rank that comes late may be why all its transfers take
+// long, so it goes before them.
+int rank_of_kind(const Cause& c) { return c.kind == Cause::Kind::collectives ? 0 : is_late(c) ? 1 : 2; }
 
 std::set<std::string> keys_of(const Place& p) {
   std::set<std::string> keys;
