@@ -164,10 +164,9 @@ const Entry entries[] = {
     {CCLD_FIELD(network_latency_max_ms), 0, 1e6, "what such a transfer may take, whatever it carries",
      "the longest turn of a busy scheduler, several times"},
     {CCLD_FIELD(whatif_explained_min), 0, 1,
-     "connections are why collectives take longer than before if they explain, at least, this part of it; of what a "
-     "connection has lost since it became slow, collectives must have become longer by this part",
-     "0.51 and more of simulated slow links beside late ranks, 0.22 at most of links that a recorded slow GPU made look "
-     "slow"},
+     "a connection has become slow only if collectives have become longer by this part of what it seems to have lost "
+     "since",
+     "with 0.35 as with 0.7 no recorded case and no simulated one is judged otherwise"},
     {CCLD_FIELD(whatif_starting_windows), 0, 1000,
      "for so many windows after a job was first heard of nothing is said about its network, nor what its past alone "
      "says",

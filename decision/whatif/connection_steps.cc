@@ -53,6 +53,9 @@ double ConnectionSteps::lost_part(double longer_ns) const {
   return std::min(1.0, times.waiting(longer_ns) / std::min(times.steps_per_operation(), slots));
 }
 
+// All that waits may wait one after the other.
+double ConnectionSteps::lost_most_part(double longer_ns) const { return std::min(1.0, times.waiting(longer_ns)); }
+
 Connections add_up(const std::vector<OperationSteps>& operations, const Settings& settings) {
   Connections out;
   for (const OperationSteps& operation : operations)

@@ -18,8 +18,9 @@ namespace ccld::decision::whatif {
 struct ConnectionSteps {
   bool network = false;
   StepTimes times;
-  // Part of an operation that is lost, at least, if each step takes so much longer.
+  // Part of an operation that is lost, at least and at most, if each step takes so much longer.
   double lost_part(double longer_ns) const;
+  double lost_most_part(double longer_ns) const;
 };
 using Connections = std::map<Ends, ConnectionSteps>;
 

@@ -19,6 +19,7 @@ struct SlowLink {
   double waiting[passage_parts] = {};     // steps in each part of the way, beyond the reference
   bool by_past = false;                   // the reference; else the other connections
   double lost_part = 0;                   // of an operation, at least
+  double lost_most_part = 0;              // at most
   double lost_since_part = 0;             // likewise, by what its steps take longer than before; 0: not known
 };
 

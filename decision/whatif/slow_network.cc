@@ -59,6 +59,7 @@ std::vector<SlowLink> away_proxies(const StepReference& reference, const Setting
     link.component = Component::proxy;
     link.away_part = part;
     link.lost_part = part;
+    link.lost_most_part = 1;  // each step may wait for its return
   }
   return links;
 }
@@ -92,7 +93,8 @@ SlowNetwork find_slow_network(const Connections& connections, const StepReferenc
     link.sender = link.at = Rank{ends.first}, link.receiver = Rank{ends.second};
     link.steps = c.times.waiting(c.times.given_after_ns());
     link.by_past = exceeded.by_past;
-    link.lost_part = c.lost_part(beyond_ns(c.times, exceeded.usual));
+    const double longer_ns = beyond_ns(c.times, exceeded.usual);
+    link.lost_part = c.lost_part(longer_ns), link.lost_most_part = c.lost_most_part(longer_ns);
     if (const auto before = reference.before(ends)) link.lost_since_part = c.lost_part(beyond_ns(c.times, *before));
     double receiver_sends_ns = 0;
     for (const auto& [from, other] : exceeding)

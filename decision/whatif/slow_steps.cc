@@ -53,9 +53,13 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::v
   if (before_ns && late.empty())
     std::erase_if(of.links,
                   [&](const SlowLink& l) { return only_seems_slow(l, longer_part, settings.whatif_explained_min); });
-  for (const SlowLink& link : of.links) of.lost_part = std::max(of.lost_part, link.lost_part);
-  // All that such operations take longer than before is lost, unless something else makes most of it.
-  of.longer = longer_part > 0 && of.lost_part >= settings.whatif_explained_min * longer_part;
+  double lost_most_part = 0;
+  for (const SlowLink& link : of.links) {
+    of.lost_part = std::max(of.lost_part, link.lost_part);
+    lost_most_part = std::max(lost_most_part, link.lost_most_part);
+  }
+  // All that such operations take longer than before is lost, unless that is more than the links can explain.
+  of.longer = longer_part > 0 && longer_part <= lost_most_part;
   if (of.longer) of.lost_part = std::max(of.lost_part, longer_part);
   of.lost_ns = of.lost_part * kind.sum_ns;
   // The threads that move the steps may have waited so long for a processor.

@@ -127,11 +127,13 @@ TEST_CASE("What a step takes longer is lost once for each eight of them: so many
   CHECK(slow->operations[0].lost_part == Approx(100.0 / 8 * 1.9 / 1000));
 }
 
-TEST_CASE("If steps that wait explain half of it, all that operations take longer than before is lost") {
+TEST_CASE("As far as steps that wait explain it, all that operations take longer than before is lost") {
   Job job(ring);
   for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {}, 100));
   const Longer wire = on_the_wire({3, 4}, 40);  // 100 of them in 1000 ms: four at a time
   CHECK(job.window(wire, {}, 1000)->operations[0].lost_part == Approx(0.9));
+  // A rank that comes late as well makes no transfer longer.
+  CHECK(job.window(on_the_wire({3, 4}, 10), {Rank{1}}, 1000)->operations[0].lost_part == Approx(0.9));
   // Something else makes them longer, too.
   CHECK(job.window(wire, {}, 10000)->operations[0].lost_part == Approx(100.0 / 8 * 39.9 / 10000));
 }
