@@ -34,9 +34,9 @@ namespace {
 namespace fs = std::filesystem;
 using report::Json;
 
-Finding ok(std::string what) { return {Health::ok, std::move(what), ""}; }
-Finding warn(std::string what, std::string remedy) { return {Health::warn, std::move(what), std::move(remedy)}; }
-Finding fail(std::string what, std::string remedy) { return {Health::fail, std::move(what), std::move(remedy)}; }
+Checked ok(std::string what) { return {Health::ok, std::move(what), ""}; }
+Checked warn(std::string what, std::string remedy) { return {Health::warn, std::move(what), std::move(remedy)}; }
+Checked fail(std::string what, std::string remedy) { return {Health::fail, std::move(what), std::move(remedy)}; }
 
 // What a process has mapped that concerns us.
 struct Mappings {
@@ -130,7 +130,7 @@ std::vector<std::string> endpoints_of(const std::string& process_dir, const std:
 
 // Whether keys are the reason that nothing of a process arrives.
 void check_delivery(const std::string& who, const std::string& endpoint, size_t endpoints,
-                    const abi::ProcessView& process, std::vector<Finding>& out) {
+                    const abi::ProcessView& process, std::vector<Checked>& out) {
   const auto state = static_cast<abi::ServiceState>(process.metric(abi::MetricId::agent_service_state));
   const bool keys = process.metric(abi::MetricId::agent_service_keys) != 0;
   switch (state) {
@@ -155,7 +155,7 @@ void check_delivery(const std::string& who, const std::string& endpoint, size_t 
 }
 
 void check_process(const DoctorOptions& options, const LocalProcesses& processes, uint32_t pid,
-                   std::vector<Finding>& out, std::vector<std::string>* endpoints) {
+                   std::vector<Checked>& out, std::vector<std::string>* endpoints) {
   const std::string who = absl::StrCat("pid ", pid);
   const std::string folder = absl::StrCat(options.proc_dir, "/", pid);
   std::error_code error;
@@ -208,14 +208,14 @@ void check_process(const DoctorOptions& options, const LocalProcesses& processes
 
 }  // namespace
 
-std::string text_of(const Finding& f) {
+std::string text_of(const Checked& f) {
   const char* const word = f.health == Health::ok ? "ok" : f.health == Health::warn ? "warn" : "FAIL";
   return absl::StrFormat("%-5s %s%s%s", word, report::printable(f.what), f.remedy.empty() ? "" : "  -> ",
                          report::printable(f.remedy));
 }
 
-std::vector<Finding> check_folder(const DoctorOptions& options) {
-  std::vector<Finding> out;
+std::vector<Checked> check_folder(const DoctorOptions& options) {
+  std::vector<Checked> out;
   struct statvfs space {};
   if (statvfs(options.dir.c_str(), &space) != 0) {
     out.push_back(fail(absl::StrCat(options.dir, ": ", std::strerror(errno)), "frames need this folder: --dir, NCCL_PROBE_FRAMES_DIR"));
@@ -248,8 +248,8 @@ std::vector<Finding> check_folder(const DoctorOptions& options) {
   return out;
 }
 
-std::vector<Finding> check_processes(const DoctorOptions& options, std::vector<std::string>* endpoints) {
-  std::vector<Finding> out;
+std::vector<Checked> check_processes(const DoctorOptions& options, std::vector<std::string>* endpoints) {
+  std::vector<Checked> out;
   const LocalProcesses processes(options.proc_dir);
   const std::vector<uint32_t> pids = options.pids.empty() ? processes_with_nccl(options) : options.pids;
   if (pids.empty())
@@ -268,7 +268,7 @@ std::vector<std::string> endpoints_to_check(const std::string& given, std::vecto
   return all;
 }
 
-Finding handshake_finding(const std::string& endpoint, Handshake handshake, bool keys) {
+Checked handshake_finding(const std::string& endpoint, Handshake handshake, bool keys) {
   const std::string what = absl::StrCat("telemetry ", endpoint);
   switch (handshake) {
     case Handshake::done:
@@ -288,7 +288,7 @@ Finding handshake_finding(const std::string& endpoint, Handshake handshake, bool
   return fail(what + " cannot be reached", "is `ccld serve` running, does it listen there, does a firewall stand between?");
 }
 
-Finding check_endpoint_answers(const std::string& endpoint, const std::optional<ProbeKeys>& keys) {
+Checked check_endpoint_answers(const std::string& endpoint, const std::optional<ProbeKeys>& keys) {
   const std::string what = absl::StrCat("telemetry ", endpoint);
   if (const absl::Status s = server::check_endpoint(endpoint); !s.ok())
     return fail(absl::StrCat(what, ": ", s.message()), "tcp://address:port or ipc://path");
@@ -303,7 +303,7 @@ Finding check_endpoint_answers(const std::string& endpoint, const std::optional<
 namespace {
 
 // Who may send and ask; an older service does not say.
-void check_access(const Json& access, std::vector<Finding>& out) {
+void check_access(const Json& access, std::vector<Checked>& out) {
   if (!access.is_object()) return;
   const bool keys = report::text_of(access, "telemetry") == "keys";
   out.push_back(keys ? ok(absl::StrCat("telemetry is authenticated: ", report::count_text(report::number_of(access, "keys"), "key is", "keys are"), " let in"))
@@ -324,8 +324,8 @@ void check_access(const Json& access, std::vector<Finding>& out) {
 
 }  // namespace
 
-std::vector<Finding> check_service(const ServiceAddress& service) {
-  std::vector<Finding> out;
+std::vector<Checked> check_service(const ServiceAddress& service) {
+  std::vector<Checked> out;
   const auto health = ask_service(service, "/healthz");
   if (!health.ok()) {
     out.push_back(fail(std::string(health.status().message()), "start `ccld serve`, or say where it is: --http, CCLD_HTTP"));

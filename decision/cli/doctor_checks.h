@@ -15,7 +15,8 @@ namespace ccld::decision {
 
 enum class Health { ok, warn, fail };
 
-struct Finding {
+// What one check found.
+struct Checked {
   Health health = Health::ok;
   std::string what;
   std::string remedy;  // empty: nothing to do
@@ -32,18 +33,18 @@ struct DoctorOptions {
 
 // "ok    telemetry tcp://127.0.0.1:5566 answers as ZeroMQ does"
 // "FAIL  pid 4711: libnccl.so.2 is not ours (/usr/lib/libnccl.so.2)  -> LD_LIBRARY_PATH or LD_PRELOAD must name ours"
-std::string text_of(const Finding&);
+std::string text_of(const Checked&);
 
-std::vector<Finding> check_folder(const DoctorOptions&);
+std::vector<Checked> check_folder(const DoctorOptions&);
 // Also adds the endpoints that are in force there, the one in use of several and the others.
-std::vector<Finding> check_processes(const DoctorOptions&, std::vector<std::string>* endpoints);
+std::vector<Checked> check_processes(const DoctorOptions&, std::vector<std::string>* endpoints);
 // Each once. `given`: DoctorOptions::endpoint; what is no endpoint is kept, to be found wrong.
 std::vector<std::string> endpoints_to_check(const std::string& given, std::vector<std::string> of_processes);
 // TCP, then the handshake of ZeroMQ: another program on that port answers the first and not the second.
 // With keys also whether both sides accept those of the other.
-Finding check_endpoint_answers(const std::string& endpoint, const std::optional<ProbeKeys>& keys);
-Finding handshake_finding(const std::string& endpoint, Handshake, bool keys);
+Checked check_endpoint_answers(const std::string& endpoint, const std::optional<ProbeKeys>& keys);
+Checked handshake_finding(const std::string& endpoint, Handshake, bool keys);
 // Health, version, clock, what it refused, and whether it knows who sends and asks.
-std::vector<Finding> check_service(const ServiceAddress&);
+std::vector<Checked> check_service(const ServiceAddress&);
 
 }  // namespace ccld::decision

@@ -12,14 +12,14 @@ namespace {
 
 void examine(const DoctorOptions& options) {
   bool failed = false;
-  const auto say = [&failed](const Finding& f) {
+  const auto say = [&failed](const Checked& f) {
     failed |= f.health == Health::fail;
     std::printf("%s\n", text_of(f).c_str());
     std::fflush(stdout);  // the next check may take seconds
   };
-  for (const Finding& f : check_folder(options)) say(f);
+  for (const Checked& f : check_folder(options)) say(f);
   std::vector<std::string> endpoints;
-  for (const Finding& f : check_processes(options, &endpoints)) say(f);
+  for (const Checked& f : check_processes(options, &endpoints)) say(f);
   const auto keys = read_probe_keys(options.server_key, options.key_file);
   if (keys.ok()) {
     for (const std::string& endpoint : endpoints_to_check(options.endpoint, endpoints))
@@ -27,7 +27,7 @@ void examine(const DoctorOptions& options) {
   } else {
     say({Health::fail, std::string(keys.status().message()), "a probe with these settings sends nothing"});
   }
-  for (const Finding& f : check_service(options.service)) say(f);
+  for (const Checked& f : check_service(options.service)) say(f);
   if (failed) throw CLI::RuntimeError(exit_failed);
 }
 

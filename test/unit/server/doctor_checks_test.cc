@@ -22,7 +22,7 @@ struct FakeProc {
     std::ofstream(folder.path / "7" / "maps") << "7f00-7f01 r-xp 00000000 08:01 42    /lib/libnccl.so.2.29.7\n";
     std::ofstream(folder.path / "7" / "root" / "lib" / "libnccl.so.2.29.7", std::ios::binary) << library;
   }
-  std::vector<Finding> check(const std::vector<uint32_t>& pids) const {
+  std::vector<Checked> check(const std::vector<uint32_t>& pids) const {
     DoctorOptions options;
     options.pids = pids;
     options.proc_dir = folder.path;
