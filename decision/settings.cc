@@ -78,7 +78,8 @@ const Entry entries[] = {
      "length of a detection window; jobs are judged twice in it (by the paper's rules: once)",
      "the paper takes 60; several slow rounds with one cause need less time than one round does"},
     {CCLD_FIELD(slow_rounds_min), 1, 1e6,
-     "nothing is said of a window, or of a connection, with fewer operations than these; the past is made of means of as "
+     "nothing is said of a window, or of a connection, with fewer operations than these; the past is made of means of "
+     "as "
      "many",
      "one slow operation is jitter, a garbage collection or a checkpoint"},
     {CCLD_FIELD(slow_repeat), 1, 1e6,
@@ -100,13 +101,15 @@ const Entry entries[] = {
      "second causes of recorded mixed faults made 0.11 and more, what seemed one beside a single fault below 0.05"},
     {CCLD_FIELD(processor_wait_part_min), 0.01, 10,
      "a proxy, a late host or a link is not the cause of a loss, and what stands still is not hard evidence, if its "
-     "threads waited for a processor for this part of the time; others wait alike if they wait for at least this part of what it waits",
+     "threads waited for a processor for this part of the time; others wait alike if they wait for at least this part "
+     "of what it waits",
      "what waits that long is not slow itself; waits are sampled once a second, so more cannot be asked for. Processes "
      "that share processors get equal parts of them; with a quota or pinned to one, a process waits alone"},
     {CCLD_FIELD(processor_turns_max), 0, 1000,
      "a transfer, or a collective, is slow only if it takes longer by more than so many times what threads wait "
      "whenever they want a processor, on all hosts",
-     "each needs several turns of several threads. In healthy jobs beside two busy loops it was 14 of them at most, with "
+     "each needs several turns of several threads. In healthy jobs beside two busy loops it was 14 of them at most, "
+     "with "
      "slow proxies 17 and more, with throttled links 38 and more"},
     {CCLD_FIELD(baseline_rounds_max), 1, 1e6,
      "by the paper's rules T_base is the mean of the maxima of the first m rounds of a signature; m is at most this",
@@ -131,12 +134,15 @@ const Entry entries[] = {
      "a cause is reported if the job would take less by at least this share of its time without it",
      "a twentieth of what the GPUs cost is worth a look; chosen, not measured"},
     {CCLD_FIELD(whatif_deviations_min), 0, 1000,
-     "and if what it takes longer exceeds so many standard deviations: of what peers differ by among themselves, of what "
-     "it used to vary by, and of the mean of the steps of a connection; clocks of hosts are known within as many errors "
+     "and if what it takes longer exceeds so many standard deviations: of what peers differ by among themselves, of "
+     "what "
+     "it used to vary by, and of the mean of the steps of a connection; clocks of hosts are known within as many "
+     "errors "
      "of what steps tell of them",
      "chance reaches three once in seven hundred windows; a cause must be seen in several"},
     {CCLD_FIELD(whatif_recurs_min), 0, 1,
-     "and if this recurs in such a part of the operations of a kind, or transfers of a connection, or if such a part of "
+     "and if this recurs in such a part of the operations of a kind, or transfers of a connection, or if such a part "
+     "of "
      "those who are as late as the GPU is always the same one",
      "imbalance that moves among three ranks reaches a third; a checkpoint is far rarer than slow_rounds_min in a "
      "window"},
@@ -164,9 +170,11 @@ const Entry entries[] = {
     {CCLD_FIELD(network_latency_max_ms), 0, 1e6, "what such a transfer may take, whatever it carries",
      "the longest turn of a busy scheduler, several times"},
     {CCLD_FIELD(whatif_explained_min), 0, 1,
-     "a connection has become slow only if collectives have become longer by this part of what it seems to have lost "
-     "since",
-     "with 0.35 as with 0.7 no recorded case and no simulated one is judged otherwise"},
+     "beside a late GPU connections are why collectives take longer than before if they explain, at least, this part "
+     "of "
+     "it; of what a connection has lost since it became slow, collectives must have become longer by this part",
+     "0.22 at most of links that a recorded slow GPU made look slow; with 0.35 as with 0.7 no recorded case and no "
+     "simulated one is judged otherwise"},
     {CCLD_FIELD(whatif_starting_windows), 0, 1000,
      "for so many windows after a job was first heard of nothing is said about its network, nor what its past alone "
      "says",
@@ -228,13 +236,17 @@ const Entry entries[] = {
     {CCLD_FIELD(ranks_max), 2, 1e7, "communicators that claim more ranks are refused",
      "protects memory against damaged telemetry"},
     {CCLD_FIELD(memberships_max), 64, 1e9,
-     "ranks of all communicators together, taken in blocks of 64 neighbours; for further ones claims of who has more make "
+     "ranks of all communicators together, taken in blocks of 64 neighbours; for further ones claims of who has more "
+     "make "
      "way, or else they are refused and counted",
      "a job of 131,072 ranks has some 400,000, each of some 4 KiB"},
-    {CCLD_FIELD(communicators_max), 1, 1e6, "communicators known at a time; for further ones those make way that only few ranks speak of, then those at rest, of "
+    {CCLD_FIELD(communicators_max), 1, 1e6,
+     "communicators known at a time; for further ones those make way that only few ranks speak of, then those at rest, "
+     "of "
      "the machine that has most first",
      "a job of 131,072 ranks has some 20,000, most of them of 8 ranks"},
-    {CCLD_FIELD(processes_max), 1, 1e7, "processes known at a time; for further ones those of no communicator make way, the longest silent of the machine "
+    {CCLD_FIELD(processes_max), 1, 1e7,
+     "processes known at a time; for further ones those of no communicator make way, the longest silent of the machine "
      "that has most first",
      "two jobs of 131,072 GPUs; a process takes some 5 KB, and 4 KiB for each communicator it is in"},
     {CCLD_FIELD(forget_s), 1, 1e9, "communicators and processes without telemetry for this long are forgotten",

@@ -158,10 +158,11 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
     if (watch == watches_.end()) continue;
     const Communicator& comm = watch->second->comm;
     const auto rounds = whatif::rounds_of(comm, groups, graph, job.timeline, lateness.kinds, job.machine_clocks);
-    std::vector<Rank> late;
+    whatif::Late late = whatif::Late::nobody;
     for (int member : whatif::at(graph.groups, groups.front())) {
-      const whatif::Node& n = whatif::at(graph.nodes, member);
-      if (whatif::at(lateness.late, n.gpu)) late.push_back(n.kernel->rank);
+      const int gpu = whatif::at(graph.nodes, member).gpu;
+      if (!whatif::at(lateness.late, gpu)) continue;
+      late = std::max(late, whatif::at(lateness.beyond.gpus, gpu).by_host() ? whatif::Late::hosts : whatif::Late::gpus);
     }
     auto slow = whatif::slow_collectives(comm, rounds, late, settings_.processor_turns_max * graph.turn_wait_ns,
                                          job.step_past, settings_);

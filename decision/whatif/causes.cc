@@ -191,7 +191,7 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
     const Beyond::OfGpu& of = beyond.gpus[gpu];
     if (!lateness.late[gpu]) continue;
     Candidate::Part c;
-    c.cause.kind = of.host_ns > of.sum_ns / 2 ? Cause::Kind::host : Cause::Kind::gpu;
+    c.cause.kind = of.by_host() ? Cause::Kind::host : Cause::Kind::gpu;
     c.cause.gpu = static_cast<int>(gpu);
     c.cause.measured_ns = of.own_ns / static_cast<double>(of.nodes);
     c.cause.reference_ns = (of.own_ns - of.sum_ns) / static_cast<double>(of.nodes);

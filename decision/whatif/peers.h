@@ -20,6 +20,7 @@ struct Beyond {
     size_t nodes = 0;
     int peers = 0;
     double deviation_ns = 0;  // of the sums of its peers (of all GPUs, if it has few), around 0
+    bool by_host() const { return host_ns > sum_ns / 2; }
   };
   std::vector<OfGpu> gpus;
 };

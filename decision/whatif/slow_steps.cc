@@ -36,8 +36,8 @@ bool only_seems_slow(const SlowLink& l, double longer_part, double explained_min
          longer_part < explained_min * l.lost_since_part;
 }
 
-OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::vector<Rank>& late, double doubt_ns,
-               StepPast& past, const Settings& settings) {
+OfKind look_at(const Communicator& comm, const OperationKind& kind, Late late, double doubt_ns, StepPast& past,
+               const Settings& settings) {
   const Connections connections = add_up(past.with_earlier(comm.uid(), kind.kind, kind.operations), settings);
   const StepReference reference(comm.uid(), kind.kind, connections, past, settings);
   SlowNetwork network = find_slow_network(connections, reference, settings);
@@ -46,11 +46,11 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::v
   std::set<int32_t> out_of_sight;
   for (const CollectiveRound* r : kind.rounds) out_of_sight.insert(r->out_of_sight.begin(), r->out_of_sight.end());
   const SlowGpu gpu = find_slow_gpu(connections, reference, out_of_sight);
-  if (gpu.link && of.links.empty() && late.empty() && all_ranks_known(kind)) of.links.push_back(*gpu.link);
+  if (gpu.link && of.links.empty() && late == Late::nobody && all_ranks_known(kind)) of.links.push_back(*gpu.link);
   of.slow = network.slow || gpu.slow || !of.links.empty();
   const auto before_ns = past.transfer_ns(comm.uid(), kind.kind);
   const double longer_part = before_ns ? 1 - *before_ns * static_cast<double>(kind.rounds.size()) / kind.sum_ns : 0;
-  if (before_ns && late.empty())
+  if (before_ns && late == Late::nobody)
     std::erase_if(of.links,
                   [&](const SlowLink& l) { return only_seems_slow(l, longer_part, settings.whatif_explained_min); });
   double lost_most_part = 0;
@@ -58,8 +58,10 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, const std::v
     of.lost_part = std::max(of.lost_part, link.lost_part);
     lost_most_part = std::max(lost_most_part, link.lost_most_part);
   }
-  // All that such operations take longer than before is lost, unless that is more than the links can explain.
-  of.longer = longer_part > 0 && longer_part <= lost_most_part;
+  // All that such operations take longer than before is lost, unless that is more than the links can explain. Where a
+  // late GPU may be why they take longer, the links must explain a good part of it for certain.
+  of.longer = longer_part > 0 && (late == Late::gpus ? of.lost_part >= settings.whatif_explained_min * longer_part
+                                                     : lost_most_part >= longer_part);
   if (of.longer) of.lost_part = std::max(of.lost_part, longer_part);
   of.lost_ns = of.lost_part * kind.sum_ns;
   // The threads that move the steps may have waited so long for a processor.
@@ -79,12 +81,11 @@ bool is_same(const std::vector<SlowLink>& links, const std::vector<SlowLink>& ot
 }  // namespace
 
 std::optional<SlowCollectives> slow_collectives(const Communicator& comm, const std::vector<CollectiveRound>& rounds,
-                                                const std::vector<Rank>& late, double doubt_ns, StepPast& past,
-                                                const Settings& settings) {
+                                                Late late, double doubt_ns, StepPast& past, const Settings& settings) {
   const std::vector<OperationKind> kinds = kinds_in(rounds);
   std::vector<OfKind> looks;
   for (const OperationKind& kind : kinds) looks.push_back(look_at(comm, kind, late, doubt_ns, past, settings));
-  if (late.empty() && std::none_of(looks.begin(), looks.end(), [](const OfKind& of) { return of.slow; }))
+  if (late == Late::nobody && std::none_of(looks.begin(), looks.end(), [](const OfKind& of) { return of.slow; }))
     for (const OperationKind& kind : kinds) past.learn(comm.uid(), kind.kind, kind.operations);
   const auto most = std::max_element(looks.begin(), looks.end(),
                                      [](const OfKind& a, const OfKind& b) { return a.lost_ns < b.lost_ns; });

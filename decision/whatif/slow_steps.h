@@ -27,10 +27,12 @@
 
 namespace ccld::decision::whatif {
 
-// `late`: ranks that come late to the operations. `doubt_ns`: by which an operation may take longer for want of
+// Who comes late to the operations: nobody, only ranks with a late host, or also ranks with a late GPU.
+enum class Late { nobody, hosts, gpus };
+
+// `doubt_ns`: by which an operation may take longer for want of
 // processors. Where nothing stands out the past learns from the operations, and it is nullopt.
-std::optional<SlowCollectives> slow_collectives(const Communicator&, const std::vector<CollectiveRound>&,
-                                                const std::vector<Rank>& late, double doubt_ns, StepPast&,
-                                                const Settings&);
+std::optional<SlowCollectives> slow_collectives(const Communicator&, const std::vector<CollectiveRound>&, Late,
+                                                double doubt_ns, StepPast&, const Settings&);
 
 }  // namespace ccld::decision::whatif
