@@ -5,7 +5,8 @@ import os
 import scoring
 from store import write_json
 
-# What a verdict depends on, as git pathspecs. Left out are the parts that store, send or show what was decided.
+# What a verdict depends on, as git pathspecs. Left out are the parts that store, send or show what was decided, and
+# texts and build files.
 DECIDES = ("nccl", "probe", "schemas", "decision", "benchmarks/accuracy", "test/support/faults", "test/support/workload", ":!*.md",
            ":!*CMakeLists.txt", ":!*.cmake") + tuple(
     ":!decision/" + part for part in ("advise", "cli", "cluster", "history", "import", "page", "trace", "validate", "webhook"))

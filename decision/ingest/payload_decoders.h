@@ -8,6 +8,7 @@
 
 namespace ccld::decision::ingest {
 
+// The last of the states that a communicator may be said to have.
 constexpr uint32_t comm_state_max = static_cast<uint32_t>(abi::CommState::init_failed);
 
 bool decode(Decoder& d, const wire::OpSignature& in, Signature& out);

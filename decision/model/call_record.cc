@@ -6,6 +6,7 @@
 #include "decision/model/signature.h"
 
 namespace ccld::decision {
+
 std::shared_ptr<const RecordedCall> recorded_call(const RoundEntry& e, Nanoseconds now_ns) {
   const Signature* signature = e.signature();
   const auto times = call_times(e);
