@@ -75,8 +75,9 @@ demo-cluster: configure ## Three services as one: a rank hangs, the node that le
 	@cmake --build --preset dev --parallel $(JOBS) --target demo_parts
 	@scripts/demo-cluster --build $(BUILD) $(if $(FAULT),--fault $(FAULT))
 
-check: ## Check the direction of dependencies between the folders
+check: ## Check the direction of dependencies between the folders, and that no type is defined twice
 	@scripts/check-includes
+	@scripts/check-type-names
 
 test: check build nccl-small ## Every test: unit and integration
 	@ctest --preset dev --parallel $(JOBS) --no-label-summary
