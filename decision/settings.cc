@@ -170,9 +170,8 @@ const Entry entries[] = {
     {CCLD_FIELD(network_latency_max_ms), 0, 1e6, "what such a transfer may take, whatever it carries",
      "the longest turn of a busy scheduler, several times"},
     {CCLD_FIELD(whatif_explained_min), 0, 1,
-     "beside a late GPU connections are why collectives take longer than before if they explain, at least, this part "
-     "of "
-     "it; of what a connection has lost since it became slow, collectives must have become longer by this part",
+     "connections are why collectives take longer than before if they explain this part of it for certain; of what a "
+     "connection has lost since it became slow, collectives must have become longer by this part",
      "0.22 at most of links that a recorded slow GPU made look slow; with 0.35 as with 0.7 no recorded case and no "
      "simulated one is judged otherwise"},
     {CCLD_FIELD(whatif_starting_windows), 0, 1000,

@@ -58,10 +58,10 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, Late late, d
     of.lost_part = std::max(of.lost_part, link.lost_part);
     lost_most_part = std::max(lost_most_part, link.lost_most_part);
   }
-  // All that such operations take longer than before is lost, unless that is more than the links can explain. Where a
-  // late GPU may be why they take longer, the links must explain a good part of it for certain.
-  of.longer = longer_part > 0 && (late == Late::gpus ? of.lost_part >= settings.whatif_explained_min * longer_part
-                                                     : lost_most_part >= longer_part);
+  // All that such operations take longer than before is lost if the links explain a good part of it for certain. If they
+  // may explain all of it, too, unless a late GPU may be the reason.
+  of.longer = longer_part > 0 && (of.lost_part >= settings.whatif_explained_min * longer_part ||
+                                  (late != Late::gpus && lost_most_part >= longer_part));
   if (of.longer) of.lost_part = std::max(of.lost_part, longer_part);
   of.lost_ns = of.lost_part * kind.sum_ns;
   // The threads that move the steps may have waited so long for a processor.
