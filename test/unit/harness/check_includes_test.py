@@ -1,25 +1,18 @@
 import importlib.machinery
 import importlib.util
 import os
-import subprocess
-import tempfile
 import unittest
 from unittest import mock
 
 import paths
+import source_tree
 
 SCRIPT = os.path.join(paths.ROOT, "scripts", "check-includes")
 
 
 class CheckIncludesTest(unittest.TestCase):
     def check(self, files):
-        with tempfile.TemporaryDirectory() as folder:
-            for path, text in files.items():
-                os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
-                with open(os.path.join(folder, path), "w") as file:
-                    file.write(text)
-            done = subprocess.run([SCRIPT, folder], capture_output=True, text=True)
-            return done.returncode, done.stdout
+        return source_tree.check(SCRIPT, files)
 
     def test_allowed_directions_pass(self):
         status, _ = self.check({

@@ -1,22 +1,15 @@
 import os
-import subprocess
-import tempfile
 import unittest
 
 import paths
+import source_tree
 
 SCRIPT = os.path.join(paths.ROOT, "scripts", "check-type-names")
 
 
 class CheckTypeNamesTest(unittest.TestCase):
     def check(self, files):
-        with tempfile.TemporaryDirectory() as folder:
-            for path, text in files.items():
-                os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
-                with open(os.path.join(folder, path), "w") as file:
-                    file.write(text)
-            done = subprocess.run([SCRIPT, folder], capture_output=True, text=True)
-            return done.returncode, done.stdout
+        return source_tree.check(SCRIPT, files)
 
     def test_a_name_that_two_files_define_is_told_with_both(self):
         for kind in ("struct Found {", "class Found final : public Other {", "enum class Found : int {"):
