@@ -111,6 +111,11 @@ const Entry entries[] = {
      "each needs several turns of several threads. In healthy jobs beside two busy loops it was 14 of them at most, "
      "with "
      "slow proxies 17 and more, with throttled links 38 and more"},
+    {CCLD_FIELD(processor_step_turns_max), 0, 1000,
+     "a device or a wire is also slow if each step is under way for so many of these waits longer than on other "
+     "connections",
+     "in healthy jobs, and with a late host, beside four busy loops it was 0.2 mostly and 1.1 at most, once 1.6 while "
+     "the job started; with a throttled link 2 mostly"},
     {CCLD_FIELD(baseline_rounds_max), 1, 1e6,
      "by the paper's rules T_base is the mean of the maxima of the first m rounds of a signature; m is at most this",
      "the paper's 100"},

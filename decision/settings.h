@@ -51,6 +51,7 @@ struct Settings {
   double slow_component_share_min = 0.1;
   double processor_wait_part_min = 0.5;
   double processor_turns_max = 15;
+  double processor_step_turns_max = 1.5;
   uint64_t baseline_rounds_max = 100;
   double baseline_s = 120;
   double baseline_init_ms = 0;

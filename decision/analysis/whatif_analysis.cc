@@ -164,8 +164,7 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
       if (!whatif::at(lateness.late, gpu)) continue;
       late = std::max(late, whatif::at(lateness.beyond.gpus, gpu).by_host() ? whatif::Late::hosts : whatif::Late::gpus);
     }
-    auto slow = whatif::slow_collectives(comm, rounds, late, settings_.processor_turns_max * graph.turn_wait_ns,
-                                         job.step_past, settings_);
+    auto slow = whatif::slow_collectives(comm, rounds, late, graph.turn_wait_ns, job.step_past, settings_);
     if (!slow) continue;
     whatif::add_incomplete(*slow, graph, lateness.kinds);
     found.push_back(*std::move(slow));

@@ -48,6 +48,7 @@ class StepReference {
   };
   Untaken untaken(const Ends&, const ConnectionSteps&) const;
   std::optional<UsualStep> before(const Ends&) const;  // nullopt: not known
+  const UsualStep& of_peers(bool network) const { return peers_[network]; }
 
  private:
   CommUid comm_;

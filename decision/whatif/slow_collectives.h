@@ -17,6 +17,7 @@ struct SlowLink {
   double steps = 0;                       // that wait in it, on average; 0: the proxy did not poll
   double away_part = 0;                   // of the time in which others poll: in which the proxy did not
   double waiting[passage_parts] = {};     // steps in each part of the way, beyond the reference
+  double under_way_ns = 0;                // of a step, in device and on wire, beyond that of other connections now
   bool by_past = false;                   // the reference; else the other connections
   double lost_part = 0;                   // of an operation, at least
   double lost_most_part = 0;              // at most

@@ -96,6 +96,8 @@ SlowNetwork find_slow_network(const Connections& connections, const StepReferenc
     const double longer_ns = beyond_ns(c.times, exceeded.usual);
     link.lost_part = c.lost_part(longer_ns), link.lost_most_part = c.lost_most_part(longer_ns);
     if (const auto before = reference.before(ends)) link.lost_since_part = c.lost_part(beyond_ns(c.times, *before));
+    for (PassagePart part : {to_be_sent, on_the_wire})
+      link.under_way_ns += std::max(0.0, c.times.mean_ns(part) - reference.of_peers(true).ns[part]);
     double receiver_sends_ns = 0;
     for (const auto& [from, other] : exceeding)
       if (from.first == ends.second)

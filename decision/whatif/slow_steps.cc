@@ -36,7 +36,15 @@ bool only_seems_slow(const SlowLink& l, double longer_part, double explained_min
          longer_part < explained_min * l.lost_since_part;
 }
 
-OfKind look_at(const Communicator& comm, const OperationKind& kind, Late late, double doubt_ns, StepPast& past,
+// Where processors are short, all that threads do takes longer. No thread moves a step that is under way: only that it
+// has arrived may be seen a little later.
+bool may_want_a_processor(const SlowLink& l, double lost_ns, double turn_wait_ns, const Settings& settings) {
+  if (lost_ns > settings.processor_turns_max * turn_wait_ns) return false;
+  return (l.component != Component::link && l.component != Component::nic) ||
+         l.under_way_ns <= settings.processor_step_turns_max * turn_wait_ns;
+}
+
+OfKind look_at(const Communicator& comm, const OperationKind& kind, Late late, double turn_wait_ns, StepPast& past,
                const Settings& settings) {
   const Connections connections = add_up(past.with_earlier(comm.uid(), kind.kind, kind.operations), settings);
   const StepReference reference(comm.uid(), kind.kind, connections, past, settings);
@@ -64,8 +72,8 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, Late late, d
                                   (late != Late::gpus && lost_most_part >= longer_part));
   if (of.longer) of.lost_part = std::max(of.lost_part, longer_part);
   of.lost_ns = of.lost_part * kind.sum_ns;
-  // The threads that move the steps may have waited so long for a processor.
-  if (of.lost_ns <= doubt_ns * static_cast<double>(kind.rounds.size())) of.links.clear();
+  const double lost_ns = of.lost_ns / static_cast<double>(kind.rounds.size());
+  std::erase_if(of.links, [&](const SlowLink& l) { return may_want_a_processor(l, lost_ns, turn_wait_ns, settings); });
   return of;
 }
 
@@ -81,10 +89,11 @@ bool is_same(const std::vector<SlowLink>& links, const std::vector<SlowLink>& ot
 }  // namespace
 
 std::optional<SlowCollectives> slow_collectives(const Communicator& comm, const std::vector<CollectiveRound>& rounds,
-                                                Late late, double doubt_ns, StepPast& past, const Settings& settings) {
+                                                Late late, double turn_wait_ns, StepPast& past,
+                                                const Settings& settings) {
   const std::vector<OperationKind> kinds = kinds_in(rounds);
   std::vector<OfKind> looks;
-  for (const OperationKind& kind : kinds) looks.push_back(look_at(comm, kind, late, doubt_ns, past, settings));
+  for (const OperationKind& kind : kinds) looks.push_back(look_at(comm, kind, late, turn_wait_ns, past, settings));
   if (late == Late::nobody && std::none_of(looks.begin(), looks.end(), [](const OfKind& of) { return of.slow; }))
     for (const OperationKind& kind : kinds) past.learn(comm.uid(), kind.kind, kind.operations);
   const auto most = std::max_element(looks.begin(), looks.end(),

@@ -30,9 +30,9 @@ namespace ccld::decision::whatif {
 // Who comes late to the operations: nobody, only ranks with a late host, or also ranks with a late GPU.
 enum class Late { nobody, hosts, gpus };
 
-// `doubt_ns`: by which an operation may take longer for want of
-// processors. Where nothing stands out the past learns from the operations, and it is nullopt.
+// `turn_wait_ns`: what threads of all hosts wait whenever they want a processor. Where nothing stands out the past
+// learns from the operations, and it is nullopt.
 std::optional<SlowCollectives> slow_collectives(const Communicator&, const std::vector<CollectiveRound>&, Late,
-                                                double doubt_ns, StepPast&, const Settings&);
+                                                double turn_wait_ns, StepPast&, const Settings&);
 
 }  // namespace ccld::decision::whatif
