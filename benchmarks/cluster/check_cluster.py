@@ -22,11 +22,11 @@ from measured import commit  # noqa: E402
 SECONDS_PER_FAILOVER = 60  # on a busy machine
 
 
-def run(program, test, environment, patience):
+def run(program, test, environment, timeout):
     """What the test counted, and whether it was content; None: it did not come so far."""
     with tempfile.TemporaryDirectory() as folder:
         counts = os.path.join(folder, "counts.json")
-        done = subprocess.run([program, test], env=dict(os.environ, CCLD_TEST_CLUSTER_OUT=counts, **environment), timeout=patience)
+        done = subprocess.run([program, test], env=dict(os.environ, CCLD_TEST_CLUSTER_OUT=counts, **environment), timeout=timeout)
         if not os.path.exists(counts):
             return None, False
         with open(counts) as file:

@@ -14,7 +14,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t wrong_kept_max = 10;
 // A look that has not seen the end by then never will: rows that are stored arrive within microseconds.
-constexpr auto end_patience = std::chrono::seconds(1);
+constexpr auto end_timeout = std::chrono::seconds(1);
 
 // What is known of the kernels of one rank on one channel.
 class ChannelReader {
@@ -162,9 +162,9 @@ double end_delay_us(const Rank& rank, const abi::FrameView& view, const std::vec
       all_ended = view.read_end(channels[i], runs[i] + 1, &end) == abi::Found::yes;
     }
     if (all_ended && !seen) seen = now;
-    if (done && !seen && now - *done > end_patience) break;
+    if (done && !seen && now - *done > end_timeout) break;
   }
-  return seen ? us_between(*done, *seen) : us_between(Clock::time_point(), Clock::time_point() + end_patience);
+  return seen ? us_between(*done, *seen) : us_between(Clock::time_point(), Clock::time_point() + end_timeout);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@ import subprocess
 import time
 
 POLL_S = 0.005
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 class PlantedJob:
@@ -31,7 +31,7 @@ class PlantedJob:
         return [json.loads(line) for line in whole.split("\n") if line]
 
     def _wait_for(self, fits):
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while time.monotonic() < until:
             for verdict in self._lines():
                 if verdict.get("job") == "real" and fits(verdict):

@@ -140,13 +140,13 @@ bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::v
   const Nanoseconds unsure_ns = std::max(seconds_to_ns(settings_.p2p_hang_suspect_s), suspect_ns);
   const bool awaited =
       std::any_of(cause.stalls.begin(), cause.stalls.end(), [&](size_t i) { return stalls[i].view.awaited; });
-  Nanoseconds patience_ns = watches[cause.home]->hang.detector.patience_ns(*home.comm, home.view, settings_, awaited);
+  Nanoseconds timeout_ns = watches[cause.home]->hang.detector.timeout_ns(*home.comm, home.view, settings_, awaited);
   if (((cause.calls || home.view.p2p) && !cause.complete && !cause.fell_silent) || cause.outdated)
-    patience_ns = std::max(patience_ns, unsure_ns);
-  if (cause.barrier) patience_ns = std::max(patience_ns, seconds_to_ns(settings_.barrier_hang_suspect_s));
+    timeout_ns = std::max(timeout_ns, unsure_ns);
+  if (cause.barrier) timeout_ns = std::max(timeout_ns, seconds_to_ns(settings_.barrier_hang_suspect_s));
   if (cause.kind == CauseKind::inside && !cause.complete)  // nobody knows what it waits for
-    patience_ns = std::max({patience_ns, unsure_ns, seconds_to_ns(settings_.hang_warmup_suspect_s)});
-  if (home.view.stall_ns < patience_ns) return false;
+    timeout_ns = std::max({timeout_ns, unsure_ns, seconds_to_ns(settings_.hang_warmup_suspect_s)});
+  if (home.view.stall_ns < timeout_ns) return false;
   // Whoever is waited for may be busy elsewhere; but not for ever.
   const bool still = processes_.newest_ns() - cause.moved_ns >= suspect_ns;
   return std::any_of(cause.stalls.begin(), cause.stalls.end(), [&](size_t i) {

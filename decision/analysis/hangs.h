@@ -2,10 +2,10 @@
 // (Paper, section 4.2: detection and location of one communicator; beyond it, one cause for several.)
 //
 // A communicator that stands still for too long raises an alarm. Then the waits of all that stand still are followed
-// to their ends (locate/across.h). An end becomes an incident if somebody who waits for it has lost patience, the place
-// itself is no place where one waits for long (barriers, first operations), and the processes that are waited for have
-// not moved anywhere for hang_suspect_s; or if the evidence is hard. One incident for an end, wherever it was noticed
-// first: it moves to the place of the cause when that becomes known.
+// to their ends (locate/across.h). An end becomes an incident if the timeout of somebody who waits for it is over, the
+// place itself is no place where one waits for long (barriers, first operations), and the processes that are waited for
+// have not moved anywhere for hang_suspect_s; or if the evidence is hard. One incident for an end, wherever it was
+// noticed first: it moves to the place of the cause when that becomes known.
 // Threads: those of the analyzer.
 #pragma once
 

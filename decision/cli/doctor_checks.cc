@@ -292,9 +292,9 @@ Checked check_endpoint_answers(const std::string& endpoint, const std::optional<
   const std::string what = absl::StrCat("telemetry ", endpoint);
   if (const absl::Status s = server::check_endpoint(endpoint); !s.ok())
     return fail(absl::StrCat(what, ": ", s.message()), "tcp://address:port or ipc://path");
-  constexpr std::chrono::milliseconds patience(3000);
+  constexpr std::chrono::milliseconds timeout(3000);
   try {
-    return handshake_finding(endpoint, try_handshake(endpoint, keys, patience), keys.has_value());
+    return handshake_finding(endpoint, try_handshake(endpoint, keys, timeout), keys.has_value());
   } catch (const zmq::error_t& e) {
     return fail(absl::StrCat(what, ": ", e.what()), "tcp://address:port or ipc://path");
   }

@@ -15,8 +15,8 @@ namespace {
 
 constexpr char monitor[] = "inproc://handshake";
 // With keys: what breaks off so often has another key or is another program. Without: where the other side demands
-// keys each hangs up as soon as it sees that; who is first to see it is chance, and only then does libzmq say why. So it
-// is tried for as long as there is patience: beside busy loops that twice the processors run, one attempt in four tells.
+// keys each hangs up as soon as it sees that; who is first to see it is chance, and only then does libzmq say why. So
+// it is tried until the timeout: beside busy loops that twice the processors run, one attempt in four tells.
 constexpr int broken_off_max = 5;
 
 absl::Status naming(const char* setting, const absl::Status& status) {
@@ -58,7 +58,7 @@ absl::StatusOr<std::optional<ProbeKeys>> read_probe_keys(const std::string& serv
 }
 
 Handshake try_handshake(const std::string& endpoint, const std::optional<ProbeKeys>& probe_keys,
-                        std::chrono::milliseconds patience) {
+                        std::chrono::milliseconds timeout) {
   zmq::context_t context;
   zmq::socket_t socket(context, zmq::socket_type::dealer), events(context, zmq::socket_type::pair);
   socket.set(zmq::sockopt::linger, 0);
@@ -73,7 +73,7 @@ Handshake try_handshake(const std::string& endpoint, const std::optional<ProbeKe
   socket.connect(endpoint);
   bool connected = false;
   int broken_off = 0;
-  const auto until = std::chrono::steady_clock::now() + patience;
+  const auto until = std::chrono::steady_clock::now() + timeout;
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
     if (left <= 0) break;

@@ -29,6 +29,6 @@ enum class Handshake {
 };
 
 Handshake try_handshake(const std::string& endpoint, const std::optional<ProbeKeys>&,
-                        std::chrono::milliseconds patience);
+                        std::chrono::milliseconds timeout);
 
 }  // namespace ccld::decision

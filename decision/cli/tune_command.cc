@@ -36,7 +36,7 @@ void tune_one(const TuneValues& values, const ControlWishes& wishes) {
   request.dir = values.dir;
   request.pid = values.pid;
   request.wishes = wishes;
-  request.patience = std::chrono::milliseconds(static_cast<int64_t>(values.timeout_s * 1000));
+  request.timeout = std::chrono::milliseconds(static_cast<int64_t>(values.timeout_s * 1000));
   const auto state = tune_process(request);
   end_unless_ok(state.status());
   const std::string endpoint = abi::ProcessView::text(state->endpoint);

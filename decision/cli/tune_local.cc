@@ -54,7 +54,7 @@ uint64_t write_request(abi::ProcessHeader& header, const ControlWishes& w) {
 absl::StatusOr<abi::ControlStateLine> tune_process(const TuneLocal& request) {
   const abi::ProcessName process = LocalProcesses().name_of(request.pid);
   const std::string path = absl::StrCat(request.dir, "/", abi::process_file_name(process));
-  const auto deadline = Clock::now() + request.patience;
+  const auto deadline = Clock::now() + request.timeout;
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) {
     const int error = errno;
@@ -103,7 +103,7 @@ absl::StatusOr<abi::ControlStateLine> tune_process(const TuneLocal& request) {
     }
     if (Clock::now() >= deadline) {
       return absl::DeadlineExceededError(
-          absl::StrCat("process ", request.pid, " did not answer within ", request.patience.count(),
+          absl::StrCat("process ", request.pid, " did not answer within ", request.timeout.count(),
                        " ms: is it stopped? It takes the request up when it runs again"));
     }
     std::this_thread::sleep_for(look_every);

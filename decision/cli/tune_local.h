@@ -21,7 +21,7 @@ struct TuneLocal {
   std::string dir = "/dev/shm";
   uint32_t pid = 0;
   ControlWishes wishes;
-  std::chrono::milliseconds patience{5000};
+  std::chrono::milliseconds timeout{5000};
 };
 
 // The values in force afterwards, and which fields were refused.

@@ -21,8 +21,8 @@ bool process_evidence(const HangView& view) {
 
 }  // namespace
 
-Nanoseconds HangDetector::patience_ns(const Communicator& comm, const HangView& view, const Settings& s,
-                                      bool awaited) const {
+Nanoseconds HangDetector::timeout_ns(const Communicator& comm, const HangView& view, const Settings& s,
+                                     bool awaited) const {
   double base_s = s.hang_suspect_s;
   // Where steps are not seen, only time tells, as in the paper.
   if (!view.measured)
@@ -56,13 +56,13 @@ std::optional<HangView> HangDetector::check(const Communicator& comm, const Proc
   if (!view) return std::nullopt;
   pause_ns_ = std::max(pause_ns_, view->stall_ns);
   pause_is_warmup_ = view->warmup;
-  const Nanoseconds patience = patience_ns(comm, *view, s, view->awaited);
-  if (view->stall_ns >= patience) {
-    view->overdue = view->stall_ns >= std::max(seconds_to_ns(s.hang_confirm_s), 2 * patience);
+  const Nanoseconds timeout = timeout_ns(comm, *view, s, view->awaited);
+  if (view->stall_ns >= timeout) {
+    view->overdue = view->stall_ns >= std::max(seconds_to_ns(s.hang_confirm_s), 2 * timeout);
     return view;
   }
   const bool process_lost = view->stall_ns >= seconds_to_ns(s.hard_evidence_s) && process_evidence(*view);
-  // However much patience there is with this operation: what no healthy job shows need not wait for it.
+  // However long the timeout of this operation is: what no healthy job shows need not wait for it.
   if (process_lost || view->stall_ns >= seconds_to_ns(s.hang_suspect_s)) {
     view->early = true;
     return view;

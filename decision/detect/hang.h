@@ -21,9 +21,9 @@ class HangDetector {
   std::optional<HangView> check(const Communicator&, const ProcessTable&, const Settings&, Nanoseconds now_ns);
 
   // How long such a standstill is borne before it is suspicious. Awaited: somebody waits, here or elsewhere.
-  Nanoseconds patience_ns(const Communicator&, const HangView&, const Settings&, bool awaited) const;
+  Nanoseconds timeout_ns(const Communicator&, const HangView&, const Settings&, bool awaited) const;
 
-  // The standstill that goes on is a fault: it does not count as patience to learn.
+  // The standstill that goes on is a fault: no timeout is learnt from it.
   void forget_pause() { pause_ns_ = 0; }
   Nanoseconds longest_pause_ns() const { return longest_pause_ns_; }
 

@@ -28,8 +28,9 @@ absl::StatusOr<AcknowledgeRequest> parse_acknowledge_request(const std::string& 
   return request;
 }
 
-absl::StatusOr<Json> acknowledge(uint64_t incident, const AcknowledgeRequest& request, int64_t now_ms, const report::Snapshot& snapshot,
-                                 Reporter& reporter, absl::Duration patience, const AcknowledgementListener& listener) {
+absl::StatusOr<Json> acknowledge(uint64_t incident, const AcknowledgeRequest& request, int64_t now_ms,
+                                 const report::Snapshot& snapshot, Reporter& reporter, absl::Duration timeout,
+                                 const AcknowledgementListener& listener) {
   auto verdict = incident_answer(incident, snapshot, reporter);
   if (!verdict.ok()) return verdict.status();
   if (const std::string state = report::text_of(*verdict, "state"); history::is_closed(state)) {
@@ -45,10 +46,12 @@ absl::StatusOr<Json> acknowledge(uint64_t incident, const AcknowledgeRequest& re
         return request.undo ? history::remove_acknowledgement(db, incident) : history::put_acknowledgement(db, incident, a);
       },
       [=, &book] {
-        if (request.undo) book.withdraw_acknowledgement(incident);
-        else book.acknowledge(incident, a);
+        if (request.undo)
+          book.withdraw_acknowledgement(incident);
+        else
+          book.acknowledge(incident, a);
       },
-      patience);
+      timeout);
   // The incident is there: it waits for the disk itself.
   if (absl::IsNotFound(status)) return absl::UnavailableError(status.message());
   if (!status.ok()) return status;

@@ -30,7 +30,8 @@ using AcknowledgementListener = std::function<void(const report::Json& verdict, 
 
 // {"incident", "acknowledged", "kept"}: kept is false where no history is. Comes back when it is on the disk.
 // Errors: NotFound: no such incident; FailedPrecondition: closed, or nothing to undo; Unavailable: the disk does not take it.
-absl::StatusOr<report::Json> acknowledge(uint64_t incident, const AcknowledgeRequest&, int64_t now_ms, const report::Snapshot&, Reporter&,
-                                         absl::Duration patience, const AcknowledgementListener& listener = [](const report::Json&, bool, int64_t) {});
+absl::StatusOr<report::Json> acknowledge(
+    uint64_t incident, const AcknowledgeRequest&, int64_t now_ms, const report::Snapshot&, Reporter&,
+    absl::Duration timeout, const AcknowledgementListener& listener = [](const report::Json&, bool, int64_t) {});
 
 }  // namespace ccld::decision::server

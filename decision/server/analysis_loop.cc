@@ -59,9 +59,9 @@ void AnalysisLoop::follow() {
   analysis_.analyzer().follow();
 }
 
-bool AnalysisLoop::finish(absl::Duration patience) {
+bool AnalysisLoop::finish(absl::Duration timeout) {
   finish_recording();  // first: it reports where the recordings are
-  return reporter_->finish(patience);
+  return reporter_->finish(timeout);
 }
 
 void AnalysisLoop::finish_recording() {

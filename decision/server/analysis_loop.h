@@ -77,7 +77,7 @@ class AnalysisLoop {
   TuneAnswer tune(const TuneRequest& request, const ControlDesk::Send& send);
   void count_late_tick() { ++late_ticks_; }
   // Writes what is still to be recorded and reported. Nothing is, afterwards. False: as Reporter::finish().
-  bool finish(absl::Duration patience);
+  bool finish(absl::Duration timeout);
 
   const ingest::Ingest& ingest() const { return analysis_.ingest(); }
 

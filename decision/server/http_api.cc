@@ -38,9 +38,9 @@ namespace {
 using report::Json;
 
 constexpr time_t silent_client_timeout_s = 1;
-constexpr absl::Duration tune_patience = absl::Seconds(2);
-// A disk that takes longer hangs; the client's own patience is longer.
-constexpr absl::Duration disk_patience = absl::Seconds(5);
+constexpr absl::Duration tune_timeout = absl::Seconds(2);
+// A disk that takes longer hangs; the client waits longer.
+constexpr absl::Duration disk_timeout = absl::Seconds(5);
 constexpr char end_silence_path[] = R"(/v1/silences/([^/]+)/end)";
 constexpr char ack_path[] = R"(/v1/incidents/([^/]+)/ack)";
 
@@ -161,7 +161,7 @@ struct HttpApi::Impl {
     auto parsed = parse_tune_request(*body);
     if (!parsed.ok()) return refuse(response, 400, std::string(parsed.status().message()));
     const std::string job = parsed->job;
-    const auto done = requests->ask(*std::move(parsed), tune_patience);
+    const auto done = requests->ask(*std::move(parsed), tune_timeout);
     if (!done.ok()) return refuse(response, 503, std::string(done.status().message()));
     if (done->matched == 0) return refuse(response, 404, absl::StrCat("no probe of job '", job, "' that fits is known"));
     answer(response, {{"sequence", done->sequence}, {"matched", done->matched}, {"asked", done->asked}});
@@ -179,7 +179,8 @@ struct HttpApi::Impl {
       if (!id.ok()) return id.status();
       const auto parsed = parse_acknowledge_request(*body);
       if (!parsed.ok()) return parsed.status();
-      return acknowledge(*id, *parsed, realtime_now_ns() / ns_per_ms, *store->newest(), *reporter, disk_patience, listener);
+      return acknowledge(*id, *parsed, realtime_now_ns() / ns_per_ms, *store->newest(), *reporter, disk_timeout,
+                         listener);
     }();
     if (!done.ok()) return refuse(response, http_status(done.status()), std::string(done.status().message()));
     answer(response, *done);
@@ -195,11 +196,11 @@ struct HttpApi::Impl {
         uint64_t id = 0;
         if (const std::string text = request.matches[1]; !absl::SimpleAtoi(text, &id))
           return absl::InvalidArgumentError(absl::StrCat("silence '", text, "' is not a number"));
-        return end_silence(id, now_ms, *reporter, disk_patience);
+        return end_silence(id, now_ms, *reporter, disk_timeout);
       }
       const auto parsed = parse_silence(*body, now_ms);
       if (!parsed.ok()) return parsed.status();
-      return add_silence(*parsed, now_ms, *reporter, disk_patience);
+      return add_silence(*parsed, now_ms, *reporter, disk_timeout);
     }();
     if (!done.ok()) return refuse(response, http_status(done.status()), std::string(done.status().message()));
     answer(response, *done);
@@ -377,9 +378,9 @@ void HttpApi::start() {
   });
 }
 
-bool HttpApi::stop(absl::Duration patience) {
+bool HttpApi::stop(absl::Duration timeout) {
   if (!impl_->listener.joinable()) return true;
-  const absl::Time deadline = absl::Now() + patience;
+  const absl::Time deadline = absl::Now() + timeout;
   // stop() does nothing before the listening thread has come to its loop: ask again.
   do {
     impl_->server.stop();

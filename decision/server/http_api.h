@@ -55,7 +55,7 @@ class HttpApi {
   void send_to(std::function<std::string()> leader_url);
   void start();
   // False if a client still held a thread at the deadline: then the threads are left to end with the process.
-  bool stop(absl::Duration patience);
+  bool stop(absl::Duration timeout);
 
  private:
   struct Impl;

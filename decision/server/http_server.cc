@@ -168,10 +168,10 @@ void answer(BoundedStream& stream, const char* status, const std::string& error)
 }
 
 // A connection that is closed with unread bytes is reset, and the client may lose the answer: some of them are read.
-void read_leftovers(socket_t fd, std::chrono::milliseconds patience) {
+void read_leftovers(socket_t fd, std::chrono::milliseconds timeout) {
   constexpr size_t leftovers_max = 64 * 1024;
   ::shutdown(fd, SHUT_WR);
-  const auto until = Clock::now() + patience;
+  const auto until = Clock::now() + timeout;
   std::array<char, 4096> bytes;
   for (size_t read = 0; read < leftovers_max;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();

@@ -23,7 +23,7 @@ namespace ccld::decision::server {
 
 struct HttpLimits {
   size_t threads = 16;
-  // So many threads are kept for clients that are quick: all others being busy, patience is short.
+  // So many threads are kept for clients that are quick: all others being busy, timeouts are short.
   size_t threads_in_reserve = 4;
   size_t connections_waiting_max = 128;
   int backlog = 128;  // in the kernel, before these

@@ -106,7 +106,7 @@ struct Reporter::State {
   bool kept(const report::Json& entry);
   bool share(absl::Span<const history::Revision>);
   absl::Status share(const Asked&, history::Database&);
-  absl::Status ask(const std::shared_ptr<Asked>&, absl::Duration patience);
+  absl::Status ask(const std::shared_ptr<Asked>&, absl::Duration timeout);
   absl::Status link_recordings();
   void maintain();
 };
@@ -341,8 +341,8 @@ void Reporter::recorded(uint64_t incident, const std::string& path) {
   state_->wake.notify_one();
 }
 
-absl::Status Reporter::change_history(std::function<absl::Status(history::Database&)> change, std::function<void()> then,
-                                      absl::Duration patience) {
+absl::Status Reporter::change_history(std::function<absl::Status(history::Database&)> change,
+                                      std::function<void()> then, absl::Duration timeout) {
   State& s = *state_;
   if (s.history == nullptr) {
     then();
@@ -352,10 +352,10 @@ absl::Status Reporter::change_history(std::function<absl::Status(history::Databa
   asked->change = std::move(change);
   asked->then = std::move(then);
   asked->shared = Asked::Shared::operators;
-  return s.ask(asked, patience);
+  return s.ask(asked, timeout);
 }
 
-absl::Status Reporter::State::ask(const std::shared_ptr<Asked>& asked, absl::Duration patience) {
+absl::Status Reporter::State::ask(const std::shared_ptr<Asked>& asked, absl::Duration timeout) {
   {
     const std::lock_guard lock(mutex);
     if (stop) return absl::UnavailableError("the service is ending");
@@ -364,30 +364,34 @@ absl::Status Reporter::State::ask(const std::shared_ptr<Asked>& asked, absl::Dur
     put(asked);
   }
   wake.notify_one();
-  if (asked->done.WaitForNotificationWithTimeout(patience)) return asked->result;
+  if (asked->done.WaitForNotificationWithTimeout(timeout)) return asked->result;
   if (!asked->taken.exchange(true)) return absl::UnavailableError("the disk or the reader of verdicts hangs; nothing was changed");
   return absl::UnavailableError("the disk hangs; look later whether the change is there");
 }
 
-absl::Status Reporter::ask_history(std::function<absl::Status(history::Database&)> ask, absl::Duration patience) {
+absl::Status Reporter::ask_history(std::function<absl::Status(history::Database&)> ask, absl::Duration timeout) {
   const auto asked = std::make_shared<Asked>();
   asked->change = std::move(ask);
   asked->then = [] {};
-  return state_->ask(asked, patience);
+  return state_->ask(asked, timeout);
 }
 
-absl::Status Reporter::apply(std::vector<report::Json> entries, absl::Duration patience) {
-  return ask_history([entries = std::move(entries)](history::Database& db) {
-    for (const report::Json& entry : entries) {
-      const absl::Status s = history::apply_entry(db, entry);
-      if (absl::IsInvalidArgument(s)) spdlog::error("cluster: {}", std::string(s.message()));
-      else if (!s.ok()) return s;
-    }
-    return absl::OkStatus();
-  }, patience);
+absl::Status Reporter::apply(std::vector<report::Json> entries, absl::Duration timeout) {
+  return ask_history(
+      [entries = std::move(entries)](history::Database& db) {
+        for (const report::Json& entry : entries) {
+          const absl::Status s = history::apply_entry(db, entry);
+          if (absl::IsInvalidArgument(s))
+            spdlog::error("cluster: {}", std::string(s.message()));
+          else if (!s.ok())
+            return s;
+        }
+        return absl::OkStatus();
+      },
+      timeout);
 }
 
-absl::StatusOr<history::Standing> Reporter::standing(absl::Duration patience) {
+absl::StatusOr<history::Standing> Reporter::standing(absl::Duration timeout) {
   // Shared with the thread, which may come to it when nobody waits any more.
   const auto found = std::make_shared<history::Standing>();
   const auto asked = std::make_shared<Asked>();
@@ -402,7 +406,7 @@ absl::StatusOr<history::Standing> Reporter::standing(absl::Duration patience) {
     s->book.set_acknowledgements(found->acknowledgements);
     s->book.set_silences(found->silences.silences, found->silences.last_id);
   };
-  if (absl::Status s = state_->ask(asked, patience); !s.ok()) return s;
+  if (absl::Status s = state_->ask(asked, timeout); !s.ok()) return s;
   return *found;
 }
 
@@ -433,7 +437,7 @@ void Reporter::tell(std::function<void(const report::Json&)> listener) {
 OperatorBook& Reporter::book() { return state_->book; }
 const OperatorBook& Reporter::book() const { return state_->book; }
 
-bool Reporter::finish(absl::Duration patience) {
+bool Reporter::finish(absl::Duration timeout) {
   State& s = *state_;
   if (!s.thread.joinable()) return true;
   {
@@ -441,7 +445,7 @@ bool Reporter::finish(absl::Duration patience) {
     s.stop = true;
   }
   s.wake.notify_one();
-  if (!s.ended.WaitForNotificationWithTimeout(patience)) return false;
+  if (!s.ended.WaitForNotificationWithTimeout(timeout)) return false;
   s.thread.join();
   return true;
 }

@@ -59,7 +59,8 @@ class Reporter {
   // Runs `change` in the thread that has the database, after what was reported before is stored, then `then`, if that worked;
   // without a history `then` alone, at once. Comes back when it is on the disk. Errors: those of `change`; Unavailable: too
   // many wait, or it took longer: then nothing is changed, unless the disk was at it already.
-  absl::Status change_history(std::function<absl::Status(history::Database&)> change, std::function<void()> then, absl::Duration patience);
+  absl::Status change_history(std::function<absl::Status(history::Database&)> change, std::function<void()> then,
+                              absl::Duration timeout);
   // The same without waiting, for what may be lost; also where it is refused.
   // `entry`: what other nodes of a cluster are told of it.
   void change_history_later(std::function<absl::Status(history::Database&)> change, report::Json entry);
@@ -70,18 +71,18 @@ class Reporter {
   // would report nobody is told, and changes are refused. Before the first report.
   void keep_with(std::function<bool(const report::Json& entry)> keep);
   // As change_history, for what is of no interest to other nodes.
-  absl::Status ask_history(std::function<absl::Status(history::Database&)>, absl::Duration patience);
+  absl::Status ask_history(std::function<absl::Status(history::Database&)>, absl::Duration timeout);
   // Entries that another node wrote, into the history. Comes back when they are on the disk; one that cannot be read is left
   // out.
-  absl::Status apply(std::vector<report::Json> entries, absl::Duration patience);
+  absl::Status apply(std::vector<report::Json> entries, absl::Duration timeout);
   // Where the history stands; from now on that is what an earlier run left open, and what operators have said.
-  absl::StatusOr<history::Standing> standing(absl::Duration patience);
+  absl::StatusOr<history::Standing> standing(absl::Duration timeout);
   // What operators have said of incidents.
   OperatorBook& book();
   const OperatorBook& book() const;
   // Everything that waits is reported, and stored as far as the disk allows. False: that is not done after so long,
   // because a disk or the reader of verdicts hangs; then the process has to end without the destructor. Idempotent.
-  bool finish(absl::Duration patience = absl::InfiniteDuration());
+  bool finish(absl::Duration timeout = absl::InfiniteDuration());
 
   // How long the thread has waited for the disk or for who reads the verdicts; 0: it does not.
   Nanoseconds held_up_ns() const;

@@ -46,7 +46,7 @@ namespace {
 using ingest::ConnectionRoom;
 using ingest::TelemetrySocket;
 
-constexpr absl::Duration shutdown_patience = absl::Milliseconds(500);  // of the promised second
+constexpr absl::Duration shutdown_timeout = absl::Milliseconds(500);  // of the promised second
 constexpr Nanoseconds paused_ns = ns_per_s;        // waking so much later than asked: we were stopped or starved
 constexpr Nanoseconds drain_ns = 500 * ns_per_ms;  // how long waiting telemetry may hold up a tick
 
@@ -428,11 +428,12 @@ absl::Status serve(const ServeOptions& options) {
   if (!options.ready_file.empty()) unlink(options.ready_file.c_str());
   log_summary(loop.ingest());
   // First: what it has delivered is still written down.
-  const bool webhook_ended = (*webhook == nullptr || (*webhook)->stop(shutdown_patience)) && turns.stop(shutdown_patience);
-  const bool reported = loop.finish(shutdown_patience);
+  const bool webhook_ended =
+      (*webhook == nullptr || (*webhook)->stop(shutdown_timeout)) && turns.stop(shutdown_timeout);
+  const bool reported = loop.finish(shutdown_timeout);
   if (in_cluster && reported) (*node)->end();
   if (!reported) spdlog::error("a disk or the reader of verdicts hangs: what waits for it is lost");
-  if (!webhook_ended || !reported || !(*http)->stop(shutdown_patience)) {
+  if (!webhook_ended || !reported || !(*http)->stop(shutdown_timeout)) {
     // A thread hangs, or a client of the query API holds one: waiting for it would break the promised second.
     std::_Exit(EXIT_SUCCESS);
   }

@@ -69,26 +69,27 @@ absl::StatusOr<Silence> parse_silence(const std::string& body, int64_t now_ms) {
   return s;
 }
 
-absl::StatusOr<Json> add_silence(Silence s, int64_t now_ms, Reporter& reporter, absl::Duration patience) {
+absl::StatusOr<Json> add_silence(Silence s, int64_t now_ms, Reporter& reporter, absl::Duration timeout) {
   OperatorBook& book = reporter.book();
   if (book.silences(now_ms).size() >= OperatorBook::silences_max) {
     return absl::FailedPreconditionError(absl::StrCat("there are ", OperatorBook::silences_max, " silences already: end some"));
   }
   s.id = book.next_silence_id();
-  const absl::Status status = reporter.change_history([s](history::Database& db) { return history::put_silence(db, s); },
-                                                      [s, &book] { book.add_silence(s); }, patience);
+  const absl::Status status = reporter.change_history(
+      [s](history::Database& db) { return history::put_silence(db, s); }, [s, &book] { book.add_silence(s); }, timeout);
   if (!status.ok()) return status;
   spdlog::info("silence {} of {} begins", s.id, report::printable(s.by));
   return Json{{"silence", report::silence_json(s)}, {"kept", reporter.counters().enabled}};
 }
 
-absl::StatusOr<Json> end_silence(uint64_t id, int64_t now_ms, Reporter& reporter, absl::Duration patience) {
+absl::StatusOr<Json> end_silence(uint64_t id, int64_t now_ms, Reporter& reporter, absl::Duration timeout) {
   OperatorBook& book = reporter.book();
   const report::Silences all = book.silences(now_ms);
   const auto found = std::find_if(all.begin(), all.end(), [id](const Silence& s) { return s.id == id; });
   if (found == all.end()) return absl::NotFoundError(absl::StrCat("there is no silence ", id, ", or its time is over"));
-  const absl::Status status = reporter.change_history([id](history::Database& db) { return history::end_silence(db, id); },
-                                                      [id, &book] { book.end_silence(id); }, patience);
+  const absl::Status status =
+      reporter.change_history([id](history::Database& db) { return history::end_silence(db, id); },
+                              [id, &book] { book.end_silence(id); }, timeout);
   if (!status.ok()) return status;
   spdlog::info("silence {} is ended", id);
   return Json{{"silence", report::silence_json(*found)}, {"kept", reporter.counters().enabled}};

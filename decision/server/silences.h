@@ -20,8 +20,8 @@ constexpr int64_t silence_ms_max = int64_t{31} * 24 * 3600 * 1000;
 absl::StatusOr<report::Silence> parse_silence(const std::string& body, int64_t now_ms);
 
 // {"silence": {...}, "kept"}: kept is false where no history is.
-absl::StatusOr<report::Json> add_silence(report::Silence, int64_t now_ms, Reporter&, absl::Duration patience);
-absl::StatusOr<report::Json> end_silence(uint64_t id, int64_t now_ms, Reporter&, absl::Duration patience);
+absl::StatusOr<report::Json> add_silence(report::Silence, int64_t now_ms, Reporter&, absl::Duration timeout);
+absl::StatusOr<report::Json> end_silence(uint64_t id, int64_t now_ms, Reporter&, absl::Duration timeout);
 // {"silences"}: those whose time is not over.
 report::Json silences_answer(int64_t now_ms, const Reporter&);
 

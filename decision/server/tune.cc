@@ -45,14 +45,14 @@ absl::StatusOr<TuneRequest> parse_tune_request(const std::string& body) {
   return request;
 }
 
-absl::StatusOr<TuneAnswer> TuneQueue::ask(TuneRequest request, absl::Duration patience) {
+absl::StatusOr<TuneAnswer> TuneQueue::ask(TuneRequest request, absl::Duration timeout) {
   const auto waiting = std::make_shared<Waiting>();
   waiting->request = std::move(request);
   std::unique_lock lock(mutex_);
   if (waiting_.size() >= waiting_max) return absl::UnavailableError("too many requests wait already");
   waiting_.push_back(waiting);
   const auto answered = [&waiting] { return waiting->answer.has_value(); };
-  if (answered_.wait_for(lock, absl::ToChronoNanoseconds(patience), answered)) return *waiting->answer;
+  if (answered_.wait_for(lock, absl::ToChronoNanoseconds(timeout), answered)) return *waiting->answer;
   waiting->given_up = true;
   return absl::UnavailableError("the service is busy and did not take the request");
 }

@@ -46,7 +46,7 @@ struct TuneAnswer {
 class TuneQueue {
  public:
   // Errors: Unavailable when too many wait, or nobody has taken it in time; then it is not carried out.
-  absl::StatusOr<TuneAnswer> ask(TuneRequest, absl::Duration patience);
+  absl::StatusOr<TuneAnswer> ask(TuneRequest, absl::Duration timeout);
   // Carries out all that wait.
   void serve(const std::function<TuneAnswer(const TuneRequest&)>& carry_out);
 

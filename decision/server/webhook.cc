@@ -21,7 +21,7 @@ namespace {
 // A receiver that takes longer for 4 KB is tried again; services that are well answer within a second.
 constexpr int64_t post_timeout_ms = 10'000;
 constexpr size_t secret_bytes_max = 4096;
-constexpr absl::Duration disk_patience = absl::Seconds(5);
+constexpr absl::Duration disk_timeout = absl::Seconds(5);
 
 absl::StatusOr<std::string> read_secret(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -96,11 +96,13 @@ absl::StatusOr<std::unique_ptr<Webhook>> Webhook::open(const WebhookOptions& opt
 
 void Webhook::take_over_left(Reporter& reporter, int64_t now_ms) {
   const auto left = std::make_shared<history::Undelivered>();
-  const absl::Status status = reporter.ask_history([left, now_ms, limits = sender_options_.limits](history::Database& db) {
-    auto found = history::undelivered(db, now_ms - limits.give_up_ms, limits.deliveries_max);
-    if (found.ok()) *left = *std::move(found);
-    return found.status();
-  }, disk_patience);
+  const absl::Status status = reporter.ask_history(
+      [left, now_ms, limits = sender_options_.limits](history::Database& db) {
+        auto found = history::undelivered(db, now_ms - limits.give_up_ms, limits.deliveries_max);
+        if (found.ok()) *left = *std::move(found);
+        return found.status();
+      },
+      disk_timeout);
   if (status.ok()) left_ = *left;
   else spdlog::warn("webhook: what another node did not deliver is not known: {}", std::string(status.message()));
 }

@@ -1,13 +1,13 @@
-// The webhook of the service: it hears of revisions and acknowledgements, sends them (webhook/sender.h), and writes down in the
-// history what its receiver has.
+// The webhook of the service: it hears of revisions and acknowledgements, sends them (webhook/sender.h), and writes
+// down in the history what its receiver has.
 //
 //   auto webhook = Webhook::open(options, history, run, now_ms);   // nullptr: none is asked for
-//   webhook->connect(reporter, http);                              // begins to send, with what an earlier run did not deliver
-//   webhook->stop(patience);
+//   webhook->connect(reporter, http);                              // begins to send, with what an earlier run did not
+//   deliver webhook->stop(timeout);
 //
 // Without a history, what waits at the end of the service is lost.
-// Errors: InvalidArgument names the option; Unavailable: the secret cannot be read. Threads: one, before the service runs; counters()
-// any.
+// Errors: InvalidArgument names the option; Unavailable: the secret cannot be read. Threads: one, before the service
+// runs; counters() any.
 #pragma once
 
 #include <memory>
@@ -41,7 +41,7 @@ class Webhook {
   void take_over_left(Reporter&, int64_t now_ms);
   report::WebhookCounters counters() const { return sender_->counters(); }
   // False: as Sender::stop().
-  bool stop(absl::Duration patience) { return sender_ == nullptr || sender_->stop(patience); }
+  bool stop(absl::Duration timeout) { return sender_ == nullptr || sender_->stop(timeout); }
 
  private:
   Webhook() = default;

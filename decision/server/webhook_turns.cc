@@ -41,9 +41,9 @@ void WebhookTurns::end() {
   if (!ended->stop(absl::ZeroDuration())) std::thread([ended] { ended->stop(absl::InfiniteDuration()); }).detach();
 }
 
-bool WebhookTurns::stop(absl::Duration patience) {
+bool WebhookTurns::stop(absl::Duration timeout) {
   const std::lock_guard lock(mutex_);
-  return now_ == nullptr || now_->stop(patience);
+  return now_ == nullptr || now_->stop(timeout);
 }
 
 report::WebhookCounters WebhookTurns::counters() const {

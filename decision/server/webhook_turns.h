@@ -21,7 +21,7 @@ class WebhookTurns {
 
   void begin();                        // nothing, if no webhook is asked for
   void end();                          // does not wait
-  bool stop(absl::Duration patience);  // as Webhook::stop()
+  bool stop(absl::Duration timeout);   // as Webhook::stop()
   report::WebhookCounters counters() const;
 
  private:

@@ -123,7 +123,7 @@ report::WebhookCounters Sender::counters() const {
   return state_->queue.counters();
 }
 
-bool Sender::stop(absl::Duration patience) {
+bool Sender::stop(absl::Duration timeout) {
   State& s = *state_;
   if (!s.thread.joinable()) return true;
   {
@@ -132,7 +132,7 @@ bool Sender::stop(absl::Duration patience) {
   }
   s.receiver->interrupt();
   s.wake.notify_one();
-  if (!s.ended.WaitForNotificationWithTimeout(patience)) return false;
+  if (!s.ended.WaitForNotificationWithTimeout(timeout)) return false;
   s.thread.join();
   return true;
 }

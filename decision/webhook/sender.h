@@ -39,7 +39,7 @@ class Sender {
   void count_dropped(uint64_t);  // that could not even be put
   report::WebhookCounters counters() const;
   // False: the thread did not end in time; then the process has to end without the destructor. Idempotent.
-  bool stop(absl::Duration patience);
+  bool stop(absl::Duration timeout);
 
  private:
   struct State;

@@ -11,13 +11,13 @@ using abi::ServiceState;
 bool undecided(ServiceState state) { return state == ServiceState::connecting || state == ServiceState::connected; }
 
 // How long it lasts before it is said.
-uint64_t patience_ns(ServiceState state, bool process_ends) {
+uint64_t timeout_ns(ServiceState state, bool process_ends) {
   switch (state) {
     case ServiceState::connected: return service_undecided_ns;
-    case ServiceState::connecting: return process_ends ? service_patience_at_end_ns : service_undecided_ns;
+    case ServiceState::connecting: return process_ends ? service_timeout_at_end_ns : service_undecided_ns;
     case ServiceState::deaf:
     case ServiceState::stalled: return 0;  // an answer was waited for
-    default: return process_ends ? service_patience_at_end_ns : service_patience_ns;
+    default: return process_ends ? service_timeout_at_end_ns : service_timeout_ns;
   }
 }
 
@@ -86,10 +86,10 @@ ServiceWatch::News ServiceWatch::reached() {
 
 // Whether it is time to say so.
 bool ServiceWatch::lasts(bool process_ends) const {
-  const uint64_t patience = patience_ns(state_, process_ends);
-  if (endpoints_ == 1) return lasts_ns_ >= patience;
-  if (process_ends) return lasts_ns_ >= std::max(patience, service_patience_at_end_ns);
-  return !undecided(state_) && trouble_ns_ >= service_patience_ns + round_ns();
+  const uint64_t timeout = timeout_ns(state_, process_ends);
+  if (endpoints_ == 1) return lasts_ns_ >= timeout;
+  if (process_ends) return lasts_ns_ >= std::max(timeout, service_timeout_at_end_ns);
+  return !undecided(state_) && trouble_ns_ >= service_timeout_ns + round_ns();
 }
 
 ServiceWatch::News ServiceWatch::look(const Transport::Connection& connection, uint64_t now_ns, bool process_ends) {
@@ -105,7 +105,7 @@ ServiceWatch::News ServiceWatch::look(const Transport::Connection& connection, u
   if (state == ServiceState::reached) return reached();
   if (state == ServiceState::connected && !offered_) {
     // One that holds ends what was before it. Those that are lost soon are part of it, but do not make it longer.
-    if (lasts_ns_ >= service_patience_ns) trouble_ = false;
+    if (lasts_ns_ >= service_timeout_ns) trouble_ = false;
     return News::none;
   }
   trouble_ns_ = trouble_ ? trouble_ns_ + ran_ns : 0;

@@ -24,9 +24,9 @@
 namespace ccld::probe {
 
 // A restart takes less.
-constexpr uint64_t service_patience_ns = 5 * ns_per_s;
+constexpr uint64_t service_timeout_ns = 5 * ns_per_s;
 // At the end of the process that much is enough: a service that is there answers within milliseconds.
-constexpr uint64_t service_patience_at_end_ns = 1 * ns_per_s;
+constexpr uint64_t service_timeout_at_end_ns = 1 * ns_per_s;
 // A connection that is tried or made, and made again, without anything that says why: an attempt alone takes 10 s.
 constexpr uint64_t service_undecided_ns = 20 * ns_per_s;
 // Often enough to notice within seconds; a hundred thousand processes then cost the service 20,000 answers a second, a

@@ -63,7 +63,7 @@ void HealthThread::collect(Instant now, std::vector<Message>* out) {
   {
     Lock lock(&mutex_);
     if (stop_ || failed_) return;
-    const bool sleeps = now.monotonic_ns - asked_ns_ > options_.patience_ns;
+    const bool sleeps = now.monotonic_ns - asked_ns_ > options_.timeout_ns;
     asked_ns_ = now.monotonic_ns;
     if (!started_ && !start()) return;
     if (sleeps) pthread_cond_broadcast(&changed_);
@@ -109,7 +109,7 @@ bool HealthThread::wait_until(uint64_t monotonic_ns) {
   Lock lock(&mutex_);
   while (!stop_) {
     const uint64_t now_ns = clock.now().monotonic_ns;
-    const bool asked = now_ns < asked_ns_ + options_.patience_ns;
+    const bool asked = now_ns < asked_ns_ + options_.timeout_ns;
     if (asked && now_ns >= monotonic_ns) return true;
     if (asked)
       pthread_cond_timedwait(&changed_, &mutex_, &until);

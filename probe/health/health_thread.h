@@ -28,7 +28,7 @@ class HealthThread final : public ProcessSource {
     HealthRoots roots;
     std::string frames_dir;
     uint64_t period_ns = ns_per_s;
-    uint64_t patience_ns = 5 * ns_per_s;     // without a question
+    uint64_t timeout_ns = 5 * ns_per_s;      // without a question
     uint64_t look_again_ns = 30 * ns_per_s;  // how often it is looked who else is there
     uint64_t stale_keep_ns = 600 * ns_per_s;
   };

@@ -37,7 +37,7 @@ BYTES_MAX = 300 << 10  # of one recording: they are in the repository
 AFTER_VERDICT_S = 1.0  # a verdict that is right for an instant only is not right
 ATTEMPTS = 3
 # On a busy machine ranks take long to connect to each other; nobody should call that a hang.
-PATIENCE = {"hang_confirm_s": "20"}
+TIMEOUTS = {"hang_confirm_s": "20"}
 
 
 class Golden:
@@ -49,7 +49,7 @@ class Golden:
         self.verdicts = os.path.join(HERE, "recordings", name + ".jsonl")
 
     def plan(self):
-        thresholds = dict(plans.read_json(os.path.join(PLANS, "thresholds.json")), **PATIENCE)
+        thresholds = dict(plans.read_json(os.path.join(PLANS, "thresholds.json")), **TIMEOUTS)
         return plans.load(os.path.join(PLANS, self.plan_name + ".json"), thresholds)
 
     def why_wrong(self, lines_path):
@@ -139,7 +139,7 @@ def run_plan(build, plan, folder, recording):
                 job.service.check_alive()
                 job.service.verdicts.poll()
                 return any(is_confirmed(verdict) and is_located(verdict) for verdict in job.service.verdicts.incidents())
-            if wait_for(decided, plan.within_s + float(PATIENCE["hang_confirm_s"]), 0.02):
+            if wait_for(decided, plan.within_s + float(TIMEOUTS["hang_confirm_s"]), 0.02):
                 wait_for(lambda: decided() and False, AFTER_VERDICT_S, 0.02)
         else:
             job.wait_finished(plan.within_s)

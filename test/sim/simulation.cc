@@ -131,7 +131,7 @@ Nanoseconds suspicion_ns(const Job& job, const Scenario& sc, const Settings& s, 
       }
     }
   if (least < 0) least = std::max(s.p2p_hang_suspect_s, s.hang_suspect_s);
-  // Patience is learnt from pauses that ended by themselves.
+  // Timeouts are learnt from pauses that ended by themselves.
   const double slow_start_s = sc.traffic.slow_iterations > 0 ? sc.iteration_s * sc.traffic.slow_start : 0;
   const double pause_s = std::max({static_cast<double>(sc.longest_wait_ns) / 1e9, slow_start_s, sc.iteration_s * 2});
   // The longest of them may take longer than this estimate.

@@ -14,7 +14,7 @@ Group = namedtuple("Group", "name ranks handle")
 
 WIDTH, DEPTH, BATCH = 512, 4, 64
 # Far beyond what a demo waits for its verdict.
-PATIENCE = datetime.timedelta(minutes=30)
+TIMEOUT = datetime.timedelta(minutes=30)
 
 
 def model(device):
@@ -33,7 +33,7 @@ class TorchEngine:
         options, self.can_name = self._options("default_pg")
         # A device given here makes torch set up its communicators at once and split groups off from the first one.
         bound = {} if lazy else {"device_id": self.device}
-        dist.init_process_group("nccl", timeout=PATIENCE, pg_options=options, **bound)
+        dist.init_process_group("nccl", timeout=TIMEOUT, pg_options=options, **bound)
         self._world = Group("default_pg", list(range(self.rank_count)), dist.group.WORLD)
         self._slots = {"metrics": torch.zeros(METRICS, device=self.device)}
         self._warm_up(self._world)
@@ -50,7 +50,7 @@ class TorchEngine:
 
     def group(self, name, ranks):
         options, _ = self._options(name)
-        handle = dist.new_group(ranks, timeout=PATIENCE, backend="nccl", pg_options=options, group_desc=name)
+        handle = dist.new_group(ranks, timeout=TIMEOUT, backend="nccl", pg_options=options, group_desc=name)
         group = Group(name, ranks, handle)
         if self.rank in ranks:
             self._warm_up(group)

@@ -12,7 +12,7 @@
 namespace ccld::adversity {
 namespace {
 
-constexpr auto patience = std::chrono::seconds(30);
+constexpr auto timeout = std::chrono::seconds(30);
 constexpr size_t elements = 1000;
 
 std::string& folder_name() {
@@ -61,7 +61,7 @@ int warnings_with(const std::string& text) {
 }
 
 bool is_warned_of(const std::string& text) {
-  const auto until = std::chrono::steady_clock::now() + patience;
+  const auto until = std::chrono::steady_clock::now() + timeout;
   while (warnings_with(text) == 0) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

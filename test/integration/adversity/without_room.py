@@ -13,7 +13,7 @@ import unittest
 
 PROBE = None
 UNUSED_UID = 54321  # the limit of processes counts all of a user's, and does not hold for root
-PATIENCE_S = 30
+TIMEOUT_S = 30
 
 
 class WithoutRoomTest(unittest.TestCase):
@@ -35,7 +35,7 @@ class WithoutRoomTest(unittest.TestCase):
             except subprocess.TimeoutExpired:
                 child.send_signal(signal.SIGTERM)
             try:
-                output, _ = child.communicate(timeout=PATIENCE_S)
+                output, _ = child.communicate(timeout=TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 child.kill()
                 self.fail("%s: it did not end" % value)

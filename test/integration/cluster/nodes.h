@@ -89,8 +89,8 @@ class Node {
   std::unique_ptr<Service> service;  // goes before its folder
 };
 
-inline bool wait_until(const std::function<bool()>& wished, std::chrono::seconds patience = std::chrono::seconds(30)) {
-  const auto deadline = Clock::now() + patience;
+inline bool wait_until(const std::function<bool()>& wished, std::chrono::seconds timeout = std::chrono::seconds(30)) {
+  const auto deadline = Clock::now() + timeout;
   while (!wished()) {
     if (Clock::now() > deadline) return false;
     usleep(20'000);

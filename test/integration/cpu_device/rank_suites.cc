@@ -190,7 +190,7 @@ void say_ready() {
 // AllReduces, checked, until something outside has held one up, and a few more after that.
 int disturbed_suite(const RankIdentity& identity) {
   constexpr double held_up_s = 1.2;
-  constexpr double patience_s = 30;
+  constexpr double timeout_s = 30;
   constexpr int ready_round = 3;
   constexpr int rounds_after = 3;
   const Communicator communicator = connect(identity);
@@ -212,7 +212,7 @@ int disturbed_suite(const RankIdentity& identity) {
     }
     if (identity.rank == 1 && round == ready_round) say_ready();
     if (identity.rank != 0) wanted = 0;
-    if (identity.rank == 0 && (held_up || now_s() - begin_s > patience_s)) wanted -= 1;
+    if (identity.rank == 0 && (held_up || now_s() - begin_s > timeout_s)) wanted -= 1;
     REQUIRE_OK(cudaMemcpy(left, &wanted, sizeof wanted, cudaMemcpyHostToDevice));
     REQUIRE_OK(ncclAllReduce(left, left, 1, ncclFloat32, ncclMax, communicator.handle, communicator.stream));
     REQUIRE_OK(cudaMemcpyAsync(&wanted, left, sizeof wanted, cudaMemcpyDeviceToHost, communicator.stream));

@@ -176,7 +176,7 @@ class ImageTest(unittest.TestCase):
         os.chmod(service, 0o755)
         build = Build(BUILD.folder)
         build.service, build.library_folder = service, folder
-        # With more patience than the demo's: this is about the image, not about how fast, and machines that build images are busy.
+        # With longer timeouts than the demo's: this is about the image, not about how fast, and machines that build images are busy.
         plan = plans.load(os.path.join(os.path.dirname(os.path.realpath(__file__)), "frozen_channel.json"),
                           plans.read_json(os.path.join(PLANS, "thresholds.json")))
         mapped = set()

@@ -34,7 +34,7 @@ using ccld::lifecycle_test::refuse_allocations_of;
 using ccld::lifecycle_test::refuse_registrations;
 using ccld::lifecycle_test::registrations;
 
-constexpr auto patience = std::chrono::seconds(20);
+constexpr auto timeout = std::chrono::seconds(20);
 
 #define REQUIRE(condition)                                                    \
   do {                                                                        \
@@ -52,7 +52,7 @@ std::string& folder_of_test() {
 std::string log_path() { return folder_of_test() + "/log"; }
 
 bool becomes_true(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

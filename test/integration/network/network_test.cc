@@ -27,7 +27,7 @@ using ccld::abi::NetRecord;
 
 constexpr int ranks = 2;
 constexpr size_t elements = 1 << 18;  // several steps of the network
-constexpr auto patience = std::chrono::seconds(20);
+constexpr auto timeout = std::chrono::seconds(20);
 
 #define REQUIRE(condition)                                                    \
   do {                                                                        \
@@ -69,7 +69,7 @@ class ProcessFileView {
 };
 
 bool becomes_true(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -11,9 +11,9 @@ namespace ccld::operations_test {
 TelemetrySink::TelemetrySink() {
   context_ = zmq_ctx_new();
   socket_ = zmq_socket(context_, ZMQ_ROUTER);
-  const int unlimited = 0, patience_ms = 200;
+  const int unlimited = 0, timeout_ms = 200;
   zmq_setsockopt(socket_, ZMQ_RCVHWM, &unlimited, sizeof unlimited);
-  zmq_setsockopt(socket_, ZMQ_RCVTIMEO, &patience_ms, sizeof patience_ms);
+  zmq_setsockopt(socket_, ZMQ_RCVTIMEO, &timeout_ms, sizeof timeout_ms);
   if (zmq_bind(socket_, "tcp://127.0.0.1:*") != 0) abort();
   char endpoint[256];
   size_t length = sizeof endpoint;

@@ -8,7 +8,7 @@ namespace ccld::test {
 namespace {
 
 // Of a busy machine; it takes three seconds.
-constexpr std::chrono::seconds patience(40);
+constexpr std::chrono::seconds timeout(40);
 
 // Where Alertmanager sends its notifications.
 class Receiver {
@@ -28,10 +28,10 @@ class Receiver {
     thread_.join();
   }
   // The first notification about the alert with this status ("firing", "resolved"); null: none in time.
-  Json wait_for(const std::string& name, const std::string& status, std::chrono::milliseconds patience) {
+  Json wait_for(const std::string& name, const std::string& status, std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     Json found;
-    changed_.wait_for(lock, patience, [&] {
+    changed_.wait_for(lock, timeout, [&] {
       for (const Json& alert : alerts_)
         if (alert["status"] == status && alert["labels"]["alertname"] == name) found = alert;
       return !found.is_null();
@@ -106,7 +106,7 @@ TEST_CASE("An incident becomes an alert that names the rank, reaches Alertmanage
   send_ranks(sender, {1024, 1024, 2048});
   // It goes on until somebody was told.
   Json fired;
-  const auto deadline = Clock::now() + patience;
+  const auto deadline = Clock::now() + timeout;
   for (uint64_t op = 3; fired.is_null() && Clock::now() < deadline; ++op) {
     send_mismatch(sender, op, op - 1);
     fired = receiver.wait_for("CcldTrainingMismatch", "firing", std::chrono::milliseconds(200));
@@ -125,7 +125,7 @@ TEST_CASE("An incident becomes an alert that names the rank, reaches Alertmanage
   CHECK(contains(title, "rank 2"));
   CHECK(contains(fired["annotations"]["summary"], title + " (node-a, pid 4713)"));
 
-  const Json ended = receiver.wait_for("CcldTrainingMismatch", "resolved", patience);
+  const Json ended = receiver.wait_for("CcldTrainingMismatch", "resolved", timeout);
   REQUIRE_FALSE(ended.is_null());
   CHECK(ended["labels"] == fired["labels"]);
 

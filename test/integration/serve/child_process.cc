@@ -66,8 +66,8 @@ bool ChildProcess::read_some(Clock::time_point deadline) {
   return true;
 }
 
-std::string ChildProcess::wait_for(Stream& stream, const std::string& part, Milliseconds patience) {
-  const auto deadline = Clock::now() + patience;
+std::string ChildProcess::wait_for(Stream& stream, const std::string& part, Milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
   for (;;) {
     for (size_t end; (end = stream.text.find('\n', stream.searched)) != std::string::npos;) {
       const std::string line = stream.text.substr(stream.searched, end - stream.searched);
@@ -78,15 +78,19 @@ std::string ChildProcess::wait_for(Stream& stream, const std::string& part, Mill
   }
 }
 
-std::string ChildProcess::wait_for_output(const std::string& part, Milliseconds patience) { return wait_for(out_, part, patience); }
-std::string ChildProcess::wait_for_error(const std::string& part, Milliseconds patience) { return wait_for(err_, part, patience); }
+std::string ChildProcess::wait_for_output(const std::string& part, Milliseconds timeout) {
+  return wait_for(out_, part, timeout);
+}
+std::string ChildProcess::wait_for_error(const std::string& part, Milliseconds timeout) {
+  return wait_for(err_, part, timeout);
+}
 
 void ChildProcess::signal(int number) const {
   if (pid_ > 0) kill(pid_, number);
 }
 
-int ChildProcess::wait(Milliseconds patience) {
-  const auto deadline = Clock::now() + patience;
+int ChildProcess::wait(Milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
   while (read_some(deadline)) {
   }
   int status = 0;

@@ -18,12 +18,12 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
 
   // The first line that contains `part`, from now on; empty when the stream ends or the time is over.
-  std::string wait_for_output(const std::string& part, Milliseconds patience = Milliseconds(10000));
-  std::string wait_for_error(const std::string& part, Milliseconds patience = Milliseconds(10000));
+  std::string wait_for_output(const std::string& part, Milliseconds timeout = Milliseconds(10000));
+  std::string wait_for_error(const std::string& part, Milliseconds timeout = Milliseconds(10000));
 
   void signal(int number) const;
   // The exit status, or -1 when it did not end in time or was killed by a signal. Reads the rest of both streams.
-  int wait(Milliseconds patience = Milliseconds(10000));
+  int wait(Milliseconds timeout = Milliseconds(10000));
 
   const std::string& output() const { return out_.text; }  // so far
   const std::string& error() const { return err_.text; }
@@ -35,7 +35,7 @@ class ChildProcess {
     std::string text;
     size_t searched = 0;
   };
-  std::string wait_for(Stream&, const std::string& part, Milliseconds patience);
+  std::string wait_for(Stream&, const std::string& part, Milliseconds timeout);
   bool read_some(std::chrono::steady_clock::time_point deadline);  // false: both ended, or the time is over
 
   pid_t pid_ = -1;

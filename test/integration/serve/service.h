@@ -100,8 +100,8 @@ class Sender {
     REQUIRE(socket_.send(zmq::buffer(bytes), flags).has_value());
   }
   // What the service asks of this probe; nothing if it asks nothing in time.
-  std::optional<Bytes> receive(std::chrono::milliseconds patience = std::chrono::seconds(10)) {
-    socket_.set(zmq::sockopt::rcvtimeo, static_cast<int>(patience.count()));
+  std::optional<Bytes> receive(std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
+    socket_.set(zmq::sockopt::rcvtimeo, static_cast<int>(timeout.count()));
     zmq::message_t message;
     if (!socket_.recv(message)) return std::nullopt;
     return Bytes(message.data<uint8_t>(), message.data<uint8_t>() + message.size());

@@ -11,7 +11,7 @@ from run.processes import wait_for
 
 REPLICAS, EACH, SLOW_RANK = 4, 16, 2
 ROUNDS = 12  # of a measurement
-PATIENCE_S = 90.0
+TIMEOUT_S = 90.0
 
 
 class MitigableJob(Job):
@@ -38,7 +38,7 @@ def completed(job):
 
 
 def wait_round(job, number):
-    if not wait_for(lambda: completed(job) >= number, PATIENCE_S, 0.001):
+    if not wait_for(lambda: completed(job) >= number, TIMEOUT_S, 0.001):
         raise RunError("round %d does not end" % number)
 
 
@@ -61,7 +61,7 @@ def confirmed(job):
             if verdict["state"] == "confirmed" and verdict["kind"] == "SLOW" and gain.get("of") == "iteration":
                 found["id"] = verdict["incident"]
         return bool(found)
-    if not wait_for(sure, PATIENCE_S, 0.05):
+    if not wait_for(sure, TIMEOUT_S, 0.05):
         raise RunError("no confirmed incident of iterations; see %s" % job.folder)
     return found["id"]
 

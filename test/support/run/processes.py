@@ -152,7 +152,7 @@ def wait_for(condition, timeout_s, interval_s=0.005):
     return wait_while_moving(condition, lambda: None, timeout_s, interval_s)
 
 
-def wait_while_moving(condition, position, patience_s, interval_s=0.005):
+def wait_while_moving(condition, position, timeout_s, interval_s=0.005):
     """As wait_for(), but the time begins anew whenever position() is another one: how fast a job gets on is the machine's business."""
     seen, since = position(), time.monotonic()
     while True:
@@ -162,6 +162,6 @@ def wait_while_moving(condition, position, patience_s, interval_s=0.005):
         at, now = position(), time.monotonic()
         if at != seen:
             seen, since = at, now
-        elif now >= since + patience_s:
+        elif now >= since + timeout_s:
             return value
         time.sleep(interval_s)

@@ -38,7 +38,7 @@ TEST_CASE("The first operations have their own, longer threshold") {
   comm.recover();
   comm.rounds(20);
   cluster.run_s(1);
-  // And they do not count as patience.
+  // And no timeout is learnt from them.
   comm.hang(absent(3));
   cluster.run_s(8);
   CHECK(cluster.open_incidents().size() == 1);
@@ -70,7 +70,7 @@ TEST_CASE("Certainty without hard evidence takes at least twice as long as suspi
   CHECK(ever(cluster, VerdictState::confirmed));
 }
 
-TEST_CASE("A communicator that pauses regularly teaches its own patience") {
+TEST_CASE("A communicator that pauses regularly teaches its own timeout") {
   Cluster cluster;
   Comm& comm = cluster.add_comm_of_all();
   comm.rounds(20);
@@ -87,7 +87,7 @@ TEST_CASE("A communicator that pauses regularly teaches its own patience") {
   CHECK(cluster.reported().empty());
 }
 
-TEST_CASE("A fault that ends by itself teaches no patience, neither its communicator nor those that wait for it") {
+TEST_CASE("A fault that ends by itself teaches no timeout, neither its communicator nor those that wait for it") {
   const bool frozen = GENERATE(true, false), own = GENERATE(true, false);
   CAPTURE(frozen, own);
   Cluster cluster;

@@ -133,7 +133,7 @@ TEST_CASE("An initialization that does not end becomes an incident that names th
   CHECK(start.status().empty());
 }
 
-TEST_CASE("The initialization of communicators has a patience of its own") {
+TEST_CASE("The initialization of communicators has a timeout of its own") {
   Settings settings;
   settings.hang_confirm_s = 5;
   settings.init_hang_s = 30;

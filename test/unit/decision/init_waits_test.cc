@@ -13,7 +13,7 @@ using fake::HangPlan;
 
 namespace {
 
-Settings with_init_patience(double seconds) {
+Settings with_init_timeout(double seconds) {
   Settings s;
   s.init_hang_s = seconds;
   return s;
@@ -27,7 +27,7 @@ bool mentions(const Incident& i, const std::string& what) {
 }  // namespace
 
 TEST_CASE("Ranks that make a communicator with one that hangs in another one are its victims, not a second incident") {
-  Cluster cluster(with_init_patience(20));
+  Cluster cluster(with_init_timeout(20));
   cluster.add_comm_of_all().rounds(10);  // tells which process is which rank
   Comm& data = cluster.add_comm({4, 5, 6, 7});
   data.rounds(20);
@@ -50,7 +50,7 @@ TEST_CASE("Ranks that make a communicator with one that hangs in another one are
 TEST_CASE("Where nobody knows which processes an initialization misses, it may wait for the hang that holds enough of them") {
   ClusterOptions options;
   options.processes = 4;
-  Cluster cluster(with_init_patience(20), options);
+  Cluster cluster(with_init_timeout(20), options);
   Comm& data = cluster.add_comm({2, 3});
   data.rounds(20);
   HangPlan absent;
@@ -71,8 +71,8 @@ TEST_CASE("Where nobody knows which processes an initialization misses, it may w
 
 TEST_CASE(
     "A rank that is missed elsewhere because it makes a communicator is no culprit, and the initialization has its own "
-    "patience") {
-  Cluster cluster(with_init_patience(100));
+    "timeout") {
+  Cluster cluster(with_init_timeout(100));
   Comm& data = cluster.add_comm({0, 1});
   data.rounds(20);
   HangPlan absent;
@@ -122,7 +122,7 @@ TEST_CASE("Two ranks of which one makes a communicator and the other waits in an
 TEST_CASE("A rank that does not come to an initialization is named with its process where that is known") {
   ClusterOptions options;
   options.processes = 4;
-  Cluster cluster(with_init_patience(20), options);
+  Cluster cluster(with_init_timeout(20), options);
   cluster.add_comm_of_all().rounds(10);
   cluster.make(0xabc, 4, {{0, 0}, {1, 1}, {2, 2}});
   cluster.run_s(30);

@@ -120,7 +120,7 @@ TEST_CASE("A call that those who wait in a barrier have not made either comes be
   CHECK(causes[0].barrier);
 }
 
-TEST_CASE("A call that they have made comes before it, and who has not made it has no barrier's patience") {
+TEST_CASE("A call that they have made comes before it, and who has not made it has no barrier's timeout") {
   const bool next_one = GENERATE(false, true);
   Stages job;
   job.wait_in_barrier();

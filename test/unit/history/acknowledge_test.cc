@@ -13,7 +13,7 @@ using server::parse_acknowledge_request;
 using server::Reporter;
 using server::VerdictWriter;
 
-constexpr absl::Duration patience = absl::Seconds(60);
+constexpr absl::Duration timeout = absl::Seconds(60);
 
 Incident incident(uint64_t id, VerdictState state) {
   Incident i;
@@ -62,29 +62,30 @@ TEST_CASE("What was acknowledged is on the disk when the answer comes, and in th
   const auto snapshot = snapshot_of({incident(1, VerdictState::confirmed), incident(2, VerdictState::resolved)});
   reporter.report(snapshot.incidents, 5, start_ms * ns_per_ms);
 
-  const auto done = acknowledge(1, {.by = "alice", .note = "mine"}, start_ms, snapshot, reporter, patience);
+  const auto done = acknowledge(1, {.by = "alice", .note = "mine"}, start_ms, snapshot, reporter, timeout);
   INFO(done.status().message());
   REQUIRE(done.ok());
   CHECK((*done)["kept"] == true);
   CHECK(HistoryReader::open(path)->newest(1).value()["acknowledged"]["note"] == "mine");
   CHECK(reporter.book().acknowledgements().at(1).by == "alice");
 
-  CHECK(absl::IsNotFound(acknowledge(7, {.by = "alice"}, start_ms, snapshot, reporter, patience).status()));
-  const auto closed = acknowledge(2, {.by = "alice"}, start_ms, snapshot, reporter, patience).status();
+  CHECK(absl::IsNotFound(acknowledge(7, {.by = "alice"}, start_ms, snapshot, reporter, timeout).status()));
+  const auto closed = acknowledge(2, {.by = "alice"}, start_ms, snapshot, reporter, timeout).status();
   CHECK(absl::IsFailedPrecondition(closed));
   CHECK(closed.message() == "incident 2 is resolved: there is nothing to acknowledge any more");
 
-  REQUIRE(acknowledge(1, {.undo = true}, start_ms, snapshot, reporter, patience).ok());
+  REQUIRE(acknowledge(1, {.undo = true}, start_ms, snapshot, reporter, timeout).ok());
   CHECK(HistoryReader::open(path)->newest(1).value()["acknowledged"].is_null());
-  CHECK(acknowledge(1, {.undo = true}, start_ms, snapshot, reporter, patience).status().message() == "incident 1 is not acknowledged");
+  CHECK(acknowledge(1, {.undo = true}, start_ms, snapshot, reporter, timeout).status().message() ==
+        "incident 1 is not acknowledged");
   reporter.finish();
-  CHECK(absl::IsUnavailable(acknowledge(1, {.by = "alice"}, start_ms, snapshot, reporter, patience).status()));
+  CHECK(absl::IsUnavailable(acknowledge(1, {.by = "alice"}, start_ms, snapshot, reporter, timeout).status()));
 }
 
 TEST_CASE("Without a history an acknowledgement lasts as long as the service, and the answer says so") {
   Reporter reporter(*VerdictWriter::open("/dev/null"), nullptr, {});
   const auto snapshot = snapshot_of({incident(1, VerdictState::suspected)});
-  const auto done = acknowledge(1, {.by = "alice"}, start_ms, snapshot, reporter, patience);
+  const auto done = acknowledge(1, {.by = "alice"}, start_ms, snapshot, reporter, timeout);
   REQUIRE(done.ok());
   CHECK((*done)["kept"] == false);
   CHECK(reporter.book().acknowledgements().contains(1));

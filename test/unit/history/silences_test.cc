@@ -15,7 +15,7 @@ using server::Reporter;
 using server::silences_answer;
 using server::VerdictWriter;
 
-constexpr absl::Duration patience = absl::Seconds(60);
+constexpr absl::Duration timeout = absl::Seconds(60);
 constexpr int64_t hour_ms = 3600 * 1000;
 
 std::unique_ptr<Reporter> open_reporter(const Folder& folder, const std::string& run, int64_t now_ms) {
@@ -73,26 +73,27 @@ TEST_CASE("Silences outlive the service, end by themselves or when told to, and 
   const Folder folder;
   {
     const auto reporter = open_reporter(folder, "first", start_ms);
-    REQUIRE(add_silence(of_host("a"), start_ms, *reporter, patience).ok());
-    REQUIRE(add_silence(of_host("b"), start_ms, *reporter, patience).ok());
+    REQUIRE(add_silence(of_host("a"), start_ms, *reporter, timeout).ok());
+    REQUIRE(add_silence(of_host("b"), start_ms, *reporter, timeout).ok());
     CHECK(silences_answer(start_ms, *reporter)["silences"].size() == 2);
-    REQUIRE(end_silence(2, start_ms, *reporter, patience).ok());
-    CHECK(absl::IsNotFound(end_silence(2, start_ms, *reporter, patience).status()));
+    REQUIRE(end_silence(2, start_ms, *reporter, timeout).ok());
+    CHECK(absl::IsNotFound(end_silence(2, start_ms, *reporter, timeout).status()));
   }
   {
     const auto reporter = open_reporter(folder, "second", start_ms + 1);
     REQUIRE(silences_answer(start_ms + 1, *reporter)["silences"].size() == 1);
     CHECK(silences_answer(start_ms + hour_ms, *reporter)["silences"].empty());
-    CHECK(add_silence(of_host("c"), start_ms + 1, *reporter, patience).value()["silence"]["silence"] == 3);
+    CHECK(add_silence(of_host("c"), start_ms + 1, *reporter, timeout).value()["silence"]["silence"] == 3);
   }
   CHECK(silences_answer(start_ms, *open_reporter(folder, "third", start_ms + 2 * hour_ms))["silences"].empty());
 }
 
 TEST_CASE("There are not more silences than an operator can look through") {
   Reporter reporter(*VerdictWriter::open("/dev/null"), nullptr, {});
-  for (size_t i = 0; i < server::OperatorBook::silences_max; ++i) REQUIRE(add_silence(of_host("a"), start_ms, reporter, patience).ok());
-  CHECK(absl::IsFailedPrecondition(add_silence(of_host("a"), start_ms, reporter, patience).status()));
-  CHECK(add_silence(of_host("a"), start_ms + hour_ms, reporter, patience).ok());
+  for (size_t i = 0; i < server::OperatorBook::silences_max; ++i)
+    REQUIRE(add_silence(of_host("a"), start_ms, reporter, timeout).ok());
+  CHECK(absl::IsFailedPrecondition(add_silence(of_host("a"), start_ms, reporter, timeout).status()));
+  CHECK(add_silence(of_host("a"), start_ms + hour_ms, reporter, timeout).ok());
 }
 
 }  // namespace ccld::test

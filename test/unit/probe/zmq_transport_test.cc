@@ -48,8 +48,8 @@ class Receiver {
     zmq_ctx_term(context_);
   }
   // Answers the next request of libzmq whether a key is accepted. False: none came.
-  bool admit(bool accepted, int patience_ms = 10000) {
-    zmq_setsockopt(admission_, ZMQ_RCVTIMEO, &patience_ms, sizeof patience_ms);
+  bool admit(bool accepted, int timeout_ms = 10000) {
+    zmq_setsockopt(admission_, ZMQ_RCVTIMEO, &timeout_ms, sizeof timeout_ms);
     std::vector<std::string> request;
     int more = 1;
     for (size_t size = sizeof more; more != 0; zmq_getsockopt(admission_, ZMQ_RCVMORE, &more, &size)) {

@@ -129,7 +129,7 @@ TEST_CASE("A process without a probe, another version, a lock and a probe that d
     return std::string(state.status().message());
   };
   TuneLocal r = request(folder, {"sample_us=500"});
-  r.patience = std::chrono::milliseconds(20);
+  r.timeout = std::chrono::milliseconds(20);
   CHECK(error(r).find("has no probe") != std::string::npos);
 
   test::SyntheticProcessFile file;

@@ -16,7 +16,7 @@
 namespace ccld::decision::webhook {
 namespace {
 
-constexpr int64_t patience_ms = 60'000;
+constexpr int64_t timeout_ms = 60'000;
 
 void wait_for_request(const test::Listener& listener) {
   const int client = listener.take();
@@ -41,8 +41,10 @@ TEST_CASE("A message is posted whole, with its headers, and what is answered com
   const int port = server.bind_to_any_port("127.0.0.1");
   std::thread thread([&] { server.listen_after_bind(); });
   const std::string body(100'000, 'x');
-  const Answer answer = (*open_receiver(absl::StrCat("http://127.0.0.1:", port, "/hook"), "", patience_ms))->post({"X-Ccld-Event: e"}, body);
-  const Answer moved = (*open_receiver(absl::StrCat("http://127.0.0.1:", port, "/away"), "", patience_ms))->post({}, "{}");
+  const Answer answer = (*open_receiver(absl::StrCat("http://127.0.0.1:", port, "/hook"), "", timeout_ms))
+                            ->post({"X-Ccld-Event: e"}, body);
+  const Answer moved =
+      (*open_receiver(absl::StrCat("http://127.0.0.1:", port, "/away"), "", timeout_ms))->post({}, "{}");
   server.stop();
   thread.join();
   CHECK(answer.status == 503);
@@ -51,7 +53,8 @@ TEST_CASE("A message is posted whole, with its headers, and what is answered com
   CHECK(got.get_header_value("X-Ccld-Event") == "e");
   CHECK(got.get_header_value("Content-Type") == "application/json");
   CHECK(moved.status == 302);  // is not followed
-  const Answer gone = (*open_receiver(absl::StrCat("http://127.0.0.1:", port, "/hook"), "", patience_ms))->post({}, "{}");
+  const Answer gone =
+      (*open_receiver(absl::StrCat("http://127.0.0.1:", port, "/hook"), "", timeout_ms))->post({}, "{}");
   CHECK(gone.status == 0);
   CHECK_FALSE(gone.error.empty());
 }
@@ -59,7 +62,7 @@ TEST_CASE("A message is posted whole, with its headers, and what is answered com
 TEST_CASE("A receiver that does not answer is left when its time is over, or at once") {
   const test::Listener never, silent;
   CHECK((*open_receiver(absl::StrCat("http://127.0.0.1:", never.port()), "", 10))->post({}, "{}").status == 0);
-  const auto receiver = *open_receiver(absl::StrCat("http://127.0.0.1:", silent.port()), "", patience_ms);
+  const auto receiver = *open_receiver(absl::StrCat("http://127.0.0.1:", silent.port()), "", timeout_ms);
   std::thread other([&] {
     wait_for_request(silent);
     receiver->interrupt();
@@ -102,8 +105,8 @@ TEST_CASE("A certificate is checked, by those that --webhook-ca-file has") {
   const int port = server.bind_to_any_port("127.0.0.1");
   std::thread thread([&] { server.listen_after_bind(); });
   const std::string url = absl::StrCat("https://127.0.0.1:", port, "/hook");
-  const Answer unknown = (*open_receiver(url, "", patience_ms))->post({}, "{}");
-  const Answer known = (*open_receiver(url, cert, patience_ms))->post({}, "{}");
+  const Answer unknown = (*open_receiver(url, "", timeout_ms))->post({}, "{}");
+  const Answer known = (*open_receiver(url, cert, timeout_ms))->post({}, "{}");
   server.stop();
   thread.join();
   std::filesystem::remove_all(folder);
