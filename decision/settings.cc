@@ -109,8 +109,7 @@ const Entry entries[] = {
      "a transfer, or a collective, is slow only if it takes longer by more than so many times what threads wait "
      "whenever they want a processor, on all hosts",
      "each needs several turns of several threads. In healthy jobs beside two busy loops it was 14 of them at most, "
-     "with "
-     "slow proxies 17 and more, with throttled links 38 and more"},
+     "with slow proxies 17 and more, with throttled links 38 and more"},
     {CCLD_FIELD(processor_step_turns_max), 0, 1000,
      "a device or a wire is also slow if each step is under way for so many of these waits longer than on other "
      "connections",
