@@ -14,6 +14,7 @@ constexpr size_t search_min = 24;       // rounds
 constexpr double match_min = 0.9;       // below, it is another pattern: an evaluation, another model
 constexpr size_t now_samples = 6;
 constexpr Nanoseconds gaps_every_ns = 50 * ns_per_ms;
+constexpr double pause_times = 4;       // what is so many times as long as samples are apart: lost rounds are shorter
 constexpr double rank_part_min = 0.6;   // of the rise, so that a rank stands out ...
 constexpr double others_part_max = 0.3; // ... against the middle of all ranks
 
@@ -162,10 +163,23 @@ void IterationTimes::add(const RoundEntry& e, Nanoseconds now_ns) {
   open_ = {};
 }
 
-IterationLevel IterationTimes::level(std::deque<Sample>::const_iterator from, std::deque<Sample>::const_iterator to) {
+IterationLevel IterationTimes::level(Samples from, Samples to) {
   std::vector<double> times, communication;
   for (auto it = from; it != to; ++it) times.push_back(it->time_ns), communication.push_back(it->communication_ns);
   return {quantile(times, 0.5), quantile(communication, 0.5), times.size()};
+}
+
+// Until then, without what pauses last beyond pause_times. Otherwise a short slow phase before a long checkpoint would
+// be a rise that lasts.
+Nanoseconds IterationTimes::lasts_ns(Samples from, Samples to, Nanoseconds until_ns) {
+  std::vector<double> apart_ns;
+  for (auto it = from; it != to && it + 1 != to; ++it)
+    apart_ns.push_back(static_cast<double>((it + 1)->at_ns - it->at_ns));
+  if (apart_ns.empty()) return 0;
+  const double most_ns = pause_times * quantile(apart_ns, 0.5);
+  double sum_ns = std::min(static_cast<double>(until_ns - (to - 1)->at_ns), most_ns);
+  for (const double ns : apart_ns) sum_ns += std::min(ns, most_ns);
+  return static_cast<Nanoseconds>(sum_ns);
 }
 
 void IterationTimes::sample(const Sample& s) {
@@ -203,7 +217,7 @@ bool IterationTimes::verified() const {
   if (change_ == 0 || samples_.size() - change_ < settings_.iteration_verify_min || change_ < settings_.iteration_verify_min) return false;
   const auto middle = samples_.begin() + static_cast<std::ptrdiff_t>(change_);
   // What lasted no longer than a rise is asked to is one phase of several, and what follows may be another.
-  if ((middle - 1)->at_ns - samples_.front().at_ns < seconds_to_ns(lasting_s(settings_))) return false;
+  if (lasts_ns(samples_.begin(), middle, (middle - 1)->at_ns) < seconds_to_ns(lasting_s(settings_))) return false;
   std::vector<double> before, after;
   for (auto it = samples_.begin(); it != middle; ++it) before.push_back(it->time_ns);
   for (auto it = middle; it != samples_.end(); ++it) after.push_back(it->time_ns);
@@ -215,9 +229,9 @@ std::optional<IterationChange> IterationTimes::risen(Nanoseconds now_ns) const {
   if (!verified()) return std::nullopt;
   const Sample& first = samples_[change_];
   IterationChange c;
-  c.lasts_ns = now_ns - first.at_ns;
-  if (c.lasts_ns < seconds_to_ns(lasting_s(settings_))) return std::nullopt;
   const auto middle = samples_.begin() + static_cast<std::ptrdiff_t>(change_);
+  c.lasts_ns = lasts_ns(middle, samples_.end(), now_ns);
+  if (c.lasts_ns < seconds_to_ns(lasting_s(settings_))) return std::nullopt;
   c.before = level(samples_.begin(), middle);
   c.after = level(middle, samples_.end());
   c.since = OpSeq{first.op};

@@ -3,11 +3,12 @@
 //
 // Contract
 //   One per witness: a communicator whose rounds are looked at. Times are those of the device clock of its first rank;
-//   phases are counted in operation numbers, so that lost rounds lose iterations and shift nothing. Short iterations are
-//   taken together until they last sample_ns. A change is what the change point detector says, verified: the medians
-//   before and after differ by iteration_rise_min, their middle halves do not overlap, and each lasted for
-//   slow_repeat windows (lasting_s()) and iteration_verify_min samples.
-//   Bounded: some 30 KiB, and 8 bytes a rank; constant time for each round, but for a search of the period now and then.
+//   phases are counted in operation numbers, so that lost rounds lose iterations and shift nothing. Short iterations
+//   are taken together until they last sample_ns. A change is what the change point detector says, verified: the
+//   medians before and after differ by iteration_rise_min, their middle halves do not overlap, and each lasted for
+//   slow_repeat windows (lasting_s()) and iteration_verify_min samples. In a pause (a checkpoint) nothing lasts.
+//   Bounded: some 30 KiB, and 8 bytes a rank; constant time for each round, but for a search of the period now and
+//   then.
 // Threads: none of its own. Time injected.
 #pragma once
 
@@ -78,7 +79,9 @@ class IterationTimes {
   void search();
   void sample(const Sample&);
   void watch_gaps(const RoundEntry&, Nanoseconds now_ns);
-  static IterationLevel level(std::deque<Sample>::const_iterator, std::deque<Sample>::const_iterator);
+  using Samples = std::deque<Sample>::const_iterator;
+  static IterationLevel level(Samples from, Samples to);
+  static Nanoseconds lasts_ns(Samples from, Samples to, Nanoseconds until_ns);
   bool verified() const;
 
   const Settings& settings_;

@@ -124,6 +124,15 @@ TEST_CASE("Jitter, pauses, slow phases that end, and faster iterations are no ri
       w.iterations(100, 90, 10);
     }
   }
+  SECTION("a slow phase that ends in a checkpoint") {
+    w.iterations(40, 150, 10);  // 19 s
+    w.now_ns += 60 * ns_per_s;
+    CHECK_FALSE(w.risen());
+    w.device_ns += uint64_t{60} * ns_per_s;
+    w.iterations(5, 150, 10);
+    CHECK_FALSE(w.risen());
+    w.iterations(100, 90, 10);
+  }
   SECTION("faster") { w.iterations(300, 60, 10); }
   CHECK_FALSE(w.risen());
 }
