@@ -39,7 +39,8 @@ FACTORS = (0.7, 1.4)
 WITHOUT = "without"
 OUT_OF_FORCE = {
     "slow_rounds_min": 1, "slow_repeat": 1, "slow_clean_chance_max": 1, "slow_component_share_min": 0,
-    "processor_wait_part_min": 10, "processor_turns_max": 0, "iteration_rise_min": 1000,
+    "processor_wait_part_min": 10, "processor_turns_max": 0, "processor_step_turns_max": 1000,
+    "iteration_rise_min": 1000,
     "whatif_deviations_min": 0, "whatif_recurs_min": 0, "whatif_same_role_min": 0, "whatif_transfer_times_min": 1, "whatif_away_min": 1,
     "whatif_proxy_part_min": 1, "whatif_lone_times_min": 1000, "whatif_explained_min": 0,
     "whatif_starting_windows": 0, "whatif_clocks_times_min": 1, "whatif_peers_min": 1, "whatif_kernels_min": 4, "whatif_prolonged_max": 1,

@@ -14,7 +14,9 @@ constexpr size_t search_min = 24;       // rounds
 constexpr double match_min = 0.9;       // below, it is another pattern: an evaluation, another model
 constexpr size_t now_samples = 6;
 constexpr Nanoseconds gaps_every_ns = 50 * ns_per_ms;
-constexpr double pause_times = 4;       // what is so many times as long as samples are apart: lost rounds are shorter
+// What is between two samples for so many times longer than usual is a pause. Chosen: a few lost samples are shorter,
+// the recorded checkpoint was some 30 times as long.
+constexpr double pause_times = 4;
 constexpr double rank_part_min = 0.6;   // of the rise, so that a rank stands out ...
 constexpr double others_part_max = 0.3; // ... against the middle of all ranks
 

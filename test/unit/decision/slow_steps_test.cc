@@ -118,13 +118,13 @@ TEST_CASE("Operations that lose no more than a lack of processors explains are n
   }
 }
 
-TEST_CASE("A wire on which each step is for longer than a lack of processors explains is slow") {
+TEST_CASE("A wire is slow if each step is on it for longer than a lack of processors explains") {
   Job job(ring);
   for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
   job.turn_wait_ms = 8;
   check_only(job.window(on_the_wire({3, 4}, 15)), {3, 4}, Component::link);
   CHECK(!job.window(in_front_of({1, 2}, 15)));
-  // So are all wires: nobody knows why.
+  // In both directions: a lack of processors may be the reason.
   CHECK(!job.window(both(on_the_wire({3, 4}, 15), on_the_wire({7, 0}, 15))));
 }
 
