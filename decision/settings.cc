@@ -92,7 +92,7 @@ const Entry entries[] = {
     {CCLD_FIELD(slow_clean_chance_max), 1e-9, 1,
      "and only if so many windows without it are no likelier than this by chance, as often as it was seen until then",
      "of a hundred incidents that go on, one ends too early; a cause that is seen in half of the windows ends after "
-     "seven"},
+     "seven, one that only three windows have shown after three"},
     {CCLD_FIELD(slow_alpha), 0, 1, "P below this is communication-slow (equation 4), by the paper's rules",
      "the paper's example"},
     {CCLD_FIELD(slow_beta), 0, 1, "P above this is computation-slow (equation 4), by the paper's rules",

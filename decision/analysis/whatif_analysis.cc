@@ -234,11 +234,13 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
 }
 
 // What is caught now and then only (waits are sampled) is not over because it was not caught once more. But it was
-// reported because it showed in more than half of the windows.
+// reported because it showed in more than half of the windows. Few windows say little about how many miss it
+// (rule of succession).
 bool WhatIfAnalysis::is_over(const Open& o, Nanoseconds now_ns) const {
   const double clean_s = settings_.slow_window_s * static_cast<double>(settings_.slow_clean_windows);
   if (o.clean < settings_.slow_clean_windows || now_ns - o.clean_since_ns < seconds_to_ns(clean_s)) return false;
-  const double missed = std::min(0.5, 1 - static_cast<double>(o.with) / static_cast<double>(o.windows - o.clean));
+  const auto before = static_cast<double>(o.windows - o.clean), without = before - static_cast<double>(o.with);
+  const double missed = std::min(0.5, (without + 1) / (before + 2));
   return std::pow(missed, static_cast<double>(o.clean)) <= settings_.slow_clean_chance_max;
 }
 

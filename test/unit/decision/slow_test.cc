@@ -345,6 +345,31 @@ TEST_CASE("A rank that is late now and then is named for what it costs, and for 
   CHECK(named == std::set<int>{2});  // without it iterations take a tenth, or three tenths less
 }
 
+TEST_CASE("An incident that few windows have shown is not over after two without its cause") {
+  Cluster cluster(quick());
+  Comm& comm = cluster.add_comm_of_all();
+  // A window takes as long as a few of these rounds.
+  const auto shape = [](Nanoseconds by) {
+    RoundShape s;
+    s.gap_ns = [=](int r, uint64_t) { return ns_per_s + (r == 6 ? by : 0); };
+    return s;
+  };
+  comm.rounds(40, shape(0));
+  for (int i = 0; i < 40 && (cluster.open_incidents().empty() || only(cluster).state != VerdictState::confirmed); ++i)
+    comm.rounds(1, shape(ns_per_s));
+  REQUIRE(only(cluster).state == VerdictState::confirmed);
+  SECTION("its cause comes back") {
+    comm.rounds(14, shape(0));
+    comm.rounds(20, shape(ns_per_s));
+    CHECK(only(cluster).state == VerdictState::confirmed);
+  }
+  SECTION("its cause is gone") {
+    comm.rounds(30, shape(0));
+    CHECK(cluster.open_incidents().empty());
+  }
+  CHECK(cluster.incidents().size() == 1);
+}
+
 TEST_CASE("Data imbalance that moves from rank to rank does not alarm") {
   const int ranks = GENERATE(2, 8);
   fake::ClusterOptions options;
