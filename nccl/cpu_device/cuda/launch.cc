@@ -96,6 +96,7 @@ cudaError_t make_launch(const void* function, dim3 grid, dim3 block, size_t dyna
   }
   const size_t bytes = (kernel->argument_bytes + argument_alignment) & ~(argument_alignment - 1);
   std::shared_ptr<char> copy(static_cast<char*>(aligned_alloc(argument_alignment, bytes)), free);
+  if (copy == nullptr) return cudaErrorMemoryAllocation;
   memset(copy.get(), 0, bytes);
   if (arguments.extra != nullptr) {
     if (!copy_extra(arguments.extra, copy.get(), kernel->argument_bytes)) return cudaErrorInvalidValue;

@@ -1,6 +1,7 @@
 // What happens to the probe of a job is not the job's trouble: the results of the training are right, and what is
 // missing is one line. One case a run, all ranks in this process.
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
@@ -14,7 +15,9 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "test/integration/adversity/hostile_service.h"
 #include "test/integration/adversity/training.h"
@@ -188,17 +191,19 @@ void no_descriptors() {
   training.ends();
 }
 
-// The stack of the calling thread keeps what it has grown to.
-__attribute__((noinline)) void grow_stack() {
-  volatile char room[1 << 20];
-  for (size_t i = sizeof room; i >= 4096; i -= 4096) room[i - 1] = 0;
+// What the heap of the calling thread has grown to stays with it.
+void grow_heap() {
+  constexpr size_t piece_bytes = 64 << 10, pieces = 64;  // smaller than what malloc maps on its own
+  REQUIRE(mallopt(M_TRIM_THRESHOLD, 2 * piece_bytes * pieces) == 1);
+  std::vector<std::unique_ptr<char[]>> room(pieces);
+  for (auto& piece : room) piece.reset(new char[piece_bytes]);
 }
 
 // The address space is as large as it is now: whatever the probe's threads still ask for, they do not get. The job has
-// its stack before: a call that went deeper than all others would end any program under this limit.
+// the memory for its launches before: without it any program would end.
 void no_memory() {
   Training training;
-  grow_stack();
+  grow_heap();
   training.goes_on(100);
   long pages = 0;
   FILE* statm = fopen("/proc/self/statm", "re");
