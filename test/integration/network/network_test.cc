@@ -12,12 +12,12 @@
 #include <cstring>
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <nccl.h>
 #include "schemas/abi/file_names.h"
 #include "schemas/abi/process.h"
+#include "test/support/ranks/becomes_true.h"
 #include "test/support/verbs/verbs.h"
 
 namespace {
@@ -68,14 +68,7 @@ class ProcessFileView {
   const char* memory_;
 };
 
-bool becomes_true(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
-}
+bool becomes_true(const std::function<bool()>& condition) { return ccld::ranks::becomes_true(condition, timeout); }
 
 struct Job {
   ncclComm_t comms[ranks];

@@ -7,17 +7,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "schemas/abi/file_names.h"
 #include "test/integration/operations/suites.h"
+#include "test/support/ranks/becomes_true.h"
 #include "test/support/ranks/require.h"
 
 namespace ccld::operations_test {
@@ -405,12 +405,6 @@ std::string own_prefix() {
   return ccld::abi::file_prefix({static_cast<uint32_t>(getpid()), ccld::abi::pid_namespace_of("/proc", "self")});
 }
 
-bool comes_true(const std::function<bool()>& condition, int seconds) {
-  const time_t end = time(nullptr) + seconds;
-  while (!condition() && time(nullptr) < end) usleep(10000);
-  return condition();
-}
-
 // Many communicators of one process, one after the other: what the first ones left must be all that is left. The files
 // in which the kernel counts for a progress thread stay open until they are read once more after its end.
 int create_destroy(const RankIdentity& identity) {
@@ -429,7 +423,7 @@ int create_destroy(const RankIdentity& identity) {
   if (mappings_of_frames() != 0) fail(identity, "frames", "still mapped after all communicators ended");
   const std::string frames = own_prefix() + "-";
   if (folder == nullptr || entries_of(folder, frames.c_str()) != 0) fail(identity, "frames", "files left");
-  if (!comes_true([&] { return entries_of("/proc/self/fd", "") <= descriptors; }, 30))
+  if (!ranks::becomes_true([&] { return entries_of("/proc/self/fd", "") <= descriptors; }, std::chrono::seconds(30)))
     fail(identity, "descriptors", "more open than after the first");
   return 0;
 }
