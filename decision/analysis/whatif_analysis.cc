@@ -234,8 +234,8 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
 }
 
 // What is caught now and then only (waits are sampled) is not over because it was not caught once more. But it was
-// reported because it showed in more than half of the windows. Few windows say little about how many miss it
-// (rule of succession).
+// reported because it showed in more than half of the windows. That no window of a few has missed it does not say that
+// none will (rule of succession).
 bool WhatIfAnalysis::is_over(const Open& o, Nanoseconds now_ns) const {
   const double clean_s = settings_.slow_window_s * static_cast<double>(settings_.slow_clean_windows);
   if (o.clean < settings_.slow_clean_windows || now_ns - o.clean_since_ns < seconds_to_ns(clean_s)) return false;
