@@ -26,6 +26,10 @@ add_custom_command(
   COMMENT "Putting the page into the program"
   VERBATIM)
 
+add_library(ccld_host_port STATIC server/host_port.cc)
+target_compile_features(ccld_host_port PUBLIC cxx_std_20)
+target_link_libraries(ccld_host_port PUBLIC absl::statusor absl::strings PRIVATE ccld_options)
+
 add_library(ccld_server STATIC
   admission/files.cc
   admission/key_list.cc
@@ -111,7 +115,6 @@ add_library(ccld_server STATIC
   server/control_group.cc
   server/exposure.cc
   server/heap.cc
-  server/host_port.cc
   server/http_access.cc
   server/http_api.cc
   server/incidents_api.cc
@@ -155,7 +158,7 @@ target_compile_features(ccld_server PUBLIC cxx_std_20)
 target_compile_definitions(ccld_server PUBLIC CCLD_VERSION="${PROJECT_VERSION}")
 target_include_directories(ccld_server SYSTEM PUBLIC ${CCLD_CPPZMQ_INCLUDE})
 target_link_libraries(ccld_server
-  PUBLIC ccld_decision ccld_wire ccld_packing PkgConfig::CCLD_ZMQ nlohmann_json::nlohmann_json absl::synchronization absl::time absl::span
+  PUBLIC ccld_decision ccld_host_port ccld_wire ccld_packing PkgConfig::CCLD_ZMQ nlohmann_json::nlohmann_json absl::synchronization absl::time absl::span
          absl::hash absl::str_format absl::cord absl::cleanup Threads::Threads
   PRIVATE ccld_options PkgConfig::CCLD_CRYPTO PkgConfig::CCLD_SSL PkgConfig::CCLD_HTTPLIB PkgConfig::CCLD_PROMETHEUS PkgConfig::CCLD_SQLITE PkgConfig::CCLD_ZSTD spdlog::spdlog CLI11::CLI11)
 
@@ -193,24 +196,32 @@ add_library(ccld_import STATIC
 target_compile_features(ccld_import PUBLIC cxx_std_20)
 target_link_libraries(ccld_import PUBLIC ccld_server PRIVATE ccld_options)
 
-# What ccld-validate does besides measuring (validate/device): meeting, planning, judging, telling.
-add_library(ccld_validate STATIC
-  validate/judge.cc
-  validate/launch.cc
+# What a rank of ccld-validate does besides measuring (validate/device). Training processes load it: it needs little.
+add_library(ccld_validate_rank STATIC
   validate/meeting.cc
   validate/messages.cc
   validate/nccl_log.cc
+  validate/samples.cc)
+target_compile_features(ccld_validate_rank PUBLIC cxx_std_20)
+target_include_directories(ccld_validate_rank SYSTEM PRIVATE ${CCLD_CPPZMQ_INCLUDE})
+target_link_libraries(ccld_validate_rank
+  PUBLIC ccld_host_port PkgConfig::CCLD_ZMQ nlohmann_json::nlohmann_json PRIVATE ccld_build_id ccld_options)
+
+# And what its coordinator does: planning, judging, telling.
+add_library(ccld_validate STATIC
+  validate/hold_plan.cc
+  validate/judge.cc
+  validate/launch.cc
   validate/options.cc
   validate/outcome.cc
   validate/past.cc
   validate/plan.cc
   validate/quartiles.cc
-  validate/samples.cc
   validate/schedule.cc
   validate/thresholds.cc
   validate/verdicts.cc)
 target_compile_features(ccld_validate PUBLIC cxx_std_20)
-target_link_libraries(ccld_validate PUBLIC ccld_server PRIVATE ccld_options CLI11::CLI11)
+target_link_libraries(ccld_validate PUBLIC ccld_validate_rank ccld_server PRIVATE ccld_options CLI11::CLI11)
 
 add_executable(ccld
   cli/ack_command.cc
@@ -256,6 +267,7 @@ add_executable(ccld
   cli/tune_command.cc
   cli/tune_local.cc
   cli/validate_command.cc
+  cli/validate_in_job.cc
   cli/verdict_file.cc)
-target_link_libraries(ccld PRIVATE ccld_server ccld_trace ccld_import ccld_build_id ccld_options PkgConfig::CCLD_HTTPLIB PkgConfig::CCLD_NCURSES CLI11::CLI11)
+target_link_libraries(ccld PRIVATE ccld_server ccld_validate ccld_trace ccld_import ccld_build_id ccld_options PkgConfig::CCLD_HTTPLIB PkgConfig::CCLD_NCURSES CLI11::CLI11)
 set_target_properties(ccld PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)

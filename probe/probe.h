@@ -120,6 +120,12 @@ void frame_memory_release(FrameMemory*);
 
 // ---- HOT -------------------------------------------------------------------------------------------------------
 
+// A hardware test of the job asks this call to wait (probe/hold/hold.h): then hold_here() does so, for a bounded time.
+// Only where the user allowed it (NCCL_PROBE_VALIDATE=1). `captured`: the call is recorded into a CUDA graph.
+bool may_hold();
+bool hold_is_due(const Comm*, bool collective);
+void hold_here(Comm*, bool collective, bool captured);
+
 struct Operation {
   abi::Function function;
   abi::Datatype datatype;

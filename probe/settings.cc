@@ -42,7 +42,8 @@ const Row table[] = {
     {"NCCL_PROBE_FRAMES_DIR", &Settings::frames_dir, "/dev/shm", 0, 0, Text::folder,
      "Folder of the probing frames; it should be in memory and private to the machine."},
     {"NCCL_PROBE_FRAMES_SHARED", &Settings::frames_shared, "0", 0, 1, Text::any,
-     "1: other users of the machine may read the frames too. Each process of a job that runs as another user needs it."},
+     "1: other users of the machine may read the frames too. Each process of a job that runs as another user needs "
+     "it."},
     {"NCCL_PROBE_SAMPLE_US", &Settings::sample_us, "1000", 100, 1000000, Text::any,
      "Time between two samples while an operation is in flight (the paper's 1 ms)."},
     {"NCCL_PROBE_BUDGET_PPM", &Settings::budget_ppm, "3000", 0, 1000000, Text::any,
@@ -80,6 +81,9 @@ const Row table[] = {
      "(`cuStreamWriteValue32` before and after it). Such a kernel then no longer overlaps with its neighbours on the "
      "stream. "
      "0: nothing is measured of them."},
+    {"NCCL_PROBE_VALIDATE", &Settings::validate, "0", 0, 1, Text::any,
+     "1: who may tune the probes may also test the hardware of this process while the job runs (`ccld validate "
+     "--in-job`): it then holds before a collective, for 5 s unless more is asked for."},
 };
 
 std::string accepted(const Row& row) {

@@ -40,6 +40,7 @@ struct Settings {
   int64_t stale_keep_s = 0;
   int64_t health_ms = 0;
   bool stream_writes = false;
+  bool validate = false;
 };
 
 // Value of an environment variable, nullptr if it is not set.

@@ -1,5 +1,5 @@
 // `ccld validate`: the command that tests the hardware that an incident names. The program is another one,
-// ccld-validate: this one knows neither NCCL nor CUDA.
+// ccld-validate, or the job itself (validate_in_job.h): this one knows neither NCCL nor CUDA.
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "decision/cli/command.h"
 #include "decision/cli/incident_source.h"
+#include "decision/cli/validate_in_job.h"
 #include "decision/report/text_format.h"
 
 namespace ccld::decision {
@@ -31,6 +32,7 @@ struct ValidateValues {
   std::vector<std::string> with;
   int gpus = 0;
   bool run = false;
+  InJobValues in_job;
 };
 
 // Names of hosts come from the jobs that are watched: anything else is not put into a command.
@@ -99,7 +101,15 @@ std::vector<std::string> command_for(const ValidateValues& v, const Json& verdic
 }
 
 void validate_hardware(const ValidateValues& v) {
+  if (v.id == 0 && v.in_job.communicator.empty())
+    fail(exit_usage, v.in_job.wanted ? "--incident or --communicator is needed" : "--incident is needed");
   try {
+    if (v.in_job.wanted) {
+      InJobValues in_job = v.in_job;
+      if (in_job.communicator.empty()) in_job.communicator = report::text_of(newest(v), "communicator");
+      if (const int code = validate_in_job(v.source.service, in_job); code != 0) throw CLI::RuntimeError(code);
+      return;
+    }
     const std::vector<std::string> words = command_for(v, newest(v));
     if (v.run) become(words);
     std::printf("%s\n", absl::StrJoin(words, " ").c_str());
@@ -112,9 +122,10 @@ void validate_hardware(const ValidateValues& v) {
 
 void add_validate_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "validate", "Print, or run, the command that tests the hardware of the hosts that an incident names");
+      "validate",
+      "Test the hardware that an incident names: print, or run, the command for its hosts, or in the running job");
   auto v = std::make_shared<ValidateValues>();
-  command->add_option("--incident", v->id, "number of the incident")->type_name("INCIDENT")->required();
+  command->add_option("--incident", v->id, "number of the incident")->type_name("INCIDENT");
   CLI::Option* http = add_source_flags(*command, v->source);
   command
       ->add_option("--service-run", v->service_run,
@@ -127,6 +138,7 @@ void add_validate_command(CLI::App& app) {
   command->add_flag("--run", v->run,
                     "run it instead of printing it; its exit codes: 0 healthy, 1 suspect, 2 wrong usage, "
                     "3 could not be measured");
+  add_in_job_options(*command, v->in_job);
   command->callback([v, http] {
     v->source.url_given = !http->empty();
     validate_hardware(*v);

@@ -155,6 +155,7 @@ bool decode(Decoder& d, const wire::InFlight& in, InFlight& out) {
   out.kernel_plan = in.kernel_plan();
   out.kernel_replay = in.kernel_replay();
   out.stopped = in.stopped();
+  out.held = in.held();
   out.operations.resize(length(in.operations()));
   for (size_t i = 0; i < out.operations.size(); ++i) {
     if (!decode(d, *in.operations()->Get(i), out.operations[i])) return false;

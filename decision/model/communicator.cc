@@ -315,7 +315,10 @@ void Communicator::in_flight(const InFlight& m, ProcessModel& process, Nanosecon
     if (const Signature* s = history_.signature_of(m.completed, m.rank)) finished(m.completed, *s);
   }
   r->state = std::max(r->state, m.state);
-  if (news) moved(*r, sampled_ns - static_cast<Nanoseconds>(m.moved_age_ms) * ns_per_ms);
+  if (m.held)
+    moved(*r, sampled_ns);  // somebody wanted it to: that is no standstill
+  else if (news)
+    moved(*r, sampled_ns - static_cast<Nanoseconds>(m.moved_age_ms) * ns_per_ms);
   keep(r->last, m);
   r->shows_replay = shows_replay(r->last);
   r->shows_p2p = shows_p2p(r->last);

@@ -245,6 +245,7 @@ struct InFlight {
   uint64_t entered_p2p = 0, launched_p2p = 0;
   uint32_t kernel_plan = 0, kernel_replay = 0;  // of lanes and channels; 0: none
   bool stopped = false;                         // the probe was stopped by an operator
+  bool held = false;                            // the process holds while its hardware is tested
 };
 
 // What the frame of a process that cannot speak says of one communicator.

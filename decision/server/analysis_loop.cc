@@ -33,7 +33,12 @@ void AnalysisLoop::on_messages(absl::Span<const Message> messages, Nanoseconds n
 
 TuneAnswer AnalysisLoop::tune(const TuneRequest& request, const ControlDesk::Send& send) {
   const TuneAnswer answer = desk_.carry_out(request, send);
-  spdlog::info("tune request {} for job '{}': {} of {} probes asked", answer.sequence, request.job, answer.asked, answer.matched);
+  if (request.validation)
+    spdlog::info("hardware test in job '{}', communicator {:016x}: {} of {} probes asked", request.job,
+                 request.validation->comm.value, answer.asked, answer.matched);
+  else
+    spdlog::info("tune request {} for job '{}': {} of {} probes asked", answer.sequence, request.job, answer.asked,
+                 answer.matched);
   return answer;
 }
 

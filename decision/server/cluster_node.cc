@@ -18,7 +18,7 @@ namespace ccld::decision::server {
 namespace {
 
 // A disk that takes longer hangs; the entries are applied again.
-constexpr absl::Duration disk_timeout = absl::Seconds(10);
+constexpr absl::Duration log_write_timeout = absl::Seconds(10);
 constexpr absl::Duration flush_timeout = absl::Milliseconds(200);  // of the promised second of an ending service
 constexpr int replicas_usual = 3, replicas_max = 5;                 // JetStream has no more
 
@@ -70,9 +70,9 @@ absl::Status ClusterNode::begin(const std::shared_ptr<Reporter>& reporter, const
   options.clock_ns = monotonic_now_ns;
   cluster::Keeper keeper;
   keeper.apply = [reporter](std::vector<report::Json> entries) {
-    return reporter->apply(std::move(entries), disk_timeout);
+    return reporter->apply(std::move(entries), log_write_timeout);
   };
-  keeper.standing = [reporter] { return reporter->standing(disk_timeout); };
+  keeper.standing = [reporter] { return reporter->standing(log_write_timeout); };
   keeper.held_up_ns = [reporter] { return reporter->held_up_ns(); };
   member_ = std::make_unique<cluster::Member>(*bus_, std::move(options), std::move(keeper));
   reporter->keep_with([member = member_.get()](const report::Json& entry) { return member->keep(entry); });

@@ -52,7 +52,8 @@ void socket_options(socket_t socket) {
 
 bool takes_post(const std::string& path) {
   static const std::regex ack(ack_path), end(end_silence_path);
-  return path == "/v1/tune" || path == "/v1/silences" || std::regex_match(path, ack) || std::regex_match(path, end);
+  return path == "/v1/tune" || path == "/v1/validate" || path == "/v1/silences" || std::regex_match(path, ack) ||
+         std::regex_match(path, end);
 }
 
 absl::StatusOr<uint64_t> incident_number(const std::string& text) {
@@ -155,10 +156,12 @@ struct HttpApi::Impl {
     answer(response, document);
   }
 
-  void tune(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
+  using ParseTune = absl::StatusOr<TuneRequest> (*)(const std::string& body);
+  void tune(ParseTune parse, const httplib::Request& request, httplib::Response& response,
+            const httplib::ContentReader& read) {
     const auto body = take_change(rules(options.allow_remote_tune, "tuning", "--allow-remote-tune"), request, response, read);
     if (!body.has_value()) return;
-    auto parsed = parse_tune_request(*body);
+    auto parsed = parse(*body);
     if (!parsed.ok()) return refuse(response, 400, std::string(parsed.status().message()));
     const std::string job = parsed->job;
     const auto done = requests->ask(*std::move(parsed), tune_timeout);
@@ -275,8 +278,11 @@ struct HttpApi::Impl {
       if (!absl::SimpleAtoi(text, &sequence)) return absl::InvalidArgumentError(absl::StrCat("tune request '", text, "' is not a number"));
       return report::tune_json(asked.snapshot(), sequence);
     });
-    server.Post("/v1/tune", [this](const httplib::Request& request, httplib::Response& response,
-                                   const httplib::ContentReader& read) { tune(request, response, read); });
+    for (const auto& [path, parse] :
+         {std::pair<const char*, ParseTune>{"/v1/tune", parse_tune_request}, {"/v1/validate", parse_validate_request}})
+      server.Post(path,
+                  [this, parse = parse](const httplib::Request& request, httplib::Response& response,
+                                        const httplib::ContentReader& read) { tune(parse, request, response, read); });
     server.Get("/v1/silences", [this](const httplib::Request&, httplib::Response& response) {
       answer(response, silences_answer(realtime_now_ns() / ns_per_ms, *reporter));
     });

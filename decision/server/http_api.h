@@ -1,15 +1,15 @@
 // The query API: GET /healthz, /v1/status, /v1/jobs[/<job>], /v1/communicators[/<id>[/ranks|/calls[/ranks]|/history]],
 // /v1/processes,
 // /v1/incidents[?since=&job=&class=&open=&limit=&after=], /v1/incidents/<id>[?revisions=1], /v1/tune/<sequence>,
-// /v1/silences, /v1/cluster, /metrics; POST /v1/tune, /v1/incidents/<id>/ack,
+// /v1/silences, /v1/cluster, /metrics; POST /v1/tune, /v1/validate, /v1/incidents/<id>/ack,
 // /v1/silences[/<id>/end]. Lists come in pages (report/page_query.h); documents
 // have an ETag, which changes with the snapshot.
 // It answers from the newest snapshot in threads of its own; no request ever touches the analysis thread.
 // Contract: with tokens every request but /healthz and the page's files needs one with the right role
-// (request_role.h), wherever it comes from. Without, what changes anything (POST) is accepted from this host only, unless
-// told otherwise, and under a name of ours. Either way it must come from no other web page, and as application/json.
-// What a client may cost is bounded (http_server.h).
-// Errors: open() names the address. Threads: open, start and stop from one thread.
+// (request_role.h), wherever it comes from. Without, what changes anything (POST) is accepted from this host only,
+// unless told otherwise, and under a name of ours. Either way it must come from no other web page, and as
+// application/json. What a client may cost is bounded (http_server.h). Errors: open() names the address. Threads: open,
+// start and stop from one thread.
 #pragma once
 
 #include <functional>

@@ -45,7 +45,7 @@ std::optional<Role> role_needed(absl::string_view method, absl::string_view path
     if (path == "/healthz" || is_page_file(path)) return std::nullopt;
     return Role::read;
   }
-  return path == "/v1/tune" ? Role::tune : Role::acknowledge;
+  return path == "/v1/tune" || path == "/v1/validate" ? Role::tune : Role::acknowledge;
 }
 
 bool admit(const admission::TokenList& tokens, const httplib::Request& request, httplib::Response& response) {

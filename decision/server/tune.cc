@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "decision/ingest/limits.h"
+#include "decision/report/find_communicator.h"
+#include "decision/server/host_port.h"
 #include "nlohmann/json.hpp"
 #include "schemas/wire/control_generated.h"
 
@@ -17,6 +19,10 @@ std::string text_of(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
+
+// A rank that holds for less measures nothing; the probe takes no more.
+constexpr double hold_s_least = 0.1, hold_s_max = 60;
+constexpr size_t meet_bytes_max = 300;
 
 absl::Status refuse(const std::string& text) { return absl::InvalidArgumentError(text); }
 
@@ -42,6 +48,40 @@ absl::StatusOr<TuneRequest> parse_tune_request(const std::string& body) {
   if (!json.contains("job")) return refuse("job is missing");
   if (request.wishes.fields == 0)
     return refuse("nothing is asked for: running, sample_us, log, budget_ppm or endpoint is expected");
+  return request;
+}
+
+absl::StatusOr<TuneRequest> parse_validate_request(const std::string& body) {
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object()) return refuse("the request is not a JSON object");
+  TuneRequest request;
+  ValidationWish& wish = request.validation.emplace();
+  for (const auto& [name, value] : json.items()) {
+    if (name == "hold_s") {
+      if (!value.is_number() || !(value.get<double>() >= hold_s_least && value.get<double>() <= hold_s_max))
+        return refuse(absl::StrCat("hold_s is not from ", hold_s_least, " to ", hold_s_max, ": ", text_of(value)));
+      wish.hold_ms = static_cast<uint32_t>(value.get<double>() * 1000);
+      continue;
+    }
+    if (name != "job" && name != "communicator" && name != "meet")
+      return refuse(absl::StrCat("there is no field '", name, "'"));
+    if (!value.is_string()) return refuse(absl::StrCat(name, " is not a text"));
+    const auto text = value.get<std::string>();
+    if (name == "job") {
+      request.job = text;
+    } else if (name == "communicator") {
+      const auto comm = report::parse_comm(text);
+      if (!comm) return refuse(absl::StrCat("communicator is not 16 hexadecimal digits: '", text, "'"));
+      wish.comm = *comm;
+    } else {
+      if (const auto address = parse_host_port(text);
+          !address.ok() || address->port == 0 || text.size() > meet_bytes_max)
+        return refuse(absl::StrCat("meet is not host:port: '", text, "'"));
+      wish.meet = text;
+    }
+  }
+  for (const char* needed : {"job", "communicator", "meet"})
+    if (!json.contains(needed)) return refuse(absl::StrCat(needed, " is missing"));
   return request;
 }
 
@@ -111,13 +151,21 @@ void ControlDesk::forget(Nanoseconds silent_since_ns) {
 
 TuneAnswer ControlDesk::carry_out(const TuneRequest& request, const Send& send) {
   TuneAnswer answer;
-  answer.sequence = ++sequence_;
   flatbuffers::FlatBufferBuilder fbb;
-  const ControlWishes& w = request.wishes;
-  const bool names_endpoint = (w.fields & abi::control_endpoint) != 0;
-  const auto endpoint = names_endpoint ? fbb.CreateString(w.endpoint) : flatbuffers::Offset<flatbuffers::String>();
-  wire::FinishControlRequestBuffer(fbb, wire::CreateControlRequest(fbb, answer.sequence, w.fields, w.running,
-                                                                   w.sample_us, w.log, w.budget_ppm, endpoint));
+  if (request.validation) {
+    const ValidationWish& v = *request.validation;
+    const auto validation = wire::CreateValidation(fbb, v.comm.value, fbb.CreateString(v.meet), v.hold_ms);
+    wire::ControlRequestBuilder message(fbb);
+    message.add_validation(validation);
+    wire::FinishControlRequestBuffer(fbb, message.Finish());
+  } else {
+    answer.sequence = ++sequence_;
+    const ControlWishes& w = request.wishes;
+    const bool names_endpoint = (w.fields & abi::control_endpoint) != 0;
+    const auto endpoint = names_endpoint ? fbb.CreateString(w.endpoint) : flatbuffers::Offset<flatbuffers::String>();
+    wire::FinishControlRequestBuffer(fbb, wire::CreateControlRequest(fbb, answer.sequence, w.fields, w.running,
+                                                                     w.sample_us, w.log, w.budget_ppm, endpoint));
+  }
   const auto message = absl::MakeConstSpan(fbb.GetBufferPointer(), fbb.GetSize());
   for (const auto& [process, probe] : probes_) {
     if (probe.job != request.job || (!request.host.empty() && process.host != request.host) ||

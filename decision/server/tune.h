@@ -25,19 +25,31 @@
 
 namespace ccld::decision::server {
 
+// Hardware is to be tested while the job runs (probe/hold/validation.h).
+struct ValidationWish {
+  CommUid comm;
+  std::string meet;  // host:port
+  uint32_t hold_ms = 5000;
+};
+
 struct TuneRequest {
   std::string job;
   std::string host;             // empty: all of the job
   std::optional<uint32_t> pid;  // nothing: all of them
   ControlWishes wishes;
+  std::optional<ValidationWish> validation;  // in place of wishes
 };
 
 // The JSON body of POST /v1/tune: {"job": ..., "host"?, "pid"?, and at least one of the wishes}.
 // Errors: InvalidArgument, one line that names the field.
 absl::StatusOr<TuneRequest> parse_tune_request(const std::string& body);
 
+// That of POST /v1/validate: {"job": ..., "communicator": 16 hexadecimal digits, "meet": "host:port", "hold_s"?:
+// number}.
+absl::StatusOr<TuneRequest> parse_validate_request(const std::string& body);
+
 struct TuneAnswer {
-  uint64_t sequence = 0;  // the probes answer with it
+  uint64_t sequence = 0;  // the probes answer with it; 0: they do not, as to a validation
   size_t matched = 0;     // probes that the request is meant for
   size_t asked = 0;       // of them, those whose connection took the request
 };

@@ -6,6 +6,7 @@
 // Threads: one.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,11 +16,14 @@
 
 namespace ccld::decision::validate {
 
-enum class StepKind { connect, gpu_check, pass, end };
+// The first three are those of a running job (hold_plan.h).
+enum class StepKind { progress, hold, identify, connect, gpu_check, pass, end };
 
 struct Step {
   StepKind kind = StepKind::end;
-  std::string id;  // connect: NCCL's unique id, in hexadecimal digits
+  uint64_t before_op_seq = 0;  // hold: before that collective of the communicator
+  double within_s = 0;         // hold: if it is called within this time
+  std::string id;              // connect: NCCL's unique id, in hexadecimal digits
   Check check = Check::gemm;
   Pass pairs;  // pass
   int repetitions = 0;
@@ -29,9 +33,15 @@ struct Neighbours {
   int ring_previous = -1, ring_next = -1, tree_parent = -1;
 };
 
+enum class Holds { not_yet, holds, passed };
+
 struct Answer {
   int rank = 0;
   std::string error;                      // one line; empty: it worked
+  uint64_t operations = 0;                // progress: collectives called so far on the communicator
+  double operations_per_s = 0;            // and lately
+  Holds holds = Holds::not_yet;           // hold: `passed`: it had called that collective already
+  std::string id;                         // identify: of rank 0, as in Step
   std::vector<Neighbours> channels;       // connect: as NCCL ordered them; empty: not known
   std::vector<Sample> samples;            // of this rank's GPU, and of links by which it sends
   std::vector<std::pair<int, int>> hung;  // links over which nothing arrived

@@ -6,7 +6,6 @@
 
 #include "absl/status/statusor.h"
 #include "decision/validate/group.h"
-#include "decision/validate/thresholds.h"
 
 namespace ccld::decision::validate {
 
@@ -14,8 +13,6 @@ class Hardware {
  public:
   virtual ~Hardware() = default;
   virtual Member member(int rank) const = 0;
-  // Margins below which hardware of this sort cannot be judged, whatever the settings say.
-  virtual void raise(Thresholds&) const {}
   // NCCL's unique id for rank 0, in hexadecimal digits.
   virtual absl::StatusOr<std::string> unique_id() = 0;
   // Returns within the timeout, whatever hangs; then it must not be used again.

@@ -25,6 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto grace = std::chrono::seconds(5);
 constexpr int linger_ms = 2000;  // the last messages may need a moment
 constexpr size_t named_max = 16;
+constexpr auto ask_again = std::chrono::milliseconds(100);
 
 Clock::duration seconds(double s) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
@@ -171,6 +172,8 @@ absl::Status Meeting::wait_for_all(const std::string& program) {
 
 const std::vector<Member>& Meeting::members() const { return state_->members; }
 
+void Meeting::set_timeout(double timeout_s) { state_->timeout_s = timeout_s; }
+
 Answers Meeting::perform(const Step& step) {
   State& s = *state_;
   const std::string text = to_text(step);
@@ -224,12 +227,16 @@ absl::StatusOr<std::unique_ptr<Attendance>> Attendance::open(const std::string& 
   return std::unique_ptr<Attendance>(new Attendance(std::move(state)));
 }
 
-absl::StatusOr<Step> Attendance::next() {
+absl::StatusOr<Step> Attendance::next(const std::function<bool()>& wanted) {
   State& s = *state_;
   const auto end = Clock::now() + seconds(s.timeout_s) + 2 * grace;
   zmq::pollitem_t item{s.socket.handle(), 0, ZMQ_POLLIN, 0};
-  if (zmq::poll(&item, 1, std::chrono::milliseconds(milliseconds_until(end))) == 0)
-    return absl::DeadlineExceededError(absl::StrCat("rank 0 says nothing at ", s.address));
+  for (;;) {
+    const auto until = wanted ? std::min<Clock::time_point>(end, Clock::now() + ask_again) : end;
+    if (zmq::poll(&item, 1, std::chrono::milliseconds(milliseconds_until(until))) > 0) break;
+    if (wanted && !wanted()) return absl::CancelledError("it is not wanted any more");
+    if (Clock::now() >= end) return absl::DeadlineExceededError(absl::StrCat("rank 0 says nothing at ", s.address));
+  }
   zmq::message_t message;
   if (!s.socket.recv(message)) return absl::UnavailableError("the connection to rank 0 is broken");
   return parse_step(view(message), s.ranks);

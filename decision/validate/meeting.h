@@ -7,6 +7,7 @@
 // Errors: one line. Threads: Meeting one, Attendance one other.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ class Meeting : public Group {
   absl::Status wait_for_all(const std::string& program);
   const std::vector<Member>& members() const override;
   Answers perform(const Step&) override;
+  // Of steps that follow.
+  void set_timeout(double timeout_s);
 
  private:
   struct State;
@@ -41,7 +44,8 @@ class Attendance {
   ~Attendance();
 
   // Blocks. The coordinator may be busy with a rank that does not answer: longer than the timeout, but not for ever.
-  absl::StatusOr<Step> next();
+  // Cancelled when it is not `wanted` any more, which is asked now and then; without it, it always is.
+  absl::StatusOr<Step> next(const std::function<bool()>& wanted = {});
   void answer(const Answer&);
 
  private:

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "schemas/build_id/build_id.h"
 
 namespace ccld::decision::validate {
 namespace {
@@ -13,6 +14,8 @@ using Json = nlohmann::json;
 
 constexpr size_t channels_max = 64;      // NCCL's MAXCHANNELS
 constexpr size_t text_bytes_max = 4096;  // of a name
+constexpr uint64_t op_seq_max = uint64_t{1} << 60;
+constexpr double operations_per_s_max = 1e9, within_s_max = 86400;
 
 std::string dumped(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -46,6 +49,9 @@ Check check_of(const Json& j) {
 
 const char* name(StepKind k) {
   switch (k) {
+    case StepKind::progress: return "progress";
+    case StepKind::hold: return "hold";
+    case StepKind::identify: return "identify";
     case StepKind::connect: return "connect";
     case StepKind::gpu_check: return "gpu_check";
     case StepKind::pass: return "pass";
@@ -55,9 +61,38 @@ const char* name(StepKind k) {
 }
 
 StepKind kind_of(const std::string& text) {
-  for (const StepKind k : {StepKind::connect, StepKind::gpu_check, StepKind::pass, StepKind::end})
+  for (const StepKind k : {StepKind::progress, StepKind::hold, StepKind::identify, StepKind::connect,
+                           StepKind::gpu_check, StepKind::pass, StepKind::end})
     if (text == name(k)) return k;
   throw std::invalid_argument("there is no such step");
+}
+
+const char* name(Holds h) {
+  switch (h) {
+    case Holds::not_yet: return "not_yet";
+    case Holds::holds: return "holds";
+    case Holds::passed: break;
+  }
+  return "passed";
+}
+
+Holds holds_of(const std::string& text) {
+  for (const Holds h : {Holds::not_yet, Holds::holds, Holds::passed})
+    if (text == name(h)) return h;
+  throw std::invalid_argument("there is no such answer to 'hold'");
+}
+
+uint64_t op_seq(const Json& j, const char* key) {
+  const auto value = j.at(key).get<uint64_t>();
+  if (value > op_seq_max) throw std::invalid_argument(absl::StrCat(key, " is ", value, ", which is too much"));
+  return value;
+}
+
+double positive(const Json& j, const char* key, double most) {
+  const auto value = j.at(key).get<double>();
+  if (!(value >= 0 && value <= most))
+    throw std::invalid_argument(absl::StrCat(key, " is ", value, ", not from 0 to ", most));
+  return value;
 }
 
 Json sample_json(const Sample& s) {
@@ -87,6 +122,8 @@ Sample sample_of(const Json& j, int ranks) {
 
 }  // namespace
 
+std::string program_text() { return absl::StrCat("ccld-validate ", release_version()); }
+
 std::string to_text(const Hello& h) {
   const Member& m = h.member;
   return dumped({{"program", h.program},
@@ -96,7 +133,8 @@ std::string to_text(const Hello& h) {
                  {"pid", m.pid},
                  {"gpu", m.gpu},
                  {"bus_id", m.bus_id},
-                 {"model", m.model}});
+                 {"model", m.model},
+                 {"cpu_device", m.cpu_device}});
 }
 
 absl::StatusOr<Hello> parse_hello(absl::string_view message) {
@@ -110,6 +148,7 @@ absl::StatusOr<Hello> parse_hello(absl::string_view message) {
     h.member.gpu = number(j, "gpu", -1, 1024);
     h.member.bus_id = text(j, "bus_id");
     h.member.model = text(j, "model");
+    h.member.cpu_device = j.at("cpu_device").get<bool>();
     return h;
   });
 }
@@ -118,6 +157,8 @@ std::string to_text(const Step& s) {
   Json pairs = Json::array();
   for (const Pair& p : s.pairs) pairs.push_back({{"from", p.from}, {"to", p.to}, {"back", p.back}});
   return dumped({{"step", name(s.kind)},
+                 {"before_op_seq", s.before_op_seq},
+                 {"within_s", s.within_s},
                  {"id", s.id},
                  {"check", validate::name(s.check)},
                  {"pairs", std::move(pairs)},
@@ -128,6 +169,8 @@ absl::StatusOr<Step> parse_step(absl::string_view message, int ranks) {
   return parsed<Step>(message, [ranks](const Json& j) {
     Step s;
     s.kind = kind_of(text(j, "step"));
+    s.before_op_seq = op_seq(j, "before_op_seq");
+    s.within_s = positive(j, "within_s", within_s_max);
     s.id = text(j, "id");
     s.check = check_of(j);
     s.repetitions = number(j, "repetitions", 0, repetitions_max);
@@ -146,6 +189,10 @@ std::string to_text(const Answer& a) {
   for (const Sample& s : a.samples) samples.push_back(sample_json(s));
   return dumped({{"rank", a.rank},
                  {"error", a.error},
+                 {"operations", a.operations},
+                 {"operations_per_s", a.operations_per_s},
+                 {"holds", name(a.holds)},
+                 {"id", a.id},
                  {"channels", std::move(channels)},
                  {"samples", std::move(samples)},
                  {"hung", a.hung}});
@@ -156,6 +203,10 @@ absl::StatusOr<Answer> parse_answer(absl::string_view message, int ranks) {
     Answer a;
     a.rank = number(j, "rank", 0, ranks - 1);
     a.error = text(j, "error");
+    a.operations = op_seq(j, "operations");
+    a.operations_per_s = positive(j, "operations_per_s", operations_per_s_max);
+    a.holds = holds_of(text(j, "holds"));
+    a.id = text(j, "id");
     for (const Json& c : j.at("channels")) {
       const auto at = [&c, ranks](size_t i) {
         const int rank = c.at(i).get<int>();

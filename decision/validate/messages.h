@@ -15,7 +15,10 @@ constexpr size_t message_bytes_max = 16 << 20;
 constexpr int ranks_max = 65536;
 constexpr int repetitions_max = 1000;
 
-// The first message of a rank. `program`: versions that differ do not understand each other.
+// What every rank calls itself: versions that differ do not understand each other.
+std::string program_text();
+
+// The first message of a rank. `program`: program_text().
 struct Hello {
   std::string program;
   int ranks = 0;

@@ -131,6 +131,7 @@ Json outcome_json(const Outcome& o) {
           {"time", clock.text(o.now_ns)},
           {"verdict", verdict_name(o)},
           {"failure", optional_text(o.failure)},
+          {"held_s", o.held_s > 0 ? Json(o.held_s) : Json(nullptr)},
           {"orders", o.own_orders ? "nccl" : "ranks"},
           {"passes", {{"ring_and_tree", o.ring_and_tree_passes}, {"extra", o.extra_passes}}},
           {"members", std::move(members)},
@@ -146,6 +147,7 @@ std::string outcome_text(const Outcome& o, bool all) {
                     o.own_orders ? "NCCL's own rings and trees" : "a ring by rank (NCCL's own order is not known)",
                     " in ", report::count_text(o.ring_and_tree_passes, "pass", "passes"),
                     o.extra_passes > 0 ? absl::StrCat(", and ", o.extra_passes, " for slow ones") : "", ".\n");
+  if (o.held_s > 0) absl::StrAppendFormat(&out, "The job held for %.1f s.\n", o.held_s);
   std::set<std::string> reasons;
   for (const Row& row : o.rows)
     if (row.finding == Finding::not_measured) reasons.insert(absl::StrCat(title(row.check), ": ", row.why));

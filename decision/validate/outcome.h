@@ -23,6 +23,7 @@ struct Outcome {
   std::vector<Incident> incidents;
   size_t ring_and_tree_passes = 0, extra_passes = 0;
   bool own_orders = false;  // rings and trees are NCCL's own
+  double held_s = 0;        // in a running job: for how long it held; 0: alone
   std::string failure;      // why it ended early, one line; empty: it did not
   Nanoseconds now_ns = 0;   // of the calendar
 };
@@ -30,8 +31,8 @@ struct Outcome {
 // Suspects win over what could not be measured: they are facts. One row that was not measured is not yet a healthy
 // machine.
 int exit_status(const Outcome&);
-// {"schema", "time", "verdict", "failure", "members", "passes", "rows", "incidents": verdicts as everywhere with
-// "source" added}
+// {"schema", "time", "verdict", "failure", "held_s", "members", "passes", "rows", "incidents": verdicts as everywhere
+// with "source" added}
 report::Json outcome_json(const Outcome&);
 // `all`: every row, else those that are not healthy and one line for each check.
 std::string outcome_text(const Outcome&, bool all);

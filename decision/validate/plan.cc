@@ -37,10 +37,14 @@ Orders orders_of(const std::vector<Answer>& answers) {
 
 class Plan {
  public:
-  Plan(Group& group, const PlanOptions& options, Outcome& out) : group_(group), options_(options), out_(out) {
+  Plan(Group& group, const PlanOptions& options, Outcome& out)
+      : group_(group), options_(options), thresholds_(options.thresholds), out_(out) {
     measured_.members = group.members();
     out_.members = measured_.members;
-    for (const Member& m : measured_.members) host_of_.push_back(m.host);
+    for (const Member& m : measured_.members) {
+      host_of_.push_back(m.host);
+      if (m.cpu_device) raise_for_cpu_device(thresholds_);
+    }
   }
 
   void run() {
@@ -96,7 +100,7 @@ class Plan {
       }
   }
 
-  std::vector<Row> judged() const { return judge(measured_, options_.past, options_.thresholds); }
+  std::vector<Row> judged() const { return judge(measured_, options_.past, thresholds_); }
 
   // The passes of which rows are worth another run, after so many; of a GPU's check: pass -1.
   std::set<int> doubtful(Check check, int runs) const {
@@ -188,6 +192,7 @@ class Plan {
 
   Group& group_;
   const PlanOptions& options_;
+  Thresholds thresholds_;
   Outcome& out_;
   Measured measured_;
   std::vector<std::string> host_of_;

@@ -22,6 +22,7 @@ struct Member {
   int gpu = -1;  // CUDA device
   std::string bus_id;
   std::string model;  // "NVIDIA H100 80GB HBM3": GPUs of one model are peers
+  bool cpu_device = false;  // it shares the processors of its host with the others there
 };
 
 // The repetitions of one check in one run of it. Of a link: a message and the receiver's answer, as the sender saw

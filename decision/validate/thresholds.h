@@ -29,6 +29,8 @@ struct ThresholdRow {
 };
 
 const std::vector<ThresholdRow>& thresholds();
+// Raises what is below what can be told of GPUs that share the processors of their host (the CPU device).
+void raise_for_cpu_device(Thresholds&);
 // "gemm_margin=0.2". Errors: InvalidArgument names the setting, or its range.
 absl::Status set_threshold(Thresholds&, const std::string& text);
 

@@ -16,6 +16,7 @@ struct ccld_comm {
   std::string name;                  // that the user gave it; NCCL keeps no copy
   unsigned channel_count = 0;        // channels that the frame has room for
   bool allocated = false;            // the frame lies in memory that CUDA gave
+  bool may_hold = false;             // calls may be asked to hold for a hardware test
   char* stream_line = nullptr;       // abi::StreamLine of the frame, as the GPU addresses it
   const ncclProxyState* proxy_state = nullptr;  // the progress thread that works for this communicator in this process
 

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <string>
@@ -22,6 +23,7 @@
 #include "param.h"
 #include "probe/probe.h"
 #include "schemas/abi/cuda_versions.h"
+#include "schemas/abi/validation_library.h"
 #include "transport.h"
 #include "utils.h"
 
@@ -155,6 +157,11 @@ uint64_t split_hash(const ncclComm* parent, int child_count) {
   return hash ^ (hash >> 29);
 }
 
+// That by which links are tested is none of the job's.
+bool is_for_validation(const ncclComm* comm) {
+  return comm->config.commName != nullptr && strcmp(comm->config.commName, abi::validation_comm_name) == 0;
+}
+
 }  // namespace
 }  // namespace ccld::hooks
 
@@ -175,6 +182,7 @@ void ccld_config_inherited(struct ncclComm* child, struct ncclComm* parent) {
 void ccld_init_entered(struct ncclComm* comm, int rank, int rank_count, int cuda_device) {
   hooks::connect_log();
   hooks::say_build(rank);
+  if (hooks::is_for_validation(comm)) return;
   comm->ccld_making = probe::init_entered(comm->commHash, rank, rank_count, cuda_device);
 }
 
@@ -194,7 +202,7 @@ void ccld_init_failed(struct ncclComm* comm, uint64_t split, ncclResult_t result
 
 void ccld_comm_created(struct ncclComm* comm, struct ncclKernelCommAndChannels* device_side) {
   hooks::connect_log();
-  if (!probe::enabled()) return;
+  if (!probe::enabled() || hooks::is_for_validation(comm)) return;
   probe::CommSetup setup{};
   setup.rank = comm->rank;
   setup.rank_count = comm->nRanks;
@@ -214,6 +222,7 @@ void ccld_comm_created(struct ncclComm* comm, struct ncclKernelCommAndChannels* 
   }
   hooked->probe = frame.comm;
   hooked->allocated = frame.allocated;
+  hooked->may_hold = probe::may_hold();
   const auto* header = static_cast<const abi::FrameHeader*>(probe::frame_memory(frame.comm));
   hooked->number = header->identity.comm_number;
   hooked->channel_count = setup.channel_count;

@@ -98,12 +98,29 @@ bool write_by_stream(ccld_comm& hooked, cudaStream_t stream, size_t offset, uint
   return false;
 }
 
+// ---- hardware tests of a running job
+
+// A thread that records a graph may not wait, and CUDA says so of a stream that is not its own, too.
+bool may_be_captured(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(stream, &status) == cudaSuccess) return status != cudaStreamCaptureStatusNone;
+  (void)cudaGetLastError();
+  return true;
+}
+
+void hold_if_asked(const ccld_comm& hooked, const ncclInfo* info) {
+  const bool collective = is_collective(info->coll);
+  if (probe::hold_is_due(hooked.probe, collective))
+    probe::hold_here(hooked.probe, collective, may_be_captured(info->stream));
+}
+
 }  // namespace
 }  // namespace ccld::hooks
 
 void ccld_operation_entered(struct ncclInfo* info) {
   ccld_comm* hooked = info->comm->ccld;
   if (hooked == nullptr) return;
+  if (hooked->may_hold) hooks::hold_if_asked(*hooked, info);
   hooked->current_op_seq = 0;
   hooked->current_call = 0;
   if (hooks::is_point_to_point(info->coll)) {

@@ -246,7 +246,9 @@ void Agent::report(Attached& attached, Instant now, bool beat, std::vector<Messa
   }
   const bool late_beat = tracker.late(now) && t >= attached.next_late_ns;
   if (beat || first || late_beat) {
-    out->emplace_back(tracker.in_flight_message(now));
+    InFlightMessage snapshot = tracker.in_flight_message(now);
+    snapshot.held = holds_();
+    out->emplace_back(std::move(snapshot));
     attached.next_late_ns = t + static_cast<uint64_t>(settings_.late_report_ms) * ns_per_ms;
   }
 }
@@ -300,6 +302,7 @@ void Agent::sample_all(Instant now, bool beat, std::vector<Message>* out) {
     }
   }
   activity_.stuck = activity_.in_flight && !moving;
+  idle_at_ns_.store(activity_.in_flight ? 0 : now.monotonic_ns, std::memory_order_release);
   activity_.events += events;
   activity_.gpus = static_cast<unsigned>(__builtin_popcountll(gpus));
 }
@@ -308,6 +311,7 @@ void Agent::sample_all(Instant now, bool beat, std::vector<Message>* out) {
 void Agent::stand_by(Instant now, bool beat, std::vector<Message>* out) {
   late_ = false;
   activity_.in_flight = activity_.replays = activity_.stuck = false;
+  idle_at_ns_.store(0, std::memory_order_release);
   if (!beat) return;
   for (const auto& attached : comms_) {
     attached->publish(now);
@@ -506,6 +510,12 @@ void Agent::hear_service() {
     if (!decode_control_request(received_.data(), received_.size(), &word)) {
       ++health_.control_refused;
       continue;
+    }
+    if (word.validation) {
+      if (validate_)
+        validate_(*word.validation);
+      else
+        ++health_.control_refused;
     }
     if (word.acknowledgement && deliveries_.answered(*word.acknowledgement)) service_.answered();
     if (!word.wish) continue;

@@ -11,10 +11,11 @@
 //   reads the frame a last time; after it returns, the agent does not touch the communicator any more. What an operator
 //   wishes (control.h), through the process file or the service, is judged field by field, applied, and answered.
 //
-// Threads: attach(), detach() and anything_new(): any thread. The others: one thread. A lock is held while frames are
-// read, never while something is sent.
+// Threads: attach(), detach(), anything_new() and idle_at_ns(): any thread. The others: one thread. A lock is held
+// while frames are read, never while something is sent.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -64,6 +65,15 @@ class Agent {
   // Opens another endpoint when an operator asks for it; nullptr: it is not usable.
   using OpenTransport = std::function<std::unique_ptr<Transport>(const std::string& endpoint)>;
   void set_open_transport(OpenTransport open) { open_transport_ = std::move(open); }
+  // Tests hardware while the job runs; without it such wishes of the service are refused.
+  using Validate = std::function<void(const ValidationWish&)>;
+  void set_validate(Validate validate) { validate_ = std::move(validate); }
+  // When NCCL was last seen to have nothing to do on any communicator of the process; 0: it has, or nobody looks.
+  uint64_t idle_at_ns() const { return idle_at_ns_.load(std::memory_order_acquire); }
+  // Whether the process holds for a test, to be told with every snapshot.
+  using Holds = bool (*)();
+  void set_holds(Holds holds) { holds_ = holds; }
+
   // Both outlive the agent; `board` may be null.
   void set_board(ProcessBoard* board) { board_ = board; }
   void add_source(ProcessSource* source) { sources_.push_back(source); }
@@ -141,6 +151,9 @@ class Agent {
   // When the service was last there.
   uint64_t undelivered_when_there_ = 0, unconfirmed_when_there_ = 0;
   OpenTransport open_transport_;
+  Validate validate_;
+  Holds holds_ = [] { return false; };
+  std::atomic<uint64_t> idle_at_ns_{0};
   ProcessBoard* board_ = nullptr;
   std::vector<ProcessSource*> sources_;
   std::unique_ptr<Siblings> siblings_;

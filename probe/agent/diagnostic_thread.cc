@@ -17,6 +17,8 @@
 #include "probe/counters/signals.h"
 #include "probe/frames/doorbell.h"
 #include "probe/frames/frame_file.h"
+#include "probe/hold/hold.h"
+#include "probe/hold/validation.h"
 #include "probe/process/process_file.h"
 #include "probe/settings.h"
 #include "probe/transport/curve_keys.h"
@@ -75,6 +77,11 @@ std::unique_ptr<Transport> open_transport(const std::string& endpoint) {
   return transport;
 }
 
+uint64_t idle_at_ns() {
+  const Agent* const agent = existing_agent();
+  return agent != nullptr ? agent->idle_at_ns() : 0;
+}
+
 void sleep_until(uint64_t monotonic_ns) {
   timespec t{};
   t.tv_sec = static_cast<time_t>(monotonic_ns / ns_per_s);
@@ -87,6 +94,11 @@ void watch(Diagnostics& d) {
   prctl(PR_SET_TIMERSLACK, timer_slack_ns, 0, 0, 0);
   if (!settings().endpoint.empty()) d.agent.set_transport(open_transport(settings().endpoint));
   d.agent.set_open_transport(open_transport);
+  if (may_hold()) {
+    validation_prepare();
+    d.agent.set_holds([] { return process_hold().holds(); });
+    d.agent.set_validate([](const ValidationWish& wish) { validation_start(wish, idle_at_ns); });
+  }
   d.agent.set_board(process_board());
   for (ProcessSource* source : {init_source(), net_source(), health_source()})
     if (source != nullptr) d.agent.add_source(source);
@@ -171,6 +183,7 @@ Agent* running_agent() {
 
 void stop_diagnostic_thread() {
   if (in_forked_child() || ending.exchange(true, std::memory_order_acq_rel)) return;
+  validation_stop();
   Diagnostics* d = diagnostics.load(std::memory_order_acquire);
   if (d == nullptr) return;
   d->stop.store(true, std::memory_order_seq_cst);

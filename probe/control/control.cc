@@ -23,6 +23,11 @@ bool usable_endpoint(const std::string& text) {
   return !endpoints_in(text).empty();
 }
 
+bool usable(const wire::Validation& v) {
+  return v.comm_uid() != 0 && v.meet() != nullptr && v.meet()->size() > 0 && v.meet()->size() <= meet_bytes_max &&
+         v.hold_ms() > 0 && v.hold_ms() <= hold_ms_max;
+}
+
 }  // namespace
 
 ControlInForce judge_wish(const ControlInForce& now, const ControlWish& wish) {
@@ -60,8 +65,14 @@ bool decode_control_request(const uint8_t* data, size_t size, ServiceWord* out) 
   const wire::ControlRequest& request = *wire::GetControlRequest(data);
   if (const wire::Acknowledgement* a = request.acknowledgement())
     out->acknowledgement = Acknowledgement{a->session(), a->batch_seq(), a->batches()};
-  // No service says both in one message: whoever does gets no wish.
-  if (request.sequence() == 0 || out->acknowledgement) return true;
+  // No service says two things in one message: whoever does gets no wish.
+  if (out->acknowledgement) return true;
+  if (const wire::Validation* v = request.validation()) {
+    if (!usable(*v)) return false;
+    out->validation = ValidationWish{v->comm_uid(), v->meet()->str(), v->hold_ms()};
+    return true;
+  }
+  if (request.sequence() == 0) return true;
   ControlWish& wish = out->wish.emplace();
   wish.sequence = request.sequence();
   wish.fields = request.fields();

@@ -38,6 +38,16 @@ struct ControlInForce {
 // Applies what is usable of `wish` to a copy of `now` and says so in it. Unknown fields are refused.
 ControlInForce judge_wish(const ControlInForce& now, const ControlWish& wish);
 
+// Hardware is to be tested while the job runs: wire::Validation.
+struct ValidationWish {
+  uint64_t comm_uid = 0;
+  std::string meet;  // host:port
+  uint32_t hold_ms = 0;
+};
+// A service may not hold a process for longer than that; nor is it asked to meet at what is longer.
+constexpr uint32_t hold_ms_max = 60000;
+constexpr size_t meet_bytes_max = 300;
+
 // Which batches have come: wire::Acknowledgement.
 struct Acknowledgement {
   uint64_t session = 0;
@@ -45,12 +55,13 @@ struct Acknowledgement {
   uint64_t batches = 0;
 };
 
-// What the service says, verified. At most one of the two is there; if none is, it says nothing that is known here.
+// What the service says, verified. At most one of them is there; if none is, it says nothing that is known here.
 struct ServiceWord {
   std::optional<ControlWish> wish;
   std::optional<Acknowledgement> acknowledgement;
+  std::optional<ValidationWish> validation;
 };
-// A ControlRequest of the wire. False: it is none.
+// A ControlRequest of the wire. False: it is none, or asks for a test that is not acceptable.
 bool decode_control_request(const uint8_t* data, size_t size, ServiceWord* out);
 
 }  // namespace ccld::probe

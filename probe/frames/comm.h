@@ -31,6 +31,9 @@ struct NetConnection {
   std::string net_name;
 };
 
+// No call of the communicator has to hold (probe/hold/).
+constexpr uint64_t hold_never = UINT64_MAX;
+
 struct Comm {
   // ---- constant after comm_create
   CommSetup setup;
@@ -91,6 +94,7 @@ struct Comm {
   std::mutex connections_mutex;
   std::vector<NetConnection> connections;        // guarded by connections_mutex
   std::atomic<uint32_t> connections_version{0};  // increases with every addition, and with every bit of StateLine::hidden
+  std::atomic<uint64_t> hold_before{hold_never};  // that collective and later ones hold; 0: every call
   std::atomic<bool> detached{false};  // set by comm_end before anything is taken away: HOT functions then do nothing
 
   // ---- probe/agent

@@ -101,7 +101,7 @@ auto encode(FlatBufferBuilder& builder, const InFlightMessage& m) {
                               0, m.proxy_tick_age_ms, m.late, m.state, 0, m.p2p_total, m.entered_p2p, m.launched_p2p,
                               m.kernel_plan, m.kernel_replay, m.stopped, static_cast<uint32_t>(m.lanes.size()), lanes,
                               static_cast<uint32_t>(m.proxies.size()), proxies, static_cast<uint32_t>(m.p2p.size()),
-                              p2p);
+                              p2p, m.held);
 }
 
 auto encode(FlatBufferBuilder& builder, const HealthMessage& m) {

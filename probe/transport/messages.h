@@ -124,6 +124,7 @@ struct InFlightMessage {
   uint32_t kernel_plan = 0;
   uint32_t kernel_replay = 0;
   bool stopped = false;
+  bool held = false;
 };
 
 // Of a process that cannot speak any more: what its frame says of one communicator.

@@ -8,7 +8,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ccld::probe;
   ServiceWord word;
   if (!decode_control_request(data, size, &word)) return 0;
-  if (word.wish && word.acknowledgement) std::abort();  // at most one
+  if (int{word.wish.has_value()} + word.acknowledgement.has_value() + word.validation.has_value() > 1) std::abort();
+  if (word.validation && (word.validation->comm_uid == 0 || word.validation->meet.empty() ||
+                          word.validation->hold_ms == 0 || word.validation->hold_ms > hold_ms_max))
+    std::abort();
   if (!word.wish) return 0;
   ControlInForce now;
   now.sample_us = 1000;

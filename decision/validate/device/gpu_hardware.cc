@@ -9,6 +9,7 @@
 #include <chrono>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -18,6 +19,7 @@
 #include "decision/validate/device/sizes.h"
 #include "decision/validate/device/turn.h"
 #include "decision/validate/nccl_log.h"
+#include "schemas/abi/validation_library.h"
 
 namespace ccld::decision::validate {
 namespace {
@@ -104,9 +106,21 @@ std::string host_name() {
 class GpuHardware : public Hardware {
  public:
   GpuHardware(const HardwareOptions& options, int device, Sizes sizes, bool cpu_device)
-      : timeout_s_(options.timeout_s), device_(device), sizes_(sizes), cpu_device_(cpu_device) {
+      : timeout_s_(options.timeout_s),
+        device_(device),
+        sizes_(sizes),
+        cpu_device_(cpu_device),
+        in_job_(options.in_job) {
+    if (!in_job_) log_.emplace();
     CCLD_CHECK(cudaSetDevice(device_));
     CCLD_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  }
+
+  // A process of its own ends without tidying up (main.cc).
+  ~GpuHardware() override {
+    if (!in_job_) return;
+    abort_in_job();
+    cudaStreamDestroy(stream_);
   }
 
   Member member(int rank) const override {
@@ -119,15 +133,8 @@ class GpuHardware : public Hardware {
     if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, device_) == cudaSuccess) m.bus_id = bus_id;
     cudaDeviceProp properties{};
     if (cudaGetDeviceProperties(&properties, device_) == cudaSuccess) m.model = properties.name;
+    m.cpu_device = cpu_device_;
     return m;
-  }
-
-  void raise(Thresholds& t) const override {
-    if (!cpu_device_) return;
-    for (double* margin : {&t.gemm_margin, &t.memory_margin, &t.copy_margin, &t.link_margin, &t.past_margin})
-      *margin = std::max(*margin, cpu_device_margin);
-    t.resolution_max = std::max(t.resolution_max, cpu_device_resolution);
-    t.pair_factor = 1;  // these margins are wide enough for a pair
   }
 
   absl::StatusOr<std::string> unique_id() override {
@@ -141,26 +148,35 @@ class GpuHardware : public Hardware {
     Answer answer;
     answer.rank = rank;
     end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_s_));
+    if (in_job_) end_ = std::min<Clock::time_point>(end_, in_job_->until());
     try {
       CCLD_CHECK(cudaSetDevice(device_));
       switch (step.kind) {
         case StepKind::connect: connect(step, rank, ranks, answer); break;
         case StepKind::gpu_check: check_gpu(step, answer); break;
         case StepKind::pass: test_links(step, answer); break;
-        case StepKind::end: break;
+        default: break;  // no step of the hardware
       }
     } catch (const std::runtime_error& e) {
       answer.error = e.what();
     }
-    log_.text();  // shows what is new
+    if (log_) log_->text();  // shows what is new
     return answer;
   }
 
  private:
+  // Before buffers are given back: CUDA waits then for kernels, which wait for other ranks.
+  void abort_in_job() {
+    if (in_job_ && comm_ != nullptr) ncclCommAbort(std::exchange(comm_, nullptr));
+  }
+
   template <class Ready>
   void wait(const Ready& ready, const char* what) {
     while (!ready()) {
-      if (Clock::now() >= end_) throw Hung(absl::StrCat(what, " did not end within ", timeout_s_, " s"));
+      if (Clock::now() >= end_) {
+        abort_in_job();
+        throw Hung(absl::StrCat(what, " did not end in time"));
+      }
       std::this_thread::sleep_for(ask_again);
     }
   }
@@ -199,12 +215,16 @@ class GpuHardware : public Hardware {
     bytes.copy(id.internal, sizeof id.internal);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    config.commName = "ccld-validate";
+    config.commName = abi::validation_comm_name;
     rank_ = rank;
     CCLD_CHECK(ncclCommInitRankConfig(&comm_, ranks, id, rank, &config));
     wait_for_comm("communicator initialization");
-    log_.open();
-    answer.channels = read_nccl_log(log_.text(), rank).channels;
+    if (in_job_) {
+      answer.channels = in_job_->channels;
+      return;
+    }
+    log_->open();
+    answer.channels = read_nccl_log(log_->text(), rank).channels;
   }
 
   // One repetition more than are counted: the first pays for what is not there yet.
@@ -301,7 +321,7 @@ class GpuHardware : public Hardware {
       if (!sends) return;
       sample.ms = std::move(ms);
     } catch (const Hung&) {
-      answer.hung.emplace_back(from, to);
+      if (!in_job_) answer.hung.emplace_back(from, to);  // in a job it only says that the time to hold was over
       throw;
     }
     add_path(sample);
@@ -309,7 +329,8 @@ class GpuHardware : public Hardware {
   }
 
   void add_path(Sample& sample) {
-    const NcclLog log = read_nccl_log(log_.text(), rank_);
+    if (!log_) return;
+    const NcclLog log = read_nccl_log(log_->text(), rank_);
     const auto path = log.sends_to.find(sample.peer);
     if (path == log.sends_to.end()) return;
     sample.kind = path->second.kind;
@@ -324,7 +345,8 @@ class GpuHardware : public Hardware {
   const int device_;
   const Sizes sizes_;
   const bool cpu_device_;  // then ranks of a machine measure in turns
-  LogFile log_;
+  const std::optional<InJob> in_job_;
+  std::optional<LogFile> log_;  // none in a training process
   cudaStream_t stream_ = nullptr;
   ncclComm_t comm_ = nullptr;
   int rank_ = 0;
@@ -347,6 +369,7 @@ absl::StatusOr<std::unique_ptr<Hardware>> open_gpu(const HardwareOptions& option
     return absl::NotFoundError(absl::StrCat("--gpu ", options.gpu, ": there are only ", count, " GPUs"));
   const bool cpu_device = on_cpu_device();
   Sizes sizes = cpu_device ? cpu_device_sizes : gpu_sizes;
+  if (options.in_job) sizes = cpu_device ? cpu_device_in_job_sizes : gpu_in_job_sizes;
   if (options.link_bytes != 0) sizes.link_bytes = options.link_bytes;
   try {
     return std::make_unique<GpuHardware>(options, options.gpu >= 0 ? options.gpu : options.local_rank % count, sizes,

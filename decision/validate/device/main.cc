@@ -14,6 +14,7 @@
 #include "decision/validate/device/shared_memory.h"
 #include "decision/validate/launch.h"
 #include "decision/validate/meeting.h"
+#include "decision/validate/messages.h"
 #include "decision/validate/options.h"
 #include "decision/validate/plan.h"
 #include "schemas/build_id/build_id.h"
@@ -33,11 +34,9 @@ Nanoseconds calendar_ns() {
       .count();
 }
 
-std::string program() { return absl::StrCat("ccld-validate ", ccld::release_version()); }
-
 // Rank 0's second thread: says what all do, and prints what came out.
 int coordinate(Meeting& meeting, const Options& o, PlanOptions plan) {
-  const absl::Status met = meeting.wait_for_all(program());
+  const absl::Status met = meeting.wait_for_all(program_text());
   if (!met.ok()) {
     meeting.perform({});  // those that have come need not wait
     return fail(exit_not_measured, met.message());
@@ -95,8 +94,6 @@ int run_rank(const Options& o) {
   auto hardware = open_gpu(device);
   if (!hardware.ok()) return fail(exit_not_measured, absl::StrCat("rank ", o.rank, ": ", hardware.status().message()));
 
-  (*hardware)->raise(plan.thresholds);
-
   std::unique_ptr<Meeting> meeting;
   if (o.rank == 0) {
     auto opened = Meeting::open(o.meet, o.ranks, o.timeout_s);
@@ -109,7 +106,7 @@ int run_rank(const Options& o) {
     if (!id.ok()) return fail(exit_not_measured, id.status().message());
     plan.id = *id;
   }
-  auto attendance = Attendance::open(o.meet, {program(), o.ranks, (*hardware)->member(o.rank)}, o.timeout_s);
+  auto attendance = Attendance::open(o.meet, {program_text(), o.ranks, (*hardware)->member(o.rank)}, o.timeout_s);
   if (!attendance.ok()) {
     const bool usage = absl::IsInvalidArgument(attendance.status());
     return fail(usage ? exit_usage : exit_not_measured, absl::StrCat("--meet: ", attendance.status().message()));
@@ -126,7 +123,7 @@ int run_rank(const Options& o) {
 
 int main(int argc, char** argv) {
   try {
-    const std::string version = absl::StrCat(program(), " (build ", ccld::build_id(), ")");
+    const std::string version = absl::StrCat(program_text(), " (build ", ccld::build_id(), ")");
     Parsed parsed = parse_options(argc, argv, version);
     if (parsed.exit) return *parsed.exit;
     Options& o = parsed.options;

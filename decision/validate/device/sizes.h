@@ -16,8 +16,8 @@ constexpr Sizes gpu_sizes{4096, size_t{512} << 20, size_t{128} << 20, size_t{64}
 // The CPU device is a thousand times slower, and shares its processors with all ranks of the machine.
 constexpr Sizes cpu_device_sizes{192, size_t{16} << 20, size_t{16} << 20, size_t{512} << 10};
 
-// A block of the CPU device that polls sleeps, longer as the wait goes on, so the same link takes 1.8 ms or 3.6 ms; and
-// the processors of its host are nobody's alone. What the accuracy benchmark plants takes eight times as long or more.
-constexpr double cpu_device_margin = 1.5, cpu_device_resolution = 8;
+// In a training process: memory is scarce there, and the job waits. What is left of a GPU's is a few hundred megabytes.
+constexpr Sizes gpu_in_job_sizes{2048, size_t{128} << 20, size_t{64} << 20, size_t{64} << 20};
+constexpr Sizes cpu_device_in_job_sizes{128, size_t{4} << 20, size_t{4} << 20, size_t{256} << 10};
 
 }  // namespace ccld::decision::validate

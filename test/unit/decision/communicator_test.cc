@@ -27,8 +27,9 @@ struct Fixture {
     comm.up(m, process(1 + rank, now_ns), now_ns);
   }
   void snapshot(int rank, uint64_t entered, uint64_t completed, Nanoseconds at_ns, uint32_t moved_age_ms = 0,
-                uint64_t movement = 0) {
+                uint64_t movement = 0, bool held = false) {
     InFlight m;
+    m.held = held;
     m.comm = CommUid{1};
     m.rank = Rank{rank};
     m.sample_monotonic_ns = static_cast<uint64_t>(at_ns);
@@ -70,6 +71,19 @@ TEST_CASE("The last movement is that of the sender's clock, not of the arrival")
   CHECK(f.comm.moved_ns() == 7 * ns_per_s);
   f.snapshot(0, 5, 4, 11 * ns_per_s, 4000, 7);
   CHECK(f.comm.moved_ns() == 7 * ns_per_s);
+}
+
+TEST_CASE("A rank that holds for a test of its hardware does not stand still") {
+  Fixture f;
+  f.up(0, 2);
+  f.up(1, 2);
+  f.snapshot(0, 5, 4, 10 * ns_per_s, 0, 7);
+  f.snapshot(1, 4, 4, 10 * ns_per_s, 0, 7);
+  f.snapshot(0, 5, 4, 14 * ns_per_s, 4000, 7);
+  f.snapshot(1, 4, 4, 14 * ns_per_s, 4000, 7, true);
+  CHECK(f.comm.moved_ns() == 14 * ns_per_s);
+  f.snapshot(1, 4, 4, 16 * ns_per_s, 6000, 7);
+  CHECK(f.comm.moved_ns() == 14 * ns_per_s);
 }
 
 TEST_CASE("A repeated announcement is no movement, also if the first one was lost") {

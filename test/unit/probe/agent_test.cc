@@ -385,6 +385,56 @@ TEST_CASE("an acknowledgement that nobody asked for changes nothing") {
   CHECK(s.agent->health().control_applied == 0);
 }
 
+flatbuffers::FlatBufferBuilder validation(uint64_t comm_uid, const char* meet, uint32_t hold_ms) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto what = wire::CreateValidationDirect(builder, comm_uid, meet, hold_ms);
+  wire::ControlRequestBuilder message(builder);
+  message.add_validation(what);
+  wire::FinishControlRequestBuffer(builder, message.Finish());
+  return builder;
+}
+
+TEST_CASE("a hardware test is begun if the user allowed it and it is acceptable, and refused otherwise") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.sent.say(validation(0x77, "node0:29611", 5000));
+  s.run_ms(1000);
+  CHECK(s.agent->health().control_refused == 1);
+
+  std::vector<ValidationWish> wishes;
+  s.agent->set_validate([&](const ValidationWish& w) { wishes.push_back(w); });
+  s.sent.say(validation(0x77, "node0:29611", 5000));
+  s.sent.say(validation(0, "node0:29611", 5000));
+  s.sent.say(validation(0x77, "", 5000));
+  s.sent.say(validation(0x77, std::string(400, 'x').c_str(), 5000));
+  s.sent.say(validation(0x77, "node0:29611", 0));
+  s.sent.say(validation(0x77, "node0:29611", 3'600'000));
+  s.run_ms(3000);
+  REQUIRE(wishes.size() == 1);
+  CHECK((wishes[0].comm_uid == 0x77 && wishes[0].meet == "node0:29611" && wishes[0].hold_ms == 5000));
+  CHECK(s.agent->health().control_refused == 6);
+}
+
+TEST_CASE("whoever asks hears when NCCL had nothing to do last") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(100);
+  CHECK(s.agent->idle_at_ns() > s.clock.at.monotonic_ns - 50 * ns_per_ms);
+  c.frame.launch_operation(1, 1);
+  s.run_ms(100);
+  CHECK(s.agent->idle_at_ns() == 0);
+  c.frame.run_kernel(1, 1, 100, 110);
+  s.run_ms(200);
+  CHECK(s.agent->idle_at_ns() > s.clock.at.monotonic_ns - 50 * ns_per_ms);
+  // And the service hears that the process holds.
+  CHECK(!s.sent.all<wire::InFlight>().back()->held());
+  s.agent->set_holds([] { return true; });
+  s.run_ms(3000);
+  CHECK(s.sent.all<wire::InFlight>().back()->held());
+}
+
 TEST_CASE("a process that ends early says it too") {
   const Listening listening;
   Scene s;

@@ -201,8 +201,13 @@ TEST_CASE("A request to change something comes under our name and from no other 
   Api api({.names = {"ccld.example"}});
   const std::string body = R"({"job": "demo", "sample_us": 500})";
   const auto status = [&](httplib::Headers headers) {
+    const auto validate =
+        api.client().Post("/v1/validate", headers,
+                          R"({"job": "demo", "communicator": "00000000000000ff", "meet": "a:1"})", "application/json");
     const auto answer = api.client().Post("/v1/tune", headers, body, "application/json");
     REQUIRE(answer);
+    REQUIRE(validate);
+    CHECK(validate->status == answer->status);
     return answer->status;
   };
   CHECK(status({{"Host", "evil.example"}}) == 403);

@@ -19,6 +19,7 @@ TEST_CASE("The health and the page's files are for everybody, every document nee
 
 TEST_CASE("What changes anything has a role of its own") {
   CHECK(role_needed("POST", "/v1/tune") == Role::tune);
+  CHECK(role_needed("POST", "/v1/validate") == Role::tune);
   for (const char* path : {"/v1/incidents/1/ack", "/v1/silences", "/v1/silences/1/end"})
     CHECK(role_needed("POST", path) == Role::acknowledge);
   CHECK(role_needed("POST", "/healthz").has_value());

@@ -48,6 +48,61 @@ TEST_CASE("A request that cannot be is refused with the name of the field") {
   CHECK(refusal(R"({"job": "a", "sample_us": 1})").find("sample_us=1 is not valid") == 0);
 }
 
+TEST_CASE("A hardware test names a job, a communicator and where its ranks meet") {
+  const auto request = parse_validate_request(
+      R"({"job": "demo", "communicator": "00000000000000ff", "meet": "node0:29611", "hold_s": 2.5})");
+  REQUIRE(request.ok());
+  CHECK(request->job == "demo");
+  REQUIRE(request->validation.has_value());
+  CHECK(request->validation->comm == CommUid(0xff));
+  CHECK(request->validation->meet == "node0:29611");
+  CHECK(request->validation->hold_ms == 2500);
+}
+
+TEST_CASE("A hardware test that cannot be is refused with the name of the field") {
+  const auto with = [](const std::string& fields) {
+    const auto request = parse_validate_request("{" + fields + "}");
+    return request.ok() ? "accepted" : std::string(request.status().message());
+  };
+  const std::string job = R"("job": "a")", comm = R"("communicator": "00000000000000ff")", meet = R"("meet": "a:1")";
+  CHECK(with(job + "," + comm + "," + meet) == "accepted");
+  CHECK(with(comm + "," + meet) == "job is missing");
+  CHECK(with(job + "," + meet) == "communicator is missing");
+  CHECK(with(job + "," + comm) == "meet is missing");
+  CHECK(with(job + "," + meet + R"(,"communicator": "dp0")") == "communicator is not 16 hexadecimal digits: 'dp0'");
+  CHECK(with(job + "," + comm + R"(,"meet": "node0")") == "meet is not host:port: 'node0'");
+  CHECK(with(job + "," + comm + "," + meet + R"(,"hold_s": 3600)") == "hold_s is not from 0.1 to 60: 3600");
+  CHECK(with(job + "," + comm + "," + meet + R"(,"hold_s": "5")") == "hold_s is not from 0.1 to 60: 5");
+  CHECK(with(job + "," + comm + "," + meet + R"(,"sample_us": 500)") == "there is no field 'sample_us'");
+  CHECK(with(R"("job": 7)") == "job is not a text");
+}
+
+TEST_CASE("A hardware test goes to the probes of its job, and takes no number of a request to tune") {
+  ControlDesk desk(1000);
+  const auto nobody = [](const std::string&, absl::Span<const uint8_t>) { return false; };
+  desk.heard(from("a", 1), "c1", 1, 1, nobody);
+  desk.heard(from("a", 2, "other"), "c2", 1, 1, nobody);
+  TuneRequest request;
+  request.job = "demo";
+  request.validation = ValidationWish{CommUid(0xff), "node0:29611", 5000};
+  std::vector<std::string> reached;
+  const TuneAnswer answer =
+      desk.carry_out(request, [&](const std::string& connection, absl::Span<const uint8_t> message) {
+        flatbuffers::Verifier verifier(message.data(), message.size());
+        REQUIRE(wire::VerifyControlRequestBuffer(verifier));
+        const wire::ControlRequest& said = *wire::GetControlRequest(message.data());
+        CHECK(said.sequence() == 0);
+        REQUIRE(said.validation() != nullptr);
+        CHECK(said.validation()->comm_uid() == 0xff);
+        CHECK(said.validation()->meet()->str() == "node0:29611");
+        CHECK(said.validation()->hold_ms() == 5000);
+        reached.push_back(connection);
+        return true;
+      });
+  CHECK(reached == std::vector<std::string>{"c1"});
+  CHECK((answer.asked == 1 && answer.sequence == 0));
+}
+
 TEST_CASE("A request goes to every probe it is meant for, on the connection of its newest batch") {
   ControlDesk desk(1000);
   const auto hear = [&desk](const Batch& batch, const char* connection, Nanoseconds now_ns) {

@@ -10,8 +10,12 @@ TEST_CASE("Messages come back as they were") {
   s.kind = StepKind::pass;
   s.pairs = {{1, 2, true}};
   s.repetitions = 7;
+  s.before_op_seq = 77;
+  s.within_s = 2.5;
   const auto step = parse_step(to_text(s), 3);
   REQUIRE(step.ok());
+  CHECK(step->before_op_seq == 77);
+  CHECK(step->within_s == 2.5);
   CHECK(step->pairs == s.pairs);
   CHECK(step->repetitions == 7);
 
@@ -19,11 +23,19 @@ TEST_CASE("Messages come back as they were") {
   a.rank = 2;
   a.channels = {{0, 1, -1}};
   a.hung = {{0, 1}};
+  a.operations = 12;
+  a.operations_per_s = 3.5;
+  a.holds = Holds::passed;
+  a.id = "00ff";
   a.samples.push_back({Check::link, 1, 2, "NET/IB", "mlx5_0", 64, -1, {1.5, 2}});
   const auto answer = parse_answer(to_text(a), 3);
   REQUIRE(answer.ok());
   CHECK(answer->channels[0].ring_next == 1);
   CHECK(answer->hung == a.hung);
+  CHECK(answer->operations == 12);
+  CHECK(answer->operations_per_s == 3.5);
+  CHECK(answer->holds == Holds::passed);
+  CHECK(answer->id == "00ff");
   CHECK(answer->samples[0].ms == a.samples[0].ms);
   CHECK(answer->samples[0].net == "mlx5_0");
 }
@@ -36,9 +48,10 @@ TEST_CASE("Whatever anybody sends is refused, not believed") {
   }
   const auto answer = [](const std::string& samples, const std::string& hung = "[]",
                          const std::string& channels = "[]") {
-    return parse_answer(R"({"rank": 0, "error": "", "channels": )" + channels + R"(, "samples": )" + samples +
-                            R"(, "hung": )" + hung + "}",
-                        2)
+    return parse_answer(
+               R"({"rank": 0, "error": "", "operations": 0, "operations_per_s": 0, "holds": "holds", "id": "", "channels": )" +
+                   channels + R"(, "samples": )" + samples + R"(, "hung": )" + hung + "}",
+               2)
         .ok();
   };
   const auto sample = [](const std::string& check, int rank, int peer, const std::string& ms) {
@@ -57,7 +70,7 @@ TEST_CASE("Whatever anybody sends is refused, not believed") {
   CHECK_FALSE(answer("[]", "[]", "[[0, 7, -1]]"));
   CHECK_FALSE(
       parse_step(
-          R"({"step": "pass", "id": "", "check": "gemm", "pairs": [{"from": 0, "to": 0, "back": false}], "repetitions": 3})",
+          R"({"step": "pass", "before_op_seq": 0, "within_s": 0, "id": "", "check": "gemm", "pairs": [{"from": 0, "to": 0, "back": false}], "repetitions": 3})",
           2)
           .ok());
 }
