@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web demo-mitigate demo-cluster test unit integration sim fuzz check asan tsan accuracy ablate bench-overhead bench-scale chaos check-kills check-cluster check-strangers check-validate check-ptxas check-sass image image-test format tidy clean
+.PHONY: gpu-verify help bootstrap configure build nccl install install-nccl release release-parts nccl-small check-abi demo demo-web demo-mitigate demo-cluster test unit integration sim fuzz check asan tsan accuracy ablate bench-overhead bench-scale chaos check-kills check-cluster check-strangers check-validate check-in-job check-ptxas check-sass image image-test format tidy clean
 
 help: ## This list
 	@echo "make demo and make test do everything: packages, upstream's source, build, run."
@@ -159,6 +159,11 @@ check-validate: configure ## Are planted slow GPUs, paths and network devices co
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld-validate
 	@benchmarks/validate/check_validate.py --build $(BUILD) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(QUICK),--quick --out build/validate-quick.json,--cases $(or $(CASES),40) --minutes $(or $(MINUTES),60) --out benchmarks/results/validate.json)
+
+check-in-job: configure ## Hardware tests in running jobs, some disturbed in the middle: is each right, and does training go on? (half an hour; TESTS=200 SEED=1 HOLD_S=5)
+	@cmake --build --preset dev --parallel $(JOBS)
+	@benchmarks/validate/check_in_job.py --build $(BUILD) --tests $(or $(TESTS),200) --seed $(or $(SEED),1) --hold-s $(or $(HOLD_S),5) \
+	  --out benchmarks/results/validate_in_job.json
 
 gpu-verify: configure ## All checks that want a GPU, ten minutes (BUNDLE=file.tar.xz: pack them for a machine that has one; QUICK=1)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld
