@@ -1,6 +1,7 @@
 #include "decision/analysis/whatif_suspects.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -113,6 +114,20 @@ std::set<std::string> hosts_of(const Place& p) {
   return hosts;
 }
 
+// What several connections carry at the same time has met the same thing, so those of one count.
+uint64_t slow_transfers_of_one(const Suspect& s, const WhatIfLook& look) {
+  std::map<std::pair<int, int>, uint64_t> counts;
+  uint64_t most = 0;
+  for (size_t cause : s.causes)
+    for (int i : look.explanation.causes[cause].transfers) {
+      const whatif::Transfer& t = whatif::at(look.graph.transfers, i);
+      const auto gpu = [&](int node) { return whatif::at(look.graph.nodes, node).gpu; };
+      if (whatif::at(look.explanation.transfer_less_ns, i) <= 0) continue;
+      most = std::max(most, ++counts[{gpu(t.send), gpu(t.recv)}]);
+    }
+  return most;
+}
+
 }  // namespace
 
 std::vector<Suspect> put_together(const WhatIfLook& look) {
@@ -165,6 +180,7 @@ std::vector<Suspect> put_together(const WhatIfLook& look) {
   for (size_t i = 0; i < out.size(); ++i) any |= network(i);
   for (size_t i = out.size(); any && i-- > 0;)
     if (!is_late(causes[out[i].causes.front()]) && !network(i)) out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
+  for (Suspect& s : out) s.slow_transfers = slow_transfers_of_one(s, look);
   std::stable_sort(out.begin(), out.end(), [](const Suspect& a, const Suspect& b) { return a.gain_ns > b.gain_ns; });
   return out;
 }

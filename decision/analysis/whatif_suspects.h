@@ -4,6 +4,7 @@
 // Contract: pure over one look at a job's graph.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct Suspect {
   std::set<std::string> keys;            // by which it is recognised in the next window: any of them
   std::set<std::string> hosts;           // between which its connections are
   double gain_ns = 0, host_gain_ns = 0;  // of all; of it, that of a late host
+  uint64_t slow_transfers = 0;           // of Send and Recv, on the connection that has most of them
 };
 
 // The one that gains most first.

@@ -119,6 +119,17 @@ TEST_CASE("A transfer or two that take very long make no connection suspect, how
   CHECK(job.reported.empty());
 }
 
+TEST_CASE("A moment in which all transfers take very long is one, however many connections it met") {
+  LongIterations job(quick());
+  for (int i = 0; i < 10; ++i) job.iterate([](int) { return 2; });
+  for (int i = 0; i < 3; ++i) job.iterate([](int) { return 1500; });
+  for (int i = 0; i < 10; ++i) job.iterate([](int) { return 2; });
+  INFO(text(job.reported));
+  CHECK(job.reported.empty());
+  for (int i = 0; i < 40; ++i) job.iterate([](int) { return 1500; });
+  CHECK_FALSE(job.reported.empty());
+}
+
 TEST_CASE("A connection that is slow in every one of few transfers is found") {
   LongIterations job(quick());
   for (int i = 0; i < 40; ++i) job.iterate([](int pair) { return pair == 1 ? 1500 : 2; });
