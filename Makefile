@@ -31,7 +31,7 @@ build: configure ## Build everything into build/dev
 CUDA_PRESET := $(if $(FULL),cuda-full,cuda)
 nccl: bootstrap ## Build libnccl.so.2 for GPUs, with nvcc (20 minutes on two cores; FULL=1: every function; NVCC_GENCODE="-gencode=arch=compute_90,code=sm_90 ...")
 	@scripts/configure $(CUDA_PRESET) "-DCCLD_NVCC_GENCODE=$(or $(NVCC_GENCODE),$(if $(FULL),all,shipped))"
-	@cmake --build --preset $(CUDA_PRESET) --parallel $(JOBS) --target nccl ccld-validate
+	@cmake --build --preset $(CUDA_PRESET) --parallel $(JOBS) --target nccl ccld-validate ccld_validate_in_job
 	@echo "build/$(CUDA_PRESET)/nccl/lib/libnccl.so.2"
 
 # A few functions, so that the device patches always compile with nvcc.
@@ -47,7 +47,7 @@ install-nccl: nccl ## Install it for programs to build against, as NVIDIA's pack
 LIBRARY_BUILD := build/$(if $(filter cpu,$(DEVICE)),release,$(CUDA_PRESET))
 release-parts: bootstrap $(if $(filter cpu,$(DEVICE)),,nccl)
 	@scripts/configure release
-	@cmake --build --preset release --parallel $(JOBS) --target ccld ccld_pages $(if $(filter cpu,$(DEVICE)),nccl ccld-validate)
+	@cmake --build --preset release --parallel $(JOBS) --target ccld ccld_pages $(if $(filter cpu,$(DEVICE)),nccl ccld-validate ccld_validate_in_job)
 
 install: release-parts ## Install service and library, the library in PREFIX/lib/ccld (PREFIX=/usr/local DESTDIR=; DEVICE=cpu)
 	@cmake --install build/release --component ccld --prefix $(or $(PREFIX),/usr/local) --strip

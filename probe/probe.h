@@ -118,13 +118,15 @@ size_t frame_memory_size(const FrameMemory*);
 // Unmaps it, unless it is the caller's, and removes its file.
 void frame_memory_release(FrameMemory*);
 
-// ---- HOT -------------------------------------------------------------------------------------------------------
+// ---- hardware tests of a running job (probe/hold/) -----------------------------------------------------------------
 
-// A hardware test of the job asks this call to wait (probe/hold/hold.h): then hold_here() does so, for a bounded time.
-// Only where the user allowed it (NCCL_PROBE_VALIDATE=1). `captured`: the call is recorded into a CUDA graph.
+// Whether the user allowed them (NCCL_PROBE_VALIDATE=1). Then hold_is_due() (HOT) says before a call whether it is asked to
+// wait, and hold_here() waits, for a bounded time. `captured`: the call is recorded into a CUDA graph.
 bool may_hold();
 bool hold_is_due(const Comm*, bool collective);
 void hold_here(Comm*, bool collective, bool captured);
+
+// ---- HOT -------------------------------------------------------------------------------------------------------
 
 struct Operation {
   abi::Function function;

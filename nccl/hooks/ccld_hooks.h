@@ -2,7 +2,8 @@
 // declaration and includes nothing of the probe.
 //
 // Contract
-//   No hook fails, blocks on a peer or changes what NCCL does, but for those of functions that the build leaves out. All accept a communicator that has no frame. Hooks are
+//   No hook fails, blocks on a peer or changes what NCCL does, but for those of functions that the build leaves out, and
+//   for ccld_operation_entered where the user allowed hardware tests (probe/hold/): it may wait then. All accept a communicator that has no frame. Hooks are
 //   named after what happened, in the order of a communicator's life.
 //
 // Threads: those of NCCL at that place. Init and end: the job thread, device set. Operations and plans: the thread in

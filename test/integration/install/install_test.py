@@ -146,7 +146,7 @@ class InstalledTreeTest(unittest.TestCase):
         prefix = self.install("/opt/tools")
         self.assertEqual(os.listdir(self.destination), ["opt"])
         found = files_below(prefix)
-        for name in ("bin/ccld", "bin/ccld-validate", "lib/ccld/libnccl.so.2", "lib/systemd/system/ccld.service", "etc/ccld/ccld.toml", "etc/default/ccld",
+        for name in ("bin/ccld", "bin/ccld-validate", "lib/ccld/libnccl.so.2", "lib/ccld/libccld_validate.so", "lib/systemd/system/ccld.service", "etc/ccld/ccld.toml", "etc/default/ccld",
                      "share/man/man1/ccld.1.gz", "share/man/man1/ccld-serve.1.gz", "share/bash-completion/completions/ccld",
                      "share/zsh/vendor-completions/_ccld", "share/doc/ccld/copyright", "share/doc/libnccl2-ccld/copyright.nccl"):
             self.assertIn(name, found)
@@ -313,6 +313,11 @@ class ReleaseTest(unittest.TestCase):
             if os.path.exists(os.path.join(service, name)):
                 self.assertEqual(os.path.realpath(path), os.path.join(os.path.realpath(service), name))
             else:
+                self.assertRegex(name, r"^(lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s)\.so|ld-linux)")
+        # What a training process loads for a hardware test finds the same, and NCCL beside it.
+        beside = os.path.join(os.path.realpath(self.top), "lib", "ccld")
+        for name, path in re.findall(r"(\S+) => (\S+)", run("ldd", os.path.join(beside, "libccld_validate.so"))):
+            if not path.startswith(beside + "/"):
                 self.assertRegex(name, r"^(lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s)\.so|ld-linux)")
         libzmq = os.path.join(self.top, "lib", "ccld", "libzmq.so.5")
         own = os.path.join(os.path.realpath(self.top), "lib", "ccld", "libzmq")
