@@ -197,7 +197,7 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
     Seen s = seen_of(job, suspect);
     came_back |= std::exchange(s.missed, false);
     if (s.windows == 0) s.since_ns = job.started_ns;
-    // But what it has seen once it has not seen twice.
+    // It counts twice only if it has seen two slow transfers; other causes have none.
     s.streak += suspect.slow_transfers > 0 ? std::min(halves, suspect.slow_transfers) : halves;
     for (size_t cause : suspect.causes) s.transfers += look.explanation.causes[cause].transfers.size();
     if (waits(suspect, s)) s.streak = std::min(s.streak, settings_.slow_repeat);

@@ -9,6 +9,7 @@
 #include "decision/cli/command.h"
 #include "decision/report/text_format.h"
 #include "decision/server/clock.h"
+#include "decision/server/tune.h"
 #include "decision/validate/hold_plan.h"
 #include "decision/validate/meeting.h"
 #include "decision/validate/outcome.h"
@@ -21,7 +22,7 @@ using report::Json;
 using Clock = std::chrono::steady_clock;
 
 constexpr int default_port = 29611;
-// A probe that rests looks for what the service says once a second.
+// A probe that rests looks for what the service says once a second; the rest is room for a busy machine.
 constexpr double come_s = 15;
 // The job waits meanwhile, so there are fewer than ccld-validate makes.
 constexpr int repetitions = 5;
@@ -123,7 +124,7 @@ void add_in_job_options(CLI::App& command, InJobValues& v) {
       ->type_name("HOST:PORT");
   option(command.add_option("--hold-s", v.hold_s, "a rank holds no longer than that"))
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 60.0))
+      ->check(CLI::Range(server::hold_s_least, server::hold_s_max))
       ->capture_default_str();
   option(command.add_option("--within-s", v.within_s,
                             "how long a rank may take to call the collective before which all hold"))

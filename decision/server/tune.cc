@@ -20,10 +20,6 @@ std::string text_of(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// A rank that holds for less measures nothing; the probe takes no more.
-constexpr double hold_s_least = 0.1, hold_s_max = 60;
-constexpr size_t meet_bytes_max = 300;
-
 absl::Status refuse(const std::string& text) { return absl::InvalidArgumentError(text); }
 
 }  // namespace
@@ -75,7 +71,7 @@ absl::StatusOr<TuneRequest> parse_validate_request(const std::string& body) {
       wish.comm = *comm;
     } else {
       if (const auto address = parse_host_port(text);
-          !address.ok() || address->port == 0 || text.size() > meet_bytes_max)
+          !address.ok() || address->port == 0 || text.size() > abi::meet_bytes_max)
         return refuse(absl::StrCat("meet is not host:port: '", text, "'"));
       wish.meet = text;
     }

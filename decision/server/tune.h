@@ -22,8 +22,12 @@
 #include "decision/model/control_wishes.h"
 #include "decision/model/events.h"
 #include "decision/model/newest_batch.h"
+#include "schemas/abi/validation_library.h"
 
 namespace ccld::decision::server {
+
+// A rank that holds for less measures nothing; the probe refuses more.
+constexpr double hold_s_least = 0.1, hold_s_max = abi::hold_ms_max / 1e3;
 
 // Hardware is to be tested while the job runs (probe/hold/validation.h).
 struct ValidationWish {

@@ -16,7 +16,8 @@
 namespace ccld::decision::validate {
 
 // How far ahead the collective is, as the time until the foremost rank calls it: a message on its way and a busy
-// processor take less. Ever further ahead, since each rank that holds meanwhile uses up its time.
+// processor take less than the first try allows for. Each further try is further ahead, up to the time that a rank
+// holds by default: few tries, because whoever holds meanwhile uses up its time.
 constexpr double ahead_s_least = 0.2, ahead_s_max = 5, ahead_factor = 3;
 
 // `within_s`: how long a rank may take to call the collective.

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto grace = std::chrono::seconds(5);
 constexpr int linger_ms = 2000;  // the last messages may need a moment
 constexpr size_t named_max = 16;
-constexpr auto ask_again = std::chrono::milliseconds(100);
+constexpr auto ask_again = std::chrono::milliseconds(100);  // whether it is still wanted
 
 Clock::duration seconds(double s) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));

@@ -14,6 +14,7 @@ using Json = nlohmann::json;
 
 constexpr size_t channels_max = 64;      // NCCL's MAXCHANNELS
 constexpr size_t text_bytes_max = 4096;  // of a name
+// More is no number of an operation, no rate and no wait; less never overflows when they are added.
 constexpr uint64_t op_seq_max = uint64_t{1} << 60;
 constexpr double operations_per_s_max = 1e9, within_s_max = 86400;
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "schemas/abi/validation_library.h"
 #include "schemas/endpoints/endpoint_list.h"
 #include "schemas/wire/control_generated.h"
 
@@ -24,8 +25,8 @@ bool usable_endpoint(const std::string& text) {
 }
 
 bool usable(const wire::Validation& v) {
-  return v.comm_uid() != 0 && v.meet() != nullptr && v.meet()->size() > 0 && v.meet()->size() <= meet_bytes_max &&
-         v.hold_ms() > 0 && v.hold_ms() <= hold_ms_max;
+  return v.comm_uid() != 0 && v.meet() != nullptr && v.meet()->size() > 0 && v.meet()->size() <= abi::meet_bytes_max &&
+         v.hold_ms() > 0 && v.hold_ms() <= abi::hold_ms_max;
 }
 
 }  // namespace

@@ -44,9 +44,6 @@ struct ValidationWish {
   std::string meet;  // host:port
   uint32_t hold_ms = 0;
 };
-// A service may not hold a process for longer than that; nor is it asked to meet at what is longer.
-constexpr uint32_t hold_ms_max = 60000;
-constexpr size_t meet_bytes_max = 300;
 
 // Which batches have come: wire::Acknowledgement.
 struct Acknowledgement {

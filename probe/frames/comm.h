@@ -102,4 +102,9 @@ struct Comm {
   void* agent_state = nullptr;
 };
 
+// Whether a call by the user thread, which is not counted yet, has to hold.
+inline bool has_to_hold(const Comm& comm, bool collective) {
+  return comm.hold_before.load(std::memory_order_relaxed) <= (collective ? comm.user.op_seq + 1 : 0);
+}
+
 }  // namespace ccld::probe

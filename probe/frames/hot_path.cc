@@ -118,10 +118,7 @@ void lose_signals(Record& record, const Plan& plan, uint8_t lost) {
 
 }  // namespace
 
-bool hold_is_due(const Comm* comm, bool collective) {
-  return writable(comm) &&
-         comm->hold_before.load(std::memory_order_relaxed) <= (collective ? comm->user.op_seq + 1 : 0);
-}
+bool hold_is_due(const Comm* comm, bool collective) { return writable(comm) && has_to_hold(*comm, collective); }
 
 uint64_t operation_entered(Comm* comm, const Operation& operation) {
   if (!writable(comm)) return 0;

@@ -47,11 +47,6 @@ void Hold::remove(Comm* comm) {
   target_ = nullptr;
 }
 
-bool Hold::is_due(const Comm& comm, bool collective) const {
-  const uint64_t before = comm.hold_before.load(std::memory_order_relaxed);
-  return before <= (collective ? comm.user.op_seq + 1 : 0);
-}
-
 void Hold::set_all(uint64_t before) {
   for (Comm* comm : comms_) comm->hold_before.store(before, std::memory_order_seq_cst);
 }
@@ -66,7 +61,7 @@ void Hold::release(bool over) {
 
 void Hold::here(Comm& comm, bool collective, bool captured) {
   std::unique_lock<std::mutex> lock(mutex_);
-  while (is_due(comm, collective)) {
+  while (has_to_hold(comm, collective)) {
     if (captured) {
       refused_ = true;
       return release(true);

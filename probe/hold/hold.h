@@ -49,7 +49,6 @@ class Hold {
   void end();
 
  private:
-  bool is_due(const Comm&, bool collective) const;
   void set_all(uint64_t before);
   void release(bool over);
   uint64_t entered() const;

@@ -18,6 +18,11 @@ constexpr char validation_function[] = "ccld_validate_in_job";
 // The communicator by which links are tested has this name: nobody watches it.
 constexpr char validation_comm_name[] = "ccld-validate";
 
+// What a service may ask for at most: how long a process holds, and the length of host:port. A minute is ten times what
+// a test takes; no host's name is longer than 253 characters.
+constexpr uint32_t hold_ms_max = 60000;
+constexpr size_t meet_bytes_max = 300;
+
 // A rank's neighbours in one channel of the communicator that is tested; -1: none.
 struct ValidationNeighbours {
   int32_t ring_previous, ring_next, tree_parent;

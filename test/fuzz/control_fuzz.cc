@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "probe/control/control.h"
+#include "schemas/abi/validation_library.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ccld::probe;
@@ -10,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!decode_control_request(data, size, &word)) return 0;
   if (int{word.wish.has_value()} + word.acknowledgement.has_value() + word.validation.has_value() > 1) std::abort();
   if (word.validation && (word.validation->comm_uid == 0 || word.validation->meet.empty() ||
-                          word.validation->hold_ms == 0 || word.validation->hold_ms > hold_ms_max))
+                          word.validation->hold_ms == 0 || word.validation->hold_ms > ccld::abi::hold_ms_max))
     std::abort();
   if (!word.wish) return 0;
   ControlInForce now;

@@ -22,8 +22,9 @@ using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC
 
 // How long a rank's pace is looked at.
 constexpr auto pace_time = std::chrono::milliseconds(200);
-// The coordinator may wait for another rank to call its collective; when it has gone, nobody comes back.
-constexpr double attendance_s = 120;
+// Between two steps a rank waits for the others, which hold no longer than they may; twice that is room for a busy
+// machine.
+constexpr double attendance_s = 2 * abi::hold_ms_max / 1e3;
 
 uint64_t in_ns(Clock::time_point t) { return static_cast<uint64_t>(t.time_since_epoch().count()); }
 

@@ -128,8 +128,7 @@ class InJobTest(unittest.TestCase):
 
     def test_a_process_that_did_not_allow_it_is_not_held(self):
         self.start(validate="0")
-        begun = self.communicators()[0]["communicator"]
-        done = self.validate("--communicator", begun)
+        done = self.validate("--communicator", self.communicators()[0]["communicator"])
         self.assertEqual((done.returncode, done.stdout), (NOT_MEASURED, ""))
         self.assertRegex(done.stderr, r"^ccld: ranks 0, 1, 2, 3 of 4 did not come to 127\.0\.0\.1:\d+ within 15 s; "
                                       r"each process needs NCCL_PROBE_VALIDATE=1 when it starts\n$")
@@ -147,7 +146,7 @@ class InJobTest(unittest.TestCase):
             self.assertLess(max(slot.longest_round_ns for slot in self.job.board.slots()), 6e9)
 
     def stands(self):
-        """No rank completes a round for a tenth of a second: a round takes some milliseconds."""
+        """No rank completes a round for 0.3 s: a round takes some milliseconds."""
         before = [slot.completed_round for slot in self.job.board.slots()]
         return not wait_for(lambda: [slot.completed_round for slot in self.job.board.slots()] != before, 0.3)
 

@@ -36,11 +36,11 @@ struct Rank {
 
   // As the hooks do.
   void call(bool captured = false) {
-    if (hold != nullptr && comm.hold_before.load() <= comm.user.op_seq + 1) hold->here(comm, true, captured);
+    if (hold != nullptr && has_to_hold(comm, true)) hold->here(comm, true, captured);
     __atomic_store_n(&comm.header->api.entered_op_seq, ++comm.user.op_seq, __ATOMIC_RELEASE);
   }
   void call_p2p() {
-    if (hold != nullptr && comm.hold_before.load() == 0) hold->here(comm, false, false);
+    if (hold != nullptr && has_to_hold(comm, false)) hold->here(comm, false, false);
     ++p2p;
   }
   void train() {
