@@ -17,6 +17,7 @@ namespace ccld::decision::ingest {
 struct Speaker {
   std::string key;
   std::shared_ptr<const admission::KeyList> list;  // that is in force; never nullptr
+  bool is_listed() const { return list->find(key) != nullptr; }
 };
 
 // Errors: as rejection(), by reason and key.

@@ -1,5 +1,7 @@
 #include "decision/ingest/telemetry_socket.h"
 
+#include <sys/socket.h>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "decision/ingest/limits.h"
@@ -49,6 +51,11 @@ absl::StatusOr<TelemetrySocket> TelemetrySocket::open(const std::string& endpoin
     return e.num() == EINVAL ? absl::InvalidArgumentError(absl::StrCat("'", endpoint, "' is not a valid endpoint"))
                              : absl::UnavailableError(absl::StrCat("cannot listen on '", endpoint, "': ", e.what()));
   }
+}
+
+void TelemetrySocket::Message::cut_connection() {
+  // libzmq has no word for it: to its thread it looks as if the other side had closed.
+  if (const int connected = descriptor(); connected >= 0) shutdown(connected, SHUT_RDWR);
 }
 
 TelemetrySocket::Received TelemetrySocket::receive(Message& m) {

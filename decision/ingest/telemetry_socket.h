@@ -34,6 +34,8 @@ class TelemetrySocket {
     absl::Span<const uint8_t> bytes() const { return {body.data<uint8_t>(), body.size()}; }
     // Of the connection; -1: libzmq does not tell. Another connection may have the number by now.
     int descriptor() { return zmq_msg_get(body.handle(), ZMQ_SRCFD); }
+    // Closes the connection: libzmq asks for keys once, when it begins. Who comes back is asked again.
+    void cut_connection();
   };
   enum class Received { nothing, message, multipart };
   // Does not wait.

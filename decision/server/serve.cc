@@ -230,6 +230,7 @@ void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Sen
       last = socket.receive(m);
       if (last != TelemetrySocket::Received::message) break;
       bytes += m.bytes().size();
+      if (m.speaker.has_value() && !m.speaker->is_listed()) m.cut_connection();  // the analysis refuses what it says
       if (cluster::Relay::is_relayed(m.connection)) continue;  // a client that names itself as probes of other nodes are named
       contents.push_back({m.bytes(), &m.connection, m.speaker.has_value() ? &*m.speaker : nullptr});
     }
