@@ -17,7 +17,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from crowd import Crowd, SlowClients
+from crowd import HALF_A_MESSAGE, Crowd, SlowClients
 from planted import PlantedJob
 from watched_service import ServiceError, WatchedService
 
@@ -31,6 +31,7 @@ SETTINGS = {"hang_suspect_s": 2, "hang_warmup_suspect_s": 2, "hang_confirm_s": 4
 MEMORY_MAX = "256M"
 MEMORY_MAX_BYTES = 256 << 20
 CLAIMS_PER_S = 1000
+HOLDERS, HOLDERS_PER_S = 200, 25
 # The same machine as the job, and another one that invents machines.
 ANNOUNCERS = (("127.0.0.1", 1), ("127.0.0.2", 1_000_000))
 
@@ -82,6 +83,9 @@ class Scenario:
                             "cores": round((self._service.cpu_s() - cpu_s) / (time.monotonic() - begun), 3)}
         slow = SlowClients(*self._service.http_address, 40)
         slow.start()
+        # All of them together hold more than the service may have.
+        holders = Crowd(self._service.port, HOLDERS, "127.0.0.4", HOLDERS_PER_S, (HALF_A_MESSAGE,))
+        holders.start()
         announcers = [subprocess.Popen([self._program, "announce", "--endpoint", self._service.endpoint, "--per-s", str(CLAIMS_PER_S), "--from",
                                         address, "--machines", str(machines)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
                       for address, machines in ANNOUNCERS]
@@ -90,9 +94,11 @@ class Scenario:
         finally:
             sent = [int(a.communicate()[0] or 0) for a in announcers]
             slow.end()
+            holders.end()
             crowd.end()
         self.row["strangers"] = {"batches": sum(sent), "connections_opened": crowd.opened, "connections_cut": crowd.closed_by_service,
-                                 "connections_refused": crowd.refused, "slow_clients": slow.connected}
+                                 "connections_refused": crowd.refused, "slow_clients": slow.connected,
+                                 "messages_that_stop": holders.opened, "of_these_cut": holders.closed_by_service}
         begun = time.monotonic()
         gone = self._wait(lambda: self._service.descriptors() <= before["descriptors"] + LEFT_DESCRIPTORS_BAR and
                           self._service.threads() <= before["threads"], LEAVE_S)

@@ -1,4 +1,5 @@
-"""Connections to the telemetry port that say nothing, half a handshake, all of it, or nonsense; and slow clients of the query API."""
+"""Connections to the telemetry port that say nothing, half a handshake, all of it, nonsense, or a message that stops in the middle; and
+slow clients of the query API."""
 import selectors
 import socket
 import threading
@@ -8,13 +9,17 @@ import time
 GREETING = (b"\xff\0\0\0\0\0\0\0\1\x7f\3\0" + b"NULL").ljust(64, b"\0")
 READY = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x06DEALER".replace(b"\x19", bytes([6 + 12 + 4 + 6]))
 SAYS = {"nothing": b"", "half a handshake": GREETING[:20], "a handshake": GREETING + READY, "nonsense": b"GET / HTTP/1.1\r\n\r\n" * 4}
+# As long as the service takes, but for its end.
+MESSAGE_BYTES = 4 << 20
+HALF_A_MESSAGE = GREETING + READY + b"\2" + MESSAGE_BYTES.to_bytes(8, "big") + bytes(MESSAGE_BYTES - 1)
 
 
 class Crowd(threading.Thread):
     """Keeps `count` connections open, and opens again what is closed by the other side, at most so many a second."""
 
-    def __init__(self, port, count, address="127.0.0.1", opened_per_s=2000):
+    def __init__(self, port, count, address="127.0.0.1", opened_per_s=2000, kinds=tuple(SAYS.values())):
         super().__init__(daemon=True)
+        self._kinds = kinds
         self._port, self._count, self._from, self._per_s = port, count, address, opened_per_s
         self._end = threading.Event()
         self._selector = selectors.DefaultSelector()
@@ -22,14 +27,13 @@ class Crowd(threading.Thread):
         self.opened = self.closed_by_service = self.refused = 0
 
     def run(self):
-        kinds = list(SAYS.values())
         allowance, before = 0.0, time.monotonic()
         while not self._end.is_set():
             now = time.monotonic()
             allowance, before = min(self._per_s, allowance + (now - before) * self._per_s), now
             while self._open < self._count and allowance >= 1 and not self._end.is_set():
                 allowance -= 1
-                self._add(kinds[self.opened % len(kinds)])
+                self._add(self._kinds[self.opened % len(self._kinds)])
             for key, _ in self._selector.select(0.05):
                 self._read(key.fileobj)
         for key in list(self._selector.get_map().values()):
@@ -44,7 +48,7 @@ class Crowd(threading.Thread):
             peer.bind((self._from, 0))
             peer.connect(("127.0.0.1", self._port))
             if words:
-                peer.send(words)
+                peer.sendall(words)
         except OSError:
             self.refused += 1
             peer.close()

@@ -2,8 +2,8 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "decision/ingest/limits.h"
 #include "spdlog/spdlog.h"
 
 namespace ccld::decision::ingest {
@@ -25,9 +26,9 @@ namespace {
 constexpr Nanoseconds look_every_ns = 100 * ns_per_ms;
 // Once some were cut, for a while: 2,000 connections a second are 20 in that time.
 constexpr Nanoseconds look_soon_ns = 10 * ns_per_ms, short_for_ns = 10 * ns_per_s;
-// For memory: 2,000 connections a second are 12 MB in that time. A look at one descriptor takes 2 us; a tenth of the
+// For memory: what a fast network brings in that time is 25 MB. A look at one descriptor takes 2 us; a tenth of the
 // time at most goes there.
-constexpr Nanoseconds memory_look_every_ns = 250 * ns_per_ms, memory_look_ns_per_descriptor = 20'000;
+constexpr Nanoseconds memory_look_every_ns = 20 * ns_per_ms, memory_look_ns_per_descriptor = 20'000;
 constexpr Nanoseconds told_every_ns = 60 * ns_per_s;
 // Of which a look goes through all; the largest job that was simulated has 131,072 processes.
 constexpr size_t descriptors_needed_max = size_t{1} << 20;
@@ -61,12 +62,11 @@ std::string address_of(const sockaddr_storage& a) {
   return {reinterpret_cast<const char*>(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr), sizeof(in6_addr)};
 }
 
-// Nothing has come from the other side for so long.
-Nanoseconds idle_ns(int descriptor) {
+tcp_info info_of(int descriptor) {
   tcp_info info{};
   socklen_t length = sizeof(info);
-  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return 0;
-  return Nanoseconds{info.tcpi_last_data_recv} * ns_per_ms;
+  getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length);
+  return info;
 }
 
 }  // namespace
@@ -86,19 +86,43 @@ ConnectionRoom::ConnectionRoom(const std::string& endpoint, size_t descriptors_m
     : port_(port_of(endpoint)),
       reserve_(reserve_of(descriptors_max)),
       quiet_most_(quiet_most_of(memory_max_bytes)),
-      probe_(eventfd(0, EFD_CLOEXEC)) {
+      held_bytes_most_(static_cast<uint64_t>(held_part * static_cast<double>(memory_max_bytes))),
+      probe_(eventfd(0, EFD_CLOEXEC)),
+      descriptors_(opendir("/proc/self/fd")) {
   counters_.descriptors_max = descriptors_max;
 }
 
 ConnectionRoom::~ConnectionRoom() {
   if (probe_ >= 0) close(probe_);
+  if (descriptors_ != nullptr) closedir(descriptors_);
 }
 
-void ConnectionRoom::spoke(int descriptor, Nanoseconds now_ns) {
-  if (descriptor < 0 || static_cast<size_t>(descriptor) >= counters_.descriptors_max) return;
+ConnectionRoom::Account& ConnectionRoom::account(int descriptor) {
   const auto at = static_cast<size_t>(descriptor);
-  if (at >= spoke_ns_.size()) spoke_ns_.resize(std::max(at + 1, 2 * spoke_ns_.size()));
-  spoke_ns_[at] = now_ns;
+  if (at >= accounts_.size()) accounts_.resize(std::max(at + 1, 2 * accounts_.size()));
+  return accounts_[at];
+}
+
+void ConnectionRoom::spoke(int descriptor, uint64_t bytes, Nanoseconds now_ns) {
+  if (descriptor < 0 || static_cast<size_t>(descriptor) >= counters_.descriptors_max) return;
+  Account& a = account(descriptor);
+  a.spoke_ns = now_ns;
+  a.taken_since_look_bytes += bytes;
+}
+
+// What came, less the batches that were taken: from a look before the newest batch on, for the message that stopped in
+// the middle came after that. Where no look was before it, one that speaks is believed; of one that has fallen silent a
+// whole message is.
+uint64_t ConnectionRoom::held_bytes(Account& a, uint64_t received_bytes, bool speaks) {
+  if (a.received_bytes > received_bytes) a = {};  // the number has gone to another connection
+  if (a.taken_since_look_bytes > 0) {
+    a.base_bytes = a.received_bytes;
+    a.taken_bytes = std::exchange(a.taken_since_look_bytes, 0);
+  }
+  a.received_bytes = received_bytes;
+  if (a.spoke_ns == 0) return received_bytes;
+  if (!a.base_bytes.has_value()) return speaks ? 0 : std::min<uint64_t>(received_bytes, message_bytes_max);
+  return received_bytes - std::min(received_bytes, *a.base_bytes + a.taken_bytes);
 }
 
 void ConnectionRoom::look(Nanoseconds now_ns, Memory memory) {
@@ -117,25 +141,32 @@ bool ConnectionRoom::is_short_of_descriptors() const {
   return got != first;
 }
 
-Nanoseconds ConnectionRoom::quiet_for(int descriptor, Nanoseconds now_ns) const {
-  const auto at = static_cast<size_t>(descriptor);
-  const Nanoseconds spoke_ns = at < spoke_ns_.size() ? spoke_ns_[at] : 0;
-  return spoke_ns == 0 ? INT64_MAX : now_ns - spoke_ns;
-}
-
-ConnectionRoom::Found ConnectionRoom::find(Nanoseconds now_ns) const {
+ConnectionRoom::Found ConnectionRoom::find(Nanoseconds now_ns) {
   Found found;
+  if (descriptors_ == nullptr) return found;
+  // Not all bytes of batches are batches: handshakes, frames, signs of life. Over a long time they become many.
+  if (now_ns - std::exchange(found_ns_, now_ns) > quiet_ns)
+    for (Account& a : accounts_) a.received_bytes.reset(), a.base_bytes.reset();
   absl::flat_hash_map<std::pair<std::string, bool>, size_t> of_address;
-  for (int fd = 0; fd < static_cast<int>(counters_.descriptors_max); ++fd) {
+  rewinddir(descriptors_);
+  while (const dirent* const entry = readdir(descriptors_)) {
+    int fd = 0;
+    if (!absl::SimpleAtoi(entry->d_name, &fd)) continue;  // "."
+    ++found.used;
+    if (static_cast<size_t>(fd) >= counters_.descriptors_max) continue;
     sockaddr_storage own{}, peer{};
     socklen_t own_length = sizeof(own), peer_length = sizeof(peer);
-    const bool socket = getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_length) == 0;
-    found.used += socket || errno != EBADF ? 1 : 0;
-    if (!socket || port_of(own) != port_ || getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_length) != 0)
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_length) != 0 || port_of(own) != port_ ||
+        getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_length) != 0)
       continue;
-    Connection c{fd, address_of(peer), quiet_for(fd, now_ns) <= quiet_ns, 0};
+    const tcp_info info = info_of(fd);
+    Account& a = account(fd);
+    const Nanoseconds since_batch_ns = a.spoke_ns == 0 ? INT64_MAX : now_ns - a.spoke_ns;
+    const bool speaks = since_batch_ns <= quiet_ns;
     // One that has never said a batch may be new: then it says its first one now.
-    c.quiet_ns = c.speaks ? quiet_for(fd, now_ns) : idle_ns(fd);
+    Connection c{fd, address_of(peer), speaks,
+                 speaks ? since_batch_ns : Nanoseconds{info.tcpi_last_data_recv} * ns_per_ms,
+                 held_bytes(a, info.tcpi_bytes_received, speaks)};
     ++of_address[{c.address, c.speaks}];
     found.connections.push_back(std::move(c));
   }
@@ -164,16 +195,29 @@ void ConnectionRoom::free_descriptors(Nanoseconds now_ns) {
   tell_descriptors(found, now_ns);
 }
 
+// Who is left.
+void ConnectionRoom::cut_holders(std::vector<Connection>& connections) {
+  std::sort(connections.begin(), connections.end(),
+            [](const auto& a, const auto& b) { return a.held_bytes < b.held_bytes; });
+  uint64_t held_bytes = 0;
+  for (const Connection& c : connections) held_bytes += c.held_bytes;
+  for (; held_bytes > held_bytes_most_; connections.pop_back()) {
+    held_bytes -= connections.back().held_bytes;
+    cut(connections.back());
+  }
+}
+
 void ConnectionRoom::free_memory(Nanoseconds now_ns, Memory memory) {
   Found found = find(now_ns);
   std::vector<Connection>& connections = found.connections;
   next_memory_ns_ =
       now_ns + std::max(memory_look_every_ns, static_cast<Nanoseconds>(found.used) * memory_look_ns_per_descriptor);
+  const uint64_t before = counters_.cut_quiet + counters_.cut_speaking;
+  cut_holders(connections);
   std::sort(connections.begin(), connections.end(), is_cut_before);
   const auto speaking =
       std::partition_point(connections.begin(), connections.end(), [](const Connection& c) { return !c.speaks; });
   const auto quiet = static_cast<size_t>(speaking - connections.begin());
-  const uint64_t before = counters_.cut_quiet + counters_.cut_speaking;
   for (size_t i = quiet_most_; i < quiet; ++i) cut(connections[i - quiet_most_]);
   if (memory == Memory::last_resort) {
     absl::flat_hash_map<std::string, size_t> left;

@@ -6,8 +6,10 @@
 //   for quiet_ns, then others. Among them first those of the address that has most, and of these the longest quiet one.
 //   A probe that was cut connects again by itself; a batch comes from each at least every few seconds.
 //
-//   Each connection takes memory, too. Where that is short, those without a batch are cut down to quiet_part of it; at
-//   the last resort so are others, of addresses that have more than of_address_most.
+//   Each connection takes memory, too, and so does what came over it and is no batch yet: a message that stops in the
+//   middle, or many that wait. Where memory is short, those that hold most of that are cut until all together hold
+//   held_part of it, and then those without a batch, down to quiet_part of it; at the last resort so are others, of
+//   addresses that have more than of_address_most.
 //
 // libzmq has no word for "close this connection": its socket is shut down, as if the other side had done it.
 //
@@ -16,8 +18,11 @@
 // socket is what the file system says. Errors: none; what was cut is counted and told. Threads: that of the socket.
 #pragma once
 
+#include <dirent.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -34,7 +39,7 @@ class ConnectionRoom {
   // What libzmq has for one: 24 KB were measured after a handshake, 4 KB before.
   static constexpr uint64_t connection_bytes = 24 << 10;
   // As small as that matters to nobody, and still room for probes that begin.
-  static constexpr double quiet_part = 1.0 / 16;
+  static constexpr double quiet_part = 1.0 / 16, held_part = 1.0 / 16;
   // A machine has up to 16 GPUs, and some machines may come from one address.
   static constexpr size_t of_address_most = 256;
   enum class Memory { enough, short_of, last_resort };
@@ -45,8 +50,8 @@ class ConnectionRoom {
   ~ConnectionRoom();
   ConnectionRoom(const ConnectionRoom&) = delete;
 
-  // A batch came over this descriptor.
-  void spoke(int descriptor, Nanoseconds now_ns);
+  // A batch of so many bytes came over this descriptor.
+  void spoke(int descriptor, uint64_t bytes, Nanoseconds now_ns);
   void look(Nanoseconds now_ns, Memory memory);
   // When it is in a hurry; else with the next tick.
   Nanoseconds look_again_ns() const { return next_look_ns_ < short_until_ns_ ? next_look_ns_ : INT64_MAX; }
@@ -59,6 +64,7 @@ class ConnectionRoom {
     std::string address;
     bool speaks;
     Nanoseconds quiet_ns;
+    uint64_t held_bytes;
     size_t of_address = 0;  // connections that speak as much as this one
     auto order() const { return std::tuple(speaks, SIZE_MAX - of_address, INT64_MAX - quiet_ns); }
   };
@@ -67,19 +73,32 @@ class ConnectionRoom {
     std::vector<Connection> connections;
     size_t used = 0;  // descriptors
   };
+  // What is known of a descriptor.
+  struct Account {
+    Nanoseconds spoke_ns = 0;                // 0: never
+    std::optional<uint64_t> received_bytes;  // until the last look
+    std::optional<uint64_t> base_bytes;      // until the last look before its newest batch
+    uint64_t taken_bytes = 0;                // in batches since then
+    uint64_t taken_since_look_bytes = 0;     // 0: none came
+  };
   bool is_short_of_descriptors() const;
-  Found find(Nanoseconds now_ns) const;
+  Found find(Nanoseconds now_ns);
+  static uint64_t held_bytes(Account&, uint64_t received_bytes, bool speaks);
   void free_descriptors(Nanoseconds now_ns);
   void free_memory(Nanoseconds now_ns, Memory memory);
+  void cut_holders(std::vector<Connection>&);
   void cut(const Connection&);
   void tell_descriptors(const Found&, Nanoseconds now_ns);
   void tell_memory(size_t connections, Nanoseconds now_ns);
-  Nanoseconds quiet_for(int descriptor, Nanoseconds now_ns) const;
+  Account& account(int descriptor);
 
   const int port_;  // 0: not TCP
   const size_t reserve_, quiet_most_;
-  int probe_ = -1;                     // to try how high the next number is
-  std::vector<Nanoseconds> spoke_ns_;  // by descriptor; 0: never
+  const uint64_t held_bytes_most_;
+  int probe_ = -1;                 // to try how high the next number is
+  DIR* const descriptors_;         // those of this process; open for good, or none may be left for it
+  std::vector<Account> accounts_;  // by descriptor
+  Nanoseconds found_ns_ = 0;
   Nanoseconds next_look_ns_ = 0, next_memory_ns_ = 0, next_told_ns_ = 0, short_until_ns_ = 0;
   ConnectionCounters counters_, told_;
 };

@@ -15,8 +15,9 @@ namespace ccld::decision::ingest {
 // all communicators of a batch together, and most of a heartbeat.
 constexpr uint16_t schema_version_oldest = 2, schema_version_newest = 4;
 
-// A batch of one process for one second is far below 1 MiB; larger ones are cut at the socket, before they are in memory.
-constexpr size_t message_bytes_max = size_t{16} << 20;
+// Probes send a batch when it has 256 KiB, and what comes on top is one payload. Larger ones are cut at the socket,
+// before they are in memory; a message of this length that stops in the middle is memory that anyone can take.
+constexpr size_t message_bytes_max = size_t{4} << 20;
 constexpr size_t messages_per_batch_max = 16384;   // communicators of one process x payloads, generously
 constexpr uint32_t verifier_tables_max = 1u << 18; // a communicator has at most 64 channel and 4096 connection tables
 constexpr uint32_t verifier_depth_max = 8;         // Batch -> Message -> payload -> element is 4

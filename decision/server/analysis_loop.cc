@@ -80,7 +80,7 @@ void AnalysisLoop::analyse(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   ++ticks_;
   constexpr uint64_t ticks_between_forgetting = 100;
   if (ticks_ % ticks_between_forgetting == 0)
-    desk_.forget(now_ns - seconds_to_ns(memory_.strained() || desk_.full() ? settings_.silent_s : settings_.forget_s));
+    desk_.forget(now_ns - seconds_to_ns(memory_.is_short() || desk_.full() ? settings_.silent_s : settings_.forget_s));
   look_at_memory(now_ns);
   if (recorder_ != nullptr) recorder_->tick(now_ns, realtime_ns);
   std::vector<Incident> incidents = analysis_.tick(now_ns, realtime_ns);

@@ -32,6 +32,9 @@ namespace ccld::decision::server {
 class MemoryGuard {
  public:
   static constexpr double let_go_from = 0.7, refuse_from = 0.8, last_resort_from = 0.9;  // of the limit
+  // Above this it looks more often than the service ticks: messages that stop in the middle wake nobody, and a fast
+  // network brings 100 MB between two ticks.
+  static constexpr double watch_from = 0.5;
   // Of the communicators, in one look: small enough that what is let go of is not more than was needed, large enough
   // that a stranger who announces without end is outpaced.
   static constexpr double part_at_once = 1.0 / 16;
@@ -47,21 +50,22 @@ class MemoryGuard {
 
   void look(Analyzer&, Nanoseconds now_ns);
   const report::MemoryStatus& status() const { return status_; }
-  // Something was let go of, and there is no room yet.
-  bool strained() const { return strained_; }
+  // When it wants to look again, though nothing has come; INT64_MAX: with the next tick.
+  Nanoseconds look_again_ns() const { return next_watch_ns_; }
+  // As of the newest look.
+  bool is_short() const;
   bool at_last_resort() const;
   // How often it began to refuse who is new.
   uint64_t refusals() const { return refusals_; }
 
  private:
-  bool is_strained() const;
   void relieve(Analyzer&, Nanoseconds now_ns);
   void let_go(Analyzer&, Nanoseconds now_ns);
   void tell(const Analyzer&, Nanoseconds now_ns);
 
   System system_;
   report::MemoryStatus status_;
-  Nanoseconds next_look_ns_ = 0, next_relief_ns_ = 0, next_told_ns_ = 0;
+  Nanoseconds next_look_ns_ = 0, next_watch_ns_ = INT64_MAX, next_relief_ns_ = 0, next_told_ns_ = 0;
   Nanoseconds next_of_jobs_ns_ = 0, wait_of_jobs_ns_ = 0;  // for what is more than a claim
   uint64_t refusals_ = 0;
   bool strained_ = false, told_ = false;

@@ -206,7 +206,7 @@ absl::Status write_ready_file(const std::string& path, const std::string& teleme
 }
 
 ConnectionRoom::Memory memory_of(const MemoryGuard& guard) {
-  if (!guard.strained()) return ConnectionRoom::Memory::enough;
+  if (!guard.is_short()) return ConnectionRoom::Memory::enough;
   return guard.at_last_resort() ? ConnectionRoom::Memory::last_resort : ConnectionRoom::Memory::short_of;
 }
 
@@ -235,7 +235,7 @@ void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Sen
       contents.push_back({m.bytes(), &m.connection, m.speaker.has_value() ? &*m.speaker : nullptr});
     }
     loop.on_messages(contents, now_ns, realtime_ns, send, [&](size_t i, const Batch& batch) {
-      room.spoke(messages[i].descriptor(), now_ns);
+      room.spoke(messages[i].descriptor(), messages[i].bytes().size(), now_ns);
       cluster.send_on(messages[i].connection, messages[i].bytes(), batch);
     });
     for (size_t i = 0; i < contents.size(); ++i) messages[i].body.rebuild();  // large ones are not kept
@@ -253,7 +253,8 @@ int analyse_until_stopped(TelemetrySocket& socket, ConnectionRoom& room, int sig
   Nanoseconds next_tick_ns = monotonic_now_ns();
   for (;;) {
     const Nanoseconds before_ns = monotonic_now_ns();
-    const Nanoseconds until_ns = std::min(next_tick_ns, std::max(room.look_again_ns(), before_ns));
+    const Nanoseconds look_again_ns = std::min(room.look_again_ns(), loop.memory().look_again_ns());
+    const Nanoseconds until_ns = std::min(next_tick_ns, std::max(look_again_ns, before_ns));
     const Nanoseconds wait_ms = std::max<Nanoseconds>(0, (until_ns - before_ns + ns_per_ms - 1) / ns_per_ms);
     try {
       zmq::poll(items, std::chrono::milliseconds(wait_ms));

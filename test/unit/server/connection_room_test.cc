@@ -6,9 +6,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <string>
 #include <vector>
+
+#include "decision/ingest/limits.h"
 
 namespace ccld::decision::ingest {
 namespace {
@@ -32,8 +36,8 @@ class Listener {
   }
   Listener(const Listener&) = delete;
   std::string endpoint() const { return "tcp://127.0.0.1:" + std::to_string(ntohs(port_)); }
-  // Our end of a connection from that address.
-  int connect_from(const char* from) {
+  // Our end of a connection from that address, over which so many bytes have come.
+  int connect_from(const char* from, size_t bytes = 0) {
     const int client = socket(AF_INET, SOCK_STREAM, 0);
     const sockaddr_in own = of(from);
     sockaddr_in service = of("127.0.0.1");
@@ -43,7 +47,19 @@ class Listener {
     const int accepted = accept(fd_, nullptr, nullptr);
     REQUIRE(accepted >= 0);
     all_.insert(all_.end(), {client, accepted});
+    client_of_[accepted] = client;
+    say(accepted, bytes);
     return accepted;
+  }
+  // So many bytes more come over it, and are read.
+  void say(int accepted, size_t bytes) {
+    std::vector<char> some(64 << 10);
+    while (bytes > 0) {
+      const size_t now = std::min(bytes, some.size());
+      REQUIRE(send(client_of_[accepted], some.data(), now, 0) == static_cast<ssize_t>(now));
+      REQUIRE(recv(accepted, some.data(), now, MSG_WAITALL) == static_cast<ssize_t>(now));
+      bytes -= now;
+    }
   }
 
  private:
@@ -56,6 +72,7 @@ class Listener {
   int fd_;
   in_port_t port_ = 0;
   std::vector<int> all_;
+  std::map<int, int> client_of_;
 };
 
 bool is_cut(int fd) {
@@ -91,7 +108,7 @@ TEST_CASE("Without room those go that say nothing, first of who has most of them
   const size_t free = 40;
   ConnectionRoom room(listener.endpoint(), descriptors_with(free), 0);
   const Nanoseconds now = 100 * ns_per_s;
-  for (const int fd : speaking) room.spoke(fd, now - ns_per_s);
+  for (const int fd : speaking) room.spoke(fd, 100, now - ns_per_s);
   room.look(now, Memory::enough);
   CHECK(room.counters().cut_quiet == 0);  // there is more than the reserve
   for (int i = 0; i < 8; ++i) listener.connect_from("127.0.0.2");
@@ -110,8 +127,8 @@ TEST_CASE("Where all speak, who has most connections loses his own") {
   for (int i = 0; i < 80; ++i) many.push_back(listener.connect_from("127.0.0.2"));
   ConnectionRoom room(listener.endpoint(), descriptors_with(20), 0);
   const Nanoseconds now = 100 * ns_per_s;
-  for (const int fd : few) room.spoke(fd, now - 9 * ns_per_s);
-  for (const int fd : many) room.spoke(fd, now);
+  for (const int fd : few) room.spoke(fd, 100, now - 9 * ns_per_s);
+  for (const int fd : many) room.spoke(fd, 100, now);
   room.look(now, Memory::enough);
   CHECK(room.counters().cut_quiet == 0);
   CHECK(room.counters().cut_speaking > 0);
@@ -128,7 +145,7 @@ TEST_CASE(
   // So much that a sixteenth of it is ten connections.
   ConnectionRoom room(listener.endpoint(), descriptors_with(1000), 160 * ConnectionRoom::connection_bytes);
   const Nanoseconds now = 100 * ns_per_s;
-  for (const int fd : speaking) room.spoke(fd, now - ns_per_s);
+  for (const int fd : speaking) room.spoke(fd, 100, now - ns_per_s);
   room.look(now, Memory::short_of);
   CHECK(room.counters().cut_quiet == 51);
   CHECK(room.counters().cut_speaking == 0);
@@ -145,8 +162,8 @@ TEST_CASE(
   for (size_t i = 0; i < ConnectionRoom::of_address_most + 20; ++i) many.push_back(listener.connect_from("127.0.0.2"));
   ConnectionRoom room(listener.endpoint(), descriptors_with(1000), uint64_t{256} << 20);
   const Nanoseconds now = 100 * ns_per_s;
-  for (const int fd : few) room.spoke(fd, now - 9 * ns_per_s);
-  for (const int fd : many) room.spoke(fd, now);
+  for (const int fd : few) room.spoke(fd, 100, now - 9 * ns_per_s);
+  for (const int fd : many) room.spoke(fd, 100, now);
   room.look(now, Memory::short_of);
   CHECK(room.counters().cut_speaking == 0);
   room.look(now + ns_per_s, Memory::last_resort);
@@ -154,9 +171,67 @@ TEST_CASE(
   for (const int fd : few) CHECK_FALSE(is_cut(fd));
 }
 
+TEST_CASE("Where memory is short those go that hold a message which never ends, whether they have spoken or not") {
+  Listener listener;
+  // Of which a sixteenth is four messages.
+  ConnectionRoom room(listener.endpoint(), descriptors_with(1000), 64 * message_bytes_max);
+  Nanoseconds now = 100 * ns_per_s;
+  const size_t part = message_bytes_max - 1;
+  std::vector<int> jobs, never_spoke;
+  const auto work = [&] {
+    now += ns_per_s;
+    for (const int fd : jobs) listener.say(fd, 50'000), room.spoke(fd, 49'900, now);
+  };
+  for (int i = 0; i < 10; ++i) jobs.push_back(listener.connect_from("127.0.0.1", 500'000));
+  for (int i = 0; i < 10; ++i) never_spoke.push_back(listener.connect_from("127.0.0.2", part));
+  work();
+  SECTION("no word before it") {
+    room.look(now, Memory::enough);
+    CHECK(room.counters().cut_quiet == 0);
+    room.look(now, Memory::short_of);
+    CHECK(room.counters().cut_quiet == 6);
+  }
+  SECTION("a batch before it") {
+    const int sly = listener.connect_from("127.0.0.3", 100'000);
+    room.look(now, Memory::short_of);
+    for (int i = 0; i < 3; ++i) {
+      work();
+      room.spoke(sly, 99'000, now);
+      listener.say(sly, i < 2 ? 99'100 : 99'000 + 5 * part);
+      room.look(now, Memory::short_of);
+    }
+    CHECK(is_cut(sly));
+    CHECK(room.counters().cut_speaking == 1);
+  }
+  SECTION("a batch before it, and then for long nothing, before memory was short") {
+    std::vector<int> silent;
+    for (int i = 0; i < 10; ++i) silent.push_back(listener.connect_from("127.0.0.3", part));
+    for (const int fd : silent) room.spoke(fd, 100, now);
+    for (int i = 0; i < 11; ++i) work();
+    room.look(now, Memory::short_of);
+    CHECK(room.counters().cut_quiet == 16);
+  }
+  CHECK(room.counters().cut_speaking <= 1);
+  for (const int fd : jobs) CHECK_FALSE(is_cut(fd));
+}
+
+TEST_CASE("The bytes of batches count as held by nobody, however many came before memory was short") {
+  Listener listener;
+  ConnectionRoom room(listener.endpoint(), descriptors_with(1000), 64 * message_bytes_max);
+  Nanoseconds now = 100 * ns_per_s;
+  std::vector<int> jobs;
+  for (int i = 0; i < 20; ++i) jobs.push_back(listener.connect_from("127.0.0.1", 4 * message_bytes_max));
+  for (int look = 0; look < 4; ++look) {
+    now += look == 2 ? 60 * ns_per_s : ns_per_s;
+    for (const int fd : jobs) listener.say(fd, message_bytes_max / 2), room.spoke(fd, message_bytes_max / 2 - 200, now);
+    room.look(now, Memory::short_of);
+  }
+  CHECK(room.counters().cut_quiet + room.counters().cut_speaking == 0);
+}
+
 TEST_CASE("Local sockets are left alone") {
   ConnectionRoom room("ipc:///tmp/nowhere", descriptors_with(1), 0);
-  room.spoke(5, ns_per_s);
+  room.spoke(5, 100, ns_per_s);
   room.look(ns_per_s, Memory::enough);
   CHECK(room.counters().cut_quiet + room.counters().cut_speaking == 0);
 }

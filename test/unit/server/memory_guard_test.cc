@@ -100,7 +100,7 @@ TEST_CASE("Where nothing is gained by it, jobs that are there are let go of ever
     memory.guard.look(analyzer, now += 100 * ns_per_ms);
     all_speak();
   }
-  CHECK(memory.guard.strained());
+  CHECK(memory.guard.is_short());
   // 250 ms, 500 ms and so on: six times within ten seconds, where it were forty.
   CHECK(communicators(analyzer, now) >= 64 - 7 * 4);
 }
