@@ -68,9 +68,9 @@ class SlurmTest(unittest.TestCase):
             file.write(text)
         os.chmod(self.path(name), mode)
 
-    def configure(self, ccld):
-        self.write("slurm/ccld.conf", "CCLD=%s\nCCLD_LIBRARIES=%s\nCCLD_RUN=%s\nCCLD_LOG=%s\n" % (
-            ccld, self.path("lib"), self.path("run"), self.path("log")))
+    def configure(self, ccld, who_may_speak="CCLD_INSECURE=1"):
+        self.write("slurm/ccld.conf", "CCLD=%s\nCCLD_LIBRARIES=%s\nCCLD_RUN=%s\nCCLD_LOG=%s\n%s\n" % (
+            ccld, self.path("lib"), self.path("run"), self.path("log"), who_may_speak))
 
     def run_script(self, name, node="localhost", **more):
         environment = {"PATH": self.path("bin"), "SLURM_JOB_ID": str(self.job_id), "SLURM_JOB_UID": str(self.user),
@@ -128,8 +128,7 @@ class SlurmTest(unittest.TestCase):
         subprocess.run([CCLD, "keys", "add", probe, "--list", os.path.join(keys, "probes")], check=True)
         for name in os.listdir(keys):
             os.chown(os.path.join(keys, name), self.user, -1)
-        with open(self.path("slurm/ccld.conf"), "a") as file:
-            file.write("CCLD_KEYS=%s\n" % keys)
+        self.configure(CCLD, "CCLD_KEYS=%s" % keys)
         prolog = self.run_script("prolog")
         self.assertEqual((prolog.returncode, prolog.stderr), (0, ""))
         variables = self.exported(self.run_script("task_prolog", "node2").stdout)
@@ -140,6 +139,16 @@ class SlurmTest(unittest.TestCase):
         self.assertIn("authentication is in force", keyed.stdout)
         self.assertEqual(keyed.returncode, 0, keyed.stdout)
         self.run_script("epilog")
+
+    def test_without_keys_nothing_listens_unless_that_was_said(self):
+        for said in ("", "CCLD_INSECURE=0"):
+            self.configure(CCLD, said)
+            prolog = self.run_script("prolog")
+            self.assertEqual(prolog.returncode, 0)
+            self.assertIn("set CCLD_KEYS", prolog.stderr)
+            self.assertIsNone(self.service_pid())
+            self.assertNotIn("NCCL_PROBE_ENDPOINT", self.exported(self.run_script("task_prolog", "node2").stdout))
+            self.assertEqual(self.run_script("epilog").returncode, 0)
 
     def test_the_other_nodes_start_nothing(self):
         self.assertEqual(self.run_script("prolog", "node2").returncode, 0)
