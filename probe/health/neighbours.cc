@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -17,18 +18,22 @@ namespace {
 struct Contents {
   abi::ProcessIdentityPart identity;
   uint64_t counters;  // all metrics added: it changes as long as somebody counts
+  bool ours;          // a file of our user
 };
 
 bool read_contents(const std::string& path, Contents* out) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return false;
+  struct stat status {};
   uint64_t metrics[abi::metrics_max];
   abi::ProcessIdentityPart& identity = out->identity;
-  bool good = pread(file, &identity, sizeof(identity), 0) == static_cast<ssize_t>(sizeof(identity)) &&
+  bool good = fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+              pread(file, &identity, sizeof(identity), 0) == static_cast<ssize_t>(sizeof(identity)) &&
               identity.magic == abi::process_magic && identity.abi_major == abi::process_abi_major;
   good =
       good && pread(file, metrics, sizeof(metrics), identity.metrics_offset) == static_cast<ssize_t>(sizeof(metrics));
   close(file);
+  out->ours = status.st_uid == geteuid();
   out->counters = 0;
   for (size_t i = 0; good && i < abi::metrics_max; ++i) out->counters += metrics[i];
   return good;
@@ -52,7 +57,8 @@ bool Neighbours::look(uint64_t now_ns) {
     const uint64_t start_ticks = contents.identity.pid_start_ticks;
     if (abi::same_pid_namespace(name.pid_namespace, options_.own.pid_namespace) && start_ticks != 0 &&
         process_start_ticks(name.pid) == start_ticks) {
-      speaks = speaks && name.pid > options_.own.pid;
+      // Whoever may write to the folder can make a file that names any process.
+      speaks = speaks && (!contents.ours || name.pid > options_.own.pid);
       continue;
     }
     const auto known = silent_.find(path);

@@ -2,11 +2,11 @@
 // all is read once, and what is left of processes that are gone.
 //
 // Contract
-//   The living process with the lowest process id speaks. Never fails: what cannot be read counts as not there, so that
-//   in doubt several speak. Processes of another pid namespace that share the folder look like gone ones: each
-//   namespace has a speaker. A process file of this boot whose process is gone and whose counters have not moved for
-//   `keep_ns` is removed; the counters tell a process of another namespace, which is only not to be seen, from one that
-//   has ended.
+//   The living process with the lowest process id speaks. Never fails: what cannot be read, or is another user's,
+//   counts as not there, so that in doubt several speak: each user has a speaker. Processes of another pid namespace
+//   that share the folder look like gone ones: each namespace has a speaker. A process file of this boot whose process
+//   is gone and whose counters have not moved for `keep_ns` is removed; the counters tell a process of another
+//   namespace, which is only not to be seen, from one that has ended.
 //
 // Threads: one.
 #pragma once

@@ -695,6 +695,15 @@ TEST_CASE("The living process with the lowest id speaks for the host") {
   CHECK(Neighbours({"/proc/no-such-folder", {7, 0}, "", 0}).look(1));
 }
 
+TEST_CASE("A file of another user keeps nobody from speaking for the host, whichever process it names") {
+  if (geteuid() != 0) return;  // only root makes files of others
+  Neighbourhood there;
+  REQUIRE_FALSE(Neighbours(there.seen_by(there.pid() + 1)).look(1));
+  constexpr uid_t somebody = 12345;
+  REQUIRE(chown(there.file()->path.c_str(), somebody, somebody) == 0);
+  CHECK(Neighbours(there.seen_by(there.pid() + 1)).look(1));
+}
+
 TEST_CASE("The file of a process that is gone is removed, but only once its counters have rested for long") {
   Neighbourhood there;
   Neighbours neighbours(there.seen_by(there.pid() + 1));
