@@ -6,6 +6,7 @@
 #include "probe/counters/log.h"
 #include "probe/frames/doorbell.h"
 #include "probe/frames/frame_file.h"
+#include "probe/frames/new_file.h"
 #include "probe/frames/recording.h"
 #include "probe/frames/words.h"
 #include "schemas/endpoints/endpoint_list.h"
@@ -266,6 +267,39 @@ void Agent::tell_lost(Attached& attached, Instant now, bool beat, std::vector<Me
   if (beat && sends()) out->emplace_back(tracker.stopped_message(now));
 }
 
+// Who stops this process, or looks at it, finds no frame any more, or somebody else's. This process itself goes on: it
+// has the memory. Not under the mutex: a folder may be on a file system that does not answer, and the training path
+// waits for the mutex when a communicator comes or goes.
+void Agent::look_at_files() {
+  struct File {
+    uint32_t comm_number;
+    std::string path;
+    FileId made;
+  };
+  std::vector<File> files;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& attached : comms_)
+      if (!attached->comm->path.empty())
+        files.push_back({attached->comm->number, attached->comm->path, attached->comm->file});
+  }
+  for (const File& file : files) {
+    const char* const what = what_became_of(file.path, file.made);
+    if (what == nullptr) continue;
+    {
+      // The file of a communicator that has ended meanwhile went with it.
+      std::lock_guard<std::mutex> lock(mutex_);
+      const auto is_its = [&file](const auto& attached) { return attached->comm->number == file.comm_number; };
+      if (std::none_of(comms_.begin(), comms_.end(), is_its)) continue;
+    }
+    file_gone_told_ = true;
+    warn_once(Warning::file_gone,
+              "ccld frames and the other processes of this host cannot see a communicator any more: somebody has " +
+                  std::string(what) + " " + file.path + "; this process reports it as before");
+    return;
+  }
+}
+
 void Agent::sample_all(Instant now, bool beat, std::vector<Message>* out) {
   uint64_t events = 0;
   late_ = false;
@@ -396,6 +430,7 @@ uint64_t Agent::tick() {
     }
   }
   if (woken) scan_ns_ = siblings_scan_ns_min;
+  if (beat && !file_gone_told_) look_at_files();
   if (in_force_.running) watch_siblings(now);
   if (beat) {
     health_.cpu_ns = clock_.thread_cpu_ns();

@@ -102,6 +102,7 @@ class Agent {
   void report(Attached&, Instant now, bool beat, std::vector<Message>* out);
   void tell_lost(Attached&, Instant now, bool beat, std::vector<Message>* out);
   void refresh_state(Attached&);
+  void look_at_files();
   CommUpMessage comm_up(Attached&) const;
   void detach_locked(Comm*, abi::CommState end_state, Instant now);
   void watch_siblings(Instant now);
@@ -164,6 +165,7 @@ class Agent {
   Activity activity_;
   bool late_ = false;
   bool slowdown_told_ = false;
+  bool file_gone_told_ = false;
   ControlInForce in_force_;
   uint64_t board_sequence_ = 0;  // of the control line, newest that was judged
   std::vector<uint8_t> received_;

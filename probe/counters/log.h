@@ -22,6 +22,7 @@ enum class Warning : uint8_t {
   transport_context,
   transport_keys,
   file_lost,
+  file_gone,
   other,
   count
 };

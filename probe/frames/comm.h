@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "probe/frames/new_file.h"
 #include "probe/probe.h"
 #include "schemas/abi/bus_guard.h"
 #include "schemas/abi/frame.h"
@@ -39,6 +40,7 @@ struct Comm {
   CommSetup setup;
   uint32_t number = 0;     // of this process, from 1
   std::string path;        // of the frame file; empty: there is none
+  FileId file;             // which one it is
   bool spare = false;      // the file has the name of a spare one (frame_hide)
   bool borrowed = false;   // the memory is the caller's
   void* memory = nullptr;  // the mapping

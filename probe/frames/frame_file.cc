@@ -225,11 +225,13 @@ Comm* frame_create(const FrameOptions& options, const CommSetup& setup, std::str
     comm->borrowed = setup.spare->borrowed;
     comm->guard = std::move(setup.spare->guard);
     present_path = setup.spare->path;
+    comm->file = setup.spare->file;
     memset(comm->memory, 0, comm->bytes);
     SpareFiles::spare_files().forget(present_path);
     delete setup.spare;
   } else {
-    comm->memory = map_new_file(unfinished, comm->bytes, options.shared ? Access::read_by_all : Access::read, error);
+    comm->memory =
+        map_new_file(unfinished, comm->bytes, options.shared ? Access::read_by_all : Access::read, error, &comm->file);
     if (comm->memory == nullptr) {
       present_path.clear();
       comm->memory = map_without_file(comm->bytes);
@@ -360,9 +362,8 @@ void comm_move(Comm* comm, void* memory) {
 FrameMemory* comm_retire(Comm* comm) {
   if (comm == nullptr) return nullptr;
   // A file that is not spare is that of the process that this one was forked from.
-  auto* memory = new (std::nothrow)
-      FrameMemory{comm->memory, comm->bytes, comm->spare ? comm->path : std::string(), comm->borrowed,
-                                           std::move(comm->guard)};
+  auto* memory = new (std::nothrow) FrameMemory{comm->memory, comm->bytes,    comm->spare ? comm->path : std::string(),
+                                                comm->file,   comm->borrowed, std::move(comm->guard)};
   delete comm;
   return memory;
 }

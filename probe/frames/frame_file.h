@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "probe/frames/new_file.h"
 #include "probe/probe.h"
 #include "schemas/abi/bus_guard.h"
 #include "schemas/abi/file_names.h"
@@ -75,6 +76,7 @@ struct FrameMemory {
   void* memory;
   size_t bytes;
   std::string path;  // of a spare file; empty: none
+  FileId file;       // which one it is
   bool borrowed;
   abi::BusGuard guard;
 };

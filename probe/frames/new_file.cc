@@ -33,7 +33,7 @@ void* map_without_file(size_t bytes) {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
-void* map_new_file(const std::string& path, size_t bytes, Access access, std::string* error) {
+void* map_new_file(const std::string& path, size_t bytes, Access access, std::string* error, FileId* made) {
   unlink(path.c_str());
   if (!leaves_room(path, bytes, error)) return nullptr;
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, static_cast<mode_t>(access));
@@ -45,6 +45,9 @@ void* map_new_file(const std::string& path, size_t bytes, Access access, std::st
   int failure = posix_fallocate(file, 0, static_cast<off_t>(bytes));
   // Who was asked to share is not stopped by his umask.
   if (failure == 0 && fchmod(file, static_cast<mode_t>(access)) != 0) failure = errno;
+  struct stat status {};
+  if (failure == 0 && fstat(file, &status) != 0) failure = errno;
+  if (made != nullptr) *made = {status.st_dev, status.st_ino};
   void* memory = MAP_FAILED;
   if (failure == 0) {
     memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -55,6 +58,16 @@ void* map_new_file(const std::string& path, size_t bytes, Access access, std::st
   unlink(path.c_str());
   *error = "cannot get " + std::to_string(bytes) + " bytes for " + path + ": " + strerror(failure);
   return nullptr;
+}
+
+const char* what_became_of(const std::string& path, const FileId& made) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return "removed";
+    return errno == EACCES ? "made unreadable" : nullptr;  // what else fails says nothing about the file
+  }
+  if (status.st_dev != made.device || status.st_ino != made.inode) return "replaced";
+  return (status.st_mode & S_IRUSR) == 0 ? "made unreadable" : nullptr;
 }
 
 }  // namespace ccld::probe

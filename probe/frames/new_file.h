@@ -22,9 +22,17 @@ enum class Access : unsigned {
   write_and_read_by_all = 0644,
 };
 
+// Which file it is, whatever its name.
+struct FileId {
+  uint64_t device = 0, inode = 0;
+};
+
 // Makes `path` a file of `bytes` bytes whose storage exists, and maps it for writing. What lies there is of an earlier
-// process with our process id, and goes.
-void* map_new_file(const std::string& path, size_t bytes, Access, std::string* error);
+// process with our process id, and goes. `made`: nullptr: nobody asks.
+void* map_new_file(const std::string& path, size_t bytes, Access, std::string* error, FileId* made = nullptr);
+
+// Why nobody finds at `path` what was made, in a word; nullptr: it is there.
+const char* what_became_of(const std::string& path, const FileId& made);
 
 // The same memory without a file: nobody else can look at it. nullptr: there is none.
 void* map_without_file(size_t bytes);

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <thread>
@@ -30,13 +31,15 @@ using namespace ccld::adversity;
 
 // ---- files that others lay hands on --------------------------------------------------------------------------------
 
+// `warning`: the one that is to be waited for.
 template <class Change>
-void with_changed_files(Change change) {
+void with_changed_files(const std::string& warning, Change change) {
   Training training;
   training.goes_on();
   REQUIRE(files(".frame").size() == 2);
   for (const std::string& path : files(".frame")) change(path);
   training.goes_on(200);
+  REQUIRE(is_warned_of(warning));
   training.ends();
   // And communicators that are made after that.
   Training next;
@@ -45,7 +48,7 @@ void with_changed_files(Change change) {
 }
 
 void truncated() {
-  with_changed_files([](const std::string& path) {
+  with_changed_files("truncated", [](const std::string& path) {
     REQUIRE(chmod(path.c_str(), 0600) == 0);
     REQUIRE(truncate(path.c_str(), 0) == 0);
   });
@@ -53,24 +56,31 @@ void truncated() {
 }
 
 void removed() {
-  with_changed_files([](const std::string& path) { REQUIRE(unlink(path.c_str()) == 0); });
-  REQUIRE(warnings_with("") == 0);
+  with_changed_files("has removed", [](const std::string& path) { REQUIRE(unlink(path.c_str()) == 0); });
+  REQUIRE(warnings_with("") == 1);
 }
 
 void replaced() {
-  with_changed_files([](const std::string& path) {
+  const std::string warning = "has replaced";
+  with_changed_files(warning, [](const std::string& path) {
+    const std::string other = path + ".other";
+    std::ofstream(other) << "another file";
+    REQUIRE(rename(other.c_str(), path.c_str()) == 0);
+  });
+  with_changed_files(warning, [](const std::string& path) {
     REQUIRE(unlink(path.c_str()) == 0);
     REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
   });
-  with_changed_files([](const std::string& path) {
+  with_changed_files(warning, [](const std::string& path) {
     REQUIRE(unlink(path.c_str()) == 0);
     REQUIRE(mkdir(path.c_str(), 0700) == 0);
   });
+  REQUIRE(warnings_with(warning) == 1);  // in each process once
 }
 
 void unreadable() {
-  with_changed_files([](const std::string& path) { REQUIRE(chmod(path.c_str(), 0) == 0); });
-  REQUIRE(warnings_with("") == 0);
+  with_changed_files("has made unreadable", [](const std::string& path) { REQUIRE(chmod(path.c_str(), 0) == 0); });
+  REQUIRE(warnings_with("") == 1);
 }
 
 void process_file() {
@@ -90,10 +100,12 @@ void folder_removed() {
   training.goes_on();
   REQUIRE(system(("find " + folder() + " -mindepth 1 ! -name log -delete").c_str()) == 0);
   training.goes_on(100);
+  REQUIRE(is_warned_of("has removed"));
   Training next;
   next.goes_on();
   next.ends();
   training.ends();
+  REQUIRE(warnings_with("has removed") == 1);
 }
 
 // ---- what the process does -----------------------------------------------------------------------------------------

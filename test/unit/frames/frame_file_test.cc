@@ -21,6 +21,7 @@
 
 #include "probe/counters/log.h"
 #include "probe/frames/comm.h"
+#include "probe/frames/new_file.h"
 #include "probe/probe.h"
 #include "test/unit/frames/temporary_folder.h"
 
@@ -137,6 +138,35 @@ TEST_CASE("A frame whose file is truncated is lost, and the training path goes o
   CHECK(comm->header->api.entered_op_seq == 5);
   CHECK(comm->guard.lost());
   frame_unlink(*comm);
+  comm_release(comm);
+}
+
+TEST_CASE(
+    "A frame that was removed, replaced or made unreadable is told from one that is there, also once its memory is "
+    "used again") {
+  TemporaryFolder folder;
+  std::string error;
+  Comm* first = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(first != nullptr);
+  CHECK(what_became_of(first->path, first->file) == nullptr);
+  frame_hide(*first);
+  CommSetup setup = small_setup();
+  setup.spare = comm_retire(first);
+  Comm* comm = frame_create({folder.path(), "job"}, setup, &error);
+  REQUIRE(comm != nullptr);
+  const auto became = [comm] {
+    const char* const what = what_became_of(comm->path, comm->file);
+    return std::string(what != nullptr ? what : "nothing");
+  };
+  CHECK(became() == "nothing");
+  REQUIRE(chmod(comm->path.c_str(), 0) == 0);
+  CHECK(became() == "made unreadable");
+  const std::string other = folder.path() + "/other";
+  std::ofstream(other) << "another file";
+  REQUIRE(rename(other.c_str(), comm->path.c_str()) == 0);
+  CHECK(became() == "replaced");
+  REQUIRE(unlink(comm->path.c_str()) == 0);
+  CHECK(became() == "removed");
   comm_release(comm);
 }
 
