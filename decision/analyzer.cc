@@ -125,6 +125,7 @@ StatusView Analyzer::status(Nanoseconds now_ns) const {
   StatusView view;
   view.now_ns = now_ns;
   view.ranks_refused = state_->tables.ranks_refused();
+  view.names_refused = state_->tables.names_refused();
   view.let_go = let_go_so_far();
   view.contradictions = state_->tables.contradictions();
   view.incidents_open = state_->writer.book().open_count();

@@ -53,6 +53,7 @@ class Tables {
   LetGo let_go_so_far() const;
   uint64_t contradictions() const { return contradictions_; }
   uint64_t ranks_refused() const { return budget_.refused(); }
+  uint64_t names_refused() const { return budget_.names_refused(); }
 
  private:
   size_t at_once() const;

@@ -77,7 +77,7 @@ RankModel* Communicator::member(Rank rank, ProcessModel& process, Nanoseconds no
   if (!r.process) {
     r.process = &process;
     process.memberships.push_back({uid_, rank});
-    if (r.host.empty()) r.host = names_.of(process.id.host);
+    if (r.host.empty()) r.host = names_.of(process.id.host, r.names_brought);
     if (job_.empty()) job_ = process.job;
   } else if (r.process != &process) {
     return nullptr;  // two processes claim one rank: the first keeps it
@@ -139,7 +139,8 @@ void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns
   if (!m.name.empty()) name_ = m.name;
   if (m.parent.value != 0) parent_ = m.parent;
   comm_hash_ = m.comm_hash;
-  r->host = names_.of(m.host.empty() ? process.id.host : m.host);
+  const uint64_t names_refused_before = names_.refused();
+  r->host = names_.of(m.host.empty() ? process.id.host : m.host, r->names_brought);
   r->node = m.node;
   r->local_rank = m.local_rank;
   for (size_t i = 0; i < hidden_ranks_.size(); ++i)
@@ -149,9 +150,10 @@ void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns
   if (m.cuda_device >= 0)
     process.gpu = process.gpu == ProcessModel::gpu_unknown || process.gpu == m.cuda_device ? m.cuda_device
                                                                                          : ProcessModel::gpus_several;
-  r->gpu_bus_id = names_.of(m.gpu_bus_id);
+  r->gpu_bus_id = names_.of(m.gpu_bus_id, r->names_brought);
   r->channels.assign(m.channels);
-  r->connections.assign(m.connections, names_);
+  r->connections.assign(m.connections, names_, r->names_brought);
+  if (budget_ && names_.refused() != names_refused_before) budget_->count_names_refused();
   if (!r->up) {
     if (r->moved_ns == 0) moved(*r, now_ns);  // later it is no movement: an earlier announcement was lost
     r->up_ns = now_ns;

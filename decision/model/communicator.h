@@ -56,6 +56,7 @@ struct RankModel {
   Name host;
   int node = -1, local_rank = -1;
   uint32_t hidden = 0;  // abi::Hidden
+  uint8_t names_brought = 0;  // by this rank, into the communicator's pool
   Name gpu_bus_id;
   ChannelList channels;
   ConnectionList connections;
@@ -147,6 +148,7 @@ class Communicator {
 
   CommUid uid() const { return uid_; }
   uint64_t room_taken() const { return room_taken_; }  // of the budget
+  size_t names() const { return names_.size(); }       // distinct, of all ranks
   CommUid parent() const { return parent_; }
   uint64_t comm_hash() const { return comm_hash_; }
   const std::string& job() const { return job_; }

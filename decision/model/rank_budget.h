@@ -25,10 +25,13 @@ class RankBudget {
   // A sixty-fourth of it, and at most what the largest messages take, is all that is free.
   bool is_short() const { return ranks_max_ - used_ < std::min<uint64_t>(ranks_max_ / 64, 8192); }
   uint64_t refused() const { return refused_; }  // messages, so far
+  // Of a rank that brought more names than it may (rank_parts.h).
+  void count_names_refused() { ++names_refused_; }
+  uint64_t names_refused() const { return names_refused_; }  // messages, so far
 
  private:
   const uint64_t ranks_max_;
-  uint64_t used_ = 0, refused_ = 0;
+  uint64_t used_ = 0, refused_ = 0, names_refused_ = 0;
 };
 
 }  // namespace ccld::decision

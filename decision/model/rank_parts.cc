@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/string_view.h"
+
 namespace ccld::decision {
 namespace {
 
@@ -23,8 +25,18 @@ const std::string& Name::nothing() {
   return empty;
 }
 
-Name NamePool::of(std::string_view text) {
-  return text.empty() ? Name() : Name(*texts_.insert(std::string(text)).first);
+Name NamePool::too_many() {
+  static const std::string text = "(too many names)";
+  return Name(text);
+}
+
+Name NamePool::of(std::string_view text, uint8_t& brought) {
+  if (text.empty()) return Name();
+  const absl::string_view key(text.data(), text.size());
+  if (const auto known = texts_.find(key); known != texts_.end()) return Name(*known);
+  if (brought >= names_per_rank_max) return ++refused_, too_many();
+  ++brought;
+  return Name(*texts_.insert(std::string(text)).first);
 }
 
 void ChannelList::assign(const std::vector<ChannelTopology>& channels) {
@@ -57,12 +69,12 @@ ChannelTopology ChannelList::operator[](size_t i) const {
   return c;
 }
 
-void ConnectionList::assign(const std::vector<NetConnection>& connections, NamePool& names) {
+void ConnectionList::assign(const std::vector<NetConnection>& connections, NamePool& names, uint8_t& names_brought) {
   all_.clear();
   devices_.clear();
   all_.reserve(connections.size());
   for (const NetConnection& c : connections) {
-    const Name name = names.of(c.net_name);
+    const Name name = names.of(c.net_name, names_brought);
     const auto same = [&](const Device& d) { return d.number == c.net_device && d.name == name; };
     const auto known = std::find_if(devices_.begin(), devices_.end(), same);
     const auto device = static_cast<uint16_t>(known - devices_.begin());  // there are 4096 connections at most

@@ -16,6 +16,10 @@
 
 namespace ccld::decision {
 
+// A rank has its host, its GPU and a handful of network devices; no machine has more than some dozen of these. Whoever
+// brings more texts than this has no such machine, and would fill the memory with them.
+constexpr uint8_t names_per_rank_max = 64;
+
 // A text of a NamePool.
 class Name {
  public:
@@ -32,13 +36,18 @@ class Name {
   const std::string* text_;
 };
 
-// Every distinct text once. Names live as long as the pool.
+// Every distinct text once. Names live as long as the pool, so each rank may bring so many of them and no more.
 class NamePool {
  public:
-  Name of(std::string_view text);
+  // `brought`: by this rank so far, of texts that were not known. Beyond names_per_rank_max: too_many().
+  Name of(std::string_view text, uint8_t& brought);
+  static Name too_many();
+  size_t size() const { return texts_.size(); }
+  uint64_t refused() const { return refused_; }  // texts
 
  private:
   absl::node_hash_set<std::string> texts_;
+  uint64_t refused_ = 0;
 };
 
 // Makes Value of the i-th element of a List: `Value at(size_t) const`.
@@ -85,7 +94,7 @@ class ChannelList {
 
 class ConnectionList {
  public:
-  void assign(const std::vector<NetConnection>&, NamePool&);
+  void assign(const std::vector<NetConnection>&, NamePool&, uint8_t& names_brought);
   size_t size() const { return all_.size(); }
   bool empty() const { return all_.empty(); }
   NetConnection operator[](size_t) const;

@@ -125,6 +125,7 @@ struct StatusView {
   std::vector<CommCalls> calls;  // by comm; of those that an open incident names
   uint64_t incidents_open = 0;
   uint64_t ranks_refused = 0;   // messages of ranks for which there was no room (memberships_max)
+  uint64_t names_refused = 0;   // messages of ranks that gave more names than a rank may (rank_parts.h)
   LetGo let_go;
   uint64_t contradictions = 0;  // communicators begun anew, for their ranks disagreed about how many there are
 };

@@ -82,6 +82,9 @@ void add_communicators(const Snapshot& s, MetricFamilies& out) {
                 stuck);
   service.counter("ccld_ranks_refused_total", "Messages of ranks for which there was no room (memberships_max).",
                   s.status.ranks_refused);
+  service.counter("ccld_names_refused_total",
+                  "Messages of ranks that gave more names of hosts and devices than a rank has.",
+                  s.status.names_refused);
   service.gauge("ccld_descriptors_max", "Descriptors that the service may have; each process of a job is a connection.",
                 s.connections.descriptors_max);
   service.counter("ccld_connections_cut_quiet_total", "Telemetry connections without a batch that were cut for want of descriptors or memory.",

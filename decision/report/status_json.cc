@@ -289,15 +289,18 @@ namespace {
 
 Json memory_json(const Snapshot& s) {
   const LetGo& gone = s.status.let_go;
-  return {{"used_bytes", s.memory.used_bytes},
-          {"max_bytes", s.memory.max_bytes > 0 ? Json(s.memory.max_bytes) : Json()},
-          {"admits_new", s.memory.admits_new},
-          {"let_go", {{"communicators", gone.communicators}, {"processes", gone.processes}, {"call_histories", gone.call_histories}}},
-          {"refused",
-           {{"communicators", gone.communicators_refused},
-            {"processes", gone.processes_refused},
-            {"initializations", gone.initializations_refused},
-            {"ranks", s.status.ranks_refused}}}};
+  return {
+      {"used_bytes", s.memory.used_bytes},
+      {"max_bytes", s.memory.max_bytes > 0 ? Json(s.memory.max_bytes) : Json()},
+      {"admits_new", s.memory.admits_new},
+      {"let_go",
+       {{"communicators", gone.communicators}, {"processes", gone.processes}, {"call_histories", gone.call_histories}}},
+      {"refused",
+       {{"communicators", gone.communicators_refused},
+        {"processes", gone.processes_refused},
+        {"initializations", gone.initializations_refused},
+        {"ranks", s.status.ranks_refused},
+        {"names", s.status.names_refused}}}};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "decision/model/rank_parts.h"
 #include "decision/report/departed_metrics.h"
 #include "spdlog/spdlog.h"
 
@@ -107,6 +108,9 @@ void AnalysisLoop::publish(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   snapshot->departed_metrics = report::departed_metrics(*store_->newest(), snapshot->status);
   if (snapshot->status.ranks_refused > 0 && !std::exchange(said_ranks_refused_, true))
     spdlog::warn("there is no room for further ranks (memberships_max={}); more of them are only counted", settings_.memberships_max);
+  if (snapshot->status.names_refused > 0 && !std::exchange(said_names_refused_, true))
+    spdlog::warn("a rank gave more than {} names of hosts and devices; further ones are not kept, and only counted",
+                 names_per_rank_max);
   const LetGo& gone = snapshot->status.let_go;
   const uint64_t refused = gone.communicators_refused + gone.processes_refused + gone.initializations_refused;
   // What is refused for want of memory, memory_ says.

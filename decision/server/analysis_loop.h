@@ -103,7 +103,7 @@ class AnalysisLoop {
   Nanoseconds tick_duration_ns_ = 0;
   uint64_t ticks_ = 0, late_ticks_ = 0;
   uint64_t refused_for_memory_ = 0, memory_refusals_ = 0;  // until the newest snapshot
-  bool said_ranks_refused_ = false, said_full_ = false;
+  bool said_ranks_refused_ = false, said_names_refused_ = false, said_full_ = false;
   std::optional<Nanoseconds> left_open_until_ns_;  // nothing: not looked for (any more)
 };
 

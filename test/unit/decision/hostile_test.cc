@@ -4,7 +4,9 @@
 
 #include <malloc.h>
 
+#include "absl/strings/str_cat.h"
 #include "decision/analyzer.h"
+#include "decision/model/communicator.h"
 #include "test/support/telemetry/stranger.h"
 #include "test/unit/decision/messages.h"
 
@@ -104,6 +106,57 @@ TEST_CASE("Ranks beyond the room for them are refused and counted, and what is k
   for (const CommStatus& c : status.communicators) known += c.ranks_seen;
   CHECK(known == 2);
   CHECK(status.ranks_refused > 0);
+}
+
+TEST_CASE("Who announces a rank with ever new names fills no memory with them, and its neighbour keeps its own") {
+  constexpr int announcements = 1000, connections = 64, connections_most = 4096;
+  const Settings settings;
+  RankBudget budget(settings.memberships_max);
+  Communicator comm(CommUid{1}, settings, &budget);
+  ProcessTable processes(settings);
+  ProcessModel& liar = *processes.heard(batch_of("host", 1, ns_per_s, {}), ns_per_s);
+  ProcessModel& honest = *processes.heard(batch_of("node7", 2, ns_per_s, {}), ns_per_s);
+  const auto announce = [&](int i, int of) {
+    CommUp m = up(1, 0, 2);
+    m.host = absl::StrCat("host ", i);
+    m.gpu_bus_id = absl::StrCat("bus ", i);
+    for (int c = 0; c < of; ++c)
+      m.connections.push_back({0, abi::Direction::send, 1, c, absl::StrCat("device ", i, " ", c)});
+    comm.up(m, liar, ns_per_s);
+  };
+  announce(0, connections_most);
+  const size_t filled = comm.names();
+  CHECK(filled == names_per_rank_max);
+  for (int i = 1; i < announcements; ++i) announce(i, connections);
+  CHECK(comm.names() == filled);
+  CHECK(budget.names_refused() == announcements);
+  const RankModel& rank = *comm.rank(Rank{0});
+  CHECK(rank.host.str() == "(too many names)");
+  CHECK(rank.connections.size() == connections);
+  CHECK(rank.connections[connections - 1].net_name == "(too many names)");
+
+  CommUp own = up(1, 1, 2);
+  own.gpu_bus_id = "0000:10:00.0";
+  own.connections.push_back({0, abi::Direction::send, 0, 0, "mlx5_0"});
+  for (int i = 0; i < announcements; ++i) comm.up(own, honest, ns_per_s);
+  const RankModel& neighbour = *comm.rank(Rank{1});
+  CHECK(neighbour.host.str() == "node7");
+  CHECK(neighbour.gpu_bus_id.str() == "0000:10:00.0");
+  CHECK(neighbour.connections[0].net_name == "mlx5_0");
+  CHECK(comm.names() == filled + 3);
+  CHECK(budget.names_refused() == announcements);
+}
+
+TEST_CASE("Names that were refused are counted where an operator looks") {
+  Analyzer a{Settings{}};
+  for (int i = 0; i < 2 * names_per_rank_max; ++i) {
+    Batch b = batch_of("host", 1, ns_per_s, {});
+    CommUp m = up(1, 0, 2);
+    m.gpu_bus_id = absl::StrCat("bus ", i);
+    b.payloads = {m};
+    a.apply(b, ns_per_s);
+  }
+  CHECK(a.status(ns_per_s).names_refused == names_per_rank_max + 1);  // one name is the host's
 }
 
 TEST_CASE("Stages that were reported by ranks which their communicator turns out not to have are left out") {
