@@ -121,6 +121,18 @@ std::vector<Incident> Analyzer::advance(Nanoseconds now_ns) {
   return s.writer.book().take_changed(now_ns);
 }
 
+std::optional<Owner> Analyzer::owner_of(CommUid comm) const {
+  const Watch* const w = state_->tables.find(comm);
+  if (w == nullptr) return std::nullopt;
+  return Owner{w->comm.job(), {}};
+}
+
+std::optional<Owner> Analyzer::owner_of(const ProcessId& id) const { return state_->tables.processes().owner_of(id); }
+
+std::optional<Owner> Analyzer::owner_of(const ProcessId& reporter, const Sibling& s) const {
+  return state_->tables.processes().owner_of(reporter, s);
+}
+
 StatusView Analyzer::status(Nanoseconds now_ns) const {
   StatusView view;
   view.now_ns = now_ns;

@@ -8,11 +8,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "decision/model/left_open.h"
 #include "decision/model/let_go.h"
+#include "decision/model/owner.h"
 #include "decision/model/status.h"
 #include "decision/model/verdict.h"
 #include "decision/settings.h"
@@ -47,6 +49,12 @@ class Analyzer {
   void apply(absl::Span<const Batch* const>, Nanoseconds now_ns);
   void apply(const Batch&, Nanoseconds now_ns);
   std::vector<Incident> advance(Nanoseconds now_ns);
+
+  // For who asks whether somebody may speak of it; nothing: it is not known. Valid until the next call that changes
+  // something.
+  std::optional<Owner> owner_of(CommUid) const;
+  std::optional<Owner> owner_of(const ProcessId&) const;
+  std::optional<Owner> owner_of(const ProcessId& reporter, const Sibling&) const;
 
   // For `ccld status` and `ccld explain`.
   StatusView status(Nanoseconds now_ns) const;

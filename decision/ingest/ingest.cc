@@ -22,16 +22,16 @@ void Ingest::reject(const absl::Status& status, Nanoseconds now_ns) {
 }
 
 std::optional<Batch> Ingest::accept(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns,
-                                    const Speaker* speaker) {
-  return accept(decode_message(message), message.size(), now_ns, realtime_ns, speaker);
+                                    const Speaker* speaker, Owners* owners) {
+  return accept(decode_message(message), message.size(), now_ns, realtime_ns, speaker, owners);
 }
 
 std::optional<Batch> Ingest::accept(Decoded decoded, size_t message_bytes, Nanoseconds now_ns, Nanoseconds realtime_ns,
-                                    const Speaker* speaker) {
+                                    const Speaker* speaker, Owners* owners) {
   absl::StatusOr<Batch>& batch = decoded.batch;
   // Before anything else of it counts: gaps in the numbers of a process that somebody else claims to be are no losses.
   if (batch.ok() && speaker != nullptr) {
-    if (absl::Status status = check_speaker(*speaker, *batch); !status.ok()) batch = std::move(status);
+    if (absl::Status status = check_speaker(*speaker, *batch, owners); !status.ok()) batch = std::move(status);
   }
   newest_is_foreign_ = !batch.ok() && is_about_speaker(reject_reason(batch.status()));
   if (!batch.ok()) {
@@ -48,6 +48,7 @@ std::optional<Batch> Ingest::accept(Decoded decoded, size_t message_bytes, Nanos
     if (errors_.record("repeated batch", text, now_ns)) spdlog::warn("telemetry dropped: {}", text);
     return std::nullopt;
   }
+  if (speaker != nullptr && owners != nullptr) leave_out_siblings(*speaker, *batch, *owners);
   ++counters_.batches;
   counters_.bytes += message_bytes;
   counters_.payloads += batch->payloads.size();

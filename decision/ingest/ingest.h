@@ -37,12 +37,12 @@ class Ingest {
  public:
   Ingest();
 
-  // `speaker`: whose key the message came under; nullptr: keys are not used.
+  // `speaker`: whose key the message came under; nullptr: keys are not used. `owners`: nullptr: nothing is known.
   std::optional<Batch> accept(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns,
-                              const Speaker* speaker = nullptr);
+                              const Speaker* speaker = nullptr, Owners* owners = nullptr);
   // Of one that was decoded already: that needs nothing of this.
   std::optional<Batch> accept(Decoded, size_t message_bytes, Nanoseconds now_ns, Nanoseconds realtime_ns,
-                              const Speaker* speaker = nullptr);
+                              const Speaker* speaker = nullptr, Owners* owners = nullptr);
   // The newest message was refused for who sent it: nothing of it may be kept.
   bool newest_is_foreign() const { return newest_is_foreign_; }
   // For what the socket already knows to be bad.

@@ -233,6 +233,21 @@ const ProcessModel* ProcessTable::lost_sibling(const ProcessModel& reporter, con
   return (*it)->stopped() || (*it)->gone() ? *it : nullptr;
 }
 
+std::optional<Owner> ProcessTable::owner_of(const Pid& pid) const {
+  const auto it = by_pid_.find(pid);
+  if (it == by_pid_.end()) return std::nullopt;
+  return Owner{(*it)->job, (*it)->id.host};
+}
+
+std::optional<Owner> ProcessTable::owner_of(const ProcessId& id) const {
+  if (const auto it = processes_.find(id); it != processes_.end()) return Owner{it->second->job, id.host};
+  return owner_of(Pid(id));
+}
+
+std::optional<Owner> ProcessTable::owner_of(const ProcessId& reporter, const Sibling& s) const {
+  return owner_of(Pid(reporter, s));
+}
+
 namespace {
 
 void note_run_delays(ProcessModel& p, const Metrics& m, Nanoseconds now_ns) {

@@ -16,6 +16,7 @@
 #include "decision/model/events.h"
 #include "decision/model/metric_table.h"
 #include "decision/model/newest_batch.h"
+#include "decision/model/owner.h"
 #include "decision/model/run_delays.h"
 #include "decision/settings.h"
 
@@ -175,6 +176,10 @@ class ProcessTable {
   void health(ProcessModel& reporter, const AgentHealth&, Nanoseconds now_ns);
   // The process that the reporter speaks of, if it is known, another one, and stopped or gone; otherwise nullptr.
   const ProcessModel* lost_sibling(const ProcessModel& reporter, const Sibling&) const;
+  // Of the process that has this id, whatever it calls its host; nothing: it is not known.
+  std::optional<Owner> owner_of(const ProcessId&) const;
+  // Of the process that the reporter speaks of.
+  std::optional<Owner> owner_of(const ProcessId& reporter, const Sibling&) const;
   static void metrics(ProcessModel& reporter, const Metrics&, Nanoseconds now_ns);
   static void net_queues(ProcessModel& reporter, const NetQueues&, Nanoseconds now_ns);
   static void control(ProcessModel& reporter, const ControlState&);
@@ -238,6 +243,7 @@ class ProcessTable {
   void leave(ProcessModel&);  // its host
   Processes::iterator erase(Processes::iterator);
   ProcessModel* known(const ProcessId&);
+  std::optional<Owner> owner_of(const Pid&) const;
   ProcessModel* renamed(ProcessModel& like, const ProcessId&);
 
   const Settings& settings_;

@@ -4,6 +4,29 @@
 #include <utility>
 
 namespace ccld::decision::server {
+namespace {
+
+// Of the analysis, which may not have been given yet what came together with the batch in question.
+class AnalysisOwners final : public ingest::Owners {
+ public:
+  // `catch_up`: gives the analysis what it has not been given; false: there was nothing.
+  AnalysisOwners(const Analyzer& analyzer, absl::FunctionRef<bool()> catch_up)
+      : analyzer_(analyzer), catch_up_(catch_up) {}
+  std::optional<Owner> of(CommUid comm) override { return ask(comm); }
+  std::optional<Owner> of(const ProcessId& id) override { return ask(id); }
+  std::optional<Owner> of(const ProcessId& reporter, const Sibling& s) override { return ask(reporter, s); }
+
+ private:
+  template <class... What>
+  std::optional<Owner> ask(const What&... what) {
+    const std::optional<Owner> owner = analyzer_.owner_of(what...);
+    return owner.has_value() || !catch_up_() ? owner : analyzer_.owner_of(what...);
+  }
+  const Analyzer& analyzer_;
+  const absl::FunctionRef<bool()> catch_up_;
+};
+
+}  // namespace
 
 Analysis::Analysis(const Settings& settings, std::optional<VerdictWriter> writer, Numbering numbering, size_t threads)
     : workers_(threads), analyzer_(settings, std::move(numbering), &workers_), writer_(std::move(writer)) {}
@@ -18,19 +41,28 @@ void Analysis::on_messages(absl::Span<const Message> messages, Nanoseconds now_n
   });
   std::vector<std::optional<Batch>> batches(messages.size());
   std::vector<const Batch*> accepted;
+  const auto catch_up = [&] {
+    if (accepted.empty()) return false;
+    analyzer_.apply(accepted, now_ns);
+    accepted.clear();
+    return true;
+  };
+  AnalysisOwners owners(analyzer_, catch_up);
   for (size_t i = 0; i < messages.size(); ++i) {
     const Message& m = messages[i];
-    batches[i] = ingest_.accept(*std::move(contents[i]), m.bytes.size(), now_ns, realtime_ns, m.speaker);
+    batches[i] = ingest_.accept(*std::move(contents[i]), m.bytes.size(), now_ns, realtime_ns, m.speaker, &owners);
     if (batches[i].has_value()) accepted.push_back(&*batches[i]);
     decoded(i, batches[i].has_value() ? &*batches[i] : nullptr);
   }
-  analyzer_.apply(accepted, now_ns);
+  catch_up();
   spent_ = std::move(batches);
 }
 
 std::optional<Batch> Analysis::on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns,
                                           const ingest::Speaker* speaker) {
-  auto batch = ingest_.accept(message, now_ns, realtime_ns, speaker);
+  const auto is_up_to_date = [] { return false; };
+  AnalysisOwners owners(analyzer_, is_up_to_date);
+  auto batch = ingest_.accept(message, now_ns, realtime_ns, speaker, &owners);
   if (batch.has_value()) analyzer_.apply(*batch, now_ns);
   return batch;
 }

@@ -35,7 +35,7 @@ class Analysis {
     absl::Span<const uint8_t> bytes;
     const ingest::Speaker* speaker = nullptr;
   };
-  // Those that came together. `decoded` is told of each in turn, before anything is made of them: the batch, or nullptr
+  // Those that came together. `decoded` is told of each in turn, before anything is made of it: the batch, or nullptr
   // if it is none.
   void on_messages(absl::Span<const Message>, Nanoseconds now_ns, Nanoseconds realtime_ns,
                    absl::FunctionRef<void(size_t, const Batch*)> decoded);

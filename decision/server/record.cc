@@ -34,12 +34,13 @@ constexpr std::chrono::milliseconds flush_period(500);
 // Processes that said nothing for so long are not counted on.
 constexpr Nanoseconds forget_ns = 3600 * ns_per_s;
 
-// Whether it may be recorded: not what its sender's key may not say. Each cause is said once.
+// Whether it may be recorded: not what its sender's key may not say, as far as that is to be seen without an analysis.
+// Each cause is said once.
 bool is_welcome(const TelemetrySocket::Message& message, ingest::DistinctErrors& errors, Nanoseconds now_ns) {
   if (!message.speaker.has_value()) return true;
   const auto batch = ingest::decode_batch(message.bytes());
   if (!batch.ok()) return true;
-  const absl::Status status = check_speaker(*message.speaker, *batch);
+  const absl::Status status = check_speaker(*message.speaker, *batch, nullptr);
   if (!status.ok() && errors.record(ingest::reject_key(status), status.message(), now_ns))
     spdlog::warn("telemetry refused ({}): {}; more of this kind are not recorded either", ingest::name(ingest::reject_reason(status)), std::string(status.message()));
   return status.ok();

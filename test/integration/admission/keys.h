@@ -61,9 +61,9 @@ class KeyedSender {
     socket_.set(zmq::sockopt::curve_secretkey, own.secret());
     socket_.connect(endpoint);
   }
-  void send(const WireProcess& process, const std::string& comm_host = "node-a") {
+  void send(const WireProcess& process, const std::string& comm_host = "node-a", uint64_t comm_uid = 0xabc) {
     WireBatch b;
-    add_comm_up(b, {.host = comm_host});
+    add_comm_up(b, {.comm_uid = comm_uid, .host = comm_host});
     send_bytes(b.finish(process));
   }
   void send_bytes(const Bytes& bytes) { REQUIRE(socket_.send(zmq::buffer(bytes), zmq::send_flags::none).has_value()); }

@@ -1,6 +1,10 @@
 // Keys of telemetry over real sockets.
 #include "test/integration/admission/keys.h"
 
+#include <chrono>
+#include <functional>
+#include <thread>
+
 namespace ccld::test {
 namespace {
 
@@ -26,7 +30,7 @@ TEST_CASE("A probe whose key is in the list gets in and may say what its line al
   s.add(bound, {"--job", "demo", "--host", "node-a", "--note", "node a"});
   s.has_keys(2);
   KeyedSender right(s.service->telemetry, s.key.open, own), narrow(s.service->telemetry, s.key.open, bound);
-  right.send({.job = "anything", .host = "anywhere"});
+  right.send({.job = "anything", .host = "anywhere"}, "node-a", 0x123);
   narrow.send({.pid = 2});
   s.status_when([](const Json& j) { return j["ingest"]["batches"] == 2; });
 
@@ -89,6 +93,77 @@ TEST_CASE("Who may speak for one job confirms nothing against another") {
   // The same words of who may say them.
   mismatch(victim, "demo", 1);
   s.status_when([](const Json& j) { return j["incidents_confirmed"] == 1; });
+}
+
+TEST_CASE(
+    "Who may speak for one job takes no rank of another one's communicator, and speaks as none of its processes") {
+  KeyedService s;
+  const Key own(s.folder, "own.key"), bound(s.folder, "bound.key");
+  s.add(own, {"--job", "demo"});
+  s.add(bound, {"--job", "other"});
+  s.has_keys(2);
+  KeyedSender victim(s.service->telemetry, s.key.open, own), stranger(s.service->telemetry, s.key.open, bound);
+  victim.send({.pid = 1});
+  s.status_when([](const Json& j) { return j["ingest"]["batches"] == 1; });
+
+  // Under its own job's name, as the rank that has not spoken yet.
+  uint64_t batch_seq = 0;
+  const auto lie = [&](const std::function<void(WireBatch&)>& add, uint32_t pid) {
+    WireBatch b;
+    add(b);
+    stranger.send_bytes(b.finish({.job = "other", .pid = pid, .batch_seq = ++batch_seq}));
+  };
+  const WireCommUp free_rank = {.rank = 1, .local_rank = 1, .cuda_device = 1};
+  lie([&](WireBatch& b) { add_comm_up(b, free_rank); }, 9);
+  lie([](WireBatch& b) { add_rounds(b, {.rank = 1}); }, 9);
+  lie([](WireBatch& b) { add_in_flight(b, {.rank = 1}); }, 9);
+  lie([](WireBatch& b) { add_p2p_rounds(b, {.rank = 1, .peer = {0, 0}}); }, 9);
+  lie([](WireBatch& b) { add_comm_down(b, 1); }, 9);
+  lie([](WireBatch& b) { add_metrics(b); }, 1);
+  const Json refused = s.status_when([](const Json& j) { return j["ingest"]["rejected"]["job"] == 6; });
+  CHECK(refused["communicators"][0]["ranks_seen"] == 1);
+  CHECK(refused["communicators"][0]["job"] == "demo");
+  CHECK(refused["ingest"]["batches"] == 1);
+  CHECK(has_error(refused,
+                  "key " + bound.open + " may not speak for job 'demo', of which the communicator is known to be"));
+  CHECK(has_error(refused, "of which the process is known to be"));
+  // What is its own it may say, and the rank is still free for whose it is.
+  lie([](WireBatch& b) { add_comm_up(b, {.comm_uid = 0xdef}); }, 9);
+  WireBatch rank;
+  add_comm_up(rank, free_rank);
+  victim.send_bytes(rank.finish({.pid = 2}));
+  const Json known = s.status_when([](const Json& j) { return j["ingest"]["batches"] == 3; });
+  CHECK(known["communicators"][0]["ranks_seen"] == 2);
+  CHECK(known["communicators"][1]["job"] == "other");
+}
+
+TEST_CASE("Who may speak for one job calls no process of another one stopped, though both are on one host") {
+  KeyedService s;
+  const Key own(s.folder, "own.key"), bound(s.folder, "bound.key");
+  s.add(own, {"--job", "demo"});
+  s.add(bound, {"--job", "other"});
+  s.has_keys(2);
+  KeyedSender victim(s.service->telemetry, s.key.open, own), stranger(s.service->telemetry, s.key.open, bound);
+  victim.send({.pid = 4712, .pid_start_ticks = 100});  // of which add_agent_health speaks
+  s.status_when([](const Json& j) { return j["ingest"]["batches"] == 1; });
+  // A process that has just spoken is not believed to be stopped.
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  uint64_t batch_seq = 0;
+  const auto call_stopped = [&](KeyedSender& sender, const std::string& job, uint32_t pid) {
+    WireBatch b;
+    add_agent_health(b);
+    sender.send_bytes(b.finish({.job = job, .pid = pid, .batch_seq = ++batch_seq}));
+  };
+  const auto state = [&s] {
+    return s.service->get("/v1/communicators/0000000000000abc/ranks")["ranks"][0]["process_state"];
+  };
+  for (int i = 0; i < 3; ++i) call_stopped(stranger, "other", 9);
+  const Json heard = s.status_when([](const Json& j) { return j["ingest"]["batches"] == 4; });
+  CHECK(heard["ingest"]["rejected"]["job"] == 0);  // an honest probe tells of all processes that it sees
+  CHECK(state().is_null());
+  call_stopped(victim, "demo", 10);
+  s.status_when([](const Json& j) { return j["ingest"]["batches"] == 5; });
+  CHECK(state() == "T");
 }
 
 TEST_CASE(

@@ -2,6 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <map>
+#include <optional>
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "decision/ingest/ingest.h"
@@ -28,12 +32,25 @@ Bytes batch_of(const WireProcess& process, const std::string& comm_host) {
   return b.finish(process);
 }
 
+// Nobody knows anything, unless a test says so.
+struct FixedOwners final : Owners {
+  std::optional<Owner> of(CommUid) override { return comm; }
+  std::optional<Owner> of(const ProcessId&) override { return process; }
+  std::optional<Owner> of(const ProcessId&, const Sibling& s) override {
+    const auto found = siblings.find(s.pid);
+    return found == siblings.end() ? std::nullopt : std::optional<Owner>(found->second);
+  }
+  std::optional<Owner> comm, process;
+  std::map<uint32_t, Owner> siblings;
+};
+
 struct Door {
   std::optional<Batch> accept(const Speaker& speaker, const Bytes& bytes) {
-    return ingest.accept(absl::MakeConstSpan(bytes), 0, 0, &speaker);
+    return ingest.accept(absl::MakeConstSpan(bytes), 0, 0, &speaker, &owners);
   }
   uint64_t rejected(RejectReason reason) const { return ingest.counters().rejected[static_cast<size_t>(reason)]; }
   Ingest ingest;
+  FixedOwners owners;
 };
 
 }  // namespace
@@ -72,6 +89,56 @@ TEST_CASE("Who claims to be somebody else's process does not move the numbers of
   CHECK_FALSE(door.accept(foreign, batch_of({.batch_seq = 100}, "node-a")).has_value());
   CHECK(door.accept(own, batch_of({.batch_seq = 2}, "node-a")).has_value());
   CHECK(door.ingest.counters().lost_batches == 0);
+}
+
+TEST_CASE(
+    "A key that is bound to jobs speaks for no communicator and no process of another one, whatever its batch says") {
+  Door door;
+  const Speaker bound = speaker(absl::StrCat(key, " job=demo job=second # team a"));
+  const Speaker by_host = speaker(absl::StrCat(key, " host=node-a"));
+  door.owners.comm = Owner{"other", ""};
+  CHECK_FALSE(door.accept(bound, batch_of({}, "node-a")).has_value());
+  CHECK(door.ingest.newest_is_foreign());
+  CHECK(door.rejected(RejectReason::job) == 1);
+  CHECK(door.ingest.errors().all()[0].text ==
+        absl::StrCat("key ", key, " (team a) may not speak for job 'other', of which the communicator is known to be"));
+  // Ranks of one communicator under several names of the job: keys that are not bound to jobs lose nothing by it.
+  CHECK(door.accept(speaker(key), batch_of({.pid = 2}, "node-a")).has_value());
+  CHECK(door.accept(by_host, batch_of({.pid = 3}, "node-a")).has_value());
+  door.owners.comm = Owner{"second", ""};
+  CHECK(door.accept(bound, batch_of({.pid = 4}, "node-a")).has_value());
+  door.owners.comm = Owner{"", ""};  // nobody has said
+  CHECK(door.accept(bound, batch_of({.pid = 5}, "node-a")).has_value());
+
+  door.owners.process = Owner{"other", "node-a"};
+  CHECK_FALSE(door.accept(bound, batch_of({.pid = 6}, "node-a")).has_value());
+  CHECK(door.rejected(RejectReason::job) == 2);
+  CHECK(door.accept(by_host, batch_of({.pid = 6}, "node-a")).has_value());
+  door.owners.process = Owner{"demo", "node-b"};  // by its ids, on a host with another name
+  CHECK_FALSE(door.accept(by_host, batch_of({.pid = 7}, "node-a")).has_value());
+  CHECK(door.rejected(RejectReason::host) == 1);
+}
+
+TEST_CASE(
+    "What a bound key says of other processes is heard where it may speak for them, and the rest of its batch always") {
+  Door door;
+  const auto heard = [&](const std::string& bindings, uint32_t pid) {
+    WireBatch b;
+    add_agent_health(b);  // about 4712 and 4713
+    const auto batch = door.accept(speaker(absl::StrCat(key, bindings)), b.finish({.pid = pid}));
+    REQUIRE(batch.has_value());
+    std::vector<uint32_t> pids;
+    for (const Sibling& s : std::get<AgentHealth>(batch->payloads[0]).siblings) pids.push_back(s.pid);
+    return pids;
+  };
+  using Pids = std::vector<uint32_t>;
+  door.owners.siblings = {{4712, {"demo", "node-a"}}, {4713, {"other", "node-b"}}};
+  CHECK(heard("", 1) == Pids{4712, 4713});
+  CHECK(heard(" job=demo", 2) == Pids{4712});
+  CHECK(heard(" host=node-a", 3) == Pids{4712});
+  CHECK(heard(" job=demo job=other host=node-a", 4) == Pids{4712});
+  door.owners.siblings.clear();
+  CHECK(heard(" job=demo", 5).empty());
 }
 
 TEST_CASE("A damaged message is refused as one, whoever sent it, and is no foreign one") {
