@@ -132,10 +132,25 @@ void Hearing::hear(const Reported& m, const Payload& payload, FoundRank rank, Pr
   reports_.add(*w, process, payload, heard_ns_);
 }
 
+// A process that was lost before this service began is known by its frame alone: it is the rank for which nobody
+// speaks.
+const ProcessModel* Hearing::take_in_lost(const ProcessModel& reporter, const Sibling& s) {
+  ProcessModel* process = nullptr;
+  for (const LastOperations& last : s.last_operations) {
+    Watch* const w = tables_.find(last.comm);
+    if (!w || !w->comm.lacks(last.rank)) continue;
+    if (!process) process = tables_.processes().take_in_lost(reporter, s, heard_ns_);
+    if (!process) return nullptr;
+    w->comm.join(last.rank, *process, heard_ns_);
+  }
+  return process;
+}
+
 void Hearing::last_operations(const ProcessModel& reporter, const AgentHealth& health) {
   for (const Sibling& s : health.siblings) {
     if (s.last_operations.empty()) continue;
-    const ProcessModel* const process = tables_.processes().lost_sibling(reporter, s);
+    const ProcessModel* process = tables_.processes().lost_sibling(reporter, s);
+    if (!process) process = take_in_lost(reporter, s);
     if (!process) continue;
     for (const LastOperations& last : s.last_operations)
       if (Watch* const w = tables_.find(last.comm)) w->comm.last_operations(last, *process);

@@ -165,15 +165,19 @@ ProcessModel* ProcessTable::known(const ProcessId& id) {
   return it != processes_.end() ? it->second.get() : renamed(**like, id);
 }
 
-ProcessModel* ProcessTable::sender(const Batch& batch) {
-  if (ProcessModel* const heard_before = known(batch.process)) return heard_before;
+ProcessModel* ProcessTable::make(const ProcessId& id) {
   if (!admits_new_ || processes_.size() >= settings_.processes_max) return ++refused_, nullptr;
-  ProcessModel& p = *processes_.emplace(batch.process, std::make_unique<ProcessModel>()).first->second;
-  p.id = batch.process;
+  ProcessModel& p = *processes_.emplace(id, std::make_unique<ProcessModel>()).first->second;
+  p.id = id;
   join(p);
   by_pid_.erase(Pid(p.id));
   by_pid_.insert(&p);
   return &p;
+}
+
+ProcessModel* ProcessTable::sender(const Batch& batch) {
+  ProcessModel* const heard_before = known(batch.process);
+  return heard_before ? heard_before : make(batch.process);
 }
 
 ProcessModel* ProcessTable::heard(const Batch& batch, Nanoseconds now_ns) {
@@ -209,6 +213,14 @@ void ProcessTable::heard(ProcessModel& p, const Batch& batch, Nanoseconds now_ns
   }
 }
 
+namespace {
+
+Nanoseconds state_since_ns(const Sibling& s, Nanoseconds now_ns) {
+  return now_ns - static_cast<Nanoseconds>(s.state_age_ms) * ns_per_ms;
+}
+
+}  // namespace
+
 void ProcessTable::health(ProcessModel& reporter, const AgentHealth& health, Nanoseconds now_ns) {
   reporter.health = health;
   std::vector<Sibling>().swap(reporter.health.siblings);
@@ -217,8 +229,8 @@ void ProcessTable::health(ProcessModel& reporter, const AgentHealth& health, Nan
     if (it == by_pid_.end() || *it == &reporter) continue;
     ProcessModel& p = **it;
     if (p.gone()) continue;  // final
-    const Nanoseconds since_ns = now_ns - static_cast<Nanoseconds>(s.state_age_ms) * ns_per_ms;
-    const bool matters = s.state == 'T' || s.state == 't' || s.state == 'X' || s.state == 'Z';
+    const Nanoseconds since_ns = state_since_ns(s, now_ns);
+    const bool matters = is_stopped(s.state) || is_gone(s.state);
     // It spoke after the moment the sibling speaks of, and just now: the report is outdated, or its last batch was
     // under way when it stopped. In the second case it stays quiet and the next report counts.
     if (matters && since_ns < p.heard_ns && now_ns - p.heard_ns < ns_per_s / 2) continue;
@@ -231,6 +243,20 @@ const ProcessModel* ProcessTable::lost_sibling(const ProcessModel& reporter, con
   const auto it = by_pid_.find(Pid(reporter.id, s));
   if (it == by_pid_.end() || *it == &reporter) return nullptr;
   return (*it)->stopped() || (*it)->gone() ? *it : nullptr;
+}
+
+ProcessModel* ProcessTable::take_in_lost(const ProcessModel& reporter, const Sibling& s, Nanoseconds now_ns) {
+  if (!(is_stopped(s.state) || is_gone(s.state)) || by_pid_.contains(Pid(reporter.id, s))) return nullptr;
+  ProcessId id = reporter.id;
+  id.pid = s.pid;
+  id.pid_start_ticks = s.pid_start_ticks;
+  ProcessModel* const p = make(id);
+  if (p == nullptr) return nullptr;
+  p->job = reporter.job;
+  p->heard_ns = now_ns;
+  p->state = s.state;
+  p->state_since_ns = state_since_ns(s, now_ns);
+  return p;
 }
 
 std::optional<Owner> ProcessTable::owner_of(const Pid& pid) const {

@@ -102,6 +102,10 @@ struct HostModel {
   std::vector<const struct ProcessModel*> members;  // these
 };
 
+// Letters of /proc/<pid>/stat, as siblings report them.
+constexpr bool is_stopped(char state) { return state == 'T' || state == 't'; }
+constexpr bool is_gone(char state) { return state == 'X' || state == 'Z'; }
+
 struct ProcessModel {
   struct Membership {
     CommUid comm;
@@ -146,8 +150,8 @@ struct ProcessModel {
   std::unique_ptr<ControlState> control;  // newest answer to a request; few were ever asked
 
   uint64_t lost_batches() const { return newest.seq > distinct_batches ? newest.seq - distinct_batches : 0; }
-  bool stopped() const { return state == 'T' || state == 't'; }
-  bool gone() const { return state == 'X' || state == 'Z'; }
+  bool stopped() const { return is_stopped(state); }
+  bool gone() const { return is_gone(state); }
   void prefetch() const {
     constexpr size_t lines = 4;
     for (size_t i = 0; i < lines; ++i) __builtin_prefetch(reinterpret_cast<const char*>(this) + 64 * i);
@@ -176,6 +180,9 @@ class ProcessTable {
   void health(ProcessModel& reporter, const AgentHealth&, Nanoseconds now_ns);
   // The process that the reporter speaks of, if it is known, another one, and stopped or gone; otherwise nullptr.
   const ProcessModel* lost_sibling(const ProcessModel& reporter, const Sibling&) const;
+  // Takes in one that the reporter says is stopped or gone, and that is not known: it could not speak any more when the
+  // service began. nullptr: it is known, not lost, or there is no room.
+  ProcessModel* take_in_lost(const ProcessModel& reporter, const Sibling&, Nanoseconds now_ns);
   // Of the process that has this id, whatever it calls its host; nothing: it is not known.
   std::optional<Owner> owner_of(const ProcessId&) const;
   // Of the process that the reporter speaks of.
@@ -243,6 +250,7 @@ class ProcessTable {
   void leave(ProcessModel&);  // its host
   Processes::iterator erase(Processes::iterator);
   ProcessModel* known(const ProcessId&);
+  ProcessModel* make(const ProcessId&);  // nullptr: there is no room
   std::optional<Owner> owner_of(const Pid&) const;
   ProcessModel* renamed(ProcessModel& like, const ProcessId&);
 

@@ -134,6 +134,29 @@ TEST_CASE("How far a process had come that cannot speak is read in its frame") {
   CHECK(i.culprits[0].reason.find(reason) != std::string::npos);
 }
 
+TEST_CASE("A process that was lost before the service began is known by its frame") {
+  fake::ClusterOptions options;
+  const bool killed = GENERATE(true, false);
+  options.reads_frames = true;
+  Cluster cluster({}, options);
+  killed ? cluster.kill_process(2) : cluster.stop_process(2);
+  Comm& comm = healthy_job(cluster);
+  HangPlan plan;
+  plan.called_only = {2};
+  for (int c = 0; c < 2; ++c) plan.channels[c].stop_after[2] = 0;
+  comm.hang(plan);
+  cluster.run_s(8);
+  const Incident i = only_open(cluster);
+  INFO(text({i}));
+  CHECK(i.state == VerdictState::confirmed);
+  REQUIRE(ranks_of(i.culprits) == std::set<int>{2});
+  const Culprit& culprit = i.culprits[0];
+  CHECK(culprit.component == Component::process);
+  CHECK(culprit.pid == 102);
+  CHECK(culprit.host == "node0");
+  CHECK(culprit.reason.find("did not launch") != std::string::npos);
+}
+
 TEST_CASE("A dead process is the cause of ranks that merely wait for it elsewhere") {
   Cluster cluster;
   Comm& comm = healthy_job(cluster);
