@@ -30,6 +30,12 @@ add_library(ccld_host_port STATIC server/host_port.cc)
 target_compile_features(ccld_host_port PUBLIC cxx_std_20)
 target_link_libraries(ccld_host_port PUBLIC absl::statusor absl::strings PRIVATE ccld_options)
 
+# Training processes parse with it, too: ccld_validate_rank.
+add_library(ccld_bounded_json STATIC report/bounded_json.cc)
+target_compile_features(ccld_bounded_json PUBLIC cxx_std_20)
+target_link_libraries(ccld_bounded_json
+  PUBLIC nlohmann_json::nlohmann_json absl::statusor absl::strings PRIVATE ccld_options)
+
 add_library(ccld_server STATIC
   admission/files.cc
   admission/key_list.cc
@@ -158,7 +164,7 @@ target_compile_features(ccld_server PUBLIC cxx_std_20)
 target_compile_definitions(ccld_server PUBLIC CCLD_VERSION="${PROJECT_VERSION}")
 target_include_directories(ccld_server SYSTEM PUBLIC ${CCLD_CPPZMQ_INCLUDE})
 target_link_libraries(ccld_server
-  PUBLIC ccld_decision ccld_host_port ccld_wire ccld_packing PkgConfig::CCLD_ZMQ nlohmann_json::nlohmann_json absl::synchronization absl::time absl::span
+  PUBLIC ccld_decision ccld_host_port ccld_bounded_json ccld_wire ccld_packing PkgConfig::CCLD_ZMQ nlohmann_json::nlohmann_json absl::synchronization absl::time absl::span
          absl::hash absl::str_format absl::cord absl::cleanup Threads::Threads
   PRIVATE ccld_options PkgConfig::CCLD_CRYPTO PkgConfig::CCLD_SSL PkgConfig::CCLD_HTTPLIB PkgConfig::CCLD_PROMETHEUS PkgConfig::CCLD_SQLITE PkgConfig::CCLD_ZSTD spdlog::spdlog CLI11::CLI11)
 
@@ -205,7 +211,7 @@ add_library(ccld_validate_rank STATIC
 target_compile_features(ccld_validate_rank PUBLIC cxx_std_20)
 target_include_directories(ccld_validate_rank SYSTEM PRIVATE ${CCLD_CPPZMQ_INCLUDE})
 target_link_libraries(ccld_validate_rank
-  PUBLIC ccld_host_port PkgConfig::CCLD_ZMQ nlohmann_json::nlohmann_json PRIVATE ccld_build_id ccld_options)
+  PUBLIC ccld_host_port ccld_bounded_json PkgConfig::CCLD_ZMQ PRIVATE ccld_build_id ccld_options)
 
 # And what its coordinator does: planning, judging, telling.
 add_library(ccld_validate STATIC

@@ -7,12 +7,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "decision/admission/files.h"
+#include "decision/report/bounded_json.h"
 #include "decision/server/host_port.h"
 #include "httplib.h"
 
@@ -24,6 +26,8 @@ constexpr time_t read_timeout_s = 10;
 
 // A server answers that much in its headers at most; a token is shorter.
 constexpr size_t token_bytes_max = 4096;
+// Four times the largest answer: a page is 1 MiB at most whatever the size of the job, a list of incidents up to 16 MiB.
+constexpr size_t answer_bytes_max = size_t{64} << 20;
 
 struct Target {
   server::HostPort address;
@@ -62,8 +66,8 @@ std::string remedy_for(httplib::Error error) {
   }
 }
 
-template <class Request>
-absl::StatusOr<report::Json> exchange(const ServiceAddress& address, const std::string& path, const Request& request) {
+absl::StatusOr<report::Json> exchange(const ServiceAddress& address, httplib::Request request) {
+  const std::string path = request.path;
   const auto target = target_of(address);
   if (!target.ok()) return target.status();
   // By address and port: httplib reads no URL with every IPv6 address.
@@ -76,14 +80,25 @@ absl::StatusOr<report::Json> exchange(const ServiceAddress& address, const std::
   client->enable_server_certificate_verification(true);
   if (!address.ca_file.empty()) client->set_ca_cert_path(address.ca_file.c_str());
   if (!target->token.empty()) client->set_default_headers({{"Authorization", absl::StrCat("Bearer ", target->token)}});
-  const httplib::Result answer = request(*client);
+  std::string body;
+  bool is_long = false;
+  request.content_receiver = [&](const char* bytes, size_t size, uint64_t, uint64_t) {
+    is_long = size > answer_bytes_max - body.size();
+    if (!is_long) body.append(bytes, size);
+    return !is_long;
+  };
+  const httplib::Result answer = client->send(request);
+  if (is_long)
+    return absl::UnavailableError(absl::StrCat(target->origin, path, " answers with more than ", answer_bytes_max >> 20,
+                                               " MiB: no ccld service does"));
   if (!answer) {
     return absl::UnavailableError(
         absl::StrCat("no service answers at ", target->origin, " (", httplib::to_string(answer.error()), "): ", remedy_for(answer.error())));
   }
-  report::Json document = report::Json::parse(answer->body, nullptr, false);
-  if (document.is_object() && document.contains("error")) {
-    const std::string words = document["error"].is_string() ? document["error"].get<std::string>() : report::to_line(document["error"]);
+  auto document = report::parse_bounded(body);
+  if (document.ok() && document->is_object() && document->contains("error")) {
+    const report::Json& error = (*document)["error"];
+    const std::string words = error.is_string() ? error.get<std::string>() : report::to_line(error);
     switch (answer->status) {
       case 400: return absl::InvalidArgumentError(words);
       case 401: return absl::UnauthenticatedError(words);
@@ -94,8 +109,10 @@ absl::StatusOr<report::Json> exchange(const ServiceAddress& address, const std::
       default: break;
     }
   }
-  if (answer->status != 200 || document.is_discarded()) {
-    return absl::UnavailableError(absl::StrCat(target->origin, path, " did not answer as a ccld service does (HTTP status ", answer->status, ")"));
+  if (answer->status != 200 || !document.ok()) {
+    return absl::UnavailableError(absl::StrCat(target->origin, path,
+                                               " did not answer as a ccld service does (HTTP status ", answer->status,
+                                               document.ok() ? "" : ", ", document.status().message(), ")"));
   }
   return document;
 }
@@ -103,11 +120,20 @@ absl::StatusOr<report::Json> exchange(const ServiceAddress& address, const std::
 }  // namespace
 
 absl::StatusOr<report::Json> ask_service(const ServiceAddress& address, const std::string& path) {
-  return exchange(address, path, [&](httplib::ClientImpl& client) { return client.Get(path); });
+  httplib::Request request;
+  request.method = "GET";
+  request.path = path;
+  return exchange(address, std::move(request));
 }
 
-absl::StatusOr<report::Json> tell_service(const ServiceAddress& address, const std::string& path, const report::Json& request) {
-  return exchange(address, path, [&](httplib::ClientImpl& client) { return client.Post(path, report::to_line(request), "application/json"); });
+absl::StatusOr<report::Json> tell_service(const ServiceAddress& address, const std::string& path,
+                                          const report::Json& wish) {
+  httplib::Request request;
+  request.method = "POST";
+  request.path = path;
+  request.body = report::to_line(wish);
+  request.set_header("Content-Type", "application/json");
+  return exchange(address, std::move(request));
 }
 
 std::string percent_encoded(const std::string& value) {

@@ -1,5 +1,6 @@
-// Asks a running service. Errors: one line with the URL; NotFound with the service's own words for what it does not know.
-// Threads: any.
+// Asks a running service. Errors: one line with the URL; NotFound with the service's own words for what it does not
+// know. An answer that is long, or nested deep, beyond what a service says is an error: whoever listens there may be
+// another. Threads: any.
 #pragma once
 
 #include <string>

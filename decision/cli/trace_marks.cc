@@ -6,8 +6,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "decision/model/printable.h"
+#include "decision/report/bounded_json.h"
 #include "decision/report/text_format.h"
-#include "nlohmann/json.hpp"
 
 namespace ccld::decision {
 namespace {
@@ -50,7 +50,9 @@ void add_incident(const Json& i, Nanoseconds at_ns, std::vector<Mark>& marks) {
 }  // namespace
 
 absl::StatusOr<std::vector<Mark>> marks_of_validation(const std::string& text, int64_t realtime_minus_clock_ns) {
-  const Json document = Json::parse(text, nullptr, false);
+  const auto parsed = report::parse_bounded(text);
+  if (!parsed.ok()) return parsed.status();
+  const Json& document = *parsed;
   if (text_of(document, "schema") != validation_schema)
     return error("schema", absl::StrCat("the output of ccld-validate --json has '", validation_schema, "'"));
   absl::Time at;
@@ -72,8 +74,9 @@ absl::StatusOr<std::vector<Mark>> marks_of_validation(const std::string& text, i
 }
 
 absl::StatusOr<std::vector<Mark>> marks_of_actions(const std::string& text, int64_t realtime_minus_clock_ns) {
-  const Json document = Json::parse(text, nullptr, false);
-  const Json& done = member(document, "done");
+  const auto document = report::parse_bounded(text);
+  if (!document.ok()) return document.status();
+  const Json& done = member(*document, "done");
   if (!done.is_array()) return error("done", "a list is expected, as act --state writes it");
   std::vector<Mark> marks;
   for (size_t n = 0; n < done.size(); ++n) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "decision/history/revision.h"
+#include "decision/report/bounded_json.h"
 #include "decision/report/text_format.h"
 
 namespace ccld::decision {
@@ -85,14 +86,16 @@ absl::StatusOr<VerdictFile> parse_verdict_file(std::istream& stream, const std::
   std::string line;
   for (size_t number = 1; std::getline(stream, line); ++number) {
     if (line.empty()) continue;
-    Json verdict = Json::parse(line, nullptr, false);
-    if (!verdict.is_object() || !member(verdict, "incident").is_number_unsigned()) {
-      return absl::UnavailableError(absl::StrCat("--file: line ", number, " of '", path, "' is not a verdict"));
-    }
+    const auto refuse = [&](absl::string_view why) {
+      return absl::UnavailableError(absl::StrCat("--file: line ", number, " of '", path, "' is not a verdict", why));
+    };
+    auto verdict = report::parse_bounded(line);
+    if (!verdict.ok()) return refuse(absl::StrCat(": ", verdict.status().message()));
+    if (!verdict->is_object() || !member(*verdict, "incident").is_number_unsigned()) return refuse("");
     try {
-      builder.add(std::move(verdict));
+      builder.add(*std::move(verdict));
     } catch (const nlohmann::json::exception& e) {
-      return absl::UnavailableError(absl::StrCat("--file: line ", number, " of '", path, "' is not a verdict: ", e.what()));
+      return refuse(absl::StrCat(": ", e.what()));
     }
   }
   return builder.take();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "decision/report/bounded_json.h"
 #include "decision/report/text_format.h"
 #include "spdlog/spdlog.h"
 
@@ -185,7 +186,9 @@ absl::Status Member::catch_up() {
       const auto text = bus_.read(next);
       if (absl::IsNotFound(text.status())) continue;
       if (!text.ok()) return text.status();
-      entries.push_back(Json::parse(*text, nullptr, false));
+      auto entry = report::parse_bounded(*text);
+      // Who applies it says that it is none, and goes on: it stays in the log of all.
+      entries.push_back(entry.ok() ? *std::move(entry) : Json(Json::value_t::discarded));
     }
     if (absl::Status s = keeper_.apply(std::move(entries)); !s.ok()) return s;
     const std::lock_guard lock(mutex_);
@@ -273,12 +276,13 @@ void Member::tell_others(Nanoseconds now_ns) {
 }
 
 void Member::heard(absl::Span<const uint8_t> bytes) {
-  Json about = Json::parse(bytes.begin(), bytes.end(), nullptr, false);
-  const Json& name = report::member(about, "node");
-  const Json& leads = report::member(about, "leads");
+  auto about = report::parse_bounded({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (!about.ok()) return;
+  const Json& name = report::member(*about, "node");
+  const Json& leads = report::member(*about, "leads");
   if (!name.is_string() || !leads.is_boolean()) return;
   Node node{name.get<std::string>(), {}, options_.clock_ns(), leads.get<bool>()};
-  node.about = std::move(about);
+  node.about = *std::move(about);
   const std::lock_guard lock(mutex_);
   if (nodes_.size() < nodes_max || nodes_.contains(node.name)) nodes_[node.name] = std::move(node);
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "decision/history/acknowledgements.h"
+#include "decision/report/bounded_json.h"
 
 namespace ccld::decision::history {
 namespace {
@@ -43,8 +44,9 @@ absl::StatusOr<Undelivered> undelivered(Database& db, int64_t since_ms, uint64_t
     const auto row = select->step();
     if (!row.ok()) return row.status();
     if (!*row) break;
-    report::Json verdict = report::Json::parse(select->text(0), nullptr, false);
-    if (!verdict.is_object()) continue;
+    auto parsed = report::parse_bounded(select->text(0));
+    if (!parsed.ok() || !parsed->is_object()) continue;
+    report::Json& verdict = *parsed;
     verdict["recording"] = select->is_null(1) ? report::Json(nullptr) : report::Json(select->text(1));
     verdict["acknowledged"] = acknowledgement_of(*select, 2);
     result.verdicts.push_back(std::move(verdict));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "decision/report/bounded_json.h"
 #include "spdlog/spdlog.h"
 
 namespace ccld::decision::history {
@@ -20,8 +21,8 @@ absl::StatusOr<std::unique_ptr<History>> History::open(const HistoryOptions& opt
   const auto lines = history->store_->left_open();
   if (!lines.ok()) return lines.status();
   for (const std::string& line : *lines) {
-    report::Json verdict = report::Json::parse(line, nullptr, false);
-    if (verdict.is_object()) history->left_open_.push_back(std::move(verdict));
+    auto verdict = report::parse_bounded(line);
+    if (verdict.ok() && verdict->is_object()) history->left_open_.push_back(*std::move(verdict));
   }
   auto acknowledgements = history->store_->acknowledgements();
   if (!acknowledgements.ok()) return acknowledgements.status();

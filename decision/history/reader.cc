@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "decision/history/acknowledgements.h"
 #include "decision/history/schema.h"
+#include "decision/report/bounded_json.h"
 
 namespace ccld::decision::history {
 namespace {
@@ -14,15 +15,17 @@ using report::Json;
 
 // A line, the path of the recording and the acknowledgement, as the columns of the row.
 absl::StatusOr<Json> verdict_of(const Database& db, const Statement& row) {
-  Json verdict = Json::parse(row.text(0), nullptr, false);
-  if (!verdict.is_object()) return absl::DataLossError(absl::StrCat("'", db.path(), "': a verdict in it is damaged"));
+  auto parsed = report::parse_bounded(row.text(0));
+  if (!parsed.ok() || !parsed->is_object())
+    return absl::DataLossError(absl::StrCat("'", db.path(), "': a verdict in it is damaged"));
+  Json& verdict = *parsed;
   // Recordings have bounds of their own: a file may be gone.
   const std::string recording = row.text(1);
   std::error_code ignored;
   const bool there = !recording.empty() && std::filesystem::exists(recording, ignored);
   verdict["recording"] = there ? Json(recording) : Json(nullptr);
   verdict["acknowledged"] = acknowledgement_of(row, 2);
-  return verdict;
+  return parsed;
 }
 
 absl::StatusOr<std::vector<Json>> verdicts_of(const Database& db, Statement& statement) {

@@ -7,6 +7,7 @@
 #include "decision/history/acknowledgements.h"
 #include "decision/history/deliveries.h"
 #include "decision/history/store.h"
+#include "decision/report/bounded_json.h"
 #include "decision/report/text_format.h"
 
 namespace ccld::decision::history {
@@ -122,8 +123,8 @@ absl::StatusOr<Standing> standing_of(Database& db, int64_t now_ms) {
     const auto row = select->step();
     if (!row.ok()) return row.status();
     if (!*row) break;
-    Json verdict = Json::parse(select->text(0), nullptr, false);
-    if (verdict.is_object()) standing.open.push_back(std::move(verdict));
+    auto verdict = report::parse_bounded(select->text(0));
+    if (verdict.ok() && verdict->is_object()) standing.open.push_back(*std::move(verdict));
   }
   auto acknowledgements = acknowledgements_of_open(db);
   if (!acknowledgements.ok()) return acknowledgements.status();

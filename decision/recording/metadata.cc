@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "decision/recording/format.h"
+#include "decision/report/bounded_json.h"
 #include "decision/report/text_format.h"
 #include "decision/report/wall_clock.h"
 
@@ -23,8 +24,9 @@ std::string host_name() {
 
 absl::StatusOr<Json> parse_object(absl::string_view text) {
   if (text.size() > metadata_bytes_max) return refuse(absl::StrCat("it has ", text.size(), " bytes"));
-  Json document = Json::parse(text, nullptr, false);
-  if (!document.is_object()) return refuse("no JSON object");
+  auto document = report::parse_bounded(text);
+  if (!document.ok()) return refuse(document.status().message());
+  if (!document->is_object()) return refuse("no JSON object");
   return document;
 }
 

@@ -13,10 +13,10 @@ namespace ccld::decision::server {
 using report::Json;
 
 absl::StatusOr<AcknowledgeRequest> parse_acknowledge_request(const std::string& body) {
-  const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_object()) return absl::InvalidArgumentError("the request is not a JSON object");
+  const auto json = parse_request(body);
+  if (!json.ok()) return json.status();
   AcknowledgeRequest request;
-  for (const auto& [name, value] : json.items()) {
+  for (const auto& [name, value] : json->items()) {
     absl::Status s;
     if (name == "by") s = take_text(name, value, operator_name_bytes_max, request.by);
     else if (name == "note") s = take_text(name, value, operator_note_bytes_max, request.note);

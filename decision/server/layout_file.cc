@@ -7,13 +7,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "decision/model/layout.h"
+#include "decision/report/bounded_json.h"
 #include "nlohmann/json.hpp"
 
 namespace ccld::decision::server {
 
 absl::StatusOr<std::vector<std::string>> parse_layout(const std::string& text, const std::string& path) {
   const auto refuse = [&path](const std::string& what) { return absl::InvalidArgumentError(absl::StrCat("layout ", path, ": ", what)); };
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto parsed = report::parse_bounded<nlohmann::json>(text);
+  if (!parsed.ok()) return refuse(std::string(parsed.status().message()));
+  const nlohmann::json& json = *parsed;
   if (!json.is_object()) return refuse("is no JSON object");
   constexpr uint64_t size_max = 10'000'000;
   uint64_t data = 1;

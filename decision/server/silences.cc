@@ -42,11 +42,11 @@ absl::StatusOr<int64_t> parse_span_ms(const std::string& text) {
 }  // namespace
 
 absl::StatusOr<Silence> parse_silence(const std::string& body, int64_t now_ms) {
-  const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_object()) return absl::InvalidArgumentError("the request is not a JSON object");
+  const auto json = parse_request(body);
+  if (!json.ok()) return json.status();
   Silence s;
   std::string span;
-  for (const auto& [name, value] : json.items()) {
+  for (const auto& [name, value] : json->items()) {
     std::string* const matcher = name == "job" ? &s.job : name == "host" ? &s.host : name == "kind" ? &s.kind : name == "component" ? &s.component : nullptr;
     absl::Status status;
     if (matcher != nullptr) status = take_text(name, value, matcher_bytes_max, *matcher);

@@ -6,13 +6,13 @@
 #include "decision/ingest/limits.h"
 #include "decision/report/find_communicator.h"
 #include "decision/server/host_port.h"
-#include "nlohmann/json.hpp"
+#include "decision/server/request_fields.h"
 #include "schemas/wire/control_generated.h"
 
 namespace ccld::decision::server {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using report::Json;
 
 std::string text_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -25,10 +25,10 @@ absl::Status refuse(const std::string& text) { return absl::InvalidArgumentError
 }  // namespace
 
 absl::StatusOr<TuneRequest> parse_tune_request(const std::string& body) {
-  const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_object()) return refuse("the request is not a JSON object");
+  const auto json = parse_request(body);
+  if (!json.ok()) return json.status();
   TuneRequest request;
-  for (const auto& [name, value] : json.items()) {
+  for (const auto& [name, value] : json->items()) {
     if (name == "job" || name == "host") {
       if (!value.is_string()) return refuse(absl::StrCat(name, " is not a text"));
       (name == "job" ? request.job : request.host) = value.get<std::string>();
@@ -41,18 +41,18 @@ absl::StatusOr<TuneRequest> parse_tune_request(const std::string& body) {
       return s;
     }
   }
-  if (!json.contains("job")) return refuse("job is missing");
+  if (!json->contains("job")) return refuse("job is missing");
   if (request.wishes.fields == 0)
     return refuse("nothing is asked for: running, sample_us, log, budget_ppm or endpoint is expected");
   return request;
 }
 
 absl::StatusOr<TuneRequest> parse_validate_request(const std::string& body) {
-  const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_object()) return refuse("the request is not a JSON object");
+  const auto json = parse_request(body);
+  if (!json.ok()) return json.status();
   TuneRequest request;
   ValidationWish& wish = request.validation.emplace();
-  for (const auto& [name, value] : json.items()) {
+  for (const auto& [name, value] : json->items()) {
     if (name == "hold_s") {
       if (!value.is_number() || !(value.get<double>() >= hold_s_least && value.get<double>() <= hold_s_max))
         return refuse(absl::StrCat("hold_s is not from ", hold_s_least, " to ", hold_s_max, ": ", text_of(value)));
@@ -77,7 +77,7 @@ absl::StatusOr<TuneRequest> parse_validate_request(const std::string& body) {
     }
   }
   for (const char* needed : {"job", "communicator", "meet"})
-    if (!json.contains(needed)) return refuse(absl::StrCat(needed, " is missing"));
+    if (!json->contains(needed)) return refuse(absl::StrCat(needed, " is missing"));
   return request;
 }
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "absl/strings/str_cat.h"
-#include "nlohmann/json.hpp"
+#include "decision/report/bounded_json.h"
 #include "schemas/build_id/build_id.h"
 
 namespace ccld::decision::validate {
@@ -35,8 +35,11 @@ int number(const Json& j, const char* key, int least, int most) {
 
 template <class T, class Parse>
 absl::StatusOr<T> parsed(absl::string_view message, const Parse& parse) {
+  const auto json = report::parse_bounded<Json>(message);
+  if (!json.ok())
+    return absl::InvalidArgumentError(absl::StrCat("a message that is not understood: ", json.status().message()));
   try {
-    return parse(Json::parse(message));
+    return parse(*json);
   } catch (const std::exception& e) {
     return absl::InvalidArgumentError(absl::StrCat("a message that is not understood: ", e.what()));
   }

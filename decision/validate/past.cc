@@ -5,9 +5,10 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "nlohmann/json.hpp"
+#include "decision/report/bounded_json.h"
 
 namespace ccld::decision::validate {
 namespace {
@@ -56,7 +57,13 @@ absl::StatusOr<Past> read_past(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "' is longer than 64 MiB"));
   file.seekg(0);
   try {
-    const Json document = Json::parse(file);
+    std::stringstream text;
+    text << file.rdbuf();
+    const auto parsed = report::parse_bounded(text.str());
+    if (!parsed.ok())
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", path, "' is no past of ccld-validate: ", parsed.status().message()));
+    const Json& document = *parsed;
     if (document.at("schema") != schema)
       return absl::InvalidArgumentError(
           absl::StrCat("'", path, "' is no past of ccld-validate: schema ", schema, " is expected"));

@@ -3,13 +3,15 @@
 #include <string>
 
 #include "decision/history/revision.h"
+#include "decision/report/bounded_json.h"
 #include "decision/report/verdict_text.h"
 #include "test/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ccld::decision;
-  const auto verdict = report::Json::parse(data, data + size, nullptr, false);
-  if (verdict.is_discarded()) return 0;
+  const auto parsed = report::parse_bounded({reinterpret_cast<const char*>(data), size});
+  if (!parsed.ok()) return 0;
+  const report::Json& verdict = *parsed;
   // Documents that are none of ours end in an exception of the JSON library: their commands say so in one line.
   try {
     FUZZ_REQUIRE(ccld::fuzz::is_harmless(report::verdict_text(verdict, true)));

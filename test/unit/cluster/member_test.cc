@@ -1,9 +1,11 @@
 // Who leads, and that what is written to the log comes to all nodes, once, whatever happens to the one that leads.
 #include "decision/cluster/member.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <memory>
 
+#include "test/support/json/hostile.h"
 #include "test/unit/cluster/shared_bus.h"
 
 namespace ccld::decision::cluster {
@@ -223,6 +225,20 @@ TEST_CASE("A node whose disk hangs lets another one lead, and leads again only w
   c.pass(ns_per_s, {0});
   CHECK(c[0].member.leads());
   CHECK(c[0].numbers() == std::vector<int>{2});
+}
+
+TEST_CASE("What is nested deep is no entry of the log and no word of a node: the others count") {
+  Cluster c(2);
+  c.pass(ns_per_s, {0, 1});
+  const std::string deep = test::nested(100'000);
+  c.shared.log.push_back("{\"revisions\":" + deep + "}");
+  c.shared.log.push_back(entry(2).dump());
+  c.pass(ns_per_s, {1});
+  CHECK(c[1].numbers() == std::vector<int>{2});
+  CHECK(std::count_if(c[1].applied.begin(), c[1].applied.end(), [](const auto& e) { return e.is_discarded(); }) == 1);
+  const std::string word = R"({"node": "z", "leads": true, "more": )" + deep + "}";
+  REQUIRE(c[0].bus.send("nodes", {reinterpret_cast<const uint8_t*>(word.data()), word.size()}).ok());
+  CHECK(c[1].member.view().nodes.size() == 2);
 }
 
 TEST_CASE("A node that ends gives the lease back") {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 
+#include "test/support/json/hostile.h"
 #include "test/unit/history/verdicts.h"
 
 namespace ccld::test {
@@ -63,6 +64,14 @@ TEST_CASE("A line that is no verdict is named") {
     CHECK(std::string(status.message()).find("'v.jsonl' is not a verdict") != std::string::npos);
   }
   CHECK(absl::IsUnavailable(read_verdict_file("/nowhere/v").status()));
+}
+
+TEST_CASE("A line that is nested deep is no verdict, and harms nobody") {
+  for (const std::string& deep : {nested(100'000), "{\"incident\": 1, \"evidence\": " + nested(100'000) + "}"}) {
+    std::stringstream stream(report::to_line(verdict(1, 1)) + "\n" + deep + "\n");
+    CHECK(std::string(parse_verdict_file(stream, "v.jsonl").status().message())
+              .find("line 2 of 'v.jsonl' is not a verdict: nested more than 64 deep") != std::string::npos);
+  }
 }
 
 }  // namespace ccld::test

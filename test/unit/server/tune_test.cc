@@ -39,7 +39,7 @@ TEST_CASE("A request names a job, perhaps a host and a process, and what is wish
 
 TEST_CASE("A request that cannot be is refused with the name of the field") {
   CHECK(refusal("[]") == "the request is not a JSON object");
-  CHECK(refusal("{") == "the request is not a JSON object");
+  CHECK(refusal("{") == "the request: not JSON");
   CHECK(refusal(R"({"sample_us": 500})") == "job is missing");
   CHECK(refusal(R"({"job": 7, "sample_us": 500})") == "job is not a text");
   CHECK(refusal(R"({"job": "a", "pid": -1, "sample_us": 500})").find("pid is not valid") == 0);

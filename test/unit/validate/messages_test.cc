@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "test/support/json/hostile.h"
+
 namespace ccld::decision::validate {
 namespace {
 
@@ -38,6 +40,14 @@ TEST_CASE("Messages come back as they were") {
   CHECK(answer->id == "00ff");
   CHECK(answer->samples[0].ms == a.samples[0].ms);
   CHECK(answer->samples[0].net == "mlx5_0");
+}
+
+TEST_CASE("What is nested deep is refused, whatever it is sent as") {
+  for (const std::string& text : {test::nested(100'000), R"({"rank": )" + test::nested(100'000) + "}"}) {
+    CHECK_FALSE(parse_hello(text).ok());
+    CHECK_FALSE(parse_step(text, 2).ok());
+    CHECK_FALSE(parse_answer(text, 2).ok());
+  }
 }
 
 TEST_CASE("Whatever anybody sends is refused, not believed") {
