@@ -1,6 +1,7 @@
 #include "decision/history/replica.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -41,7 +42,21 @@ absl::Status apply_revisions(Database& db, const Json& verdicts) {
   return put_revisions(db, revisions);
 }
 
+report::Acknowledgement acknowledgement_of(const Json& j) {
+  return {.time_ms = static_cast<int64_t>(report::number_of(j, "time_ms")),
+          .by = report::raw_text_of(j, "by"),
+          .note = report::raw_text_of(j, "note")};
+}
+
 absl::Status apply_operators(Database& db, const Json& all) {
+  // All of it is read before anything changes: other entries of the same transaction stay. And each once: a node that
+  // cannot write an entry of the log could not go on.
+  report::Acknowledgements acknowledged;
+  std::map<uint64_t, report::Silence> silenced;
+  for (const Json& a : report::member(all, "acknowledgements"))
+    acknowledged.emplace(report::number_of(a, "incident"), acknowledgement_of(a));
+  for (const Json& s : report::member(all, "silences")) silenced.emplace(report::number_of(s, "id"), silence_of(s));
+  const auto last_silence = static_cast<int64_t>(report::number_of(all, "last_silence"));
   // Of open incidents: what was said of one that has closed cannot be changed, and who leads does not name it. A log
   // that is read again says of it what was so before.
   if (absl::Status s = db.run("DELETE FROM acknowledgements WHERE incident IN (SELECT id FROM incidents WHERE open=1);"
@@ -50,25 +65,22 @@ absl::Status apply_operators(Database& db, const Json& all) {
     return s;
   auto open = db.prepare("SELECT 1 FROM incidents WHERE id=? AND open=1");
   if (!open.ok()) return open.status();
-  for (const Json& a : report::member(all, "acknowledgements")) {
+  for (const auto& [incident, a] : acknowledged) {
     open->reset();
-    open->bind(1, static_cast<int64_t>(report::number_of(a, "incident")));
+    open->bind(1, static_cast<int64_t>(incident));
     const auto found = open->step();
     if (!found.ok()) return found.status();
     if (!*found) continue;
-    const absl::Status s = put_acknowledgement(db, report::number_of(a, "incident"),
-                                               {.time_ms = static_cast<int64_t>(report::number_of(a, "time_ms")),
-                                                .by = report::raw_text_of(a, "by"),
-                                                .note = report::raw_text_of(a, "note")});
+    const absl::Status s = put_acknowledgement(db, incident, a);
     if (!s.ok() && !absl::IsNotFound(s)) return s;  // its incident has been removed here
   }
-  for (const Json& silence : report::member(all, "silences")) {
-    if (absl::Status s = put_silence(db, silence_of(silence)); !s.ok()) return s;
+  for (const auto& [id, silence] : silenced) {
+    if (absl::Status s = put_silence(db, silence); !s.ok()) return s;
   }
   auto number =
       db.prepare("INSERT INTO numbers VALUES('last_silence', ?1) ON CONFLICT(name) DO UPDATE SET value=max(value, ?1)");
   if (!number.ok()) return number.status();
-  number->bind(1, static_cast<int64_t>(report::number_of(all, "last_silence")));
+  number->bind(1, last_silence);
   return number->run();
 }
 

@@ -33,6 +33,8 @@ struct Copy {
   }
 };
 
+Json silenced(Json silences) { return {{"operators", {{"silences", std::move(silences)}}}}; }
+
 }  // namespace
 
 TEST_CASE("A history made from the log has the incidents, what operators said, and what was delivered") {
@@ -103,6 +105,26 @@ TEST_CASE("An entry that cannot be read changes nothing") {
   CHECK(absl::IsInvalidArgument(copy.apply({{"delivered", {{"incident", "x"}, {"revision", 1}}}})));
   CHECK(copy.apply({{"of a later version", 1}}).ok());
   CHECK(copy.standing().last_id == 0);
+}
+
+TEST_CASE("An entry that cannot be read takes nothing away from others of the same transaction") {
+  Copy copy;
+  const Json silence = {{"id", 3}, {"job", "demo"}, {"until_ms", start_ms + ms_per_day}};
+  REQUIRE(copy.store
+              ->change([&](Database& db) {
+                REQUIRE(apply_entry(db, silenced(Json::array({silence}))).ok());
+                CHECK(absl::IsInvalidArgument(apply_entry(db, silenced(Json::array({Json{{"id", "x"}}})))));
+                return absl::OkStatus();
+              })
+              .ok());
+  CHECK(copy.standing().silences.silences.size() == 1);
+}
+
+TEST_CASE("A silence that an entry has twice is one: the log goes on") {
+  Copy copy;
+  const Json silence = {{"id", 3}, {"job", "demo"}, {"until_ms", start_ms + ms_per_day}};
+  CHECK(copy.apply(silenced(Json::array({silence, silence}))).ok());
+  CHECK(copy.standing().silences.silences.size() == 1);
 }
 
 }  // namespace ccld::test
