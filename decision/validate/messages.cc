@@ -182,6 +182,7 @@ absl::StatusOr<Step> parse_step(absl::string_view message, int ranks) {
       Pair pair{number(p, "from", 0, ranks - 1), number(p, "to", 0, ranks - 1), p.at("back").get<bool>()};
       if (pair.from == pair.to) throw std::invalid_argument("a pair of one rank");
       s.pairs.push_back(pair);
+      if (s.pairs.size() > static_cast<size_t>(ranks) / 2) throw std::invalid_argument("a rank in two pairs");
     }
     return s;
   });

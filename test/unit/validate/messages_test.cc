@@ -50,6 +50,18 @@ TEST_CASE("What is nested deep is refused, whatever it is sent as") {
   }
 }
 
+TEST_CASE("The longest pass fits into a message, and a longer one is refused") {
+  Step s;
+  s.kind = StepKind::pass;
+  for (int rank = 0; rank < ranks_max; rank += 2)
+    s.pairs.push_back({ranks_max - 1 - rank, ranks_max - 2 - rank, false});
+  const std::string text = to_text(s);
+  CHECK(text.size() <= message_bytes_max);
+  CHECK(parse_step(text, ranks_max)->pairs == s.pairs);
+  s.pairs.push_back({1, 2, false});  // both are in a pair already
+  CHECK_FALSE(parse_step(to_text(s), ranks_max).ok());
+}
+
 TEST_CASE("Whatever anybody sends is refused, not believed") {
   for (const char* text : {"", "{", "[]", "null", "{}", "\xff\xfe", R"({"rank": 0})"}) {
     CHECK_FALSE(parse_hello(text).ok());
