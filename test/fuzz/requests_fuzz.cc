@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ccld;
   using namespace ccld::decision;
   fuzz::ByteReader bytes(data, size);
-  switch (bytes.byte() % 5) {
+  switch (bytes.byte() % 6) {
     case 0: (void)server::parse_tune_request(std::string(bytes.rest())); break;
     case 1: (void)server::parse_acknowledge_request(std::string(bytes.rest())); break;
     case 2: {
@@ -33,6 +33,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
       const auto query = report::parse_page_query(parameters, known, report::page_rows_max);
       if (query.ok()) FUZZ_REQUIRE(query->rows(1) <= report::page_rows_max);
+      break;
+    }
+    case 4: {
+      const auto request = server::parse_validate_request(std::string(bytes.rest()));
+      if (!request.ok()) break;
+      FUZZ_REQUIRE(request->validation.has_value() && !request->validation->meet.empty());
+      FUZZ_REQUIRE(request->validation->hold_ms > 0 && request->validation->hold_ms <= ccld::abi::hold_ms_max);
       break;
     }
     default: {
