@@ -92,9 +92,9 @@ sim: configure ## Simulated clusters: the verdict must equal the planted fault (
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld_sim
 	@$(BUILD)/test/sim/ccld_sim --from-start --pipeline-links --jobs $(JOBS) --seeds $(or $(SEEDS),10000) --first-seed $(or $(FIRST_SEED),1)
 
-fuzz: ## Fuzz every decoder for SECONDS=60 each (libFuzzer, ASan, UBSan; skipped without clang 16 or later; ONLY=regex)
+fuzz: ## Fuzz every decoder for SECONDS=60 each (libFuzzer, ASan, UBSan; skipped without clang 16 or later; ONLY=regex FRESH=1)
 	@scripts/bootstrap --without-cuda
-	@scripts/fuzz --jobs $(JOBS) --seconds $(or $(SECONDS),60) $(if $(ONLY),--only '$(ONLY)') $(if $(ONLY),,--out benchmarks/results/fuzz.json)
+	@scripts/fuzz --jobs $(JOBS) --seconds $(or $(SECONDS),60) $(if $(ONLY),--only '$(ONLY)') $(if $(ONLY),,--out benchmarks/results/fuzz.json $(if $(FRESH),--fresh))
 
 asan: ## Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer (build/asan)
 	@scripts/bootstrap --without-cuda
