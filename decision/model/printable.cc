@@ -11,8 +11,9 @@ bool is_hidden(uint32_t code) {
   struct Range {
     uint32_t first, last;
   };
-  constexpr Range ranges[] = {{0, 0x1f},        {0x7f, 0x9f},     {0x061c, 0x061c}, {0x200b, 0x200f},
-                              {0x2028, 0x202e}, {0x2060, 0x2069}, {0xfeff, 0xfeff}};
+  constexpr Range ranges[] = {{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},      {0x061c, 0x061c},
+                              {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x2069},
+                              {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
   return std::any_of(std::begin(ranges), std::end(ranges),
                      [code](const Range& r) { return code >= r.first && code <= r.last; });
 }

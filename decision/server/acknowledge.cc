@@ -56,7 +56,8 @@ absl::StatusOr<Json> acknowledge(uint64_t incident, const AcknowledgeRequest& re
   if (absl::IsNotFound(status)) return absl::UnavailableError(status.message());
   if (!status.ok()) return status;
   if (request.undo) spdlog::info("incident {}: acknowledgement withdrawn", incident);
-  else spdlog::info("incident {}: acknowledged by {}", incident, report::printable(a.by));
+  else
+    spdlog::info("incident {}: acknowledged by {}", incident, a.by);
   const Json acknowledged = request.undo ? Json(nullptr) : report::acknowledgement_json(a);
   (*verdict)["acknowledged"] = acknowledged;
   listener(*verdict, request.undo, now_ms);

@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "decision/report/text_format.h"
 #include "decision/server/answers.h"
 #include "spdlog/spdlog.h"
 
@@ -33,9 +32,9 @@ void demand(httplib::Response& response, const std::string& error) {
 // "POST /v1/tune from 10.0.0.7 with token 2bb80d537b1da3e3 (oncall)"
 std::string change_text(const admission::TokenEntry& entry, const httplib::Request& request) {
   constexpr size_t digits = 16;  // as `ccld tokens list` shows them
-  return report::printable(absl::StrCat(request.method, " ", request.path, " from ", request.remote_addr,
-                                        " with token ", admission::hex_of(entry.hash).substr(0, digits),
-                                        entry.comment.empty() ? "" : absl::StrCat(" (", entry.comment, ")")));
+  return absl::StrCat(request.method, " ", request.path, " from ", request.remote_addr, " with token ",
+                      admission::hex_of(entry.hash).substr(0, digits),
+                      entry.comment.empty() ? "" : absl::StrCat(" (", entry.comment, ")"));
 }
 
 }  // namespace

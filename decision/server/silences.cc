@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "decision/history/silences.h"
-#include "decision/report/text_format.h"
 #include "decision/server/acknowledge.h"
 #include "decision/server/request_fields.h"
 #include "spdlog/spdlog.h"
@@ -78,7 +77,7 @@ absl::StatusOr<Json> add_silence(Silence s, int64_t now_ms, Reporter& reporter, 
   const absl::Status status = reporter.change_history(
       [s](history::Database& db) { return history::put_silence(db, s); }, [s, &book] { book.add_silence(s); }, timeout);
   if (!status.ok()) return status;
-  spdlog::info("silence {} of {} begins", s.id, report::printable(s.by));
+  spdlog::info("silence {} of {} begins", s.id, s.by);
   return Json{{"silence", report::silence_json(s)}, {"kept", reporter.counters().enabled}};
 }
 

@@ -12,7 +12,8 @@ namespace ccld::decision::server {
 
 absl::Status naming(const char* option, const absl::Status&);  // the option in front of the error
 
-// To standard error. `level`: trace, debug, info, warning, error, critical or off.
+// To standard error; what is not printable in a line stands as '?'. `level`: trace, debug, info, warning, error,
+// critical or off.
 absl::Status start_log(const std::string& level);
 // SIGINT and SIGTERM become readable; a reader of our output that went away must not end us.
 absl::StatusOr<int> open_stop_signals();

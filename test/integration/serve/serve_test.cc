@@ -421,6 +421,20 @@ TEST_CASE("A request to tune is refused unless it is one, and a web page cannot 
   CHECK(nobody->status == 404);
 }
 
+TEST_CASE("What is not printable in a request does not reach the log") {
+  Service service;
+  httplib::Client client(service.http);
+  const auto nobody =
+      client.Post("/v1/tune", R"({"job": "a\u001b[31m\nb\u202ec", "sample_us": 500})", "application/json");
+  REQUIRE(nobody);
+  CHECK(nobody->status == 404);
+  service.child.signal(SIGTERM);
+  CHECK(service.child.wait() == 0);
+  const std::string log = service.child.error();
+  CHECK(contains(log, "for job 'a?[31m?b?c': 0 of 0 probes asked\n"));
+  CHECK_FALSE(contains(log, "\x1b"));
+}
+
 TEST_CASE("Communicator initialization, metrics, network queues and Send and Recv show in status and metrics") {
   Service service;
   Sender sender(service.telemetry);
