@@ -99,7 +99,9 @@ void add_serve_command(CLI::App& app) {
   command->add_flag("--insecure", values->options.insecure, "listen beyond this host although everyone can send telemetry (no --telemetry-secret-file) or ask (no --http-tokens-file)");
   command->add_flag("--allow-remote-tune", values->options.allow_remote_tune, "without --http-tokens-file: accept requests to tune probes from other hosts too");
   command->add_flag("--allow-remote-ack", values->options.allow_remote_ack, "without --http-tokens-file: accept acknowledgements and silences from other hosts too");
-  command->add_option("--http-name", values->options.http_names, "a name under which others reach the query API, for requests that change something; may be repeated")
+  command
+      ->add_option("--http-name", values->options.http_names,
+                   "a name under which others reach the query API, where it demands no tokens; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
   command->add_option("--set", values->settings, "a setting, may be repeated; `ccld settings` lists them")

@@ -20,6 +20,10 @@ inline void refuse(httplib::Response& response, int status, const std::string& e
   answer(response, {{"error", error}});
 }
 
+inline std::string not_our_name(const std::string& host) {
+  return "Host '" + host + "' is not a name of this service: `ccld serve --http-name` adds one";
+}
+
 inline int http_status(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument: return 400;

@@ -18,7 +18,7 @@ std::optional<std::string> take_change(const ChangeRules& rules, const httplib::
     return no(403, absl::StrCat(rules.doing, " from ", request.remote_addr, " is not allowed: `ccld serve ", rules.flag, "` allows it"));
   }
   if (!rules.token && !is_our_name(host, rules.names)) {
-    return no(403, absl::StrCat("Host '", host, "' is not a name of this service: `ccld serve --http-name` adds one"));
+    return no(403, not_our_name(host));
   }
   if (!is_same_origin(origin, host, rules.tls)) return no(403, absl::StrCat("Origin '", origin, "' is another web page"));
   if (!absl::StartsWith(request.get_header_value("Content-Type"), json_type)) return no(415, absl::StrCat("the request is not ", json_type));

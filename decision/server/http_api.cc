@@ -311,6 +311,12 @@ struct HttpApi::Impl {
         refuse(response, request.method == "POST" ? 404 : 405, absl::StrCat("no answer for ", request.method, " ", request.path));
         return Server::HandlerResponse::Handled;
       }
+      // Without tokens a web page whose name its owner lets resolve to us could read all; with them it has none.
+      if (const std::string host = request.get_header_value("Host");
+          options.tokens == nullptr && request.path != "/healthz" && !is_no_strangers_name(host, options.names)) {
+        refuse(response, 403, not_our_name(host));
+        return Server::HandlerResponse::Handled;
+      }
       if (options.tokens != nullptr && !admit(*options.tokens->newest(), request, response)) return Server::HandlerResponse::Handled;
       if (request.path != "/healthz" && request.path != "/metrics" && request.path != "/v1/cluster") {
         if (const std::string url = leader_url(); !url.empty()) {

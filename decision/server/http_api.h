@@ -6,10 +6,10 @@
 // have an ETag, which changes with the snapshot.
 // It answers from the newest snapshot in threads of its own; no request ever touches the analysis thread.
 // Contract: with tokens every request but /healthz and the page's files needs one with the right role
-// (request_role.h), wherever it comes from. Without, what changes anything (POST) is accepted from this host only,
-// unless told otherwise, and under a name of ours. Either way it must come from no other web page, and as
-// application/json. What a client may cost is bounded (http_server.h). Errors: open() names the address. Threads: open,
-// start and stop from one thread.
+// (request_role.h), wherever it comes from. Without, every request but /healthz needs a `Host` that is no stranger's
+// (request_checks.h), and what changes anything (POST) is accepted from this host only, unless told otherwise, and
+// under a name of ours. Either way it must come from no other web page, and as application/json. What a client may cost
+// is bounded (http_server.h). Errors: open() names the address. Threads: open, start and stop from one thread.
 #pragma once
 
 #include <functional>

@@ -36,6 +36,16 @@ bool is_our_name(absl::string_view host, const std::vector<std::string>& names) 
   return false;
 }
 
+bool is_no_strangers_name(absl::string_view host, const std::vector<std::string>& names) {
+  absl::string_view name = name_of(absl::StripAsciiWhitespace(host));
+  absl::ConsumeSuffix(&name, ".");
+  if (!absl::StrContains(name, ".") || is_our_name(host, names)) return true;
+  // RFC 6761, 6762 and 8375; `internal` is ICANN's.
+  for (const char* const domain : {".local", ".internal", ".localhost", ".home.arpa"})
+    if (absl::EndsWithIgnoreCase(name, domain)) return true;
+  return false;
+}
+
 bool is_same_origin(absl::string_view origin, absl::string_view host, bool tls) {
   origin = absl::StripAsciiWhitespace(origin);
   if (origin.empty()) return true;

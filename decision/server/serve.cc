@@ -1,5 +1,6 @@
 #include "decision/server/serve.h"
 
+#include <netdb.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -182,6 +183,27 @@ std::string host_name() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
+// "node7.example", where the system knows it by that; may ask the name service.
+std::string full_host_name(const std::string& name) {
+  addrinfo wish{}, *found = nullptr;
+  wish.ai_flags = AI_CANONNAME;
+  if (getaddrinfo(name.c_str(), nullptr, &wish, &found) != 0) return "";
+  const absl::Cleanup free = [found] { freeaddrinfo(found); };
+  return found->ai_canonname != nullptr ? found->ai_canonname : "";
+}
+
+// In `Host`, of requests without a token.
+std::vector<std::string> names_of_service(const ServeOptions& options, const HostPort& http) {
+  std::vector<std::string> names = options.http_names;
+  if (const auto url = parse_host_port(options.cluster_http_url); url.ok()) names.push_back(url->host);
+  const std::string own = host_name();
+  if (own.empty()) return names;
+  names.push_back(own);
+  // The name service may be slow: it is asked only where others reach us.
+  if (const std::string full = http.is_loopback() ? "" : full_host_name(own); !full.empty()) names.push_back(full);
+  return names;
+}
+
 // Under which other hosts reach it: an address that stands for all is none.
 std::string url_for_others(const HttpApi& http) {
   const HostPort& address = http.address();
@@ -340,7 +362,7 @@ absl::Status serve(const ServeOptions& options) {
   HttpOptions http_options;
   http_options.allow_remote_tune = options.allow_remote_tune;
   http_options.allow_remote_ack = options.allow_remote_ack;
-  http_options.names = options.http_names;
+  if (http_access->tokens == nullptr) http_options.names = names_of_service(options, *http_address);
   http_options.tokens = http_access->tokens;
   http_options.tls = http_access->tls;
   double look_max_s = 0;
@@ -350,7 +372,6 @@ absl::Status serve(const ServeOptions& options) {
   }
   http_options.look_max_ns = seconds_to_ns(look_max_s);
   http_options.clock_ns = monotonic_now_ns;
-  if (const std::string own = host_name(); !own.empty()) http_options.names.push_back(own);
   auto http = HttpApi::open(*http_address, store, requests, http_options);
   if (!http.ok()) return naming("--http", http.status());
   auto writer = VerdictWriter::open(options.verdicts);

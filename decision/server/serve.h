@@ -65,7 +65,7 @@ struct ServeOptions {
   std::string webhook_ca_file;        // certificates it trusts; empty: the system's
   std::string webhook_min_state = "suspected";
   bool allow_remote_ack = false;      // POST /v1/incidents/<id>/ack likewise
-  std::vector<std::string> http_names;  // under which such requests may come, besides addresses, localhost and our host's
+  std::vector<std::string> http_names;  // under which requests may come, besides addresses, localhost and our host's
   std::vector<std::string> settings;  // "name=value", later ones win
 };
 

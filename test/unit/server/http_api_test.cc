@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
@@ -211,11 +212,49 @@ TEST_CASE("A request to change something comes under our name and from no other 
     return answer->status;
   };
   CHECK(status({{"Host", "evil.example"}}) == 403);
+  CHECK(status({{"Host", "somebody"}}) == 403);  // nobody's outside, but not ours either
   CHECK(status({{"Origin", "http://evil.example"}}) == 403);
   CHECK(status({{"Origin", "null"}}) == 403);
   // The next ones pass; nobody takes requests here.
   CHECK(status({{"Host", "ccld.example:5580"}}) == 503);
   CHECK(status({{"Host", "localhost:5580"}, {"Origin", "http://localhost:5580"}}) == 503);
+}
+
+TEST_CASE("A web page whose name its owner lets resolve to us reads nothing but our health") {
+  Api api({.names = {"ccld.example"}});
+  auto client = api.client();
+  const auto status = [&client](const char* path, const char* host) {
+    const auto answer = client.Get(path, httplib::Headers{{"Host", host}});
+    REQUIRE(answer);
+    if (answer->status == 403)
+      CHECK(absl::StrContains(report::Json::parse(answer->body)["error"].get<std::string>(), "--http-name"));
+    return answer->status;
+  };
+  for (const char* path : {"/", "/page/app.js", "/v1/status", "/v1/incidents", "/v1/incidents/1", "/v1/silences",
+                           "/page/incident/1", "/metrics"}) {
+    INFO(path);
+    CHECK(status(path, "evil.example:5580") == 403);
+    CHECK(client.Head(path, httplib::Headers{{"Host", "evil.example"}})->status == 403);
+    for (const char* host : {"10.0.0.5:5580", "localhost", "ccld.example:5580", "node7:5580", "node7.local"})
+      CHECK(status(path, host) == 200);
+  }
+  CHECK(status("/v1/nothing", "evil.example") == 403);
+  CHECK(status("/healthz", "evil.example") == 200);
+  CHECK(absl::StrContains(api.raw("GET /v1/status HTTP/1.0\r\n\r\n"), " 200 "));  // no browser leaves it out
+}
+
+TEST_CASE("No answer lets a page of somebody else read it") {
+  Api api;
+  for (const char* method : {"GET", "HEAD", "POST", "OPTIONS", "PUT"}) {
+    for (const char* path : {"/", "/healthz", "/v1/status", "/v1/tune", "/metrics", "/v1/nothing"}) {
+      INFO(method << " " << path);
+      const std::string answer =
+          api.raw(absl::StrCat(method, " ", path, " HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\n",
+                               "Access-Control-Request-Method: GET\r\nContent-Length: 0\r\n\r\n"));
+      CHECK(absl::StartsWith(answer, "HTTP/1.1 "));
+      CHECK_FALSE(absl::StrContains(absl::AsciiStrToLower(answer), "access-control-"));
+    }
+  }
 }
 
 TEST_CASE("Slow clients do not keep others out") {

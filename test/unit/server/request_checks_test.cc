@@ -14,6 +14,18 @@ TEST_CASE("Our names are addresses, localhost and what we were told") {
     CHECK_FALSE(is_our_name(host, names));
 }
 
+TEST_CASE("A question comes under a name that a stranger's page cannot have") {
+  const std::vector<std::string> names = {"node7", "ccld.example"};
+  for (const char* host :
+       {"", "127.0.0.1:5580", "[::1]:5580", "[2001:db8::1]", "localhost", "node7:5580", "ccld.example",
+        "CCLD.example:5580", "ccld", "node8.:5580", "ccld.monitoring.svc.cluster.local:5580", "node8.LOCAL",
+        "vm.zone.internal", "nas.home.arpa"})
+    CHECK(is_no_strangers_name(host, names));
+  for (const char* host : {"evil.example:5580", "evil.example.", "node7.evil.example", "127.0.0.1.evil.example",
+                           "local.evil.example", "evillocal.example", "[::1.evil]"})
+    CHECK_FALSE(is_no_strangers_name(host, names));
+}
+
 TEST_CASE("A request of another web page tells by its origin") {
   CHECK(is_same_origin("", "127.0.0.1:5580"));
   CHECK(is_same_origin("http://127.0.0.1:5580", "127.0.0.1:5580"));
