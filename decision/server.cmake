@@ -118,6 +118,8 @@ add_library(ccld_server STATIC
   server/cluster_node.cc
   server/cluster_side.cc
   server/config_file.cc
+  server/connection_pool.cc
+  server/connection_queue.cc
   server/control_group.cc
   server/exposure.cc
   server/heap.cc
@@ -135,6 +137,7 @@ add_library(ccld_server STATIC
   server/replay.cc
   server/reporter.cc
   server/request_checks.cc
+  server/request_head.cc
   server/request_role.cc
   server/run_id.cc
   server/serve.cc

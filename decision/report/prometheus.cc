@@ -47,6 +47,11 @@ void add_ingest(const Snapshot& s, MetricFamilies& out) {
     out.add(static_cast<double>(s.access.door.refused[static_cast<size_t>(r)]),
             {{"reason", ingest::name(static_cast<ingest::DoorReason>(r))}});
   }
+  out.begin("ccld_http_connections_refused_total", MetricKind::counter,
+            "Connections that the query API refused, or cut off.");
+  for (int r = 0; r < http_refusal_count; ++r)
+    out.add(static_cast<double>(s.http.refused[static_cast<size_t>(r)]),
+            {{"reason", name(static_cast<HttpRefusal>(r))}});
   out.begin("ccld_authentication", MetricKind::gauge, "1 where only those who prove who they are come in.");
   out.add(s.access.telemetry_keys ? 1 : 0, {{"side", "telemetry"}});
   out.add(s.access.http_tokens ? 1 : 0, {{"side", "http"}});

@@ -158,6 +158,13 @@ Json access_json(const AccessStatus& a) {
           {"refused", std::move(refused)}};
 }
 
+Json http_json(const HttpCounters& h) {
+  Json refused = Json::object();
+  for (int r = 0; r < http_refusal_count; ++r)
+    refused[name(static_cast<HttpRefusal>(r))] = h.refused[static_cast<size_t>(r)];
+  return {{"refused_total", h.refused_total()}, {"refused", std::move(refused)}};
+}
+
 Json recording_json(const std::optional<RecorderCounters>& r) {
   if (!r.has_value()) return nullptr;
   return {{"entries", r->entries},
@@ -346,6 +353,7 @@ Json summary_json(const Snapshot& s, const StatusIndex& index) {
            {{"descriptors_max", s.connections.descriptors_max},
             {"cut_quiet", s.connections.cut_quiet},
             {"cut_speaking", s.connections.cut_speaking}}},
+          {"http", http_json(s.http)},
           {"memory", memory_json(s)},
           {"service",
            {{"ticks", s.ticks},

@@ -12,13 +12,14 @@
 #include "decision/model/status.h"
 #include "decision/report/access_status.h"
 #include "decision/report/acknowledgement.h"
+#include "decision/report/cluster_status.h"
 #include "decision/report/history_counters.h"
+#include "decision/report/http_counters.h"
 #include "decision/report/memory_status.h"
 #include "decision/report/recorder_counters.h"
 #include "decision/report/silence.h"
 #include "decision/report/verdict_json.h"
 #include "decision/report/webhook_counters.h"
-#include "decision/report/cluster_status.h"
 
 namespace ccld::decision::report {
 
@@ -43,6 +44,7 @@ struct Snapshot {
   HistoryCounters history;
   AccessStatus access;
   ingest::ConnectionCounters connections;
+  HttpCounters http;
   std::optional<WebhookCounters> webhook;  // nothing: there is none
   std::optional<ClusterStatus> cluster;    // nothing: this is none
   Silences silences;                  // whose time is not over

@@ -252,6 +252,14 @@ std::string connections_note(const Json& connections) {
   return absl::StrCat("connections: ", count_text(cut, "was", "were"), " cut for want of descriptors or memory");
 }
 
+std::string http_note(const Json& http) {
+  const Json& refused = member(http, "refused");
+  const uint64_t count = number_of(refused, "no_room") + number_of(refused, "pushed_out");
+  if (count == 0) return "";
+  return absl::StrCat("query API: ", count_text(count, "connection was", "connections were"),
+                      " refused, for too many waited");
+}
+
 // What stands below the tables, of a document about all jobs or one.
 std::string notes(const Json& s, const StatusTextOptions& options) {
   std::string out;
@@ -278,6 +286,8 @@ std::string notes(const Json& s, const StatusTextOptions& options) {
   if (const std::string note = memory_note(member(s, "memory")); !note.empty())
     absl::StrAppend(&out, "\n", prose(note, options.columns));
   if (const std::string note = connections_note(member(s, "connections")); !note.empty())
+    absl::StrAppend(&out, "\n", prose(note, options.columns));
+  if (const std::string note = http_note(member(s, "http")); !note.empty())
     absl::StrAppend(&out, "\n", prose(note, options.columns));
   const Json& network = member(s, "network");
   if (const uint64_t queues = number_of(network, "queues_in_flight"); queues > 0) {

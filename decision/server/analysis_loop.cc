@@ -130,6 +130,7 @@ void AnalysisLoop::publish(Nanoseconds now_ns, Nanoseconds realtime_ns) {
   snapshot->history = reporter_->counters();
   if (access_) snapshot->access = access_();
   if (connections_) snapshot->connections = connections_();
+  if (http_) snapshot->http = http_();
   if (webhook_counters_) snapshot->webhook = webhook_counters_();
   if (cluster_) snapshot->cluster = cluster_();
   snapshot->silences = reporter_->book().silences(realtime_ns / ns_per_ms);

@@ -36,6 +36,8 @@ class AnalysisLoop {
   void tell_access(std::function<report::AccessStatus()> access) { access_ = std::move(access); }
   // What the snapshots say of the telemetry connections.
   void tell_connections(std::function<ingest::ConnectionCounters()> connections) { connections_ = std::move(connections); }
+  // What the snapshots say of the query API.
+  void tell_http(std::function<report::HttpCounters()> http) { http_ = std::move(http); }
   // What the snapshots say of the cluster.
   void tell_cluster(std::function<report::ClusterStatus()> cluster) { cluster_ = std::move(cluster); }
   // What the snapshots say of the webhook.
@@ -92,6 +94,7 @@ class AnalysisLoop {
   std::shared_ptr<SnapshotStore> store_;
   std::unique_ptr<recording::Recorder> recorder_;
   std::function<ingest::ConnectionCounters()> connections_;     // none: all 0
+  std::function<report::HttpCounters()> http_;                  // none: all 0
   std::function<report::AccessStatus()> access_;               // none: anybody
   std::function<report::WebhookCounters()> webhook_counters_;  // none: there is no webhook
   std::function<report::ClusterStatus()> cluster_;              // none: this is no cluster

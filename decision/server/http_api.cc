@@ -374,6 +374,8 @@ const HostPort& HttpApi::address() const { return impl_->address; }
 
 std::string HttpApi::url() const { return absl::StrCat(impl_->options.tls != nullptr ? "https://" : "http://", impl_->address.text()); }
 
+report::HttpCounters HttpApi::counters() const { return impl_->server.counters(); }
+
 void HttpApi::answer_incidents(std::shared_ptr<Reporter> reporter) { impl_->reporter = std::move(reporter); }
 
 void HttpApi::tell_acknowledgements(AcknowledgementListener listener) {

@@ -47,6 +47,7 @@ class HttpApi {
 
   const HostPort& address() const;  // with the port that was picked
   std::string url() const;          // "https://10.0.0.5:5580"
+  report::HttpCounters counters() const;             // from any thread
   void answer_incidents(std::shared_ptr<Reporter>);  // before start()
   // Is told what operators say of incidents, from the threads of the query API.
   void tell_acknowledgements(AcknowledgementListener);

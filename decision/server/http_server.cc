@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "decision/server/connection_pool.h"
 #include "decision/server/tls_connection.h"
 
 namespace ccld::decision::server {
@@ -19,32 +20,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Set while a connection for which there is no room is answered by the thread that accepts.
-thread_local bool refusing = false;
-
-// Waits for a thread of the pool, or is refused at once.
-class BoundedQueue : public httplib::TaskQueue {
+// httplib gives its queue no connection but something to call that has it: this is called at once, on the thread that
+// accepts, and gives the connection to the pool.
+class HandOver : public httplib::TaskQueue {
  public:
-  BoundedQueue(size_t threads, size_t waiting_max) : pool_(threads), waiting_max_(waiting_max) {}
-  void enqueue(std::function<void()> serve) override {
-    if (waiting_.load() >= waiting_max_) {
-      refusing = true;
-      serve();
-      refusing = false;
-      return;
-    }
-    ++waiting_;
-    pool_.enqueue([this, serve = std::move(serve)] {
-      --waiting_;
-      serve();
-    });
-  }
-  void shutdown() override { pool_.shutdown(); }
+  explicit HandOver(ConnectionPool& pool) : pool_(pool) { pool_.start(); }
+  void enqueue(std::function<void()> take) override { take(); }
+  void shutdown() override { pool_.stop(); }
 
  private:
-  httplib::ThreadPool pool_;
-  const size_t waiting_max_;
-  std::atomic<size_t> waiting_ = 0;
+  ConnectionPool& pool_;
 };
 
 // A connection with a budget of bytes and time for the request, and of time for the answer.
@@ -109,6 +94,7 @@ class BoundedStream : public httplib::Stream {
   void get_local_ip_and_port(std::string& ip, int& port) const override { name(getsockname, ip, port); }
 
   bool too_long() const { return too_long_; }
+  bool too_slow() const { return too_slow_; }
   bool answered() const { return answering_; }
 
  private:
@@ -127,10 +113,13 @@ class BoundedStream : public httplib::Stream {
   bool wait(short events) const {
     for (;;) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - Clock::now()).count();
-      if (left <= 0) return false;
+      if (left <= 0) {
+        too_slow_ = true;
+        return false;
+      }
       pollfd p{fd_, events, 0};
       const int ready = poll(&p, 1, static_cast<int>(left));
-      if (ready >= 0 || errno != EINTR) return ready > 0;
+      if (ready > 0 || (ready < 0 && errno != EINTR)) return ready > 0;
     }
   }
   template <class Ask>
@@ -152,14 +141,19 @@ class BoundedStream : public httplib::Stream {
   Clock::time_point until_;
   const std::chrono::milliseconds answer_;
   bool answering_ = false, too_long_ = false;
+  mutable bool too_slow_ = false;
   std::array<char, 4096> buffer_;
   size_t begin_ = 0, end_ = 0;
 };
 
-void answer(BoundedStream& stream, const char* status, const std::string& error) {
+std::string answer_text(const std::string& status, const std::string& error) {
   const std::string body = "{\"error\":\"" + error + "\"}\n";
-  const std::string text = std::string("HTTP/1.1 ") + status + "\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " +
-                           std::to_string(body.size()) + "\r\n\r\n" + body;
+  return "HTTP/1.1 " + status +
+         "\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\n\r\n" + body;
+}
+
+void answer(BoundedStream& stream, const std::string& text) {
   for (size_t sent = 0; sent < text.size();) {
     const ssize_t n = stream.write(text.data() + sent, text.size() - sent);
     if (n <= 0) return;
@@ -167,58 +161,47 @@ void answer(BoundedStream& stream, const char* status, const std::string& error)
   }
 }
 
-// A connection that is closed with unread bytes is reset, and the client may lose the answer: some of them are read.
-void read_leftovers(socket_t fd, std::chrono::milliseconds timeout) {
-  constexpr size_t leftovers_max = 64 * 1024;
-  ::shutdown(fd, SHUT_WR);
-  const auto until = Clock::now() + timeout;
-  std::array<char, 4096> bytes;
-  for (size_t read = 0; read < leftovers_max;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-    pollfd p{fd, POLLIN, 0};
-    if (left <= 0 || poll(&p, 1, static_cast<int>(left)) <= 0) return;
-    const ssize_t n = recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (n <= 0) return;
-    read += static_cast<size_t>(n);
-  }
-}
-
-bool has_unread(socket_t fd) {
-  char byte;
-  return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+ConnectionPool::Options pool_options(const HttpLimits& limits, bool tls) {
+  return {.limits = {.threads = limits.threads,
+                     .threads_in_reserve = limits.threads_in_reserve,
+                     .threads_of_address = limits.threads_of_address,
+                     .waiting_max = limits.connections_waiting_max},
+          .request_timeout_ns = std::chrono::nanoseconds(limits.request_timeout).count(),
+          .tls = tls,
+          .no_room = answer_text("503 Service Unavailable", "too many clients wait")};
 }
 
 }  // namespace
 
-HttpServer::HttpServer(const HttpLimits& limits, std::shared_ptr<const TlsBook> tls) : limits_(limits), tls_(std::move(tls)) {
-  new_task_queue = [this] { return new BoundedQueue(limits_.threads, limits_.connections_waiting_max); };
+HttpServer::HttpServer(const HttpLimits& limits, std::shared_ptr<const TlsBook> tls)
+    : limits_(limits),
+      tls_(std::move(tls)),
+      pool_(pool_options(limits_, tls_ != nullptr), [this](int fd, bool hurry) { return serve(fd, hurry); }) {
+  new_task_queue = [this] { return new HandOver(pool_); };
 }
 
 void HttpServer::widen_backlog() { ::listen(svr_sock_, limits_.backlog); }
 
 bool HttpServer::process_and_close_socket(socket_t fd) {
-  const bool busy = ++busy_ > limits_.threads - limits_.threads_in_reserve;
-  BoundedStream stream(fd, limits_.request_bytes_max, busy ? limits_.request_timeout_busy : limits_.request_timeout,
-                       busy ? limits_.answer_timeout_busy : limits_.answer_timeout);
-  bool done = false;
-  // The thread that accepts waits for no handshake: with TLS it refuses without a word.
-  const bool speaks = tls_ == nullptr || (!refusing && stream.encrypt(tls_->newest()));
-  if (speaks && refusing) {
-    answer(stream, "503 Service Unavailable", "too many clients wait");
-  } else if (speaks) {
+  pool_.take(fd);
+  return true;
+}
+
+std::optional<report::HttpRefusal> HttpServer::serve(socket_t fd, bool hurry) {
+  BoundedStream stream(fd, limits_.request_bytes_max, hurry ? limits_.request_timeout_busy : limits_.request_timeout,
+                       hurry ? limits_.answer_timeout_busy : limits_.answer_timeout);
+  if (tls_ == nullptr || stream.encrypt(tls_->newest())) {
     bool closed = false;
-    done = stream.is_readable() &&
-           process_request(stream, true, closed, [](httplib::Request& request) { request.ranges.clear(); });
+    const bool done = stream.is_readable() &&
+                      process_request(stream, true, closed, [](httplib::Request& request) { request.ranges.clear(); });
     if (!done && stream.too_long() && !stream.answered())
-      answer(stream, "431 Request Header Fields Too Large",
-             "the request is longer than " + std::to_string(limits_.request_bytes_max) + " bytes");
+      answer(stream, answer_text("431 Request Header Fields Too Large",
+                                 "the request is longer than " + std::to_string(limits_.request_bytes_max) + " bytes"));
     stream.say_goodbye();
-    if (has_unread(fd)) read_leftovers(fd, busy ? limits_.request_timeout_busy / 2 : limits_.request_timeout_busy);
   }
-  ::shutdown(fd, SHUT_RDWR);
-  ::close(fd);
-  --busy_;
-  return done;
+  if (stream.too_long()) return report::HttpRefusal::too_long;
+  if (stream.too_slow()) return report::HttpRefusal::slow;
+  return std::nullopt;
 }
 
 }  // namespace ccld::decision::server

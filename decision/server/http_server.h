@@ -4,18 +4,21 @@
 //
 // Contract
 //   A request is request_bytes_max at most, with headers and body; a longer one is answered 431 and not read on.
-//   A client that is slow to send or to take the answer is cut off. While most threads are busy, sooner: so slow clients
-//   do not keep others out.
-//   When connections_waiting_max wait for a thread, further ones are answered 503 at once.
-//   With TLS its handshake counts as part of the request's time. Who speaks plain HTTP then is cut off.
+//   A client that is slow to send or to take the answer is cut off. While most threads are busy, or its address has its
+//   share of them, sooner.
+//   A connection has no thread before the head of its request has come. Threads, and the room to wait for one, are
+//   shared between addresses (connection_queue.h): whatever one does, others are answered. Who finds no room is
+//   answered 503. With TLS its handshake counts as part of the request's time. Who speaks plain HTTP then is cut off.
 //   `Range` is ignored: documents are made for each answer, so parts of two would not fit together.
 // Threads: as httplib::Server.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 
+#include "decision/report/http_counters.h"
+#include "decision/server/connection_pool.h"
 #include "decision/server/tls.h"
 #include "httplib.h"
 
@@ -25,7 +28,9 @@ struct HttpLimits {
   size_t threads = 16;
   // So many threads are kept for clients that are quick: all others being busy, timeouts are short.
   size_t threads_in_reserve = 4;
-  size_t connections_waiting_max = 128;
+  // A quarter. With so many in reserve another address finds its own share free.
+  size_t threads_of_address = 4;
+  size_t connections_waiting_max = 128;  // silent ones too
   int backlog = 128;  // in the kernel, before these
   size_t request_bytes_max = 16 * 1024;  // a browser's headers take 2 KiB, the largest body 4 KiB
   std::chrono::milliseconds request_timeout{1000}, request_timeout_busy{100};
@@ -41,13 +46,16 @@ class HttpServer : public httplib::Server {
   // Between bind_to_port() and listen_after_bind(): httplib lets five connections wait in the kernel, and who is the sixth
   // tries again after a second.
   void widen_backlog();
+  // From any thread.
+  report::HttpCounters counters() const { return pool_.counters(); }
 
  private:
-  bool process_and_close_socket(socket_t) override;
+  bool process_and_close_socket(socket_t) override;  // on the thread that accepts
+  std::optional<report::HttpRefusal> serve(socket_t, bool hurry);
 
   const HttpLimits limits_;
   const std::shared_ptr<const TlsBook> tls_;
-  std::atomic<size_t> busy_ = 0;
+  ConnectionPool pool_;
 };
 
 }  // namespace ccld::decision::server

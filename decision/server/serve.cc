@@ -415,6 +415,7 @@ absl::Status serve(const ServeOptions& options) {
   });
   ConnectionRoom room(socket->endpoint(), ingest::raise_descriptor_limit(), *memory_max);
   loop.tell_connections([&room] { return room.counters(); });
+  loop.tell_http([&http = **http] { return http.counters(); });
   const ClusterSide cluster(node->get(), &turns, run, bounds->take_up_ns);
   if (in_cluster) {
     loop.follow();

@@ -8,7 +8,9 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <deque>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -79,6 +81,13 @@ struct Api {
   std::shared_ptr<SnapshotStore> store = std::make_shared<SnapshotStore>();
   std::unique_ptr<HttpApi> http;
 };
+
+std::shared_ptr<const Tls> self_signed(const test::Folder& folder, const std::string& name) {
+  test::write_certificate(folder.file(name + ".pem"), folder.file(name + ".key"), name);
+  auto tls = Tls::load(folder.file(name + ".pem"), folder.file(name + ".key"));
+  REQUIRE(tls.ok());
+  return *tls;
+}
 
 const std::string post_tune = "POST /v1/tune HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n";
 
@@ -273,6 +282,98 @@ TEST_CASE("Slow clients do not keep others out") {
   for (const int fd : slow) close(fd);
 }
 
+namespace {
+
+// Connects again and again from 127.0.0.1, and says something, but never a whole request. It holds so many connections
+// as a process may have by default.
+class Flood {
+ public:
+  Flood(const Api& api, int per_second, std::string text)
+      : thread_([this, &api, per_second, text = std::move(text)] {
+          constexpr size_t held_max = 900;
+          std::deque<int> held;
+          const auto begin = std::chrono::steady_clock::now();
+          for (int64_t made = 0; !over_; ++made) {
+            std::this_thread::sleep_until(begin + std::chrono::microseconds(1'000'000 * made / per_second));
+            held.push_back(api.connect());
+            (void)::send(held.back(), text.data(), text.size(), MSG_NOSIGNAL);
+            if (held.size() > held_max) close(held.front()), held.pop_front();
+            ++made_;
+          }
+          for (const int fd : held) close(fd);
+        }) {}
+  ~Flood() {
+    over_ = true;
+    thread_.join();
+  }
+  int made() const { return made_; }
+
+ private:
+  std::atomic<bool> over_ = false;
+  std::atomic<int> made_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("One address that floods the service with connections keeps out neither others nor its own requests") {
+  const test::Folder folder;
+  const bool tls = GENERATE(false, true);
+  INFO("tls " << tls);
+  Api api(tls ? HttpOptions{.tls = std::make_shared<TlsBook>(self_signed(folder, "one"))} : HttpOptions{});
+  const Flood flood(api, 400, tls ? std::string("\x16\x03\x01\x01", 4) : "GET /x");
+  // When the first were turned away the service is as full as it will be.
+  while (api.http->counters()[report::HttpRefusal::pushed_out] < 100) std::this_thread::yield();
+  for (int i = 0; i < 16; ++i) {
+    for (const char* from : {"127.0.0.2", "127.0.0.1"}) {
+      INFO("healthz " << i << " from " << from << ", after " << flood.made() << " connections");
+      httplib::Client client(absl::StrCat(tls ? "https" : "http", "://127.0.0.1:", api.http->address().port));
+      client.set_interface(from);
+      client.enable_server_certificate_verification(false);
+      const auto begin = std::chrono::steady_clock::now();
+      const auto answer = client.Get("/healthz");
+      REQUIRE(answer);
+      CHECK(answer->status == 200);
+      CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(1));
+    }
+  }
+  CHECK(api.http->counters()[report::HttpRefusal::no_room] == 0);
+}
+
+TEST_CASE("An address whose requests hold all threads that it may have keeps no other out") {
+  Api api;
+  std::vector<int> slow;
+  const auto refused = [&api] {
+    const report::HttpCounters c = api.http->counters();
+    return c[report::HttpRefusal::no_room] + c[report::HttpRefusal::pushed_out];
+  };
+  const std::string begun = post_tune + "Content-Length: 100\r\n\r\n{";
+  while (refused() == 0) {
+    slow.push_back(api.connect());
+    (void)::send(slow.back(), begun.data(), begun.size(), MSG_NOSIGNAL);
+  }
+  auto client = api.client();
+  client.set_interface("127.0.0.2");
+  for (int i = 0; i < 16; ++i) {
+    const auto answer = client.Get("/healthz");
+    REQUIRE(answer);
+    CHECK(answer->status == 200);
+  }
+  for (const int fd : slow) close(fd);
+}
+
+TEST_CASE("What is refused is counted by reason") {
+  Api api;
+  std::string long_request = "GET /healthz HTTP/1.1\r\n";
+  for (int i = 0; i < 20; ++i) long_request += "X: " + std::string(1000, 'x') + "\r\n";
+  CHECK(absl::StartsWith(api.raw(long_request + "\r\n"), "HTTP/1.1 4"));
+  CHECK(api.raw("GET /heal") == "");
+  CHECK(api.raw("") == "");  // says nothing, so it is refused nothing
+  CHECK(api.http->counters()[report::HttpRefusal::too_long] == 1);
+  CHECK(api.http->counters()[report::HttpRefusal::slow] == 1);
+  CHECK(api.http->counters().refused_total() == 2);
+}
+
 TEST_CASE("With tokens every question needs one with the right role, and a change too, from this host as from others") {
   const auto book = [](const std::string& text) {
     return std::make_shared<const admission::TokenList>(*admission::TokenList::parse(text, "tokens"));
@@ -317,17 +418,6 @@ TEST_CASE("With tokens every question needs one with the right role, and a chang
   CHECK(status_of("GET", "/v1/status", "Bearer r") == 401);
   CHECK(status_of("GET", "/v1/status", "Bearer new") == 200);
 }
-
-namespace {
-
-std::shared_ptr<const Tls> self_signed(const test::Folder& folder, const std::string& name) {
-  test::write_certificate(folder.file(name + ".pem"), folder.file(name + ".key"), name);
-  auto tls = Tls::load(folder.file(name + ".pem"), folder.file(name + ".key"));
-  REQUIRE(tls.ok());
-  return *tls;
-}
-
-}  // namespace
 
 TEST_CASE("With a certificate the query API speaks https, to clients that trust it, and takes another one without a restart") {
   const test::Folder folder;

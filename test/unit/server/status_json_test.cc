@@ -165,6 +165,18 @@ TEST_CASE("The status of a service that heard of nobody says what may be wrong")
   CHECK(contains(text, "NCCL_PROBE_ENDPOINT"));
 }
 
+TEST_CASE("What the query API refused for want of room is told below the table, by reason in the document") {
+  Snapshot s = snapshot();
+  s.http[HttpRefusal::slow] = 7;
+  CHECK_FALSE(contains(status_text(status_json(s, false), {.ranks = false}), "query API"));
+  s.http[HttpRefusal::no_room] = 3;
+  s.http[HttpRefusal::pushed_out] = 1;
+  const Json status = status_json(s, false);
+  CHECK(status["http"]["refused_total"] == 11);
+  CHECK(status["http"]["refused"] == Json{{"no_room", 3}, {"pushed_out", 1}, {"slow", 7}, {"too_long", 0}});
+  CHECK(contains(status_text(status, {.ranks = false}), "query API: 4 connections were refused, for too many waited"));
+}
+
 TEST_CASE("A communicator initialization shows its stages, who is missing, and why it failed") {
   Snapshot s = snapshot();
   InitStatus init;
