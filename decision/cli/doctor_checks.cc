@@ -315,7 +315,8 @@ void check_access(const Json& access, std::vector<Checked>& out) {
   if (const uint64_t refused = report::number_of(access, "refused_total"); refused > 0) {
     std::string reasons;
     for (const auto& [reason, count] : report::member(access, "refused").items()) {
-      if (count.is_number() && count.get<uint64_t>() > 0) absl::StrAppend(&reasons, reasons.empty() ? "" : ", ", reason, " ", count.get<uint64_t>());
+      if (count.is_number_unsigned() && count.get<uint64_t>() > 0)
+        absl::StrAppend(&reasons, reasons.empty() ? "" : ", ", reason, " ", count.get<uint64_t>());
     }
     out.push_back(warn(absl::StrCat("the service turned away ", report::count_text(refused, "connection", "connections"), " (", reasons, ")"),
                        "ccld status names them; ccld keys add lets a key in"));

@@ -56,7 +56,7 @@ CheckResult check_of(const Json& document) {
   const uint64_t confirmed_all = number_of(document, "incidents_confirmed");
   const uint64_t confirmed = std::min(open, confirmed_all - std::min(confirmed_all, number_of(document, "incidents_silenced_confirmed")));
   const uint64_t suspected = open - confirmed, acknowledged = number_of(document, "incidents_acknowledged");
-  const uint64_t processes = document.at("process_count").get<uint64_t>();
+  const uint64_t processes = static_cast<uint64_t>(report::integer_of(document.at("process_count")));
   CheckResult result;
   result.exit_code = confirmed > 0 ? exit_check_critical : suspected > 0 ? exit_check_warning : exit_check_ok;
   const char* const word = confirmed > 0 ? "CRITICAL" : suspected > 0 ? "WARNING" : "OK";

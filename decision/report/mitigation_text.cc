@@ -40,7 +40,7 @@ std::string micro_batches_text(const Json& s) {
 std::string placement_text(const Json& s) {
   std::vector<std::string> pairs;
   for (const Json& e : member(s, "exchanges"))
-    pairs.push_back(absl::StrCat(e.at(0).get<uint64_t>(), " and ", e.at(1).get<uint64_t>()));
+    pairs.push_back(absl::StrCat(integer_of(e.at(0)), " and ", integer_of(e.at(1))));
   return absl::StrCat("exchange the tensor groups of job ranks ", absl::StrJoin(pairs, ", then of "));
 }
 

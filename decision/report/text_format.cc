@@ -10,6 +10,16 @@
 #include "absl/strings/str_split.h"
 
 namespace ccld::decision::report {
+namespace {
+
+// A real number within [least, end) is cut off to an integer; any other one throws.
+void check_fits(const Json& value, double least, double end) {
+  if (!value.is_number_float()) return;
+  const auto real = value.get<double>();
+  if (!(real >= least && real < end)) (void)value.get_ref<const Json::number_integer_t&>();
+}
+
+}  // namespace
 
 std::string grouped(double value) {
   constexpr double exact_max = 1e15;
@@ -53,7 +63,7 @@ std::string count_text(uint64_t n, absl::string_view singular, absl::string_view
 
 std::string ranks_text(const Json& ranks) {
   std::vector<int64_t> sorted;
-  for (const Json& rank : ranks) sorted.push_back(rank.get<int64_t>());
+  for (const Json& rank : ranks) sorted.push_back(integer_of(rank));
   std::sort(sorted.begin(), sorted.end());
   std::vector<std::string> parts;
   for (size_t first = 0; first < sorted.size();) {
@@ -218,7 +228,14 @@ std::string raw_text_of(const Json& object, const char* key) {
 
 uint64_t number_of(const Json& object, const char* key, uint64_t fallback) {
   const Json& value = member(object, key);
-  return value.is_null() ? fallback : value.get<uint64_t>();
+  if (value.is_null()) return fallback;
+  check_fits(value, 0, 0x1p64);
+  return value.get<uint64_t>();
+}
+
+int64_t integer_of(const Json& value) {
+  check_fits(value, -0x1p63, 0x1p63);
+  return value.get<int64_t>();
 }
 
 double real_of(const Json& object, const char* key, double fallback) {

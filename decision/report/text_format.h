@@ -47,11 +47,13 @@ size_t width_of(absl::string_view printable);         // columns on a terminal
 std::string shortened(const std::string& printable, size_t columns);
 
 // Members of documents made elsewhere: a missing member and null read as the fallback.
-// Errors: nlohmann::json::exception where the document is not what it should be.
+// Errors: nlohmann::json::exception where the document is not what it should be, or has a number that does not fit: the
+// library's own conversion of 1e30 to an integer is undefined.
 // text_of is for people: printable, since names come from the jobs that are watched.
 std::string text_of(const Json& object, const char* key, const char* fallback = "");
 std::string raw_text_of(const Json& object, const char* key);  // as it is; empty where it is no text
 uint64_t number_of(const Json& object, const char* key, uint64_t fallback = 0);
+int64_t integer_of(const Json& value);
 double real_of(const Json& object, const char* key, double fallback = 0);
 bool has(const Json& object, const char* key);  // there and not null
 const Json& member(const Json& object, const char* key);  // null where missing

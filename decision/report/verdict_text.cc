@@ -77,7 +77,7 @@ std::string culprit_place(const Json& c) {
     parts.push_back(absl::StrCat("GPU ", number_of(c, "gpu"), has(c, "bus_id") ? absl::StrCat(" (", text_of(c, "bus_id"), ")") : ""));
   }
   if (has(c, "net")) parts.push_back(absl::StrCat("network device ", text_of(c, "net")));
-  const bool has_rank = has(c, "rank") && c.at("rank").get<int64_t>() >= 0;
+  const bool has_rank = has(c, "rank") && integer_of(c.at("rank")) >= 0;
   if (has_rank) {
     std::string rank = absl::StrCat("rank ", number_of(c, "rank"));
     if (has(c, "job_rank") && member(c, "job_rank") != member(c, "rank"))

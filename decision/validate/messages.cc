@@ -14,6 +14,7 @@ using Json = nlohmann::json;
 
 constexpr size_t channels_max = 64;      // NCCL's MAXCHANNELS
 constexpr size_t text_bytes_max = 4096;  // of a name
+constexpr int pid_max = 1 << 22;         // Linux's PID_MAX_LIMIT
 // More is no number of an operation, no rate and no wait; less never overflows when they are added.
 constexpr uint64_t op_seq_max = uint64_t{1} << 60;
 constexpr double operations_per_s_max = 1e9, within_s_max = 86400;
@@ -26,8 +27,15 @@ std::string text(const Json& j, const char* key) {
   return s;
 }
 
+// The library's own conversion of 1e30 to an integer is undefined.
+int64_t whole(const Json& value) {
+  const bool is_large = value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX};
+  if (!value.is_number_integer() || is_large) throw std::invalid_argument("a number is not whole, or too large");
+  return value.get<int64_t>();
+}
+
 int number(const Json& j, const char* key, int least, int most) {
-  const int64_t value = j.at(key).get<int64_t>();
+  const int64_t value = whole(j.at(key));
   if (value < least || value > most)
     throw std::invalid_argument(absl::StrCat(key, " is ", value, ", not from ", least, " to ", most));
   return static_cast<int>(value);
@@ -87,7 +95,7 @@ Holds holds_of(const std::string& text) {
 }
 
 uint64_t op_seq(const Json& j, const char* key) {
-  const auto value = j.at(key).get<uint64_t>();
+  const auto value = static_cast<uint64_t>(whole(j.at(key)));
   if (value > op_seq_max) throw std::invalid_argument(absl::StrCat(key, " is ", value, ", which is too much"));
   return value;
 }
@@ -148,7 +156,7 @@ absl::StatusOr<Hello> parse_hello(absl::string_view message) {
     h.ranks = number(j, "ranks", 1, ranks_max);
     h.member.rank = number(j, "rank", 0, h.ranks - 1);
     h.member.host = text(j, "host");
-    h.member.pid = j.at("pid").get<uint32_t>();
+    h.member.pid = static_cast<uint32_t>(number(j, "pid", 0, pid_max));
     h.member.gpu = number(j, "gpu", -1, 1024);
     h.member.bus_id = text(j, "bus_id");
     h.member.model = text(j, "model");
@@ -214,19 +222,19 @@ absl::StatusOr<Answer> parse_answer(absl::string_view message, int ranks) {
     a.id = text(j, "id");
     for (const Json& c : j.at("channels")) {
       const auto at = [&c, ranks](size_t i) {
-        const int rank = c.at(i).get<int>();
+        const int64_t rank = whole(c.at(i));
         if (rank < -1 || rank >= ranks) throw std::invalid_argument("a neighbour that is no rank");
-        return rank;
+        return static_cast<int>(rank);
       };
       a.channels.push_back({at(0), at(1), at(2)});
       if (a.channels.size() > channels_max) throw std::invalid_argument("too many channels");
     }
     for (const Json& s : j.at("samples")) a.samples.push_back(sample_of(s, ranks));
     for (const Json& h : j.at("hung")) {
-      const auto link = h.get<std::pair<int, int>>();
+      const std::pair<int64_t, int64_t> link(whole(h.at(0)), whole(h.at(1)));
       if (link.first < 0 || link.first >= ranks || link.second < 0 || link.second >= ranks)
         throw std::invalid_argument("a link that is none");
-      a.hung.push_back(link);
+      a.hung.emplace_back(static_cast<int>(link.first), static_cast<int>(link.second));
     }
     return a;
   });

@@ -238,6 +238,17 @@ TEST_CASE("What a job, a host and a communicator are called does nothing to the 
     for (const char* const bad : {"\x1b", "\xe2\x80\xae", "\x07", "\xc2\x9b"}) CHECK(text.find(bad) == std::string::npos);
 }
 
+TEST_CASE("A number that no integer holds is an error, one that is not whole is cut off") {
+  for (const char* number : {"1e30", "-1e30", "1.8446744073709552e19"}) {
+    const Json v = Json::parse(std::string(R"({"op_seq": )") + number + R"(, "ranks": [)" + number + "]}");
+    CHECK_THROWS_AS(number_of(v, "op_seq"), nlohmann::json::exception);
+    CHECK_THROWS_AS(integer_of(v["op_seq"]), nlohmann::json::exception);
+    CHECK_THROWS_AS(ranks_text(v["ranks"]), nlohmann::json::exception);
+  }
+  CHECK(number_of({{"op_seq", 7.9}}, "op_seq") == 7);
+  CHECK(integer_of(-7.9) == -7);
+}
+
 TEST_CASE("A document that is not a verdict is an error of one kind") {
   CHECK_THROWS_AS(verdict_text(Json::parse(R"({"incident": "seven"})")), nlohmann::json::exception);
   CHECK_NOTHROW(verdict_text(Json::parse("{}")));

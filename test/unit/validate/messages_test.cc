@@ -50,6 +50,29 @@ TEST_CASE("What is nested deep is refused, whatever it is sent as") {
   }
 }
 
+TEST_CASE("A number that no integer holds is refused in every place of one") {
+  const auto refused = [](std::string text, const std::string& field, const auto& parse) {
+    const size_t at = text.find(field);
+    REQUIRE(at != std::string::npos);
+    for (const char* number : {"1e30", "-1e30", "0.5", "18446744073709551615", "[]"}) {
+      std::string changed = text;
+      changed.replace(at + field.size(), 1, number);
+      INFO(changed);
+      CHECK_FALSE(parse(changed).ok());
+    }
+  };
+  Hello h;
+  h.ranks = 2;
+  h.member.gpu = 0;
+  for (const char* field : {"\"rank\":", "\"pid\":", "\"gpu\":", "\"ranks\":"})
+    refused(to_text(h), field, [](const std::string& text) { return parse_hello(text); });
+  Answer a;
+  a.channels = {{0, 0, 0}};
+  a.hung = {{1, 0}};
+  for (const char* field : {"\"rank\":", "\"operations\":", "\"channels\":[[", "\"hung\":[["})
+    refused(to_text(a), field, [](const std::string& text) { return parse_answer(text, 2); });
+}
+
 TEST_CASE("The longest pass fits into a message, and a longer one is refused") {
   Step s;
   s.kind = StepKind::pass;
