@@ -79,10 +79,15 @@ void leave_out_siblings(const Speaker& speaker, Batch& batch, Owners& owners) {
   for (Payload& payload : batch.payloads) {
     auto* const health = std::get_if<AgentHealth>(&payload);
     if (health == nullptr) continue;
+    // One of which nobody has heard is whatever rank its frame says: of a communicator for which the key may speak.
+    for (Sibling& s : health->siblings) {
+      if (owners.of(batch.process, s).has_value()) continue;
+      std::erase_if(s.last_operations,
+                    [&](const LastOperations& last) { return !allows_job(*entry, owners.of(last.comm)); });
+    }
     std::erase_if(health->siblings, [&](const Sibling& s) {
-      // Nothing can be said of a process that is not known yet.
       const std::optional<Owner> owner = owners.of(batch.process, s);
-      return !owner.has_value() || !allows_job(*entry, owner) || !allows_host(*entry, owner);
+      return owner.has_value() ? !allows_job(*entry, owner) || !allows_host(*entry, owner) : s.last_operations.empty();
     });
   }
 }

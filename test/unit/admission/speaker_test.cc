@@ -137,8 +137,12 @@ TEST_CASE(
   CHECK(heard(" job=demo", 2) == Pids{4712});
   CHECK(heard(" host=node-a", 3) == Pids{4712});
   CHECK(heard(" job=demo job=other host=node-a", 4) == Pids{4712});
+  // Of which nobody has heard: a rank of a communicator, as the frame of 4712 says.
   door.owners.siblings.clear();
+  door.owners.comm = Owner{"other", {}};
   CHECK(heard(" job=demo", 5).empty());
+  door.owners.comm = Owner{"demo", {}};
+  CHECK(heard(" job=demo", 6) == Pids{4712});
 }
 
 TEST_CASE("A damaged message is refused as one, whoever sent it, and is no foreign one") {
