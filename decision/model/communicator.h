@@ -182,8 +182,10 @@ class Communicator {
     if (rank(r)) rank(r)->prefetch();
   }
   // nullptr: there is no such rank, or it was never heard of.
-  // It has this rank, and no process speaks for it.
-  bool lacks(Rank r) const { return r.value >= 0 && r.value < rank_count_ && !(rank(r) && rank(r)->process); }
+  // It has this rank, or may have it as long as nobody has said how many there are, and no process speaks for it.
+  bool lacks(Rank r) const {
+    return r.value >= 0 && (rank_count_ == 0 || r.value < rank_count_) && !(rank(r) && rank(r)->process);
+  }
   const RankModel* rank(Rank r) const { return r.value >= 0 ? ranks_.find(static_cast<size_t>(r.value)) : nullptr; }
   RoundHistory& history() { return history_; }
   const RoundHistory& history() const { return history_; }

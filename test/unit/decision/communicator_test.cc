@@ -55,6 +55,17 @@ TEST_CASE("Ranks are in flight between entering and completing") {
   CHECK(f.comm.entered_max() == OpSeq{5});
 }
 
+TEST_CASE("It lacks the ranks for which nobody speaks, of those that it has or may have") {
+  Fixture f;
+  f.snapshot(1, 5, 4, 2 * ns_per_s);  // as after a start of the service in the middle of a job
+  CHECK(f.comm.lacks(Rank{0}));
+  CHECK_FALSE(f.comm.lacks(Rank{1}));
+  f.up(1, 2, 3 * ns_per_s);
+  CHECK(f.comm.lacks(Rank{0}));
+  CHECK_FALSE(f.comm.lacks(Rank{2}));
+  CHECK_FALSE(f.comm.lacks(Rank{-1}));
+}
+
 TEST_CASE("A snapshot that arrives late or twice changes nothing") {
   Fixture f;
   f.up(0, 2);
