@@ -110,9 +110,9 @@ void ConnectionRoom::spoke(int descriptor, uint64_t bytes, Nanoseconds now_ns) {
   a.taken_since_look_bytes += bytes;
 }
 
-// What came, less the batches that were taken: from a look before the newest batch on, for the message that stopped in
-// the middle came after that. Where no look was before it, one that speaks is believed; of one that has fallen silent a
-// whole message is.
+// What came over the connection and was no batch. It is counted from the last look before its newest batch: a message
+// that stops in the middle came after that batch. Where no look was early enough, one that still speaks is taken to hold
+// nothing, and one that has fallen silent to hold a whole message.
 uint64_t ConnectionRoom::held_bytes(Account& a, uint64_t received_bytes, bool speaks) {
   if (a.received_bytes > received_bytes) a = {};  // the number has gone to another connection
   if (a.taken_since_look_bytes > 0) {
@@ -144,7 +144,8 @@ bool ConnectionRoom::is_short_of_descriptors() const {
 ConnectionRoom::Found ConnectionRoom::find(Nanoseconds now_ns) {
   Found found;
   if (descriptors_ == nullptr) return found;
-  // Not all bytes of batches are batches: handshakes, frames, signs of life. Over a long time they become many.
+  // ZeroMQ's handshakes, headers and heartbeats come on top of the batches. After a long time without a look they are
+  // too many to count as held: the count begins anew.
   if (now_ns - std::exchange(found_ns_, now_ns) > quiet_ns)
     for (Account& a : accounts_) a.received_bytes.reset(), a.base_bytes.reset();
   absl::flat_hash_map<std::pair<std::string, bool>, size_t> of_address;

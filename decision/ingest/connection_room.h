@@ -38,7 +38,8 @@ class ConnectionRoom {
   static constexpr Nanoseconds quiet_ns = 10 * ns_per_s;
   // What libzmq has for one: 24 KB were measured after a handshake, 4 KB before.
   static constexpr uint64_t connection_bytes = 24 << 10;
-  // As small as that matters to nobody, and still room for probes that begin.
+  // Of the memory limit: small beside what the analysis may have, and of 256 MB still 600 probes that have just
+  // connected, or four of the longest messages on their way.
   static constexpr double quiet_part = 1.0 / 16, held_part = 1.0 / 16;
   // A machine has up to 16 GPUs, and some machines may come from one address.
   static constexpr size_t of_address_most = 256;

@@ -38,9 +38,9 @@ class Owners {
 // Errors: as rejection(), by reason and key.
 absl::Status check_speaker(const Speaker&, const Batch&, Owners* owners);
 
-// Of an accepted batch: leaves out what it says of processes for which its key may not speak, and what frames of others
-// say of communicators of which that is so. That is no reason to refuse it: a probe tells of all processes of its user
-// on its machine, whatever their jobs are.
+// Of an accepted batch: leaves out what it says of processes for which its key may not speak. Of a process that nobody
+// has heard of, what its frame says of other jobs' communicators is left out. That is no reason to refuse the batch: a
+// probe tells of all processes of its user on its machine, whatever their jobs are.
 void leave_out_siblings(const Speaker&, Batch&, Owners&);
 
 constexpr bool is_about_speaker(RejectReason reason) {

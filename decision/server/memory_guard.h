@@ -33,7 +33,7 @@ class MemoryGuard {
  public:
   static constexpr double let_go_from = 0.7, refuse_from = 0.8, last_resort_from = 0.9;  // of the limit
   // Above this it looks more often than the service ticks: messages that stop in the middle wake nobody, and a fast
-  // network brings 100 MB between two ticks.
+  // network brings 100 MB between two ticks. A fifth of the limit below let_go_from, so that a burst is seen before.
   static constexpr double watch_from = 0.5;
   // Of the communicators, in one look: small enough that what is let go of is not more than was needed, large enough
   // that a stranger who announces without end is outpaced.

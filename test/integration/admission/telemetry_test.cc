@@ -3,7 +3,10 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace ccld::test {
 namespace {
@@ -20,6 +23,20 @@ bool has_error(const Json& status, const std::string& part) {
     if (contains(e["error"].get<std::string>(), part)) return true;
   return false;
 }
+
+// One sender of job "demo", and one whose key speaks for job "other" alone.
+struct TwoJobs : KeyedService {
+  explicit TwoJobs(std::vector<std::string> more = {})
+      : KeyedService(std::move(more)), own(folder, "own.key"), bound(folder, "bound.key") {
+    add(own, {"--job", "demo"});
+    add(bound, {"--job", "other"});
+    has_keys(2);
+    victim.emplace(service->telemetry, key.open, own);
+    stranger.emplace(service->telemetry, key.open, bound);
+  }
+  const Key own, bound;
+  std::optional<KeyedSender> victim, stranger;
+};
 
 }  // namespace
 
@@ -68,12 +85,7 @@ TEST_CASE("A probe whose key is in the list gets in and may say what its line al
 }
 
 TEST_CASE("Who may speak for one job confirms nothing against another") {
-  KeyedService s({"--set", "mismatch_settle_s=0"});
-  const Key own(s.folder, "own.key"), bound(s.folder, "bound.key");
-  s.add(own, {"--job", "demo"});
-  s.add(bound, {"--job", "other"});
-  s.has_keys(2);
-  KeyedSender victim(s.service->telemetry, s.key.open, own), stranger(s.service->telemetry, s.key.open, bound);
+  TwoJobs s({"--set", "mismatch_settle_s=0"});
   // Two ranks that called different operations: confirmed at once where it is believed.
   const auto mismatch = [](KeyedSender& sender, const std::string& job, uint64_t batch_seq) {
     for (int32_t rank = 0; rank < 2; ++rank) {
@@ -86,24 +98,19 @@ TEST_CASE("Who may speak for one job confirms nothing against another") {
       sender.send_bytes(b.finish({.job = job, .pid = 4711u + static_cast<uint32_t>(rank), .batch_seq = batch_seq}));
     }
   };
-  for (uint64_t i = 1; i <= 40; ++i) mismatch(stranger, "demo", i);
+  for (uint64_t i = 1; i <= 40; ++i) mismatch(*s.stranger, "demo", i);
   const Json refused = s.status_when([](const Json& j) { return j["ingest"]["rejected"]["job"] == 80; });
   CHECK(refused["communicator_count"] == 0);
   CHECK(refused["incidents_total"] == 0);
   // The same words of who may say them.
-  mismatch(victim, "demo", 1);
+  mismatch(*s.victim, "demo", 1);
   s.status_when([](const Json& j) { return j["incidents_confirmed"] == 1; });
 }
 
 TEST_CASE(
     "Who may speak for one job takes no rank of another one's communicator, and speaks as none of its processes") {
-  KeyedService s;
-  const Key own(s.folder, "own.key"), bound(s.folder, "bound.key");
-  s.add(own, {"--job", "demo"});
-  s.add(bound, {"--job", "other"});
-  s.has_keys(2);
-  KeyedSender victim(s.service->telemetry, s.key.open, own), stranger(s.service->telemetry, s.key.open, bound);
-  victim.send({.pid = 1});
+  TwoJobs s;
+  s.victim->send({.pid = 1});
   s.status_when([](const Json& j) { return j["ingest"]["batches"] == 1; });
 
   // Under its own job's name, as the rank that has not spoken yet.
@@ -111,7 +118,7 @@ TEST_CASE(
   const auto lie = [&](const std::function<void(WireBatch&)>& add, uint32_t pid) {
     WireBatch b;
     add(b);
-    stranger.send_bytes(b.finish({.job = "other", .pid = pid, .batch_seq = ++batch_seq}));
+    s.stranger->send_bytes(b.finish({.job = "other", .pid = pid, .batch_seq = ++batch_seq}));
   };
   const WireCommUp free_rank = {.rank = 1, .local_rank = 1, .cuda_device = 1};
   lie([&](WireBatch& b) { add_comm_up(b, free_rank); }, 9);
@@ -125,26 +132,21 @@ TEST_CASE(
   CHECK(refused["communicators"][0]["job"] == "demo");
   CHECK(refused["ingest"]["batches"] == 1);
   CHECK(has_error(refused,
-                  "key " + bound.open + " may not speak for job 'demo', of which the communicator is known to be"));
+                  "key " + s.bound.open + " may not speak for job 'demo', of which the communicator is known to be"));
   CHECK(has_error(refused, "of which the process is known to be"));
   // What is its own it may say, and the rank is still free for whose it is.
   lie([](WireBatch& b) { add_comm_up(b, {.comm_uid = 0xdef}); }, 9);
   WireBatch rank;
   add_comm_up(rank, free_rank);
-  victim.send_bytes(rank.finish({.pid = 2}));
+  s.victim->send_bytes(rank.finish({.pid = 2}));
   const Json known = s.status_when([](const Json& j) { return j["ingest"]["batches"] == 3; });
   CHECK(known["communicators"][0]["ranks_seen"] == 2);
   CHECK(known["communicators"][1]["job"] == "other");
 }
 
 TEST_CASE("Who may speak for one job calls no process of another one stopped, though both are on one host") {
-  KeyedService s;
-  const Key own(s.folder, "own.key"), bound(s.folder, "bound.key");
-  s.add(own, {"--job", "demo"});
-  s.add(bound, {"--job", "other"});
-  s.has_keys(2);
-  KeyedSender victim(s.service->telemetry, s.key.open, own), stranger(s.service->telemetry, s.key.open, bound);
-  victim.send({.pid = 4712, .pid_start_ticks = 100});  // of which add_agent_health speaks
+  TwoJobs s;
+  s.victim->send({.pid = 4712, .pid_start_ticks = 100});  // of which add_agent_health speaks
   s.status_when([](const Json& j) { return j["ingest"]["batches"] == 1; });
   // A process that has just spoken is not believed to be stopped.
   std::this_thread::sleep_for(std::chrono::milliseconds(600));
@@ -157,11 +159,11 @@ TEST_CASE("Who may speak for one job calls no process of another one stopped, th
   const auto state = [&s] {
     return s.service->get("/v1/communicators/0000000000000abc/ranks")["ranks"][0]["process_state"];
   };
-  for (int i = 0; i < 3; ++i) call_stopped(stranger, "other", 9);
+  for (int i = 0; i < 3; ++i) call_stopped(*s.stranger, "other", 9);
   const Json heard = s.status_when([](const Json& j) { return j["ingest"]["batches"] == 4; });
   CHECK(heard["ingest"]["rejected"]["job"] == 0);  // an honest probe tells of all processes that it sees
   CHECK(state().is_null());
-  call_stopped(victim, "demo", 10);
+  call_stopped(*s.victim, "demo", 10);
   s.status_when([](const Json& j) { return j["ingest"]["batches"] == 5; });
   CHECK(state() == "T");
 }
