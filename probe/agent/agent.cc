@@ -123,7 +123,7 @@ void Agent::change_transport(std::unique_ptr<Transport> transport) {
   service_.restart();
   undelivered_when_there_ = deliveries_.undelivered();
   unconfirmed_when_there_ = deliveries_.unconfirmed_when_answered();
-  queues_lost_ = moves_ = 0;
+  queues_lost_ = 0;
   endpoint_ = 0;
   transport_ = std::move(transport);
   endpoints_ = transport_ != nullptr ? endpoints_in(in_force_.endpoint) : std::vector<std::string>();
@@ -552,7 +552,10 @@ void Agent::hear_service() {
       else
         ++health_.control_refused;
     }
-    if (word.acknowledgement && deliveries_.answered(*word.acknowledgement)) service_.answered();
+    if (word.acknowledgement && deliveries_.answered(*word.acknowledgement)) {
+      service_.answered();
+      if (deliveries_.answered_by_newcomer()) announce_again();
+    }
     if (!word.wish) continue;
     std::unique_ptr<Transport> next_transport;
     const ControlInForce result = apply(*word.wish, &next_transport);
@@ -570,7 +573,6 @@ ControlInForce Agent::apply(const ControlWish& wish, std::unique_ptr<Transport>*
       next.endpoint = in_force_.endpoint;
     }
   }
-  const bool moved = next.endpoint != in_force_.endpoint;
   const bool resumed = next.running && !in_force_.running;
   ++(next.refused_fields == 0 ? health_.control_applied : health_.control_refused);
   log_set_verbosity(static_cast<abi::LogVerbosity>(next.log));
@@ -584,7 +586,6 @@ ControlInForce Agent::apply(const ControlWish& wish, std::unique_ptr<Transport>*
     tells_ = !next.endpoint.empty() && next.running;
     for (const auto& attached : comms_) {
       attached->tracker.keep_rounds(tells_);
-      if (moved) attached->announce_again();
       if (resumed) attached->tracker.resumed();
     }
     in_force_ = next;
@@ -653,7 +654,6 @@ bool Agent::look_at_connection(Instant now, bool process_ends) {
     health_.sent_bytes += std::exchange(waiting_bytes_, 0);
   }
   endpoint_ = connection.endpoint;
-  if (std::exchange(moves_, connection.moves) != connection.moves) announce_again();
   const ServiceState before = service_.state();
   say(service_.look(connection, now.monotonic_ns, process_ends));
   if (service_.state() != before && board_ != nullptr) publish_service();

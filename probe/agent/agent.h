@@ -145,7 +145,6 @@ class Agent {
   DeliveryLedger deliveries_;
   uint64_t waiting_bytes_ = 0;  // of Health::waiting_batches
   uint64_t queues_lost_ = 0;    // of the transport, that are counted
-  uint64_t moves_ = 0;          // of the transport, after which everything was announced again
   std::vector<std::string> endpoints_;  // of the transport
   size_t endpoint_ = 0;                 // the one in use
   std::string reached_endpoint_;        // the last one; empty: none yet

@@ -145,6 +145,24 @@ TEST_CASE("the announcement is repeated for a service that was restarted, and re
   CHECK(s.sent.all<wire::CommUp>().size() == 5);  // at 9.5, 25.5 and 55.5 s
 }
 
+TEST_CASE("a service that was restarted is told of every communicator, and what is in it, as soon as it answers") {
+  Scene s;
+  Communicator c;
+  s.agent->attach(&c.comm);
+  s.run_ms(1000);
+  REQUIRE(s.sent.all<wire::CommUp>().size() == 1);
+  s.sent.connect(false);
+  s.run_ms(500);
+  s.sent.session = 2;
+  s.sent.batches_in_session = 0;
+  s.sent.connect(true);
+  const size_t snapshots = s.sent.all<wire::InFlight>().size();
+  c.frame.launch_operation(1, 1);
+  s.run_ms(2500);  // at rest batches are two seconds apart
+  CHECK(s.sent.all<wire::CommUp>().size() == 2);
+  CHECK(s.sent.all<wire::InFlight>().size() > snapshots);
+}
+
 TEST_CASE("what is not measured is told with the next heartbeat, or with the end") {
   Scene s;
   Communicator c;
@@ -735,6 +753,7 @@ TEST_CASE("another endpoint is opened, or refused, and told of every communicato
   Communicator c;
   Board board;
   test::Sent elsewhere;
+  elsewhere.session = 2;
   s.agent->set_board(&board);
   s.agent->set_open_transport([&](const std::string& endpoint) -> std::unique_ptr<Transport> {
     if (endpoint != "test://y") return nullptr;
@@ -841,6 +860,7 @@ TEST_CASE("an operator may name several endpoints, and one in place of several")
   Communicator c;
   Board board;
   test::Sent elsewhere;
+  elsewhere.session = 2;
   elsewhere.endpoints = 2;
   elsewhere.endpoint = 1;
   std::vector<std::string> opened;

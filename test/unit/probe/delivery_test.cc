@@ -78,6 +78,30 @@ TEST_CASE("a service that is left and come back to counts on, and what went else
   CHECK(l.unconfirmed(30, 0) == 0);
 }
 
+TEST_CASE("a service that has not heard of all that was sent before it is a newcomer") {
+  DeliveryLedger l;
+  l.asked(1);
+  REQUIRE(l.answered({7, 1, 1}));
+  CHECK_FALSE(l.answered_by_newcomer());  // it has heard of everything
+  l.asked(10);
+  REQUIRE(l.answered({8, 10, 2}));
+  CHECK(l.answered_by_newcomer());
+  l.asked(20);
+  REQUIRE(l.answered({8, 20, 12}));
+  CHECK_FALSE(l.answered_by_newcomer());
+  l.asked(30);
+  REQUIRE(l.answered({7, 30, 11}));  // it was left, and is used again
+  CHECK(l.answered_by_newcomer());
+}
+
+TEST_CASE("a service that comes after the first batches were given up is a newcomer") {
+  DeliveryLedger l;
+  l.refused(5);
+  l.asked(9);
+  REQUIRE(l.answered({7, 9, 4}));
+  CHECK(l.answered_by_newcomer());
+}
+
 TEST_CASE("each of eight services that are used in turn counts on") {
   DeliveryLedger l;
   uint64_t newest = 0;
