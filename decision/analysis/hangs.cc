@@ -26,10 +26,11 @@ bool may_be_pause(const Finding& f) {
 }
 
 // After a start of the service in the middle of a job processes speak one after the other.
-bool may_yet_speak(const Communicator& comm, const Finding& f, const ProcessTable& processes) {
+bool may_yet_speak(const Communicator& comm, const Cause& cause, const Finding& f, const ProcessTable& processes) {
   const bool unheard = std::any_of(f.culprits.begin(), f.culprits.end(),
                                    [](const Culprit& c) { return c.condition == Condition::never_heard; });
-  return unheard && processes.newest_ns() - comm.first_heard_ns() < processes.silent_limit_ns();
+  return (unheard || (!f.hard && !cause.complete)) &&
+         processes.newest_ns() - comm.first_heard_ns() < processes.silent_limit_ns();
 }
 
 bool inside(const Communicator& c) {
@@ -134,7 +135,7 @@ void HangAnalysis::add_unexplained(const std::vector<Stall>& stalls, const std::
 bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::vector<Stall>& stalls,
                               const std::vector<Watch*>& watches) const {
   const Stall& home = stalls[cause.home];
-  if (may_yet_speak(*home.comm, f, processes_)) return false;
+  if (may_yet_speak(*home.comm, cause, f, processes_)) return false;
   if (f.hard) return home.view.stall_ns >= seconds_to_ns(settings_.hard_evidence_s);
   const Nanoseconds suspect_ns = seconds_to_ns(settings_.hang_suspect_s);
   const Nanoseconds unsure_ns = std::max(seconds_to_ns(settings_.p2p_hang_suspect_s), suspect_ns);

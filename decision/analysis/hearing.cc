@@ -134,26 +134,26 @@ void Hearing::hear(const Reported& m, const Payload& payload, FoundRank rank, Pr
 
 // A process that was lost before this service began is known by its frame alone: it is the rank for which nobody
 // speaks.
-const ProcessModel* Hearing::take_in_lost(const ProcessModel& reporter, const Sibling& s) {
-  ProcessModel* process = nullptr;
-  for (const LastOperations& last : s.last_operations) {
-    Watch* const w = tables_.find(last.comm);
-    if (!w || !w->comm.lacks(last.rank)) continue;
-    if (!process) process = tables_.processes().take_in_lost(reporter, s, heard_ns_);
-    if (!process) return nullptr;
-    w->comm.join(last.rank, *process, heard_ns_);
-  }
-  return process;
+ProcessModel* Hearing::take_in_lost(const ProcessModel& reporter, const Sibling& s) {
+  const bool lacked = std::any_of(s.last_operations.begin(), s.last_operations.end(), [&](const LastOperations& last) {
+    const Watch* const w = tables_.find(last.comm);
+    return w && w->comm.lacks(last.rank);
+  });
+  return lacked ? tables_.processes().take_in_lost(reporter, s, heard_ns_) : nullptr;
 }
 
 void Hearing::last_operations(const ProcessModel& reporter, const AgentHealth& health) {
   for (const Sibling& s : health.siblings) {
     if (s.last_operations.empty()) continue;
-    const ProcessModel* process = tables_.processes().lost_sibling(reporter, s);
+    ProcessModel* process = tables_.processes().lost_sibling(reporter, s);
     if (!process) process = take_in_lost(reporter, s);
     if (!process) continue;
-    for (const LastOperations& last : s.last_operations)
-      if (Watch* const w = tables_.find(last.comm)) w->comm.last_operations(last, *process);
+    for (const LastOperations& last : s.last_operations) {
+      Watch* const w = tables_.find(last.comm);
+      if (!w) continue;
+      if (w->comm.lacks(last.rank)) w->comm.join(last.rank, *process, heard_ns_);
+      w->comm.last_operations(last, *process);
+    }
   }
 }
 

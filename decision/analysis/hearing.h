@@ -53,7 +53,7 @@ class Hearing {
   template <class Reported>
   void hear(const Reported&, const Payload&, FoundRank, ProcessModel&);
   void last_operations(const ProcessModel& reporter, const AgentHealth&);
-  const ProcessModel* take_in_lost(const ProcessModel& reporter, const Sibling&);
+  ProcessModel* take_in_lost(const ProcessModel& reporter, const Sibling&);
 
   Workers& workers_;
   Tables& tables_;

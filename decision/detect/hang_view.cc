@@ -256,7 +256,7 @@ std::optional<HangView> view_operation(const Communicator& comm, const ProcessTa
 }
 
 std::optional<HangView> view_p2p(const Communicator& comm, const ProcessTable& processes, const Settings& settings) {
-  if (comm.ranks_in_p2p() == 0 || !comm.rank_count_known()) return std::nullopt;
+  if (comm.ranks_in_p2p() == 0) return std::nullopt;
   HangView view;
   view.p2p = true;
   view.warmup = true;

@@ -50,7 +50,7 @@ bool misses_replay(const RankModel& peer, Rank me, abi::Direction theirs, const 
 PeerSide side_of(const RankModel& peer, const Calls& calls, Life life, bool outdated, Rank me, const P2pCall& mine) {
   const abi::Direction theirs = opposite(mine.direction);
   if (peer.has_ended(me, theirs, mine.pair_seq, mine.replay)) return PeerSide::ended;
-  if (life == Life::unknown || life == Life::not_watched) return PeerSide::unknown;
+  if (life == Life::not_watched) return PeerSide::unknown;
   const auto found = calls.find({me.value, theirs, mine.pair_seq, mine.replay});
   if (found != calls.end()) {
     const P2pCall& c = *found->second;
@@ -67,7 +67,7 @@ PeerSide side_of(const RankModel& peer, const Calls& calls, Life life, bool outd
 
 std::vector<P2pWait> p2p_waits(const Communicator& comm, const ProcessTable& processes) {
   std::vector<P2pWait> waits;
-  if (comm.ranks_in_p2p() == 0 || !comm.rank_count_known()) return waits;
+  if (comm.ranks_in_p2p() == 0) return waits;
   struct Side {
     bool known = false, outdated = false;
     Life life = Life::unknown;
@@ -95,11 +95,9 @@ std::vector<P2pWait> p2p_waits(const Communicator& comm, const ProcessTable& pro
       // waits for its own GPU.
       if (!(runs ? call.begun : call.launched && (call.signals & abi::signal_times) == 0) || call.only_captured())
         continue;
-      const RankModel* peer = comm.rank(call.peer);
-      if (!peer || peer == &r) continue;
+      if (call.peer == r.rank) continue;
       const std::optional<bool> waiting = lane_waits(r, call);
       if (waiting == false && !still) continue;
-      const Side& theirs = side(*peer);
       P2pWait w;
       w.waiter = r.rank;
       w.peer = call.peer;
@@ -110,7 +108,12 @@ std::vector<P2pWait> p2p_waits(const Communicator& comm, const ProcessTable& pro
       // The host's instants of a replay are those of the capture.
       w.since_ns =
           call.replay != 0 ? r.moved_ns : r.sampled_ns - static_cast<Nanoseconds>(call.launch_age_ms) * ns_per_ms;
-      w.side = side_of(*peer, theirs.calls, theirs.life, theirs.outdated, r.rank, call);
+      w.side = PeerSide::unknown;
+      if (const RankModel* peer = comm.rank(call.peer)) {
+        const Side& theirs = side(*peer);
+        w.side = side_of(*peer, theirs.calls, theirs.life, theirs.outdated, r.rank, call);
+        w.may_have_ended = w.side == PeerSide::absent && !peer->p2p_ended && call.replay == 0 && call.pair_seq > 1;
+      }
       // Where both kernels run, or the peer's has ended, only steps tell, and only if they are seen: it waits for what
       // is on its way, or for nobody.
       if (w.side == PeerSide::ended) w.side = waiting ? PeerSide::inside : PeerSide::unknown;

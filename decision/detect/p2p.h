@@ -31,6 +31,9 @@ struct P2pWait {
   Rank waiter, peer;
   abi::Direction direction = abi::Direction::recv;  // of the waiter's call
   PeerSide side = PeerSide::absent;
+  // Absent: no call of the peer has ended since this service began to hear of it, and there were some before. The
+  // matching one may be among these.
+  bool may_have_ended = false;
   uint64_t pair_seq = 0, bytes = 0;
   uint32_t replay = 0;       // of the graph that it was recorded into
   Nanoseconds since_ns = 0;  // instant of its launch

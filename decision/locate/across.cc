@@ -123,7 +123,7 @@ class Causes {
       const WaitNode& first = nodes_[group.members[0]];
       Cause c;
       if (group.members.size() > 1) {
-        if (has_place(group)) group.causes.push_back(add(cycle(group), group));
+        if (has_place(group) && is_certain(group)) group.causes.push_back(add(cycle(group), group));
       } else if (first.kind == Kind::initialization) {
         c.kind = CauseKind::initialization;
         c.initialization = first.stall;
@@ -178,6 +178,17 @@ class Causes {
     for (int m : initializations_)
       if (const WaitNode& n = nodes_[m]; std::find(n.out.begin(), n.out.end(), actor) != n.out.end()) return n.stall;
     return -1;
+  }
+
+  // Who waits for a call that his peer has made and ended waits for nobody: what looks like a circle may be none.
+  bool is_certain(const Group& group) const {
+    return std::none_of(group.members.begin(), group.members.end(), [&](int n) {
+      if (nodes_[n].kind != Kind::calls) return false;
+      return std::any_of(nodes_[n].out.begin(), nodes_[n].out.end(), [&](int to) {
+        const P2pWait* const w = nodes_[to].group == nodes_[n].group ? graph_.wait_for(nodes_[n], nodes_[to]) : nullptr;
+        return w && w->may_have_ended;
+      });
+    });
   }
 
   // A shortest way from a site of the group back to itself.
@@ -259,7 +270,7 @@ class Causes {
   void merge() {
     merged_.resize(causes_.size());
     for (size_t i = 0; i < causes_.size(); ++i) merged_[i] = i;
-    std::map<std::string, size_t> inside, hosts;
+    std::map<std::string, size_t> inside, hosts, never_heard;
     std::map<const HostModel*, size_t> lost_on;
     for (const std::vector<const WaitNode*>& actors : lives_)
       for (const WaitNode* a : actors)
@@ -281,6 +292,10 @@ class Causes {
         const Stall& home = stalls_[causes_[i].home];
         for (const std::string& key : {identity(home), device_of(home)})
           if (!key.empty()) same(inside, key, i);
+      } else if (!lives_[i].empty() &&
+                 std::none_of(lives_[i].begin(), lives_[i].end(), [](const WaitNode* a) { return a->process; })) {
+        // Nobody knows whether they are one process, or one host.
+        same(never_heard, "", i);
       } else if (causes_[i].kind == CauseKind::absent && !lives_[i].empty() && lives_[i][0]->process) {
         const ProcessModel& first = *lives_[i][0]->process;
         const bool whole_host = lost_on[first.host] >= 2 && (lives_[i][0]->life == Life::host_silent ||

@@ -66,7 +66,6 @@ void Places::find() {
       } else {
         if (since[i] < 0) since[i] = waiting_since_ns(s);
         p.since_ns = since[i];
-        if (p.rank.value < 0) p.rank = never_heard(s, actor);
         if (p.rank.value < 0) continue;
         const Progress progress = s.view.ranks[p.rank.value].progress;
         p.left_inside = progress == Progress::begun || progress == Progress::called;
@@ -96,13 +95,6 @@ void Places::find_open_calls() {
       break;
     }
   }
-}
-
-Rank Places::never_heard(const Stall& s, const WaitNode& actor) const {
-  if (actor.process) return Rank{-1};
-  for (Rank r : s.finding.wanted)
-    if (const RankModel* m = s.comm->rank(r); m && !m->process) return r;
-  return Rank{-1};
 }
 
 void Places::find_calls_behind_barriers() {

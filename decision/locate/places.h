@@ -39,7 +39,6 @@ class Places {
  private:
   void find();
   void find_open_calls();
-  Rank never_heard(const Stall&, const WaitNode& actor) const;
   void find_calls_behind_barriers();
 
   // A call, whoever makes it, that somebody misses of those who wait in a barrier.

@@ -64,6 +64,7 @@ int WaitGraph::actor(int stall, Rank rank) {
   n.kind = Kind::actor;
   n.process = r.process;
   n.device = r.gpu();
+  if (!r.process) n.stall = stall, n.rank = rank;
   n.life = life_of(r, processes_);
   n.moved_ns = r.moved_ns;
   n.complete = n.life == Life::well;
@@ -83,7 +84,7 @@ int WaitGraph::actor(const InitWait::Member& member) {
 }
 
 Rank WaitGraph::rank_of(const WaitNode& actor, int stall) const {
-  if (!actor.process) return Rank{-1};
+  if (!actor.process) return actor.stall == stall ? actor.rank : Rank{-1};
   const Communicator& comm = *stalls_[stall].comm;
   for (const ProcessModel::Membership& m : actor.process->memberships) {
     if (m.comm != comm.uid()) continue;
@@ -133,6 +134,8 @@ void WaitGraph::expand(int index) {
   if (kind == Kind::operation) {
     for (Rank r : stalls_[at].finding.wanted)
       if (stalls_[at].comm->rank(r)) out.push_back(actor(at, r));
+    // Nobody has said yet how many ranks it has: others may be missing.
+    if (!stalls_[at].comm->rank_count_known()) out.push_back(node(Kind::unknown, -1, Rank{-1}));
   } else if (kind == Kind::calls) {
     const auto [from, to] = calls_of(at, nodes_[index].rank);
     for (size_t i = from; i < to; ++i) {

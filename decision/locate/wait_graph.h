@@ -47,7 +47,7 @@ struct InitWait {
 struct WaitNode {
   enum class Kind { operation, calls, initialization, actor, unknown } kind = Kind::unknown;
   int stall = -1;                         // of a site; of `initialization`: index of InitWait
-  Rank rank;                              // of `calls`: the waiter
+  Rank rank;                              // of `calls`: the waiter. Of an actor never heard of: who it is in `stall`
   const ProcessModel* process = nullptr;  // of an actor; nullptr: a rank that was never heard of
   int device = -1;                        // of an actor
   Life life = Life::well;                 // of an actor

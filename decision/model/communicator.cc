@@ -155,7 +155,6 @@ void Communicator::up(const CommUp& m, ProcessModel& process, Nanoseconds now_ns
   r->connections.assign(m.connections, names_, r->names_brought);
   if (budget_ && names_.refused() != names_refused_before) budget_->count_names_refused();
   if (!r->up) {
-    if (r->moved_ns == 0) moved(*r, now_ns);  // later it is no movement: an earlier announcement was lost
     r->up_ns = now_ns;
     if (!r->down) ++process.comms_up;
   }

@@ -200,6 +200,7 @@ class Communicator {
   OpSeq entered_max() const { return entered_max_; }
   // All ranks have at least begun every operation up to here: some rank finished it, and it needs everybody's data.
   OpSeq begun_by_all() const { return begun_by_all_; }
+  // When anything last moved, as snapshots and rounds say: that a rank is announced is none, for that is repeated.
   Nanoseconds moved_ns() const { return moved_ns_; }
   Nanoseconds heard_ns() const { return heard_ns_; }
   Nanoseconds first_heard_ns() const { return first_heard_ns_; }  // of any rank; 0: of none

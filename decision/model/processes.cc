@@ -239,7 +239,7 @@ void ProcessTable::health(ProcessModel& reporter, const AgentHealth& health, Nan
   }
 }
 
-const ProcessModel* ProcessTable::lost_sibling(const ProcessModel& reporter, const Sibling& s) const {
+ProcessModel* ProcessTable::lost_sibling(const ProcessModel& reporter, const Sibling& s) const {
   const auto it = by_pid_.find(Pid(reporter.id, s));
   if (it == by_pid_.end() || *it == &reporter) return nullptr;
   return (*it)->stopped() || (*it)->gone() ? *it : nullptr;

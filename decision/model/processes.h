@@ -179,7 +179,7 @@ class ProcessTable {
   ProcessModel* heard(const Batch&, Nanoseconds now_ns);
   void health(ProcessModel& reporter, const AgentHealth&, Nanoseconds now_ns);
   // The process that the reporter speaks of, if it is known, another one, and stopped or gone; otherwise nullptr.
-  const ProcessModel* lost_sibling(const ProcessModel& reporter, const Sibling&) const;
+  ProcessModel* lost_sibling(const ProcessModel& reporter, const Sibling&) const;
   // Takes in one that the reporter says is stopped or gone, and that is not known: it could not speak any more when the
   // service began. nullptr: it is known, not lost, or there is no room.
   ProcessModel* take_in_lost(const ProcessModel& reporter, const Sibling&, Nanoseconds now_ns);

@@ -108,6 +108,27 @@ TEST_CASE("Who never speaks is named after the time of silence") {
   CHECK(open[0].culprits[0].rank == Rank{6});
 }
 
+TEST_CASE("What waits in several communicators for processes that never spoke is one cause") {
+  Cluster cluster;
+  cluster.lose_telemetry(6, true);
+  Comm& a = cluster.add_comm({5, 6});
+  Comm& b = cluster.add_comm({6, 7});
+  a.rounds(20);
+  b.rounds(20);
+  HangPlan without_second, without_first;
+  without_second.not_called = {1};
+  without_first.not_called = {0};
+  a.hang(without_second);
+  b.hang(without_first);
+  cluster.run_s(20);
+  const auto open = cluster.open_incidents();
+  INFO(text(cluster.incidents()));
+  REQUIRE(open.size() == 1);
+  REQUIRE(open[0].culprits.size() == 1);
+  CHECK(open[0].culprits[0].condition == Condition::never_heard);
+  CHECK(cluster.incidents().size() == 1);
+}
+
 TEST_CASE("A chain of communicators ends at the process that waits for nobody") {
   Cluster cluster;
   Comm& a = cluster.add_comm({0, 1});

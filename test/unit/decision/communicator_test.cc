@@ -66,6 +66,15 @@ TEST_CASE("It lacks the ranks for which nobody speaks, of those that it has or m
   CHECK_FALSE(f.comm.lacks(Rank{-1}));
 }
 
+TEST_CASE("That a rank is announced is no movement: a service that starts within a standstill learns its true age") {
+  Fixture f;
+  f.snapshot(0, 5, 4, 100 * ns_per_s, 20'000);
+  f.up(1, 2, 101 * ns_per_s);
+  f.up(0, 2, 101 * ns_per_s);
+  f.snapshot(1, 4, 4, 101 * ns_per_s, 22'000);
+  CHECK(f.comm.moved_ns() == 80 * ns_per_s);
+}
+
 TEST_CASE("A snapshot that arrives late or twice changes nothing") {
   Fixture f;
   f.up(0, 2);

@@ -157,6 +157,28 @@ TEST_CASE("A process that was lost before the service began is known by its fram
   CHECK(culprit.reason.find("did not launch") != std::string::npos);
 }
 
+TEST_CASE("A process that was lost before the service began is one cause wherever its frames show it to be missed") {
+  fake::ClusterOptions options;
+  options.reads_frames = true;
+  Cluster cluster({}, options);
+  cluster.kill_process(2);
+  Comm& all = healthy_job(cluster);
+  cluster.run_s(3);  // it is known by now, as a rank of that one
+  Comm& pair = cluster.add_comm({2, 3});
+  pair.rounds(20);
+  HangPlan plan, of_pair;
+  plan.not_called = {2};
+  of_pair.not_called = {0};
+  pair.hang(of_pair);
+  all.hang(plan);
+  cluster.run_s(20);
+  const Incident i = only_open(cluster);
+  INFO(text(cluster.incidents()));
+  REQUIRE(i.culprits.size() == 1);
+  CHECK(i.culprits[0].pid == 102);
+  CHECK(cluster.incidents().size() == 1);
+}
+
 TEST_CASE("A dead process is the cause of ranks that merely wait for it elsewhere") {
   Cluster cluster;
   Comm& comm = healthy_job(cluster);

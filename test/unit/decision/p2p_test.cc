@@ -31,6 +31,42 @@ TEST_CASE("A peer that never makes the matching call is named, and those behind 
   CHECK(p.open().empty());
 }
 
+TEST_CASE("Who waits in a communicator that nobody has announced yet is known to wait") {
+  Pipeline p(3, {}, false, {0, 1, 2});
+  p.call(1, Direction::recv, 0, 1);
+  p.call(2, Direction::recv, 1, 1);
+  p.run_s(70);
+  const auto open = p.open();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{0});
+  CHECK(open[0].culprits[0].reason == "did not call Send 1 to rank 1");
+}
+
+TEST_CASE("A peer that never spoke is named where others wait for its call") {
+  Pipeline p(3, {}, false, {0});
+  p.silent = {0};
+  p.call(1, Direction::recv, 0, 1);
+  p.call(2, Direction::recv, 1, 1);
+  p.run_s(70);
+  const auto open = p.open();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  REQUIRE(ranks_of(open[0].culprits) == std::set<int>{0});
+  CHECK(open[0].culprits[0].condition == Condition::never_heard);
+}
+
+TEST_CASE("Two ranks whose earlier calls nobody heard of may have made the calls that the other waits for: no circle") {
+  const uint64_t first = GENERATE(1u, 7u);
+  Pipeline p(2);
+  p.call(0, Direction::recv, 1, first);
+  p.call(1, Direction::recv, 0, first);
+  p.run_s(70);
+  CAPTURE(first);
+  INFO(text(p.open()));
+  CHECK(p.open().size() == (first == 1 ? 1 : 0));
+}
+
 TEST_CASE("Bubbles of a pipeline are silent, however regular") {
   Pipeline p(4);
   for (uint64_t step = 1; step <= 20; ++step) {

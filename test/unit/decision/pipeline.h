@@ -15,9 +15,11 @@ namespace ccld::decision {
 // A pipeline of ranks whose Send and Recv calls the test writes down; everybody reports once a second.
 struct Pipeline {
   static constexpr uint64_t comm_uid = 0x77;
-  explicit Pipeline(int ranks, Settings s = {}, bool hosts = false)
+  // `unannounced`: the service began too late to hear their announcements.
+  explicit Pipeline(int ranks, Settings s = {}, bool hosts = false, const std::set<int>& unannounced = {})
       : settings(s), analyzer(s), calls(ranks), movement(ranks), entered(ranks), own_hosts(hosts) {
     for (int r = 0; r < ranks; ++r) {
+      if (unannounced.contains(r)) continue;
       CommUp up;
       up.comm = CommUid{comm_uid};
       up.rank = Rank{r};
