@@ -178,6 +178,16 @@ void draw_disturbance(Stream& s, Scenario& sc, bool hang) {
   sc.drift = s.real(0, 60e-6);
 }
 
+// Before a hang, within it, and when it is known.
+void draw_restart(Stream& s, Scenario& sc) {
+  Disturbance& d = sc.disturbance;
+  const Instant around = is_hang(sc.planted.kind) ? sc.planted.at : sc.start + 15 * ns_per_s;
+  const auto seconds = [&](double low, double high) { return static_cast<Nanoseconds>(s.real(low, high) * 1e9); };
+  d.restart_to = std::max(around + seconds(-3, 25), std::max(sc.start, d.service_starts) + 2 * ns_per_s);
+  d.restart_from = std::max(d.restart_to - seconds(0.1, 6), std::max(sc.start, d.service_starts) + ns_per_s);
+  sc.end = std::max(sc.end, d.restart_to + 60 * ns_per_s);
+}
+
 }  // namespace
 
 Scenario draw(uint64_t seed, const Wishes& wishes) {
@@ -220,6 +230,9 @@ Scenario draw(uint64_t seed, const Wishes& wishes) {
     }
   }
   draw_disturbance(disturbances, sc, is_hang(kind));
+  if (Stream again(seed, "service starts again");
+      (kind == FaultKind::none || (is_hang(kind) && !is_h2(kind))) && again.chance(wishes.restart))
+    draw_restart(again, sc);
   if (kind == FaultKind::none && disturbances.chance(0.3)) {
     const auto p = static_cast<int>(disturbances.range(0, sc.sizes.processes() - 1));
     const Instant from = sc.start + disturbances.range(2 * ns_per_s, 20 * ns_per_s);
@@ -232,11 +245,16 @@ std::string Scenario::summary() const {
   return absl::StrFormat(
       "%d ranks tp%d pp%d dp%d ep%d%s, %d per host, %d channels%s, %.0f ms an iteration, loss %.3f, repeated %.3f, "
       "late "
-      "%.3f%s%s",
+      "%.3f%s%s%s",
       sizes.processes(), sizes.tensor, sizes.pipeline, sizes.data, sizes.expert, sizes.world ? " world" : "",
       sizes.gpus_per_host, traffic.channels, traffic.buffered_network ? " sockets" : "", iteration_s * 1e3,
       disturbance.loss, disturbance.duplicates, disturbance.spikes,
-      disturbance.service_starts > 0 ? ", service starts late" : "", earlier_end > 0 ? ", restarted" : "");
+      disturbance.service_starts > 0 ? ", service starts late" : "",
+      disturbance.restart_to < never
+          ? absl::StrFormat(", service away from %.1f to %.1f s", static_cast<double>(disturbance.restart_from) / 1e9,
+                            static_cast<double>(disturbance.restart_to) / 1e9)
+          : "",
+      earlier_end > 0 ? ", restarted" : "");
 }
 
 }  // namespace ccld::sim

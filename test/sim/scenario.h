@@ -29,6 +29,7 @@ struct Wishes {
   bool slow = false;          // any fault that makes slow
   double from_start = 0;      // of the slow faults, the share that is there before the first iteration
   double nvls = 0;            // of the jobs with tensor groups within nodes, the share in which these reduce by NVLS
+  double restart = 0;  // of the hangs and the healthy jobs, the share in which the service starts again meanwhile
   double pipeline_links = 0;  // of the S2 faults, the share on links and proxies that only Send and Recv use
 };
 

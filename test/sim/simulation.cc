@@ -59,6 +59,7 @@ class Life {
       passing_.push_back({p, leaves, state, seen});
     }
     sequence_.assign(agents_.size(), 0);
+    announced_again_.assign(agents_.size(), false);
   }
 
   // Everything that agents send from `from` on, for one tick.
@@ -69,6 +70,10 @@ class Life {
       Agent& agent = agents_[p];
       const Instant now = from + agent.place().phase_ns % tick_ns;
       if (now < start_ || now >= passing_[p].at) continue;
+      if (sequence_[p] > 0 && !announced_again_[p] && now > sc_.disturbance.restart_to + tick_ns) {
+        announced_again_[p] = true;
+        agent.announce_again();
+      }
       std::vector<Payload> payloads = agent.collect(now, siblings(static_cast<int>(p), now));
       if (payloads.empty()) continue;
       Batch b;
@@ -101,7 +106,8 @@ class Life {
     for (int q = first; q < first + layout_.sizes().gpus_per_host && q < layout_.processes(); ++q) {
       if (q == p) continue;
       const bool left = now >= passing_[q].at && passing_[q].seen;
-      out.push_back({agents_[q].place().id, left ? passing_[q].state : 'S', left ? passing_[q].at : start_});
+      out.push_back({agents_[q].place().id, left ? passing_[q].state : 'S', left ? passing_[q].at : start_,
+                     left ? &agents_[q] : nullptr});
     }
     return out;
   }
@@ -112,6 +118,7 @@ class Life {
   std::vector<Agent> agents_;
   std::vector<Passing> passing_;
   std::vector<uint64_t> sequence_;
+  std::vector<bool> announced_again_;  // to the service that started again
   Instant start_, end_, forgot_ = 0;
 };
 
@@ -182,7 +189,7 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
   const Settings& s = options.settings;
 
   decision::Workers workers(std::max<size_t>(1, options.threads));
-  Analyzer analyzer(s, {}, &workers);
+  auto analyzer = std::make_unique<Analyzer>(s, Numbering{}, &workers);
   Channel channel(sc.disturbance, seed);
   Conditions healthy;
   healthy.processes.resize(sc.sizes.processes());
@@ -207,7 +214,25 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
   };
   std::set<int> told;                              // ranks whose signature of the operation that differs has arrived
   std::map<int, std::pair<Mean, Mean>> durations;  // by shape: before and after the onset
+  // What the service says before it starts again is another seed's business.
+  const Disturbance& d = sc.disturbance;
+  const Instant listens_from = d.restart_to < never ? d.restart_to : 0;
+  // A service that has just started waits for who may yet speak; and of who never does it cannot tell that he fell
+  // silent when the others came to rest.
+  const auto due = [&](Instant last, Nanoseconds allowed) {
+    if (listens_from == 0) return last + allowed + slack_ns;
+    if (sc.sizes.pipeline > 1) allowed = std::max(allowed, seconds_to_ns(s.p2p_hang_suspect_s));
+    // What was sent while it was away looks newer than it is.
+    return std::max(last + allowed + d.restart_to - d.restart_from, listens_from + seconds_to_ns(s.silent_s)) +
+           slack_ns;
+  };
+  bool cut = false;
   while (now < deadline) {
+    if (!cut && now >= d.restart_from) {
+      cut = true;
+      channel.cut();
+      analyzer = std::make_unique<Analyzer>(s, Numbering{}, &workers);
+    }
     if (earlier && !earlier->over(now)) earlier->tick(now, channel);
     life->tick(now, channel);
     if (is_h2(sc.planted.kind) && sc.planted.at == never &&
@@ -226,14 +251,15 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
       if (options.on_batch) options.on_batch(b);
       if (is_h2(planted.kind)) note_signatures(b, job, planted, told);
       if (options.threads == 0)
-        analyzer.apply(b, at);
+        analyzer->apply(b, at);
       else
         together.push_back(b);
     });
     std::vector<const Batch*> batches;
     for (const Batch& b : together) batches.push_back(&b);
-    analyzer.apply(batches, now);
-    for (Incident& i : analyzer.advance(now)) {
+    analyzer->apply(batches, now);
+    for (Incident& i : analyzer->advance(now)) {
+      if (now < listens_from) continue;
       if (first_word < 0) first_word = now;
       if (options.on_report) options.on_report(i, life->layout());
       sure = i.state != VerdictState::suspected;
@@ -247,13 +273,13 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
       continue;
     }
     const Instant planted_at = is_h2(planted.kind) ? std::min(planted.at, sc.planted.at) : planted.at;
-    if (now < planted_at + 3 * ns_per_s || now % ns_per_s != 0) continue;
+    if (now < std::max(planted_at, listens_from) + 3 * ns_per_s || now % ns_per_s != 0) continue;
     if (is_hang(planted.kind)) {
       const Instant last = job.last_event(now);
       const Nanoseconds allowed = suspicion_ns(job, sc, s, now);
       if (now - last > ns_per_s) {
         result.truth.standstill = last;
-        result.truth.suspect_by = last + allowed + slack_ns;
+        result.truth.suspect_by = due(last, allowed);
         deadline = std::min(sc.end, result.truth.suspect_by + ns_per_s);
       } else {
         result.truth.standstill = result.truth.suspect_by = never;
@@ -280,7 +306,7 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
   if (is_hang(planted.kind) && result.truth.standstill == never) {
     result.truth.standstill = job.last_event(now);
     if (result.truth.suspect_by == never)
-      result.truth.suspect_by = result.truth.standstill + suspicion_ns(job, sc, s, now) + slack_ns;
+      result.truth.suspect_by = due(result.truth.standstill, suspicion_ns(job, sc, s, now));
   }
   for (const auto& [shape, d] : durations)
     if (d.first.count > 0) result.truth.slowdown = std::max(result.truth.slowdown, d.second.value() / d.first.value());
@@ -289,8 +315,8 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
     result.truth.untold = !by_culprit || told.size() < 2;
     result.truth.tied = by_culprit && told.size() == 2;
   }
-  result.status = analyzer.status(now);
-  result.said.last = analyzer.incidents();
+  result.status = analyzer->status(now);
+  result.said.last = analyzer->incidents();
   result.truth.planted = &sc.planted;
   result.truth.job = &job;
   result.judgement = judge(result.truth, result.said);

@@ -129,6 +129,11 @@ Mistake who(const Truth& t, const Incident& i) {
   // From a process without siblings nobody can tell its host.
   if (p.processes.size() == 1 && right.contains(Component::process) && layout.alone_on_host(p.processes[0]))
     right.insert(Component::host);
+  // Nor of one that never spoke to this service.
+  if (p.kind == FaultKind::host_down && std::all_of(i.culprits.begin(), i.culprits.end(), [](const Culprit& c) {
+        return c.condition == Condition::never_heard;
+      }))
+    right.insert(Component::process);
   if (host_waits_for_gpu(p, job, i)) right.insert(Component::application);
   for (const Culprit& c : i.culprits)
     if (!right.contains(c.component)) return Mistake::wrong_component;

@@ -89,9 +89,31 @@ std::vector<Payload> Agent::collect(Instant now, const std::vector<SiblingState>
   if (!beat) return out;
   AgentHealth health;
   for (const SiblingState& s : siblings)
-    health.siblings.push_back({s.id.pid, s.id.pid_start_ticks, s.state, age_ms(now, s.since)});
+    health.siblings.push_back({s.id.pid, s.id.pid_start_ticks, s.state, age_ms(now, s.since),
+                               s.lost ? s.lost->last_operations(now) : std::vector<LastOperations>()});
   out.push_back(std::move(health));
   return out;
+}
+
+// Whoever is gone has called, launched and begun nothing since.
+std::vector<LastOperations> Agent::last_operations(Instant now) const {
+  std::vector<LastOperations> out;
+  for (const Membership& m : memberships_) {
+    LastOperations last;
+    last.comm = CommUid{job_.layout().comms()[m.comm].uid};
+    last.rank = Rank{m.rank};
+    for (const OpRecord& op : job_.timeline(m.comm, m.rank).ops) {
+      if (op.enter <= now) last.entered = OpSeq{op.op};
+      if (op.launch <= now) last.launched = OpSeq{op.op};
+      if (op.begin <= now) last.begun = OpSeq{op.op};
+    }
+    out.push_back(last);
+  }
+  return out;
+}
+
+void Agent::announce_again() {
+  for (Membership& m : memberships_) m.next_up = 0, m.up_repeat = up_repeat_ns_min / 2;
 }
 
 CommUp Agent::comm_up(const Membership& m) const {

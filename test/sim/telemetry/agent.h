@@ -1,6 +1,7 @@
 // The probe's agent of one simulated process: what it would send at an instant, read from the job's timelines.
-// (CommUp at first, after 4, 8 and 16 s, and then every 30 s; finished rounds every 100 ms; snapshots with the heartbeat
-// of one second and, once nothing has moved for a second, every 100 ms; health with what its siblings look like.)
+// (CommUp at first, after 4, 8 and 16 s, and then every 30 s, and anew for another service; finished rounds every 100
+// ms; snapshots with the heartbeat of one second and, once nothing has moved for a second, every 100 ms; health with
+// what its siblings look like.)
 //
 // Contract: collect() is called with increasing instants, not before Job::run_until() of the same instant.
 #pragma once
@@ -28,9 +29,12 @@ class Agent {
     decision::ProcessId id;
     char state = 'S';
     Instant since = 0;
+    const Agent* lost = nullptr;  // it stands still or is gone: what its frames show
   };
   // `siblings`: the other processes of the same machine, as /proc shows them.
   std::vector<decision::Payload> collect(Instant now, const std::vector<SiblingState>& siblings);
+  // The service has answered, and is another one, which knows nothing.
+  void announce_again();
   const AgentPlace& place() const { return place_; }
 
  private:
@@ -45,6 +49,7 @@ class Agent {
     uint64_t ops_completed = 0;
   };
   decision::CommUp comm_up(const Membership&) const;
+  std::vector<decision::LastOperations> last_operations(Instant now) const;
   // `side`: the rank within the round's plan.
   void add_rounds(Membership&, Instant now, std::vector<decision::Payload>&) const;
   // What the samples of a kernel say of the stages of its connections.

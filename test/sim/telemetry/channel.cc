@@ -7,11 +7,12 @@ namespace ccld::sim {
 namespace {
 
 constexpr int kept_max = 256;  // NCCL_PROBE_QUEUE_MAX
+constexpr size_t senders_max = size_t{1} << 20;
 
 }  // namespace
 
 Channel::Channel(const Disturbance& d, uint64_t seed)
-    : disturbance_(d), random_(seed, "channel"), sequences_(size_t{1} << 20) {}
+    : disturbance_(d), random_(seed, "channel"), sequences_(senders_max) {}
 
 void Channel::send(decision::Batch batch, Instant now) {
   const auto arrival = [&] {
@@ -19,19 +20,30 @@ void Channel::send(decision::Batch batch, Instant now) {
     if (random_.chance(disturbance_.spikes)) at += random_.range(0, disturbance_.spike_ns);
     return at;
   };
-  if (now < disturbance_.service_starts) {
-    int& kept = kept_[batch.process];
-    if (kept == kept_max) return;
-    pending_.emplace(disturbance_.service_starts + ns_per_ms * ++kept, std::move(batch));
+  if (const Instant back = back_at(now); back > now) {
+    Kept& kept = kept_[batch.process];
+    if (kept.until != back) kept = {back};
+    if (kept.batches == kept_max) return;
+    pending_.emplace(back + ns_per_ms * ++kept.batches, std::move(batch));
     return;
   }
   // What was kept goes first: a connection keeps its order.
   const auto kept = kept_.find(batch.process);
-  const Instant kept_until = kept == kept_.end() ? 0 : disturbance_.service_starts + ns_per_ms * (kept->second + 1);
+  const Instant kept_until = kept == kept_.end() ? 0 : kept->second.until + ns_per_ms * (kept->second.batches + 1);
   if (random_.chance(disturbance_.loss)) return;
   const Instant at = std::max(arrival(), kept_until);
   if (random_.chance(disturbance_.duplicates)) pending_.emplace(std::max(arrival(), kept_until), batch);
   pending_.emplace(at, std::move(batch));
+}
+
+void Channel::cut() {
+  pending_.clear();
+  sequences_ = decision::ingest::SequenceTracker(senders_max);
+}
+
+Instant Channel::back_at(Instant now) const {
+  if (now < disturbance_.service_starts) return disturbance_.service_starts;
+  return now >= disturbance_.restart_from && now < disturbance_.restart_to ? disturbance_.restart_to : now;
 }
 
 void Channel::deliver(Instant now, const std::function<void(const decision::Batch&, Instant)>& apply) {
