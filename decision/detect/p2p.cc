@@ -26,6 +26,13 @@ bool stands_still(const RankModel& r) {
   });
 }
 
+// Its proxy has steps for that rank that the network has not taken.
+bool has_in_hand(const RankModel& r, Rank to) {
+  return std::any_of(r.last.proxies.begin(), r.last.proxies.end(), [&](const ProxyState& p) {
+    return p.direction == abi::Direction::send && p.peer == to.value && p.done < p.posted;
+  });
+}
+
 // The calls of one rank that have not ended, by what the matching call of a peer is looked up with.
 struct CallKey {
   int32_t peer;
@@ -114,6 +121,11 @@ std::vector<P2pWait> p2p_waits(const Communicator& comm, const ProcessTable& pro
         w.side = side_of(*peer, theirs.calls, theirs.life, theirs.outdated, r.rank, call);
         w.may_have_ended = w.side == PeerSide::absent && !peer->p2p_ended && call.replay == 0 && call.pair_seq > 1;
       }
+      // A Recv that misses something is seen to wait for it: this one has all that it needs, and stands still itself.
+      // And what the peer's proxy has in hand was given to it by a Send.
+      if (w.may_have_ended && call.direction == abi::Direction::recv &&
+          (waiting == false || has_in_hand(*comm.rank(call.peer), r.rank)))
+        w.side = PeerSide::ended;
       // Where both kernels run, or the peer's has ended, only steps tell, and only if they are seen: it waits for what
       // is on its way, or for nobody.
       if (w.side == PeerSide::ended) w.side = waiting ? PeerSide::inside : PeerSide::unknown;

@@ -67,6 +67,18 @@ TEST_CASE("Two ranks whose earlier calls nobody heard of may have made the calls
   CHECK(p.open().size() == (first == 1 ? 1 : 0));
 }
 
+TEST_CASE("A Recv that stands still and is seen to wait for nothing is stuck, whatever its peer did before") {
+  Pipeline p(2);
+  p.kernel(0, Direction::recv, 1, 7, false);
+  p.kernel(1, Direction::recv, 0, 7, true);
+  p.run_s(70);
+  const auto open = p.open();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h3_hardware);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{0});
+}
+
 TEST_CASE("Bubbles of a pipeline are silent, however regular") {
   Pipeline p(4);
   for (uint64_t step = 1; step <= 20; ++step) {
