@@ -1,6 +1,7 @@
 """The decision service of a run: started, killed and started again, elsewhere or under other conditions; what it reported and what it took."""
 import json
 import os
+import random
 import signal
 import socket
 import urllib.request
@@ -15,10 +16,19 @@ ANSWERS_WITHIN_S = 30.0
 
 
 def free_port():
-    """A port that is free on all addresses of loopback."""
-    with socket.socket() as probe:
-        probe.bind(("0.0.0.0", 0))
-        return probe.getsockname()[1]
+    """A port that is free on all addresses of loopback, and stays so while the service is away: the kernel gives it to no connection."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as range_file:
+        given_from, given_to = (int(word) for word in range_file.read().split())
+    kept = [port for port in range(10000, 65536) if not given_from <= port <= given_to]
+    random.shuffle(kept)
+    for port in kept:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("0.0.0.0", port))
+            except OSError:
+                continue
+            return port
+    raise RunError("no port is free outside of those that the kernel gives to connections (net.ipv4.ip_local_port_range)")
 
 
 class Start:
