@@ -28,7 +28,7 @@ inline abi::Direction opposite(abi::Direction d) {
 enum class PeerSide { absent, called, launched, inside, ended, unknown };
 
 struct P2pWait {
-  Rank waiter, peer;
+  Rank waiter, peer;  // the peer may be a rank of which nobody has spoken yet; then its side is unknown
   abi::Direction direction = abi::Direction::recv;  // of the waiter's call
   PeerSide side = PeerSide::absent;
   // Absent: no call of the peer has ended since this service began to hear of it, and there were some before. The

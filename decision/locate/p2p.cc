@@ -22,10 +22,12 @@ Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& wa
   f.confidence = 0.8;
   std::vector<bool> is_root(comm.ranks().size()), is_victim(comm.ranks().size());
   for (Rank r : roots) is_root[r.value] = true;
+  // Of whom nothing is known there may be more than ranks that are.
+  const auto is_known = [&](Rank r) { return static_cast<size_t>(r.value) < is_root.size(); };
   absl::flat_hash_map<int32_t, const P2pWait*> first;  // by root: the wait that has lasted longest
   for (const P2pWait& w : waits) {
     is_victim[w.waiter.value] = true;
-    if (!is_root[w.peer.value]) continue;
+    if (!is_known(w.peer) || !is_root[w.peer.value]) continue;
     const P2pWait*& known = first[w.peer.value];
     if (!known || w.since_ns < known->since_ns) known = &w;
   }
@@ -118,6 +120,7 @@ Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& wa
   if (f.hard) f.confidence = 0.9;
   size_t shown = 0;
   for (const P2pWait& w : waits) {
+    if (!is_known(w.peer)) continue;
     if (shown++ < waits_shown_max)
       add_evidence(f, {.kind = EvidenceKind::call_age,
                        .rank = w.waiter.value,

@@ -43,6 +43,18 @@ TEST_CASE("Who waits in a communicator that nobody has announced yet is known to
   CHECK(open[0].culprits[0].reason == "did not call Send 1 to rank 1");
 }
 
+TEST_CASE("A peer of which nobody has said that it is a rank is nobody to wait for") {
+  Pipeline p(3, {}, false, {0, 1, 2});
+  p.call(1, Direction::recv, 0, 1);
+  p.call(2, Direction::recv, 5'000'000, 1);
+  p.run_s(70);
+  const auto open = p.open();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{0});
+  for (const Wait& w : open[0].waits) CHECK(w.waits_for == Rank{0});
+}
+
 TEST_CASE("A peer that never spoke is named where others wait for its call") {
   Pipeline p(3, {}, false, {0});
   p.silent = {0};
