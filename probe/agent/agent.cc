@@ -123,9 +123,10 @@ void Agent::change_transport(std::unique_ptr<Transport> transport) {
   service_.restart();
   undelivered_when_there_ = deliveries_.undelivered();
   unconfirmed_when_there_ = deliveries_.unconfirmed_when_answered();
-  queues_lost_ = 0;
+  queues_lost_ = moves_ = 0;
   endpoint_ = 0;
   transport_ = std::move(transport);
+  announce_again();
   endpoints_ = transport_ != nullptr ? endpoints_in(in_force_.endpoint) : std::vector<std::string>();
 }
 
@@ -554,7 +555,7 @@ void Agent::hear_service() {
     }
     if (word.acknowledgement && deliveries_.answered(*word.acknowledgement)) {
       service_.answered();
-      if (deliveries_.answered_by_newcomer()) announce_again();
+      if (deliveries_.newcomer_lacks() >= announced_batch_) announce_again();
     }
     if (!word.wish) continue;
     std::unique_ptr<Transport> next_transport;
@@ -654,6 +655,7 @@ bool Agent::look_at_connection(Instant now, bool process_ends) {
     health_.sent_bytes += std::exchange(waiting_bytes_, 0);
   }
   endpoint_ = connection.endpoint;
+  if (std::exchange(moves_, connection.moves) != connection.moves) announce_again();
   const ServiceState before = service_.state();
   say(service_.look(connection, now.monotonic_ns, process_ends));
   if (service_.state() != before && board_ != nullptr) publish_service();
@@ -667,6 +669,7 @@ bool Agent::look_at_connection(Instant now, bool process_ends) {
 
 void Agent::announce_again() {
   std::lock_guard<std::mutex> lock(mutex_);
+  announced_batch_ = batch_seq_ + 1;
   for (const auto& attached : comms_) attached->announce_again();
 }
 

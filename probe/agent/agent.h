@@ -145,6 +145,8 @@ class Agent {
   DeliveryLedger deliveries_;
   uint64_t waiting_bytes_ = 0;  // of Health::waiting_batches
   uint64_t queues_lost_ = 0;    // of the transport, that are counted
+  uint64_t moves_ = 0;          // of the transport, after which everything was announced again
+  uint64_t announced_batch_ = 1;        // number of the first batch after the newest order to announce everything
   std::vector<std::string> endpoints_;  // of the transport
   size_t endpoint_ = 0;                 // the one in use
   std::string reached_endpoint_;        // the last one; empty: none yet

@@ -25,7 +25,7 @@ bool DeliveryLedger::answered(const Acknowledgement& a) {
   if (came > a.batch_seq - acknowledged_) return false;
 
   acknowledged_ += came;
-  by_newcomer_ = !goes_on && a.batches < a.batch_seq;
+  newcomer_lacks_ = goes_on ? 0 : a.batch_seq - a.batches;
   if (goes_on) {
     const uint64_t handed_over = rest(a.batch_seq - answered_.batch_seq, question->refused - answered_.refused);
     const int64_t before = missing_;

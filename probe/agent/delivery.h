@@ -28,9 +28,9 @@ class DeliveryLedger {
   void asked(uint64_t batch_seq);
   // False: nobody has asked for that, or it cannot be.
   bool answered(const Acknowledgement&);
-  // Who answered last is not who answered before, and not all that was sent until then has come to it: it has started
-  // again, or is another one.
-  bool answered_by_newcomer() const { return by_newcomer_; }
+  // Who answered last is not who answered before: it has started again, or is another one, and batches up to this one
+  // may not have come to it. 0: all have, or it is the same.
+  uint64_t newcomer_lacks() const { return newcomer_lacks_; }
 
   uint64_t acknowledged() const { return acknowledged_; }
   uint64_t undelivered() const { return refused_ + lost_; }
@@ -61,7 +61,7 @@ class DeliveryLedger {
   size_t next_question_ = 0;
   Session sessions_[sessions_max];  // newest first
   Question answered_;               // newest
-  bool by_newcomer_ = false;
+  uint64_t newcomer_lacks_ = 0;
   int64_t missing_ = 0;             // of the batches up to there, as seen by the sessions in which they were sent
 };
 

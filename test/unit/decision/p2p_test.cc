@@ -8,6 +8,18 @@ namespace ccld::decision {
 
 using abi::Direction;
 
+namespace {
+
+Incident only_open_after_s(int seconds, Pipeline& p) {
+  p.run_s(seconds);
+  const auto open = p.open();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  return open[0];
+}
+
+}  // namespace
+
 TEST_CASE("A peer that never makes the matching call is named, and those behind it are victims") {
   Pipeline p(4);
   p.call(1, Direction::recv, 0, 1);  // 0 is idle
@@ -35,24 +47,18 @@ TEST_CASE("Who waits in a communicator that nobody has announced yet is known to
   Pipeline p(3, {}, false, {0, 1, 2});
   p.call(1, Direction::recv, 0, 1);
   p.call(2, Direction::recv, 1, 1);
-  p.run_s(70);
-  const auto open = p.open();
-  INFO(text(open));
-  REQUIRE(open.size() == 1);
-  CHECK(ranks_of(open[0].culprits) == std::set<int>{0});
-  CHECK(open[0].culprits[0].reason == "did not call Send 1 to rank 1");
+  const Incident i = only_open_after_s(70, p);
+  CHECK(ranks_of(i.culprits) == std::set<int>{0});
+  CHECK(i.culprits[0].reason == "did not call Send 1 to rank 1");
 }
 
 TEST_CASE("A peer of which nobody has said that it is a rank is nobody to wait for") {
   Pipeline p(3, {}, false, {0, 1, 2});
   p.call(1, Direction::recv, 0, 1);
   p.call(2, Direction::recv, 5'000'000, 1);
-  p.run_s(70);
-  const auto open = p.open();
-  INFO(text(open));
-  REQUIRE(open.size() == 1);
-  CHECK(ranks_of(open[0].culprits) == std::set<int>{0});
-  for (const Wait& w : open[0].waits) CHECK(w.waits_for == Rank{0});
+  const Incident i = only_open_after_s(70, p);
+  CHECK(ranks_of(i.culprits) == std::set<int>{0});
+  for (const Wait& w : i.waits) CHECK(w.waits_for == Rank{0});
 }
 
 TEST_CASE("A peer that never spoke is named where others wait for its call") {
@@ -60,12 +66,9 @@ TEST_CASE("A peer that never spoke is named where others wait for its call") {
   p.silent = {0};
   p.call(1, Direction::recv, 0, 1);
   p.call(2, Direction::recv, 1, 1);
-  p.run_s(70);
-  const auto open = p.open();
-  INFO(text(open));
-  REQUIRE(open.size() == 1);
-  REQUIRE(ranks_of(open[0].culprits) == std::set<int>{0});
-  CHECK(open[0].culprits[0].condition == Condition::never_heard);
+  const Incident i = only_open_after_s(70, p);
+  REQUIRE(ranks_of(i.culprits) == std::set<int>{0});
+  CHECK(i.culprits[0].condition == Condition::never_heard);
 }
 
 TEST_CASE("Two ranks whose earlier calls nobody heard of may have made the calls that the other waits for: no circle") {
@@ -83,12 +86,9 @@ TEST_CASE("A Recv that stands still and is seen to wait for nothing is stuck, wh
   Pipeline p(2);
   p.kernel(0, Direction::recv, 1, 7, false);
   p.kernel(1, Direction::recv, 0, 7, true);
-  p.run_s(70);
-  const auto open = p.open();
-  INFO(text(open));
-  REQUIRE(open.size() == 1);
-  CHECK(open[0].fault == FaultClass::h3_hardware);
-  CHECK(ranks_of(open[0].culprits) == std::set<int>{0});
+  const Incident i = only_open_after_s(70, p);
+  CHECK(i.fault == FaultClass::h3_hardware);
+  CHECK(ranks_of(i.culprits) == std::set<int>{0});
 }
 
 TEST_CASE("Bubbles of a pipeline are silent, however regular") {

@@ -82,16 +82,16 @@ TEST_CASE("a service that has not heard of all that was sent before it is a newc
   DeliveryLedger l;
   l.asked(1);
   REQUIRE(l.answered({7, 1, 1}));
-  CHECK_FALSE(l.answered_by_newcomer());  // it has heard of everything
+  CHECK(l.newcomer_lacks() == 0);  // it has heard of everything
   l.asked(10);
   REQUIRE(l.answered({8, 10, 2}));
-  CHECK(l.answered_by_newcomer());
+  CHECK(l.newcomer_lacks() == 8);
   l.asked(20);
   REQUIRE(l.answered({8, 20, 12}));
-  CHECK_FALSE(l.answered_by_newcomer());
+  CHECK(l.newcomer_lacks() == 0);
   l.asked(30);
   REQUIRE(l.answered({7, 30, 11}));  // it was left, and is used again
-  CHECK(l.answered_by_newcomer());
+  CHECK(l.newcomer_lacks() == 19);
 }
 
 TEST_CASE("a service that comes after the first batches were given up is a newcomer") {
@@ -99,7 +99,7 @@ TEST_CASE("a service that comes after the first batches were given up is a newco
   l.refused(5);
   l.asked(9);
   REQUIRE(l.answered({7, 9, 4}));
-  CHECK(l.answered_by_newcomer());
+  CHECK(l.newcomer_lacks() == 5);
 }
 
 TEST_CASE("each of eight services that are used in turn counts on") {
