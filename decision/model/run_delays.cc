@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <tuple>
 
 namespace ccld::decision {
@@ -42,7 +43,9 @@ constexpr Nanoseconds turn_ns = 1000;  // counters keep microseconds: a turn is 
 }  // namespace
 
 void ProcessorTurns::add(int64_t turns, Nanoseconds waits_ns, Nanoseconds now_ns) {
-  history_.add({turn_ns * static_cast<Nanoseconds>(turns), waits_ns}, now_ns);
+  // Whoever sends it may send anything.
+  constexpr int64_t turns_max = std::numeric_limits<Nanoseconds>::max() / turn_ns;
+  history_.add({turn_ns * std::min(turns, turns_max), waits_ns}, now_ns);
 }
 
 std::optional<Nanoseconds> ProcessorTurns::longest_wait_ns(Nanoseconds from_ns, Nanoseconds now_ns) const {
