@@ -13,13 +13,14 @@ from run.verdicts import VerdictFile
 READY_WITHIN_S = 60.0
 ENDS_WITHIN_S = 20.0
 ANSWERS_WITHIN_S = 30.0
+FIRST_PORT = 10000  # below are those that known services listen on
 
 
 def free_port():
     """A port that is free on all addresses of loopback, and stays so while the service is away: the kernel gives it to no connection."""
     with open("/proc/sys/net/ipv4/ip_local_port_range") as range_file:
         given_from, given_to = (int(word) for word in range_file.read().split())
-    kept = [port for port in range(10000, 65536) if not given_from <= port <= given_to]
+    kept = [port for port in range(FIRST_PORT, 65536) if not given_from <= port <= given_to]
     random.shuffle(kept)
     for port in kept:
         with socket.socket() as probe:

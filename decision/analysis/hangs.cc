@@ -25,7 +25,8 @@ bool may_be_pause(const Finding& f) {
                      [](const Culprit& c) { return c.component == Component::application; });
 }
 
-// After a start of the service in the middle of a job processes speak one after the other.
+// After a start of the service in the middle of a job processes speak one after the other: who seems to be missing, or
+// to wait for nobody, may not have been heard of yet.
 bool may_yet_speak(const Communicator& comm, const Cause& cause, const Finding& f, const ProcessTable& processes) {
   const bool unheard = std::any_of(f.culprits.begin(), f.culprits.end(),
                                    [](const Culprit& c) { return c.condition == Condition::never_heard; });

@@ -120,12 +120,14 @@ std::vector<P2pWait> p2p_waits(const Communicator& comm, const ProcessTable& pro
         const Side& theirs = side(*peer);
         w.side = side_of(*peer, theirs.calls, theirs.life, theirs.outdated, r.rank, call);
         w.may_have_ended = w.side == PeerSide::absent && !peer->p2p_ended && call.replay == 0 && call.pair_seq > 1;
+        // A Recv that misses something is seen to wait for it: this one has all that it needs, and stands still itself.
+        // And what the peer's proxy has in hand was given to it by a Send.
+        if (w.may_have_ended && call.direction == abi::Direction::recv &&
+            (waiting == false || has_in_hand(*peer, r.rank))) {
+          w.side = PeerSide::ended;
+          w.may_have_ended = false;
+        }
       }
-      // A Recv that misses something is seen to wait for it: this one has all that it needs, and stands still itself.
-      // And what the peer's proxy has in hand was given to it by a Send.
-      if (w.may_have_ended && call.direction == abi::Direction::recv &&
-          (waiting == false || has_in_hand(*comm.rank(call.peer), r.rank)))
-        w.side = PeerSide::ended;
       // Where both kernels run, or the peer's has ended, only steps tell, and only if they are seen: it waits for what
       // is on its way, or for nobody.
       if (w.side == PeerSide::ended) w.side = waiting ? PeerSide::inside : PeerSide::unknown;

@@ -22,7 +22,7 @@ Finding p2p_not_entered(const Communicator& comm, const std::vector<P2pWait>& wa
   f.confidence = 0.8;
   std::vector<bool> is_root(comm.ranks().size()), is_victim(comm.ranks().size());
   for (Rank r : roots) is_root[r.value] = true;
-  // Of whom nothing is known there may be more than ranks that are.
+  // A process may claim to wait for any number: only ranks of which somebody has spoken are in the table.
   const auto is_known = [&](Rank r) { return static_cast<size_t>(r.value) < is_root.size(); };
   absl::flat_hash_map<int32_t, const P2pWait*> first;  // by root: the wait that has lasted longest
   for (const P2pWait& w : waits) {

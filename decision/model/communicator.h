@@ -181,11 +181,11 @@ class Communicator {
   void prefetch(Rank r) const {
     if (rank(r)) rank(r)->prefetch();
   }
-  // nullptr: there is no such rank, or it was never heard of.
   // It has this rank, or may have it as long as nobody has said how many there are, and no process speaks for it.
   bool lacks(Rank r) const {
     return r.value >= 0 && (rank_count_ == 0 || r.value < rank_count_) && !(rank(r) && rank(r)->process);
   }
+  // nullptr: there is no such rank, or it was never heard of.
   const RankModel* rank(Rank r) const { return r.value >= 0 ? ranks_.find(static_cast<size_t>(r.value)) : nullptr; }
   RoundHistory& history() { return history_; }
   const RoundHistory& history() const { return history_; }
@@ -200,7 +200,7 @@ class Communicator {
   OpSeq entered_max() const { return entered_max_; }
   // All ranks have at least begun every operation up to here: some rank finished it, and it needs everybody's data.
   OpSeq begun_by_all() const { return begun_by_all_; }
-  // When anything last moved, as snapshots and rounds say: that a rank is announced is none, for that is repeated.
+  // When anything last moved, as snapshots and rounds say. An announcement is no movement: it is repeated whatever happens.
   Nanoseconds moved_ns() const { return moved_ns_; }
   Nanoseconds heard_ns() const { return heard_ns_; }
   Nanoseconds first_heard_ns() const { return first_heard_ns_; }  // of any rank; 0: of none

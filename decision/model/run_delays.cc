@@ -43,7 +43,7 @@ constexpr Nanoseconds turn_ns = 1000;  // counters keep microseconds: a turn is 
 }  // namespace
 
 void ProcessorTurns::add(int64_t turns, Nanoseconds waits_ns, Nanoseconds now_ns) {
-  // Whoever sends it may send anything.
+  // The number comes from a message: it may be anything.
   constexpr int64_t turns_max = std::numeric_limits<Nanoseconds>::max() / turn_ns;
   history_.add({turn_ns * std::min(turns, turns_max), waits_ns}, now_ns);
 }

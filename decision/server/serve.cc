@@ -252,7 +252,8 @@ void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Sen
       last = socket.receive(m);
       if (last != TelemetrySocket::Received::message) break;
       bytes += m.bytes().size();
-      if (m.speaker.has_value() && !m.speaker->is_listed()) m.cut_connection();  // its key was removed; the batch itself is refused and counted below
+      // Its key was removed. The batch itself is refused and counted with the others.
+      if (m.speaker.has_value() && !m.speaker->is_listed()) m.cut_connection();
       if (cluster::Relay::is_relayed(m.connection)) continue;  // a client that names itself as probes of other nodes are named
       contents.push_back({m.bytes(), &m.connection, m.speaker.has_value() ? &*m.speaker : nullptr});
     }

@@ -126,7 +126,7 @@ void Agent::change_transport(std::unique_ptr<Transport> transport) {
   queues_lost_ = moves_ = 0;
   endpoint_ = 0;
   transport_ = std::move(transport);
-  announce_again();
+  announce_again();  // who listens there knows nothing
   endpoints_ = transport_ != nullptr ? endpoints_in(in_force_.endpoint) : std::vector<std::string>();
 }
 

@@ -214,7 +214,7 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
   };
   std::set<int> told;                              // ranks whose signature of the operation that differs has arrived
   std::map<int, std::pair<Mean, Mean>> durations;  // by shape: before and after the onset
-  // What the service says before it starts again is another seed's business.
+  // What the service says before it starts again is not judged: other seeds are about that.
   const Disturbance& d = sc.disturbance;
   const Instant listens_from = d.restart_to < never ? d.restart_to : 0;
   // A service that has just started waits for who may yet speak; and of who never does it cannot tell that he fell

@@ -113,7 +113,7 @@ std::vector<LastOperations> Agent::last_operations(Instant now) const {
 }
 
 void Agent::announce_again() {
-  for (Membership& m : memberships_) m.next_up = 0, m.up_repeat = up_repeat_ns_min / 2;
+  for (Membership& m : memberships_) m.told = false;
 }
 
 CommUp Agent::comm_up(const Membership& m) const {
