@@ -65,7 +65,7 @@ def _run_fault(build, case, plan, settings, folder, recording, progress):
         if case.truth_from_board:
             time.sleep(STOPPED_LOOK_S)
             rank = plan.faults[0].rank
-            classes = classes_of_stop(rank, job.board.slots(), job.stopped_in_kernel[rank])
+            classes = classes_of_stop(rank, job.board.slots(), job.stopped_in_kernel.get(rank, False))
             expect = expect._replace(fault_class=classes[0], classes=classes)
         verdicts = job.service.verdicts
 

@@ -19,12 +19,14 @@ def h1_sleep(cell):
 
 
 def h1_stopped(cell):
+    cell.truth_from_board = True  # its proxy may not have sent all of the operation before
     rank = cell.any_rank()
     return ([{"kind": "delay", "rank": rank, "ms": HOUR_S * 1000}, {"kind": "sigstop", "rank": rank}],
             {"ranks": [rank], "rank_components": ["process"]})
 
 
 def h1_killed(cell):
+    cell.truth_from_board = True  # its proxy may not have sent all of the operation before
     rank = cell.any_rank()
     return ([{"kind": "delay", "rank": rank, "ms": HOUR_S * 1000}, {"kind": "sigkill", "rank": rank}],
             {"ranks": [rank], "rank_components": ["process"]})

@@ -20,6 +20,9 @@ class TruthTest(unittest.TestCase):
     def test_stopped_between_two_operations_is_missing_in_the_next_one(self):
         self.assertEqual(classes_of_stop(1, [Slot(8, 7), Slot(7, 7), Slot(8, 7)], in_kernel=True), ("H1",))
 
+    def test_stopped_while_its_proxy_still_sends_what_others_lack_hangs_inside_or_is_missing_in_the_next_one(self):
+        self.assertEqual(classes_of_stop(1, [Slot(9, 8), Slot(8, 8), Slot(8, 7)], in_kernel=False), ("H1", "H3"))
+
     def test_stopped_with_a_call_that_its_gpu_may_not_have_begun_is_missing_in_it_or_hangs_inside(self):
         self.assertEqual(classes_of_stop(1, [Slot(8, 7), Slot(8, 7), Slot(8, 7)], in_kernel=False), ("H1", "H3"))
         self.assertEqual(classes_of_stop(1, [Slot(9, 8), Slot(8, 7), Slot(9, 8)], in_kernel=False), ("H1",))
