@@ -432,19 +432,18 @@ uint64_t Agent::tick() {
   }
   if (woken) scan_ns_ = siblings_scan_ns_min;
   if (beat && !file_gone_told_) look_at_files();
-  if (in_force_.running) watch_siblings(now);
-  if (beat) {
-    health_.cpu_ns = clock_.thread_cpu_ns();
-    publish_health(&messages);
-    if (sends() && siblings_ != nullptr) {
-      HealthMessage m;
-      m.health = health_;
-      m.siblings = siblings_->states(now);
-      messages.emplace_back(std::move(m));
-    }
-    if (sends())
-      for (ProcessSource* source : sources_) source->collect(now, &messages);
+  // Its own process may leave next: what is known is told at once.
+  const bool news = in_force_.running && watch_siblings(now);
+  if (beat || news) health_.cpu_ns = clock_.thread_cpu_ns();
+  if (beat) publish_health(&messages);
+  if ((beat || news) && sends() && siblings_ != nullptr) {
+    HealthMessage m;
+    m.health = health_;
+    m.siblings = siblings_->states(now);
+    messages.emplace_back(std::move(m));
   }
+  if (beat && sends())
+    for (ProcessSource* source : sources_) source->collect(now, &messages);
   send(messages);
   uint64_t wait = wait_ns(now);
   if (woken) {  // soon a first operation
@@ -463,11 +462,11 @@ uint64_t Agent::tick() {
 // ---- what is not about communicators
 // ---------------------------------------------------------------------------------
 
-void Agent::watch_siblings(Instant now) {
-  if (now.monotonic_ns < next_poll_ns_ && now.monotonic_ns < next_scan_ns_ && !late_) return;
+bool Agent::watch_siblings(Instant now) {
+  if (now.monotonic_ns < next_poll_ns_ && now.monotonic_ns < next_scan_ns_ && !late_) return false;
   if (siblings_ == nullptr) {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (sender_.host.empty()) return;  // no communicator yet
+    if (sender_.host.empty()) return false;  // no communicator yet
     SiblingOptions options;
     options.frames_dir = settings_.frames_dir;
     options.boot_id = sender_.boot_id;
@@ -484,12 +483,14 @@ void Agent::watch_siblings(Instant now) {
   // Somebody waits: what the others do is evidence now.
   const uint64_t usual_ns = static_cast<uint64_t>(settings_.siblings_ms) * ns_per_ms;
   if (late_) next_poll_ns_ = std::min(next_poll_ns_, now.monotonic_ns + usual_ns);
+  bool news = false;
   if (now.monotonic_ns >= next_poll_ns_) {
-    if (sends()) siblings_->poll(now);
+    news = sends() && siblings_->poll(now);
     next_poll_ns_ = now.monotonic_ns + usual_ns * (late_      ? 1
                                                    : resting_ ? siblings_poll_factor_at_rest
                                                               : siblings_poll_factor_in_time);
   }
+  return news;
 }
 
 // Own counters: into the process file, and to the service with those that others count there.

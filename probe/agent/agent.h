@@ -105,7 +105,7 @@ class Agent {
   void look_at_files();
   CommUpMessage comm_up(Attached&) const;
   void detach_locked(Comm*, abi::CommState end_state, Instant now);
-  void watch_siblings(Instant now);
+  bool watch_siblings(Instant now);  // true: one has just left
   void publish_health(std::vector<Message>* out);
   void poll_control(Instant now);
   void hear_service();

@@ -37,7 +37,8 @@ size_t read_file(const std::string& path, void* buffer, size_t size, Of owner) {
   return total;
 }
 
-bool cannot_speak(char state) { return state == 'T' || state == 't' || state == 'X' || state == 'Z'; }
+bool has_left(char state) { return state == 'X' || state == 'Z'; }
+bool cannot_speak(char state) { return state == 'T' || state == 't' || has_left(state); }
 
 constexpr unsigned stat_field_state = 3, stat_field_start_ticks = 22;
 
@@ -83,8 +84,15 @@ Siblings::File Siblings::read_frame(const std::string& path, const abi::ProcessN
     return file;
   }
   if (abi::FrameView::text(id.host) != options_.host) return file;
-  file.of_sibling = state != 'X' || (same_namespace && processes_.count(file.process) != 0);
-  if (file.of_sibling) processes_.emplace(file.process, Process{state, true, true, now.monotonic_ns});
+  if (!same_namespace && state == 'X') return file;
+  if (has_left(state) && processes_.count(file.process) == 0) {
+    // It left before it was looked at: told as long as any other one that left. poll() finds out.
+    file.of_sibling = last_sign_ns <= now.monotonic_ns && now.monotonic_ns - last_sign_ns <= gone_reported_ns;
+    if (file.of_sibling) processes_.emplace(file.process, Process{'?', true, last_sign_ns});
+    return file;
+  }
+  file.of_sibling = true;
+  processes_.emplace(file.process, Process{state, true, now.monotonic_ns, now.monotonic_ns});
   return file;
 }
 
@@ -121,20 +129,40 @@ void Siblings::scan(Instant now) {
     it = !it->second.has_frame && it->second.state != 'X' ? processes_.erase(it) : std::next(it);
 }
 
-void Siblings::poll(Instant now) {
+uint64_t Siblings::last_sign_ns(const Key& key) const {
+  uint64_t newest_ns = 0;
+  for (const auto& [name, file] : files_) {
+    if (!file.of_sibling || file.process != key) continue;
+    abi::FrameHeader header{};
+    if (read_file(options_.frames_dir + "/" + name, &header, sizeof header, Of::our_user) == sizeof header &&
+        header.identity.magic == abi::frame_magic)
+      newest_ns = std::max(newest_ns, header.agent.heartbeat_monotonic_ns);
+  }
+  return newest_ns;
+}
+
+bool Siblings::poll(Instant now) {
+  bool news = false;
   for (auto it = processes_.begin(); it != processes_.end();) {
     Process& process = it->second;
     const char state = process.state == 'X' ? 'X' : read_state(it->first);
     if (state != process.state) {
-      process.state = state;
       process.state_since_ns = process.next_read_ns = now.monotonic_ns;
+      if (has_left(state) && !has_left(process.state)) {
+        news = true;
+        const uint64_t sign_ns = std::max(last_sign_ns(it->first), process.polled_ns);
+        if (sign_ns != 0) process.state_since_ns = std::min(sign_ns, now.monotonic_ns);
+      }
+      process.state = state;
       process.read_pause_ns = last_reread_ns_min;
       process.last_operations.clear();
     }
+    if (!has_left(state)) process.polled_ns = now.monotonic_ns;
     if (cannot_speak(state) && now.monotonic_ns >= process.next_read_ns) read_last(it->first, process, now);
     const bool forget = state == 'X' && now.monotonic_ns - process.state_since_ns > gone_reported_ns;
     it = forget ? processes_.erase(it) : std::next(it);
   }
+  return news;
 }
 
 void Siblings::read_last(const Key& key, Process& process, Instant now) {

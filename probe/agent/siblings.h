@@ -3,10 +3,11 @@
 //
 // Contract
 //   A sibling is a process with a frame in the frames folder that has the same boot id and the same `host` text (fake
-//   nodes on one machine differ in it). Its state is the letter of /proc/<pid>/stat; one that was seen alive and is not
-//   there any more has state 'X', reported for `gone_reported_ns`. Processes of other pid namespaces, which are not to be
-//   seen there, are no siblings. Frames of processes of this machine that are gone for longer than `keep_ns` are
-//   removed, whatever their host text and namespace. Nothing here fails: what cannot be read is skipped.
+//   nodes on one machine differ in it). Its state is the letter of /proc/<pid>/stat; one that is not there any more has
+//   state 'X', reported for `gone_reported_ns`, from the last sign of life in its frames on. Processes of other pid
+//   namespaces, which are not to be seen there, are no siblings. Frames of processes of this machine that are gone for
+//   longer than `keep_ns` are removed, whatever their host text and namespace. Nothing here fails: what cannot be read
+//   is skipped.
 //   Of one that is stopped or gone the frames are read, again at ever longer intervals: its GPU may still run.
 //
 // Threads: the diagnostic thread. Makes system calls (opendir, open, read, unlink).
@@ -47,16 +48,16 @@ class Siblings {
   // Looks for frames: new siblings, and stale files to remove. Costs a directory listing, and one small read of each
   // file that is new or was read long ago (`file_reread_ns`).
   void scan(Instant now);
-  // Reads the state of every known sibling.
-  void poll(Instant now);
+  // Reads the state of every known sibling. True: one of them has just left.
+  bool poll(Instant now);
   std::vector<SiblingState> states(Instant now) const;
 
  private:
   struct Process {
     char state = '?';
-    bool seen_alive = false;
     bool has_frame = false;
     uint64_t state_since_ns = 0;
+    uint64_t polled_ns = 0;     // last time that it had not left
     uint64_t next_read_ns = 0;  // of its frames, if it cannot speak
     uint64_t read_pause_ns = last_reread_ns_min;
     std::vector<LastOperations> last_operations;
@@ -74,6 +75,8 @@ class Siblings {
   File read_frame(const std::string& path, const abi::ProcessName&, Instant now);
 
   void read_last(const Key&, Process&, Instant now);
+  // Newest heartbeat of its frames; 0: they have none.
+  uint64_t last_sign_ns(const Key&) const;
 
   // Letter of the process, 'X' if there is no such process (any more).
   char read_state(const Key&) const;

@@ -105,6 +105,47 @@ TEST_CASE("a state has the age since which it was seen") {
   CHECK(states[0].state_age_ms == 1500);
 }
 
+TEST_CASE("a process has left since the last sign of life in its frames") {
+  Machine m;
+  m.process(101, 'S', 2);
+  m.process(102, 'S', 3);
+  m.frame(101, 2, "node0", "boot", 10002);
+  m.frame(102, 3, "node0", "boot", 9000);  // its thread got no processor
+  Siblings siblings(m.options());
+  siblings.scan(m.clock.at);
+  CHECK_FALSE(siblings.poll(m.clock.at));
+  m.clock.advance_ms(3000);
+  m.gone(101);
+  m.gone(102);
+  CHECK(siblings.poll(m.clock.at));
+  const auto states = siblings.states(m.clock.at);
+  REQUIRE(states.size() == 2);
+  CHECK(states[0].state == 'X');
+  CHECK(states[0].state_age_ms == 1000);
+  CHECK(states[1].state_age_ms == 3000);  // it was there when it was looked at before
+  m.clock.advance_ms(500);
+  CHECK_FALSE(siblings.poll(m.clock.at));
+  CHECK(siblings.states(m.clock.at)[0].state_age_ms == 1500);
+}
+
+TEST_CASE("a process that left before anybody looked is known by its frame, for a minute after its last sign of life") {
+  Machine m;
+  m.frame(101, 2, "node0", "boot", 9990);
+  m.frame(102, 3, "node0", "boot", 9930);
+  Siblings siblings(m.options());
+  siblings.scan(m.clock.at);
+  CHECK(siblings.poll(m.clock.at));
+  const auto states = siblings.states(m.clock.at);
+  REQUIRE(states.size() == 1);
+  CHECK(states[0].pid == 101);
+  CHECK(states[0].state == 'X');
+  CHECK(states[0].state_age_ms == 10000);
+  m.clock.advance_ms(51000);
+  siblings.scan(m.clock.at);
+  siblings.poll(m.clock.at);
+  CHECK(siblings.states(m.clock.at).empty());
+}
+
 TEST_CASE("of a process that cannot speak its frame says how far it had come") {
   Machine m;
   m.process(101, 'S', 2);
