@@ -36,6 +36,7 @@ struct Settings {
   double frozen_s = 10;
   double poll_fresh_s = 2;
   double silent_s = 5;
+  double losses_apart_s = 0.25;
   double mismatch_settle_s = 3;
   double mismatch_clean_s = 600;
 

@@ -34,6 +34,30 @@ bool may_yet_speak(const Communicator& comm, const Cause& cause, const Finding& 
          processes.newest_ns() - comm.first_heard_ns() < processes.silent_limit_ns();
 }
 
+bool is_silent(Life life) { return life == Life::silent || life == Life::host_silent; }
+
+// By when the first of those that fell silent had left.
+std::optional<Nanoseconds> first_silent_ns(const Communicator& comm, const HangView& view) {
+  std::optional<Nanoseconds> first_ns;
+  for (const RankModel& r : comm.ranks())
+    if (r.process && is_silent(view.ranks[r.rank.value].life))
+      first_ns = std::min(first_ns.value_or(INT64_MAX), r.process->heard_ns + leaves_within_ns);
+  return first_ns;
+}
+
+// Who is gone may have left because of somebody of whom it will be known in a moment that he fell silent before.
+bool may_have_followed(const Communicator& comm, const HangView& view, const Finding& f,
+                       const ProcessTable& processes) {
+  Nanoseconds gone_ns = INT64_MAX;
+  for (const Culprit& c : f.culprits)
+    if (const RankModel* r = comm.rank(c.rank); r && r->process && r->process->gone())
+      gone_ns = std::min(gone_ns, r->process->state_since_ns);
+  return gone_ns < INT64_MAX && std::any_of(comm.ranks().begin(), comm.ranks().end(), [&](const RankModel& r) {
+           return r.process && view.ranks[r.rank.value].life == Life::well && r.process->heard_ns < gone_ns &&
+                  processes.newest_ns() - r.process->heard_ns > 2 * leaves_within_ns;
+         });
+}
+
 bool inside(const Communicator& c) {
   return c.ranks_in_flight() > 0 || c.ranks_in_replay() > 0 || c.ranks_in_p2p() > 0;
 }
@@ -41,6 +65,7 @@ bool inside(const Communicator& c) {
 }  // namespace
 
 void HangAnalysis::look(Watch& w, Nanoseconds now_ns) {
+  if (w.hang.is_over(w.comm)) return;
   if (w.hang.held_by_fault_ns) w.hang.detector.forget_pause();
   std::optional<HangView> view = w.hang.detector.check(w.comm, processes_, settings_, now_ns);
   if (w.hang.held_by_fault_ns && w.comm.moved_ns() > *w.hang.held_by_fault_ns) w.hang.held_by_fault_ns.reset();
@@ -51,11 +76,99 @@ void HangAnalysis::look(Watch& w, Nanoseconds now_ns) {
     seen_.insert_or_assign(w.comm.uid(), *std::move(view));
   }
   if (!w.hang.stuck) return;
-  if (!inside(w.comm)) return end_hang(w, now_ns);
+  if (!inside(w.comm) || nobody_is_left(w, now_ns)) return end_hang(w, now_ns);
   if (w.comm.moved_ns() > w.hang.moved_ns) {
     if (!goes_on(w)) return end_hang(w, now_ns);
     w.hang.moved_ns = w.comm.moved_ns();
   }
+}
+
+bool HangAnalysis::nobody_is_left(const Watch& w, Nanoseconds now_ns) const {
+  const auto speaks = [&](const RankModel& r) { return r.process && !has_left(*r.process, now_ns); };
+  const auto gone = [](const RankModel& r) { return r.process && r.process->gone(); };
+  const auto any_speaks = [&](const Communicator& comm) {
+    return std::any_of(comm.ranks().begin(), comm.ranks().end(), speaks);
+  };
+  // Where nobody was seen to leave it may be the network.
+  if (any_speaks(w.comm) || std::none_of(w.comm.ranks().begin(), w.comm.ranks().end(), gone)) return false;
+  return !w.hang.of_hang || std::none_of(watches_.begin(), watches_.end(), [&](const auto& entry) {
+    const Watch& other = *entry.second;
+    return other.hang.of_hang == w.hang.of_hang && inside(other.comm) && any_speaks(other.comm);
+  });
+}
+
+void HangAnalysis::mark_jobs(Nanoseconds now_ns) {
+  const auto stuck = [&](CommUid home) {
+    const auto it = watches_.find(home);
+    return it != watches_.end() && it->second->hang.stuck;
+  };
+  absl::flat_hash_map<CommUid, CommUid> moved;  // the job hangs on, by another communicator
+  for (auto& [uid, w] : watches_)
+    if (marked_ && w->hang.stuck && w->hang.of_hang && !stuck(*w->hang.of_hang))
+      moved.try_emplace(*w->hang.of_hang, uid);
+  for (auto& [uid, w] : watches_) {
+    if (!marked_ || !w->hang.of_hang || stuck(*w->hang.of_hang)) continue;
+    if (const auto it = moved.find(*w->hang.of_hang); it != moved.end()) {
+      w->hang.of_hang = it->second;
+    } else {
+      w->hang.of_hang.reset();
+      processes_.departures().hangs(uid, std::nullopt);
+    }
+  }
+  marked_ = false;
+  for (auto& [uid, w] : watches_) {
+    if (w->hang.stuck && !w->hang.of_hang) mark_job(*w, now_ns);
+    marked_ |= w->hang.of_hang.has_value();
+  }
+}
+
+// `visit` says whether to go on from there.
+void HangAnalysis::visit_job(Watch& start, const std::function<bool(Watch&)>& visit) {
+  std::vector<Watch*> job;
+  const auto add = [&](Watch& w) {
+    if (visit(w)) job.push_back(&w);
+  };
+  add(start);
+  absl::flat_hash_set<const ProcessModel*> seen;
+  for (size_t i = 0; i < job.size(); ++i)
+    for (const RankModel& r : job[i]->comm.ranks()) {
+      if (!r.process || !seen.insert(r.process).second) continue;
+      for (const ProcessModel::Membership& m : r.process->memberships)
+        if (const auto it = watches_.find(m.comm); !m.ended && it != watches_.end()) add(*it->second);
+    }
+}
+
+void HangAnalysis::mark_job(Watch& home, Nanoseconds now_ns) {
+  visit_job(home, [&](Watch& w) {
+    if (w.hang.of_hang) return false;
+    w.hang.of_hang = home.comm.uid();
+    processes_.departures().hangs(w.comm.uid(), now_ns);
+    return true;
+  });
+}
+
+void HangAnalysis::spread_losses() {
+  Departures& departures = processes_.departures();
+  for (CommUid comm : departures.new_losses()) {
+    const auto it = watches_.find(comm);
+    const auto lost_ns = departures.first_loss_ns(comm);
+    if (it == watches_.end() || !lost_ns) continue;
+    visit_job(*it->second,
+              [&](Watch& w) { return &w == it->second.get() || departures.job_lost(w.comm.uid(), *lost_ns); });
+    seen_.clear();  // they knew less
+  }
+}
+
+HangAnalysis::Ending HangAnalysis::find_ending(const std::vector<Stall>& stalls,
+                                               const std::vector<Watch*>& watches) const {
+  Ending out;
+  for (size_t i = 0; marked_ && i < stalls.size(); ++i) {
+    if (!watches[i]->hang.of_hang || out.over.contains(*watches[i]->hang.of_hang)) continue;
+    for (const RankModel& r : stalls[i].comm->ranks())
+      if (stalls[i].view.ranks[r.rank.value].life == Life::left)
+        (left_a_hang(r, processes_) ? out.over : out.begun).insert(*watches[i]->hang.of_hang);
+  }
+  return out;
 }
 
 bool HangAnalysis::goes_on(const Watch& w) const {
@@ -65,11 +178,27 @@ bool HangAnalysis::goes_on(const Watch& w) const {
 }
 
 void HangAnalysis::end_hang(Watch& w, Nanoseconds now_ns) {
+  if (nobody_is_left(w, now_ns)) {
+    for (auto& [uid, other] : watches_)
+      if (w.hang.of_hang && other->hang.of_hang == w.hang.of_hang) end_job(*other, now_ns);
+    return end_job(w, now_ns);
+  }
   // Ranks that leave a communicator that hangs have not been helped.
   if (w.comm.ranks_down() > 0 && !inside(w.comm))
     writer_.book().end(w.hang.incident, now_ns);
   else
     writer_.book().resolve(w.hang.incident, now_ns);
+  forget_hang(w, now_ns);
+}
+
+void HangAnalysis::end_job(Watch& w, Nanoseconds now_ns) {
+  w.hang.over_ns = now_ns;
+  if (!w.hang.stuck) return;
+  writer_.book().end(w.hang.incident, now_ns);
+  forget_hang(w, now_ns);
+}
+
+void HangAnalysis::forget_hang(Watch& w, Nanoseconds now_ns) {
   w.hang.incident = 0;
   w.hang.stuck = false;
   w.hang.alarm.reset();
@@ -82,11 +211,17 @@ std::vector<Stall> HangAnalysis::find_stalls(std::vector<Watch*>& watches, Unhea
   std::vector<Stall> out;
   for (const auto& [uid, w] : watches_) {
     const Communicator& comm = w->comm;
-    if (!inside(comm) || (!w->hang.stuck && now_ns - comm.moved_ns() < least_ns)) continue;
+    if (!inside(comm) || w->hang.is_over(comm) || (!w->hang.stuck && now_ns - comm.moved_ns() < least_ns)) continue;
     std::optional<HangView> view;
     if (const auto seen = seen_.find(uid); seen != seen_.end())
       view = std::move(seen->second);
     else
+      view = view_hang(comm, processes_, settings_);
+    if (!view) continue;
+    const auto is = [&](Life life) {
+      return std::any_of(view->ranks.begin(), view->ranks.end(), [&](const RankProgress& p) { return p.life == life; });
+    };
+    if ((is(Life::gone) || is(Life::left)) && processes_.departures().silent(uid, first_silent_ns(comm, *view)))
       view = view_hang(comm, processes_, settings_);
     if (!view) continue;
     if (!w->hang.stuck && view->stall_ns < least_ns) {
@@ -137,6 +272,7 @@ bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::v
                               const std::vector<Watch*>& watches) const {
   const Stall& home = stalls[cause.home];
   if (may_yet_speak(*home.comm, cause, f, processes_)) return false;
+  if (may_have_followed(*home.comm, home.view, f, processes_)) return false;
   if (f.hard) return home.view.stall_ns >= seconds_to_ns(settings_.hard_evidence_s);
   const Nanoseconds suspect_ns = seconds_to_ns(settings_.hang_suspect_s);
   const Nanoseconds unsure_ns = std::max(seconds_to_ns(settings_.p2p_hang_suspect_s), suspect_ns);
@@ -276,9 +412,11 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
                      return w.second->hang.alarm || w.second->hang.stuck || w.second->hang.victim;
                    });
   if (!any) links_ = {};
+  if (!any && marked_) mark_jobs(now_ns);
   if (!any || (!alarmed_ && now_ns - settled_ns_ < relocate_every_ns)) return;
   alarmed_ = false;
   settled_ns_ = now_ns;
+  spread_losses();
   std::vector<Watch*> watches;
   Unheard unheard;
   const std::vector<Stall> stalls = find_stalls(watches, unheard, now_ns);
@@ -303,6 +441,10 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
   std::vector<bool> is_home(stalls.size());
   for (const Cause& cause : causes) is_home[cause.home] = true;
   std::vector<std::pair<const Cause*, Finding>> reported;
+  const Ending ending = find_ending(stalls, watches);
+  const auto is_in = [&](const absl::flat_hash_set<CommUid>& jobs) {
+    return [&](size_t i) { return watches[i]->hang.of_hang && jobs.contains(*watches[i]->hang.of_hang); };
+  };
   for (Cause& cause : causes) {
     for (size_t m = 0; m < initializations_.size(); ++m)
       if (!initializations_[m].all_known &&
@@ -313,6 +455,9 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
     const bool known = std::any_of(cause.stalls.begin(), cause.stalls.end(), [&](size_t i) {
       return watches[i]->hang.incident != 0 && (i == cause.home || !is_home[i]);
     });
+    // It had not been found before processes began to leave.
+    if (std::any_of(cause.stalls.begin(), cause.stalls.end(), is_in(ending.over))) continue;
+    if (!known && !f.hard && std::any_of(cause.stalls.begin(), cause.stalls.end(), is_in(ending.begun))) continue;
     if (!known && !suspicious(cause, f, stalls, watches)) continue;
     f.hard |= std::any_of(cause.stalls.begin(), cause.stalls.end(),
                           [&](size_t i) { return watches[i]->hang.alarm && watches[i]->hang.alarm->overdue; });
@@ -335,11 +480,13 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
   }
   size_t next = 0;  // both are in the order of the communicators
   for (const auto& [uid, w] : watches_) {
-    const bool is = next < watches.size() && watches[next] == w.get() && victim[next];
-    next += next < watches.size() && watches[next] == w.get();
+    const bool stands = next < watches.size() && watches[next] == w.get();
+    const bool is = stands && (victim[next] || (w->hang.victim && is_in(ending.over)(next)));
+    next += stands;
     if (w->hang.victim && !is) w->hang.released_ns = now_ns;
     w->hang.victim = is;
   }
+  mark_jobs(now_ns);
 }
 
 }  // namespace ccld::decision

@@ -5,14 +5,17 @@
 // to their ends (locate/across.h). An end becomes an incident if the timeout of somebody who waits for it is over, the
 // place itself is no place where one waits for long (barriers, first operations), and the processes that are waited for
 // have not moved anywhere for hang_suspect_s; or if the evidence is hard. One incident for an end, wherever it was
-// noticed first: it moves to the place of the cause when that becomes known.
+// noticed first: it moves to the place of the cause when that becomes known. Once processes leave a job because it
+// hangs the incident stays as it is, and it ends when nobody is left.
 // Threads: those of the analyzer.
 #pragma once
 
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "decision/analysis/incident_writer.h"
 #include "decision/analysis/init_waits.h"
 #include "decision/analysis/watch.h"
@@ -23,7 +26,7 @@ namespace ccld::decision {
 
 class HangAnalysis {
  public:
-  HangAnalysis(const Settings& settings, Watches& watches, const ProcessTable& processes, const InitBook& inits,
+  HangAnalysis(const Settings& settings, Watches& watches, ProcessTable& processes, const InitBook& inits,
                IncidentWriter& writer)
       : settings_(settings), watches_(watches), processes_(processes), inits_(inits), writer_(writer) {}
 
@@ -38,7 +41,22 @@ class HangAnalysis {
   void settle_all(Nanoseconds now_ns);
   // Whether what moved leaves the hang as it was: further calls, or a part that still creeps.
   bool goes_on(const Watch&) const;
+  // All processes of the job have left, as far as anybody can see.
+  bool nobody_is_left(const Watch&, Nanoseconds now_ns) const;
+  // A hang that was said is one of the whole job, that is, of all communicators that processes connect.
+  void mark_jobs(Nanoseconds now_ns);
+  void mark_job(Watch& home, Nanoseconds now_ns);
+  void visit_job(Watch& start, const std::function<bool(Watch&)>& visit);
+  void spread_losses();
+  // Jobs that hang, by the communicator of the cause, and processes leave because of it. Over: some left after it was
+  // said, and what is known is all that will be known. Begun: some left before, so that only hard evidence counts.
+  struct Ending {
+    absl::flat_hash_set<CommUid> over, begun;
+  };
+  Ending find_ending(const std::vector<Stall>&, const std::vector<Watch*>&) const;
   void end_hang(Watch&, Nanoseconds now_ns);
+  void end_job(Watch&, Nanoseconds now_ns);  // nobody is left
+  static void forget_hang(Watch&, Nanoseconds now_ns);
 
   // Those that stand still; `watches` in parallel.
   std::vector<Stall> find_stalls(std::vector<Watch*>& watches, Unheard&, Nanoseconds now_ns);
@@ -53,11 +71,12 @@ class HangAnalysis {
 
   const Settings& settings_;
   Watches& watches_;
-  const ProcessTable& processes_;
+  ProcessTable& processes_;
   const InitBook& inits_;
   IncidentWriter& writer_;
   std::vector<KnownInit> initializations_;  // of the last look
   InitLinks links_;
+  bool marked_ = false;         // some job
   bool alarmed_ = false;        // since the last look at all
   Nanoseconds settled_ns_ = 0;  // last look at all
   // What the looks of this instant have seen already: sweeps over all ranks that need not be made again.

@@ -154,6 +154,7 @@ void Hearing::last_operations(const ProcessModel& reporter, const AgentHealth& h
       if (w->comm.lacks(last.rank)) w->comm.join(last.rank, *process, heard_ns_);
       w->comm.last_operations(last, *process);
     }
+    if (process->gone()) tables_.processes().departures().lost(*process);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "decision/detect/hang_view.h"
 #include "decision/locate/endless_init.h"
 
 namespace ccld::decision {
@@ -55,6 +56,9 @@ void look_at_inits(InitBook& inits, const InitLinks& links, const Watches& watch
     if (initialization.incident != 0 && now_ns - initialization.looked_ns < look_every_ns) continue;
     initialization.looked_ns = now_ns;
     std::optional<Finding> f = find_endless_init(key, initialization, processes, settings, now_ns);
+    const auto& ranks = initialization.ranks;
+    if (std::all_of(ranks.begin(), ranks.end(), [&](const auto& r) { return has_left(*r.second.process, now_ns); }))
+      f.reset();  // nobody waits any more
     if (const auto cause = links.victims.find(key); cause != links.victims.end() && is_open(writer, cause->second))
       f.reset();
     if (!f) {

@@ -97,6 +97,7 @@ Watches::iterator Tables::remove(Watches::iterator it, Nanoseconds now_ns) {
     if (r.up && !r.down) --r.process->comms_up;
   }
   watch_of_.erase(it->first);
+  processes_.departures().forget(it->first);
   ++gone_;
   return watches_.erase(it);
 }

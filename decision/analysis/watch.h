@@ -41,6 +41,13 @@ struct HangState {
   // It stands still by what is no pause of a healthy job, here or elsewhere: its newest movement when that was found.
   std::optional<Nanoseconds> held_by_fault_ns;
 
+  // Nobody of its job was left then: until somebody speaks again there is nothing to say.
+  std::optional<Nanoseconds> over_ns;
+  bool is_over(const Communicator& comm) const { return over_ns && comm.heard_ns() <= *over_ns; }
+
+  // Of a job that hangs, as was said: the communicator of the cause. Processes connect it to that.
+  std::optional<CommUid> of_hang;
+
   // While it waits for a cause elsewhere that has an incident; and when that ended.
   bool victim = false;
   Nanoseconds released_ns = 0;

@@ -9,22 +9,42 @@
 
 namespace ccld::decision {
 
+namespace {
+
+Life unless_left(Life life, const ProcessModel& p, Departures::Left left, const ProcessTable& processes) {
+  return processes.why_left(p, left) == Departures::Why::itself ? life : Life::left;
+}
+
+Departures::Left left_at(const ProcessModel& p) {
+  if (p.gone()) return {p.state_since_ns, p.state_since_ns};
+  return {p.heard_ns, p.heard_ns + leaves_within_ns};
+}
+
+}  // namespace
+
 Life life_of(const ProcessModel& p, const ProcessTable& processes) {
-  if (p.gone()) return Life::gone;
+  if (p.gone()) return unless_left(Life::gone, p, left_at(p), processes);
   if (p.stopped()) return Life::stopped;
   // What its siblings say of the process stays a fact; its own silence does not.
   if (p.probe_stopped) return Life::not_watched;
   if (!processes.silent(p)) return Life::well;
   if (p.may_have_left) return Life::not_watched;
-  if (processes.host_silent(p)) return Life::host_silent;
+  if (processes.host_silent(p)) return unless_left(Life::host_silent, p, left_at(p), processes);
   // A host falls silent process by process: as long as none of them has spoken since, nobody knows which it is.
   const Nanoseconds spoke_since_ns = std::min(2 * ns_per_s, processes.silent_limit_ns() / 2);
-  return p.host->heard_ns - p.heard_ns >= spoke_since_ns ? Life::silent : Life::well;
+  return p.host->heard_ns - p.heard_ns >= spoke_since_ns ? unless_left(Life::silent, p, left_at(p), processes)
+                                                         : Life::well;
+}
+
+bool has_left(const ProcessModel& p, Nanoseconds now_ns) {
+  constexpr Nanoseconds says_nothing_ns = 30 * ns_per_s;
+  return p.gone() || now_ns - p.heard_ns >= says_nothing_ns;
 }
 
 Life life_of(const RankModel& r, const ProcessTable& processes) {
   if (!r.process) return Life::unknown;
-  if (r.state == abi::CommState::aborted) return Life::aborted;
+  if (r.state == abi::CommState::aborted)
+    return unless_left(Life::aborted, *r.process, {r.down_ns, r.down_ns}, processes);
   const Life life = life_of(*r.process, processes);
   return r.not_watched && !cannot_return(life) ? Life::not_watched : life;
 }
@@ -36,6 +56,12 @@ Nanoseconds sampled_at(const RankModel& r) {
 bool cannot_return(Life life) { return life == Life::gone || life == Life::stopped || life == Life::aborted; }
 bool lost(Life life) { return life != Life::well && life != Life::not_watched; }
 
+bool left_a_hang(const RankModel& r, const ProcessTable& processes) {
+  const bool aborted = r.state == abi::CommState::aborted && !r.process->gone();
+  const Departures::Left left = aborted ? Departures::Left{r.down_ns, r.down_ns} : left_at(*r.process);
+  return processes.why_left(*r.process, left) == Departures::Why::after_a_hang;
+}
+
 Nanoseconds lost_for_ns(const RankModel& r, Nanoseconds known_up_to_ns) {
   if (!r.process) return 0;
   return known_up_to_ns - (r.process->gone() || r.process->stopped() ? r.process->state_since_ns : r.moved_ns);
@@ -46,6 +72,7 @@ std::string life_text(Life life) {
     case Life::well: return "";
     case Life::stopped: return "its process is stopped";
     case Life::gone: return "its process is gone";
+    case Life::left: return "it left afterwards";
     case Life::silent: return "its process is silent";
     case Life::host_silent: return "its host is silent";
     case Life::aborted: return "it aborted the communicator";
@@ -63,6 +90,7 @@ Condition condition_of(Life life) {
     case Life::host_silent: return Condition::host_silent;
     case Life::aborted: return Condition::aborted;
     case Life::unknown: return Condition::never_heard;
+    case Life::left:
     case Life::not_watched:
     case Life::well: break;
   }

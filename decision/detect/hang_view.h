@@ -19,7 +19,12 @@ enum class Progress : uint8_t { unknown, not_called, called, launched, begun, do
 
 // What is known about the process of a rank.
 // Not watched: its probe was stopped by an operator, so neither its silence nor its counters mean anything.
-enum class Life : uint8_t { well, stopped, gone, silent, host_silent, aborted, unknown, not_watched };
+// Left: it is gone, or has aborted, because the job hung before (model/departures.h). It was well until then, and its
+// last words stand.
+enum class Life : uint8_t { well, stopped, gone, left, silent, host_silent, aborted, unknown, not_watched };
+
+// A process speaks once a second. One that has fallen silent had left so long after it was last heard.
+constexpr Nanoseconds leaves_within_ns = 1100 * ns_per_ms;
 
 struct RankProgress {
   Progress progress = Progress::unknown;
@@ -63,6 +68,8 @@ const InFlightOp* find_op(const RankModel&, RoundKey);
 bool cannot_return(Life);
 // Its last words are not its present state.
 bool lost(Life);
+// Of one that left: after it was said that the job hangs.
+bool left_a_hang(const RankModel&, const ProcessTable&);
 // For how long that has been so, up to when the others were heard.
 Nanoseconds lost_for_ns(const RankModel&, Nanoseconds known_up_to_ns);
 // "its process is gone"; empty if it is well.
@@ -73,6 +80,9 @@ Condition condition_of(Life);
 // Instant of the newest snapshot, by what is known of the sender's clock now: what comes out of a backlog may have
 // looked newer than it was.
 Nanoseconds sampled_at(const RankModel&);
+
+// It is gone, or has said nothing for so long that it must be: of the last process of a machine nobody tells.
+bool has_left(const ProcessModel&, Nanoseconds now_ns);
 
 // How a process is doing; of a rank, also what its communicator says: it may have aborted, or not be watched.
 Life life_of(const ProcessModel&, const ProcessTable&);

@@ -83,7 +83,10 @@ class Causes {
       Group& group = groups_[g];
       for (int n : group.members) {
         if (nodes_[n].kind == Kind::unknown) group.known = false;
-        if (nodes_[n].kind == Kind::actor && nodes_[n].life == Life::not_watched) group.known = false;
+        // Of a process that left something was the reason.
+        if (nodes_[n].kind == Kind::actor &&
+            (nodes_[n].life == Life::not_watched || (nodes_[n].life == Life::left && nodes_[n].out.empty())))
+          group.known = false;
         group.complete &= nodes_[n].complete;
         group.moved_ns = std::max(group.moved_ns, nodes_[n].moved_ns);
         for (int to : nodes_[n].out) {

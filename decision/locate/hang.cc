@@ -50,6 +50,7 @@ Component absent_component(const RankProgress& p) {
     case Life::unknown: return Component::process;
     case Life::host_silent: return Component::host;
     case Life::aborted: return Component::application;
+    case Life::left:
     case Life::not_watched:
     case Life::well: break;
   }
@@ -68,6 +69,7 @@ std::string absent_next_step(const RankProgress& p, RoundKey key) {
     case Life::unknown: return "Check whether the process lives and can reach the service.";
     case Life::host_silent: return "Check whether the host is up and reachable.";
     case Life::aborted: return "Look in the log of the rank for the error that made it abort.";
+    case Life::left:
     case Life::not_watched:
     case Life::well: break;
   }

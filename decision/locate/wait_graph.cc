@@ -126,6 +126,16 @@ bool WaitGraph::waits_unheard(const ProcessModel::Membership& m, const ProcessMo
   return r && r->process == &process && r->gpu() == device && r->waiting();
 }
 
+// Stalls of the communicators by which the process left.
+std::vector<int> WaitGraph::broken_of(const ProcessModel& process) const {
+  std::vector<int> out;
+  for (const ProcessModel::Membership& m : process.memberships)
+    if (const auto it = by_comm_.find(m.comm);
+        it != by_comm_.end() && stalls_[it->second].located && processes_.departures().is_broken(m.comm))
+      out.push_back(it->second);
+  return out;
+}
+
 void WaitGraph::expand(int index) {
   // Nodes may move while others are added.
   const Kind kind = nodes_[index].kind;
@@ -176,7 +186,11 @@ void WaitGraph::expand(int index) {
     }
     if (const auto makes = makes_.find({&process, device}); makes != makes_.end())
       for (int m : makes->second) out.push_back(node(Kind::initialization, m, Rank{-1}));
-    if (lost(life)) out.clear();
+    if (life == Life::left) {
+      for (int broken : broken_of(process)) out.push_back(node(Kind::operation, broken, Rank{-1}));
+    } else if (lost(life)) {
+      out.clear();
+    }
     nodes_[index].life = life;
     nodes_[index].moved_ns = std::max(nodes_[index].moved_ns, moved_anywhere_(process, device));
     nodes_[index].complete = complete && !lost(life);

@@ -6,9 +6,10 @@
 //   in it; for nobody, if the cause lies inside), the Send and Recv calls of one rank (for the peers that have not made
 //   the matching call), or a communicator initialization (for the ranks that have not come, as far as their processes
 //   are known). An actor is a GPU of a process: it waits at every site where it has entered and the others have not, on
-//   any communicator. A lost process (stopped, gone, aborted, silent) waits for nobody. Built from what somebody waits
-//   for, so O(ranks waited for + their memberships). Groups are the strongly connected components, numbered so that a
-//   group only leads to groups with smaller numbers: one that leads nowhere is an end.
+//   any communicator. A lost process (stopped, gone, aborted, silent) waits for nobody; one that left because of
+//   another still waits, and for what broke its communicators, too. Built from what somebody waits for, so O(ranks
+//   waited for + their memberships). Groups are the strongly connected components, numbered so that a group only leads
+//   to groups with smaller numbers: one that leads nowhere is an end.
 // Threads: none of it has state of its own.
 #pragma once
 
@@ -92,6 +93,7 @@ class WaitGraph {
   void expand(int);
   void find_groups();
   bool waits_in_operation(int stall, Rank) const;
+  std::vector<int> broken_of(const ProcessModel&) const;
   bool waits_unheard(const ProcessModel::Membership&, const ProcessModel&, int device) const;
   std::pair<size_t, size_t> calls_of(int stall, Rank) const;
 

@@ -274,6 +274,7 @@ class Walk {
     const RankModel* r = comm_.rank(Rank{node.rank});
     if (p.life == Life::unknown || !r) return WalkEnd{EndKind::unknown_rank};
     if (p.life == Life::not_watched) return WalkEnd{EndKind::not_watched};
+    if (p.life == Life::left) return WalkEnd{EndKind::left};
     if (!p.reports()) return WalkEnd{EndKind::process, now_ns_ - r->process->heard_ns};
     if (p.progress == Progress::done)  // what it sent is not known before it shows something newer
       return is_outdated(node.rank) ? std::nullopt : std::optional<WalkEnd>(WalkEnd{EndKind::ended});

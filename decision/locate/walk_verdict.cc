@@ -63,8 +63,9 @@ class Verdict {
       case EndKind::gpu: return 1;
       case EndKind::not_begun: return 2;
       case EndKind::unknown_rank: return 4;
-      case EndKind::not_watched: return 5;
-      case EndKind::ended: return 6;
+      case EndKind::left: return 5;
+      case EndKind::not_watched: return 6;
+      case EndKind::ended: return 7;
     }
     return 9;
   }
@@ -75,8 +76,15 @@ class Verdict {
     for (const auto& [node, end] : result_.ends)
       if (priority(end.kind) == best) by_rank[node.rank].push_back({node, &end});
     const bool several = several_channels();
+    // Who cannot come back explains those who may have fallen silent because of him.
+    const bool certain = std::any_of(by_rank.begin(), by_rank.end(),
+                                     [&](const auto& r) { return cannot_return(progress(r.first).life); });
     Nanoseconds quiet_min = INT64_MAX;
     for (const auto& [rank, nodes] : by_rank) {
+      if (certain && !cannot_return(progress(rank).life)) {
+        f.candidates.push_back(Rank{rank});
+        continue;
+      }
       const Rank r{rank};
       const EndKind kind = nodes[0].second->kind;
       std::set<int> channels;
@@ -123,17 +131,19 @@ class Verdict {
                            "it was never heard of, and others wait for it");
           f.wanted.push_back(r);
           break;
+        case EndKind::left: f.wanted.push_back(r); break;
         case EndKind::not_watched:
         case EndKind::ended: f.candidates.push_back(r); break;
       }
       add_evidence(
           f, {.kind = EvidenceKind::waiters, .rank = rank, .channel = channel, .value = static_cast<double>(waiters)});
-      if (kind != EndKind::ended && kind != EndKind::unknown_rank && kind != EndKind::not_watched)
+      if (kind != EndKind::ended && kind != EndKind::unknown_rank && kind != EndKind::left &&
+          kind != EndKind::not_watched)
         add_evidence(f, {.kind = EvidenceKind::not_moved,
                          .rank = rank,
                          .channel = channel,
                          .value = static_cast<double>(quiet) / 1e6});
-      if (kind == EndKind::not_watched) continue;
+      if (kind == EndKind::left || kind == EndKind::not_watched) continue;
       if (kind == EndKind::ended) {
         for (const auto& [node, end] : nodes)
           for (int32_t w : end->waiters) f.candidates.push_back(Rank{w});
@@ -170,6 +180,10 @@ class Verdict {
         f.fault = FaultClass::h1_not_entered;
         f.confidence = 0.4;
         f.next_step = "Check that the process runs this library and can reach the service.";
+        break;
+      case EndKind::left:
+        f.confidence = 0.2;
+        f.next_step = "The waits lead to a process that left because of another: look for what happened first.";
         break;
       case EndKind::not_watched:
         f.confidence = 0.2;
@@ -211,8 +225,8 @@ class Verdict {
   }
 
   static EndKind ends_kind(int best) {
-    for (EndKind k : {EndKind::process, EndKind::gpu, EndKind::not_begun, EndKind::unknown_rank, EndKind::not_watched,
-                      EndKind::ended})
+    for (EndKind k : {EndKind::process, EndKind::gpu, EndKind::not_begun, EndKind::unknown_rank, EndKind::left,
+                      EndKind::not_watched, EndKind::ended})
       if (priority(k) == best) return k;
     return EndKind::ended;
   }

@@ -25,7 +25,7 @@ struct WalkNode {
 };
 
 // Why a walk goes no further.
-enum class EndKind { process, gpu, not_begun, ended, unknown_rank, not_watched };
+enum class EndKind { process, gpu, not_begun, ended, unknown_rank, left, not_watched };
 
 struct WalkEnd {
   EndKind kind;

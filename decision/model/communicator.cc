@@ -180,6 +180,8 @@ void Communicator::down(const CommDown& m, ProcessModel& process, Nanoseconds no
     if (r->up) --process.comms_up;
     ++process.comms_ended;
     r->down = true;
+    r->down_ns = now_ns;
+    for (ProcessModel::Membership& of : process.memberships) of.ended |= of.comm == uid_ && of.rank == m.rank;
     ++ranks_down_;
     moved(*r, now_ns);
   }

@@ -36,6 +36,7 @@ struct RankModel {
   OpSeq entered, launched, completed;  // best knowledge
   Nanoseconds sampled_ns = 0;          // instant of `last`
   Nanoseconds moved_ns = 0;            // last movement of this communicator on this rank
+  Nanoseconds down_ns = 0;             // when it was heard to have ended, if it has
   OpSeq last_round;                    // newest finished round reported
   uint64_t last_round_end_ns = 0;      // device clock
   Rank rank;

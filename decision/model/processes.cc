@@ -236,6 +236,7 @@ void ProcessTable::health(ProcessModel& reporter, const AgentHealth& health, Nan
     if (matters && since_ns < p.heard_ns && now_ns - p.heard_ns < ns_per_s / 2) continue;
     if (matters && p.state != s.state) p.state_since_ns = since_ns;
     p.state = s.state;
+    if (p.gone()) departures_.lost(p);
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "decision/model/departures.h"
 #include "decision/model/events.h"
 #include "decision/model/metric_table.h"
 #include "decision/model/newest_batch.h"
@@ -110,6 +111,7 @@ struct ProcessModel {
   struct Membership {
     CommUid comm;
     Rank rank;
+    bool ended = false;  // it has destroyed or aborted it
   };
 
   // What every look at all ranks needs comes first.
@@ -183,6 +185,11 @@ class ProcessTable {
   // Takes in one that the reporter says is stopped or gone, and that is not known: it could not speak any more when the
   // service began. nullptr: it is known, not lost, or there is no room.
   ProcessModel* take_in_lost(const ProcessModel& reporter, const Sibling&, Nanoseconds now_ns);
+  Departures& departures() { return departures_; }
+  const Departures& departures() const { return departures_; }
+  Departures::Why why_left(const ProcessModel& p, Departures::Left left) const {
+    return departures_.why(p, left, seconds_to_ns(settings_.losses_apart_s));
+  }
   // Of the process that has this id, whatever it calls its host; nothing: it is not known.
   std::optional<Owner> owner_of(const ProcessId&) const;
   // Of the process that the reporter speaks of.
@@ -259,6 +266,7 @@ class ProcessTable {
   absl::flat_hash_set<ProcessModel*, PidHash, PidEqual> by_pid_;
   std::map<std::string, HostModel> hosts_;  // by machine_of
   Nanoseconds newest_ns_ = 0;
+  Departures departures_;
   bool admits_new_ = true;
   uint64_t refused_ = 0;
   Nanoseconds heard_since_ns_ = 0;  // all processes were heard then or later

@@ -1,0 +1,137 @@
+// Processes that leave a job: who is to blame, and what becomes of its incidents.
+#include "decision/model/departures.h"
+
+#include <catch2/catch.hpp>
+
+#include "decision/model/processes.h"
+#include "test/unit/decision/verdicts.h"
+
+namespace ccld::decision {
+
+using fake::Cluster;
+using fake::Comm;
+using fake::HangPlan;
+using Why = Departures::Why;
+
+namespace {
+
+constexpr Nanoseconds apart_ns = ns_per_s / 4;
+constexpr CommUid comm{1}, other{2};
+
+ProcessModel left_at(double seconds, std::vector<CommUid> comms = {comm}) {
+  ProcessModel p;
+  p.state = 'X';
+  p.state_since_ns = seconds_to_ns(seconds);
+  for (CommUid c : comms) p.memberships.push_back({c, Rank{0}});
+  return p;
+}
+
+Why why(const Departures& d, const ProcessModel& p) { return d.why(p, {p.state_since_ns, p.state_since_ns}, apart_ns); }
+
+HangPlan missing(int rank) {
+  HangPlan plan;
+  plan.not_called = {rank};
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("Who leaves just after another process of his communicator was lost leaves because of that") {
+  Departures d;
+  const ProcessModel first = left_at(100), same = left_at(100.2), next = left_at(100.5), late = left_at(200),
+                     elsewhere = left_at(100.5, {other});
+  for (const ProcessModel* p : {&next, &first, &same}) d.lost(*p);  // told in any order
+  CHECK(why(d, first) == Why::itself);
+  CHECK(why(d, same) == Why::itself);
+  CHECK(why(d, next) == Why::after_loss);
+  CHECK(why(d, late) == Why::itself);  // the others went on without the first one
+  CHECK(why(d, elsewhere) == Why::itself);
+}
+
+TEST_CASE("Who has ended a communicator has no part in what becomes of it") {
+  Departures d;
+  d.lost(left_at(100));
+  ProcessModel p = left_at(101);
+  p.memberships[0].ended = true;
+  CHECK(why(d, p) == Why::itself);
+}
+
+TEST_CASE("Whoever leaves while his communicator hangs, as was said, leaves because of that") {
+  Departures d;
+  d.hangs(comm, seconds_to_ns(50));
+  CHECK(why(d, left_at(49)) == Why::itself);
+  CHECK(why(d, left_at(3000)) == Why::after_a_hang);
+  d.hangs(comm, std::nullopt);
+  CHECK(why(d, left_at(3000)) == Why::itself);
+  CHECK_FALSE(d.is_broken(comm));
+}
+
+TEST_CASE("Who fell silent may have left later than who was seen to leave") {
+  Departures d;
+  d.lost(left_at(100));
+  ProcessModel p;
+  p.memberships.push_back({comm, Rank{1}});
+  CHECK(d.why(p, {seconds_to_ns(99.8), seconds_to_ns(100.9)}, apart_ns) == Why::after_loss);
+  CHECK(d.why(p, {seconds_to_ns(98), seconds_to_ns(99.1)}, apart_ns) == Why::itself);
+  CHECK(d.silent(comm, seconds_to_ns(99.1)));
+  CHECK_FALSE(d.silent(comm, seconds_to_ns(99.1)));
+  CHECK(why(d, left_at(100)) == Why::after_loss);
+}
+
+TEST_CASE("Processes that end because a rank was killed are not named") {
+  Cluster cluster;
+  Comm& all = cluster.add_comm_of_all(abi::Algorithm::ring);
+  all.rounds(30);
+  cluster.kill_process(2);
+  HangPlan plan = missing(2);
+  plan.not_called.insert(6);
+  all.hang(plan);
+  cluster.run_s(0.4);
+  cluster.kill_process(6);  // it had not called either
+  cluster.kill_process(3);
+  cluster.run_s(8);
+  INFO(text(cluster.incidents()));
+  REQUIRE(cluster.incidents().size() == 1);
+  CHECK(ranks_of(cluster.incidents()[0].culprits) == std::set<int>{2});
+  CHECK(cluster.incidents()[0].state == VerdictState::confirmed);
+}
+
+TEST_CASE("Two ranks that are killed at the same moment are both named") {
+  Cluster cluster;
+  Comm& all = cluster.add_comm_of_all(abi::Algorithm::ring);
+  all.rounds(30);
+  cluster.kill_process(2);
+  cluster.run_s(0.1);
+  cluster.kill_process(6);
+  HangPlan plan = missing(2);
+  plan.not_called.insert(6);
+  all.hang(plan);
+  cluster.run_s(8);
+  INFO(text(cluster.incidents()));
+  REQUIRE(cluster.incidents().size() == 1);
+  CHECK(ranks_of(cluster.incidents()[0].culprits) == std::set<int>{2, 6});
+}
+
+TEST_CASE("While a job that hangs is ended its incident stays as it is, ends with it, and no other one follows") {
+  Cluster cluster;
+  Comm& all = cluster.add_comm_of_all(abi::Algorithm::ring);
+  all.rounds(30);
+  all.hang(missing(5));
+  cluster.run_s(8);
+  REQUIRE(cluster.open_incidents().size() == 1);
+  for (int process : {0, 5, 3, 1, 7, 4, 2, 6}) {
+    cluster.kill_process(process);
+    cluster.run_s(0.4);
+  }
+  cluster.run_s(40);
+  INFO(text(cluster.incidents()));
+  REQUIRE(cluster.incidents().size() == 1);
+  const Incident ended = cluster.incidents()[0];
+  CHECK(ended.state == VerdictState::ended);
+  CHECK(ranks_of(ended.culprits) == std::set<int>{5});
+  CHECK(ended.culprits[0].component == Component::application);
+  cluster.run_s(900);
+  CHECK(cluster.incidents().size() == 1);
+}
+
+}  // namespace ccld::decision
