@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Simulated clusters against the detection and location of ccld: the verdict must equal the planted fault"};
   uint64_t seeds = 100, first = 1;
   std::optional<uint64_t> one;
-  bool restart = false;
+  bool restart = false, ends = false;
   bool verbose = false, from_start = false, pipeline_links = false, nvls = false, calibrate = false;
   std::optional<double> share;
   int ranks = 0;
@@ -108,6 +108,7 @@ int main(int argc, char** argv) {
   app.add_flag("--pipeline-links", pipeline_links, "a third of the S2 faults slows what only Send and Recv use");
   app.add_flag("--restart", restart,
                "the service starts again, before a hang, within it or when it is known; healthy jobs too");
+  app.add_flag("--end", ends, "the processes of a job that hangs leave, by an error or because they are ended");
   app.add_flag("--nvls", nvls, "tensor groups that lie within a node reduce by NVLS");
   app.add_flag("--calibrate", calibrate, "slow faults only, every second seed as with the two above: for the table of confidences");
   app.add_option("--share", share, "another share than a quarter and a third, 0 to 1")->check(CLI::Range(0.0, 1.0));
@@ -125,6 +126,7 @@ int main(int argc, char** argv) {
   if (pipeline_links) options.wishes.pipeline_links = share.value_or(links);
   options.wishes.nvls = nvls ? 1 : 0;
   options.wishes.restart = restart ? 1 : 0;
+  options.wishes.ends = ends ? 1 : 0;
   if (ranks > 0) {
     options.wishes.ranks = ranks;
     options.settings.ranks_max = options.settings.processes_max = 1u << 18;

@@ -188,6 +188,15 @@ void draw_restart(Stream& s, Scenario& sc) {
   sc.end = std::max(sc.end, d.restart_to + 60 * ns_per_s);
 }
 
+Ending draw_ending(Stream& s) {
+  Ending e;
+  e.share = s.real(0, 1);
+  e.error_ns = static_cast<Nanoseconds>(s.log_real(0.3, 3) * 1e9);
+  e.ended_ns = static_cast<Nanoseconds>(s.real(0, 10) * 1e9);
+  e.spread_ns = static_cast<Nanoseconds>(s.log_real(0.01, 4) * 1e9);
+  return e;
+}
+
 }  // namespace
 
 Scenario draw(uint64_t seed, const Wishes& wishes) {
@@ -233,6 +242,10 @@ Scenario draw(uint64_t seed, const Wishes& wishes) {
   if (Stream again(seed, "service starts again");
       (kind == FaultKind::none || (is_hang(kind) && !is_h2(kind))) && again.chance(wishes.restart))
     draw_restart(again, sc);
+  // What differs is told at once, but what hangs because of it in a pipeline may take a minute.
+  if (Stream ends(seed, "it ends");
+      is_hang(kind) && !(is_h2(kind) && sc.sizes.pipeline > 1) && ends.chance(wishes.ends))
+    sc.ending = draw_ending(ends);
   if (kind == FaultKind::none && disturbances.chance(0.3)) {
     const auto p = static_cast<int>(disturbances.range(0, sc.sizes.processes() - 1));
     const Instant from = sc.start + disturbances.range(2 * ns_per_s, 20 * ns_per_s);
@@ -243,18 +256,25 @@ Scenario draw(uint64_t seed, const Wishes& wishes) {
 
 std::string Scenario::summary() const {
   return absl::StrFormat(
-      "%d ranks tp%d pp%d dp%d ep%d%s, %d per host, %d channels%s, %.0f ms an iteration, loss %.3f, repeated %.3f, "
-      "late "
-      "%.3f%s%s%s",
-      sizes.processes(), sizes.tensor, sizes.pipeline, sizes.data, sizes.expert, sizes.world ? " world" : "",
-      sizes.gpus_per_host, traffic.channels, traffic.buffered_network ? " sockets" : "", iteration_s * 1e3,
-      disturbance.loss, disturbance.duplicates, disturbance.spikes,
-      disturbance.service_starts > 0 ? ", service starts late" : "",
-      disturbance.restart_to < never
-          ? absl::StrFormat(", service away from %.1f to %.1f s", static_cast<double>(disturbance.restart_from) / 1e9,
-                            static_cast<double>(disturbance.restart_to) / 1e9)
-          : "",
-      earlier_end > 0 ? ", restarted" : "");
+             "%d ranks tp%d pp%d dp%d ep%d%s, %d per host, %d channels%s, %.0f ms an iteration, loss %.3f, repeated "
+             "%.3f, "
+             "late "
+             "%.3f%s%s%s",
+             sizes.processes(), sizes.tensor, sizes.pipeline, sizes.data, sizes.expert, sizes.world ? " world" : "",
+             sizes.gpus_per_host, traffic.channels, traffic.buffered_network ? " sockets" : "", iteration_s * 1e3,
+             disturbance.loss, disturbance.duplicates, disturbance.spikes,
+             disturbance.service_starts > 0 ? ", service starts late" : "",
+             disturbance.restart_to < never ? absl::StrFormat(", service away from %.1f to %.1f s",
+                                                              static_cast<double>(disturbance.restart_from) / 1e9,
+                                                              static_cast<double>(disturbance.restart_to) / 1e9)
+                                            : "",
+             earlier_end > 0 ? ", restarted" : "") +
+         (ending
+              ? absl::StrFormat(
+                    ", ends: %.0f %% of those connected after %.2f s, all %.1f s after the first word, within %.2f s",
+                    100 * ending->share, static_cast<double>(ending->error_ns) / 1e9,
+                    static_cast<double>(ending->ended_ns) / 1e9, static_cast<double>(ending->spread_ns) / 1e9)
+              : "");
 }
 
 }  // namespace ccld::sim

@@ -23,6 +23,16 @@ struct Passing {  // a process that leaves or stands still, as its siblings see 
   bool seen;   // by siblings
 };
 
+// What becomes of a job that hangs: its processes leave, one after the other.
+struct Ending {
+  // Of a process that was killed: so many of those that are connected to it get an error, and leave so long after it.
+  double share = 0;
+  Nanoseconds error_ns = 0;
+  // All others are ended so long after the hang was said, or was due.
+  Nanoseconds ended_ns = 0;
+  Nanoseconds spread_ns = 0;  // from the first to the last one, of both
+};
+
 struct Wishes {
   std::optional<int> ranks;            // at least so many
   std::optional<FaultKind> fault;
@@ -30,6 +40,7 @@ struct Wishes {
   double from_start = 0;      // of the slow faults, the share that is there before the first iteration
   double nvls = 0;            // of the jobs with tensor groups within nodes, the share in which these reduce by NVLS
   double restart = 0;  // of the hangs and the healthy jobs, the share in which the service starts again meanwhile
+  double ends = 0;     // of the hangs, the share in which the processes leave because of it
   double pipeline_links = 0;  // of the S2 faults, the share on links and proxies that only Send and Recv use
 };
 
@@ -41,6 +52,7 @@ struct Scenario {
   Disturbance disturbance;
   std::vector<Mute> mutes;
   std::vector<Passing> passings;
+  std::optional<Ending> ending;
   Planted planted;
   Instant start = 0, end = 0;  // of the job; the longest that is simulated
   Instant earlier_start = -1, earlier_end = -1;  // another life of the same job, which was killed; -1: none

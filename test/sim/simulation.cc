@@ -17,6 +17,8 @@ using namespace decision;
 namespace {
 
 constexpr Nanoseconds tick_ns = 100 * ns_per_ms;
+// Processes of a host that wait look at each other so often.
+constexpr Nanoseconds seen_after_ns = 500 * ns_per_ms;
 // After the first word: further incidents would be too many, and hard evidence confirms.
 constexpr Nanoseconds listen_on_ns = 7 * ns_per_s;
 constexpr Nanoseconds goes_on_ns = 25 * ns_per_s;
@@ -93,6 +95,37 @@ class Life {
     }
   }
 
+  // `p` leaves, unless it has left before.
+  void leave(int p, Instant at) {
+    if (passing_[p].at > at) passing_[p] = {p, at, 'X', true};
+  }
+  bool has_left(int p, Instant now) const { return passing_[p].at <= now; }
+  // It waits in an operation for somebody who has left, whose connections are closed.
+  bool is_cut_off(int p, Instant now) const {
+    for (size_t c = 0; c < layout_.comms().size(); ++c) {
+      const int rank = layout_.rank_in(static_cast<int>(c), p);
+      if (rank < 0) continue;
+      const auto& members = layout_.comms()[c].members;
+      const auto& ops = job_.timeline(static_cast<int>(c), rank).ops;
+      if (std::any_of(members.begin(), members.end(), [&](int m) { return m != p && has_left(m, now); }) &&
+          std::any_of(ops.begin(), ops.end(), [&](const OpRecord& o) { return o.enter <= now && o.end > now; }))
+        return true;
+    }
+    return false;
+  }
+
+  // Somebody waits in vain who still can say so.
+  bool is_waited(Instant now) const {
+    for (size_t c = 0; c < layout_.comms().size(); ++c)
+      for (int r = 0; r < layout_.comms()[c].ranks(); ++r) {
+        const auto& ops = job_.timeline(static_cast<int>(c), r).ops;
+        if (!has_left(layout_.comms()[c].members[r], now) &&
+            std::any_of(ops.begin(), ops.end(), [&](const OpRecord& o) { return o.enter <= now && o.end > now; }))
+          return true;
+      }
+    return false;
+  }
+
   const Job& job() const { return job_; }
   const Layout& layout() const { return layout_; }
   bool over(Instant t) const { return t > end_ + ns_per_s; }
@@ -100,9 +133,12 @@ class Life {
  private:
   std::vector<Agent::SiblingState> siblings(int p, Instant now) const {
     std::vector<Agent::SiblingState> out;
-    // Only the heartbeat tells them.
-    if (now / tick_ns % 10 != agents_[p].place().phase_ns / tick_ns) return out;
     const int first = layout_.host_of(p) * layout_.sizes().gpus_per_host;
+    // The heartbeat tells them, and once they are seen to have left.
+    bool news = now / tick_ns % 10 == agents_[p].place().phase_ns / tick_ns;
+    for (int q = first; q < first + layout_.sizes().gpus_per_host && q < layout_.processes(); ++q)
+      news |= q != p && passing_[q].seen && (now - passing_[q].at) / tick_ns == seen_after_ns / tick_ns;
+    if (!news) return out;
     for (int q = first; q < first + layout_.sizes().gpus_per_host && q < layout_.processes(); ++q) {
       if (q == p) continue;
       const bool left = now >= passing_[q].at && passing_[q].seen;
@@ -161,6 +197,45 @@ void note_signatures(const Batch& b, const Job& job, const Planted& planted, std
   }
 }
 
+// A job that is over must not be said to hang anew, however long what is known of it is kept.
+constexpr Nanoseconds forgotten_ns = 700 * ns_per_s;
+constexpr Nanoseconds unanswered_ns = 5 * ns_per_s;
+
+// The job is over: its processes leave, those that got an error first.
+class Ends {
+ public:
+  Ends(const Ending& e, uint64_t seed, const Planted& planted) : e_(e), random_(seed, "leaves"), planted_(planted) {}
+
+  // `said`: when the hang was said, or was due; -1: not yet.
+  void tick(Life& life, Instant now, Instant said) {
+    // Nobody sees when the only process of a host leaves.
+    const bool killed = planted_.kind == FaultKind::killed && !life.layout().alone_on_host(planted_.processes[0]),
+               host_down = planted_.kind == FaultKind::host_down;
+    // The kernel closes the connections of a process, and nobody those of a host: its peers run into a timeout.
+    const Nanoseconds error_ns = host_down ? unanswered_ns + 5 * e_.error_ns : e_.error_ns;
+    if ((killed || host_down) && !errors_ && now >= planted_.at + error_ns) {
+      errors_ = true;
+      for (int p = 0; p < life.layout().processes(); ++p)
+        if (life.is_cut_off(p, now) && random_.chance(e_.share)) leave(life, p, now);
+    }
+    if (said >= 0 && !ended_ && now >= said + e_.ended_ns) {
+      ended_ = true;
+      for (int p = 0; p < life.layout().processes(); ++p) leave(life, p, now);
+      last_ = now + e_.spread_ns;
+    }
+  }
+  // All have left by then; never: not known yet.
+  Instant last() const { return last_; }
+
+ private:
+  void leave(Life& life, int p, Instant now) { life.leave(p, now + random_.range(0, e_.spread_ns)); }
+  const Ending e_;
+  Stream random_;
+  const Planted& planted_;
+  bool errors_ = false, ended_ = false;
+  Instant last_ = never;
+};
+
 void apply_canary(Canary canary, Scenario& sc) {
   switch (canary) {
     case Canary::none: break;
@@ -204,6 +279,8 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
   auto life = std::make_shared<Life>(sc, sc.conditions, sc.sizes, seed, sc.start, never, 100);
   const Job& job = life->job();
 
+  std::optional<Ends> ends;
+  if (sc.ending) ends.emplace(*sc.ending, seed, planted);
   Instant first_word = -1, deadline = sc.end, left_iteration = -1;
   bool sure = false;  // the newest report is no mere suspicion
   Instant now = 0;
@@ -265,6 +342,17 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
       sure = i.state != VerdictState::suspected;
       result.said.reported.push_back(std::move(i));
     }
+    if (ends) {
+      const bool is_due = is_hang(planted.kind) && result.truth.suspect_by < never && now >= result.truth.suspect_by;
+      // What differs is told before it hangs.
+      const Nanoseconds hangs_ns = is_h2(planted.kind) ? seconds_to_ns(s.hang_suspect_s) + ns_per_s : 0;
+      ends->tick(*life, now, first_word >= 0 ? first_word + hangs_ns : is_due ? result.truth.suspect_by : -1);
+    }
+    if (ends && first_word >= 0) {
+      result.truth.ends = true;
+      if (ends->last() < never) deadline = ends->last() + forgotten_ns;
+      continue;
+    }
     if (first_word >= 0) {
       const Nanoseconds more = is_slow(planted.kind) ? seconds_to_ns(1.2 * s.slow_window_s) : listen_on_ns;
       // Who is not sure yet waits for a second cause: it may be told until the fault is due.
@@ -303,6 +391,7 @@ Result run_seed(uint64_t seed, const RunOptions& options) {
     }
   }
   result.simulated = now;
+  result.truth.nobody_is_left = ends && !life->is_waited(now);
   if (is_hang(planted.kind) && result.truth.standstill == never) {
     result.truth.standstill = job.last_event(now);
     if (result.truth.suspect_by == never)

@@ -210,8 +210,8 @@ Judgement judge(const Truth& t, const Said& said) {
   if (std::any_of(said.reported.begin(), said.reported.end(), early)) return verdict(Mistake::false_alarm);
   std::vector<const Incident*> open;
   for (const Incident& i : said.last)
-    if (is_open(i.state)) open.push_back(&i);
-  if (open.empty() && t.untold) return verdict(Mistake::none);
+    if (is_open(i.state) || (t.ends && i.state == VerdictState::ended)) open.push_back(&i);
+  if (open.empty() && (t.untold || t.nobody_is_left)) return verdict(Mistake::none);
   if (open.empty()) return verdict(ids.empty() ? Mistake::missed : Mistake::late);
   // The content first: what several incidents say matters less than whether one of them is right.
   Mistake best = Mistake::several;

@@ -25,6 +25,8 @@ struct Truth {
   Instant confirm_by = never;  // and a confirmation; never: not asked for
   // Of an operation that differs and does not hang: the service was never told by the culprit, or by nobody else.
   bool untold = false;
+  bool ends = false;            // processes leave the job because it hangs: incidents may end with it
+  bool nobody_is_left = false;  // before it was due all had left who could tell
   bool tied = false;  // or by the culprit and one other: then nobody can tell which of them is right
 };
 

@@ -86,7 +86,7 @@ std::vector<Payload> Agent::collect(Instant now, const std::vector<SiblingState>
     }
     m.told = true;
   }
-  if (!beat) return out;
+  if (!beat && siblings.empty()) return out;
   AgentHealth health;
   for (const SiblingState& s : siblings)
     health.siblings.push_back({s.id.pid, s.id.pid_start_ticks, s.state, age_ms(now, s.since),
