@@ -142,9 +142,10 @@ chaos: configure ## A job, the service and faults of both, drawn from seeds: ver
 	@benchmarks/chaos/chaos.py --build $(BUILD) --seeds $(or $(SEEDS),60) $(if $(FIRST_SEED),--first-seed $(FIRST_SEED)) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(QUICK),--quick) --out $(if $(SEED)$(QUICK),build/chaos.json,benchmarks/results/chaos.json)
 
-check-kills: configure ## kill -9 of the service in the middle of incidents: is a revision lost or doubled? (a minute; KILLS=100)
-	@cmake --build --preset dev --parallel $(JOBS) --target ccld ccld_serve_tests
+check-kills: configure ## kill -9 of the service in the middle of incidents, and of ranks: is a revision lost, the wrong one named, anything left? (10 minutes; KILLS=100 RANK_KILLS=50 SEED=1)
+	@cmake --build --preset dev --parallel $(JOBS) --target ccld ccld_serve_tests ccld-workload nccl
 	@python3 benchmarks/kills/check_kills.py --build $(BUILD) --kills $(or $(KILLS),100) --out benchmarks/results/kills.json
+	@python3 benchmarks/kills/check_rank_kills.py --build $(BUILD) --kills $(or $(RANK_KILLS),50) --seed $(or $(SEED),1) --out benchmarks/results/rank_kills.json
 
 check-cluster: configure ## Nodes of a cluster killed, stopped and ended while faults come and go: is an incident lost, doubled or different? (20 minutes; FAILOVERS=100 SEED=1)
 	@cmake --build --preset dev --parallel $(JOBS) --target ccld ccld_cluster_integration_tests

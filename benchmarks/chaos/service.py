@@ -7,7 +7,7 @@ import socket
 import urllib.request
 
 from run.errors import RunError
-from run.processes import Child, state_of, wait_for
+from run.processes import Child, resources_of, state_of, wait_for
 from run.verdicts import VerdictFile
 
 READY_WITHIN_S = 60.0
@@ -152,14 +152,9 @@ class Service:
 
     def sample(self):
         """Remembers what the process takes."""
-        pid = self.now.child.pid
-        try:
-            with open("/proc/%d/status" % pid) as file:
-                fields = dict(line.split(":", 1) for line in file)
-            self.now.samples.append({"rss_kb": int(fields["VmRSS"].split()[0]), "threads": int(fields["Threads"]),
-                                     "files": len(os.listdir("/proc/%d/fd" % pid))})
-        except (OSError, KeyError):
-            pass  # it has ended
+        taken = resources_of(self.now.child.pid)
+        if taken:
+            self.now.samples.append(taken)
 
     def poll(self):
         """Reads what all starts have reported so far: (start, verdict line) in order."""

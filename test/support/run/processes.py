@@ -125,6 +125,16 @@ def state_of(pid):
         return None
 
 
+def resources_of(pid):
+    """{"rss_kb", "threads", "files"}: what the process takes. None when there is no such process."""
+    try:
+        with open("/proc/%d/status" % pid) as file:
+            fields = dict(line.split(":", 1) for line in file)
+        return {"rss_kb": int(fields["VmRSS"].split()[0]), "threads": int(fields["Threads"]), "files": len(os.listdir("/proc/%d/fd" % pid))}
+    except (OSError, KeyError):
+        return None
+
+
 FUTEX = "202"  # the system call in which idle threads wait, on x86-64
 
 
