@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "decision/analysis/cause_findings.h"
 #include "decision/locate/walk.h"
 
@@ -196,6 +197,19 @@ void HangAnalysis::end_job(Watch& w, Nanoseconds now_ns) {
   if (!w.hang.stuck) return;
   writer_.book().end(w.hang.incident, now_ns);
   forget_hang(w, now_ns);
+}
+
+void HangAnalysis::confirm_ending(const Watch& w, Nanoseconds now_ns) {
+  Incident* const i = writer_.book().find(w.hang.incident);
+  if (!i || i->state != VerdictState::suspected) return;
+  bool certain = w.hang.alarm && w.hang.alarm->overdue;
+  for (Culprit& c : i->culprits) {
+    const RankModel* const r = w.comm.rank(c.rank);
+    if (!r || !r->process || !r->process->gone()) continue;
+    absl::StrAppend(&c.reason, "; since then its process has gone");
+    certain = true;
+  }
+  if (certain) writer_.book().confirm(i->handle, now_ns);
 }
 
 void HangAnalysis::forget_hang(Watch& w, Nanoseconds now_ns) {
@@ -485,6 +499,7 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
     next += stands;
     if (w->hang.victim && !is) w->hang.released_ns = now_ns;
     w->hang.victim = is;
+    if (w->hang.stuck && w->hang.of_hang && ending.over.contains(*w->hang.of_hang)) confirm_ending(*w, now_ns);
   }
   mark_jobs(now_ns);
 }

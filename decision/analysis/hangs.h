@@ -56,6 +56,8 @@ class HangAnalysis {
   Ending find_ending(const std::vector<Stall>&, const std::vector<Watch*>&) const;
   void end_hang(Watch&, Nanoseconds now_ns);
   void end_job(Watch&, Nanoseconds now_ns);  // nobody is left
+  // Of a job from which processes leave: who was named cannot come back, or the time of confirmation is over.
+  void confirm_ending(const Watch&, Nanoseconds now_ns);
   static void forget_hang(Watch&, Nanoseconds now_ns);
 
   // Those that stand still; `watches` in parallel.

@@ -119,9 +119,12 @@ void IncidentBook::confirm(uint64_t handle, Nanoseconds now_ns) {
 void IncidentBook::close(uint64_t handle, VerdictState state, Nanoseconds now_ns) {
   Incident* i = find(handle);
   if (!i || !is_open(i->state)) return;
+  // What was certain is still to be mended.
+  const bool open_question = i->state == VerdictState::suspected;
   i->state = state;
   i->resolved_ns = now_ns;
-  if (state == VerdictState::ended) i->next_step = "The job or the communicator ended while this was open: look at how it ended.";
+  if (state == VerdictState::ended && open_question)
+    i->next_step = "The job or the communicator ended while this was open: look at how it ended.";
   changed(handle);
 }
 

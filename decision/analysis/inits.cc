@@ -57,7 +57,8 @@ void look_at_inits(InitBook& inits, const InitLinks& links, const Watches& watch
     initialization.looked_ns = now_ns;
     std::optional<Finding> f = find_endless_init(key, initialization, processes, settings, now_ns);
     const auto& ranks = initialization.ranks;
-    if (std::all_of(ranks.begin(), ranks.end(), [&](const auto& r) { return has_left(*r.second.process, now_ns); }))
+    if (std::none_of(ranks.begin(), ranks.end(),
+                     [&](const auto& r) { return r.second.process && !has_left(*r.second.process, now_ns); }))
       f.reset();  // nobody waits any more
     if (const auto cause = links.victims.find(key); cause != links.victims.end() && is_open(writer, cause->second))
       f.reset();

@@ -12,7 +12,7 @@ constexpr Nanoseconds follows_within_ns = 60 * ns_per_s;
 
 void Departures::lost(const ProcessModel& process) {
   for (const ProcessModel::Membership& m : process.memberships)
-    if (!m.ended && job_lost(m.comm, process.state_since_ns)) new_losses_.push_back(m.comm);
+    if (!m.ended && job_lost(m.comm, process.state_since_ns)) new_losses_.insert(m.comm);
 }
 
 std::optional<Nanoseconds> Departures::first_loss_ns(CommUid comm) const {

@@ -8,9 +8,9 @@
 
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "decision/model/types.h"
 
 namespace ccld::decision {
@@ -22,7 +22,7 @@ class Departures {
   // The process is gone since `state_since_ns`; again if it turns out to be a member of further communicators.
   void lost(const ProcessModel&);
   // The communicators that lost a member earlier than was known, since the last call: the loss is one of the whole job.
-  std::vector<CommUid> new_losses() { return std::exchange(new_losses_, {}); }
+  absl::flat_hash_set<CommUid> new_losses() { return std::exchange(new_losses_, {}); }
   // nullopt: none is known.
   std::optional<Nanoseconds> first_loss_ns(CommUid) const;
   // The job has lost a process by then. False: an earlier loss is known.
@@ -55,7 +55,7 @@ class Departures {
   };
   bool set(CommUid, std::optional<Nanoseconds> Broken::*, std::optional<Nanoseconds>);
   absl::flat_hash_map<CommUid, Broken> broken_;
-  std::vector<CommUid> new_losses_;
+  absl::flat_hash_set<CommUid> new_losses_;
 };
 
 }  // namespace ccld::decision

@@ -112,6 +112,26 @@ TEST_CASE("Two ranks that are killed at the same moment are both named") {
   CHECK(ranks_of(cluster.incidents()[0].culprits) == std::set<int>{2, 6});
 }
 
+TEST_CASE("A rank that was suspected and is gone by now is certain, and why it was suspected stays") {
+  Cluster cluster;
+  Comm& all = cluster.add_comm_of_all(abi::Algorithm::ring);
+  all.rounds(30);
+  all.hang(missing(5));
+  cluster.run_s(8);
+  REQUIRE(cluster.open_incidents().size() == 1);
+  CHECK(cluster.open_incidents()[0].state == VerdictState::suspected);
+  cluster.kill_process(5);
+  cluster.run_s(4);
+  INFO(text(cluster.incidents()));
+  REQUIRE(cluster.incidents().size() == 1);
+  const Incident i = cluster.incidents()[0];
+  CHECK(i.state == VerdictState::confirmed);
+  REQUIRE(ranks_of(i.culprits) == std::set<int>{5});
+  CHECK(i.culprits[0].component == Component::application);
+  CHECK(i.culprits[0].reason.find("did not call") != std::string::npos);
+  CHECK(i.culprits[0].reason.find("its process has gone") != std::string::npos);
+}
+
 TEST_CASE("While a job that hangs is ended its incident stays as it is, ends with it, and no other one follows") {
   Cluster cluster;
   Comm& all = cluster.add_comm_of_all(abi::Algorithm::ring);
