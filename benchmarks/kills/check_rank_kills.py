@@ -52,8 +52,8 @@ def draw(number, seed):
     """What happens to the job of this number."""
     chance = random.Random("%d/%d" % (seed, number))
     workload = chance.choice(WORKLOADS)
-    ranks = 8 if "tp" in workload or "pp" in workload else chance.choice((2, 4, 8))
-    killed = sorted(chance.sample(range(ranks), 2 if ranks > 2 and chance.random() < 0.25 else 1))
+    ranks = 8 if "tp" in workload or "pp" in workload else chance.choice((4, 8))  # nobody sees when the only process of a node leaves
+    killed = sorted(chance.sample(range(ranks), 2 if chance.random() < 0.25 else 1))
     return {"ranks": ranks, "killed": killed, "after_s": round(chance.uniform(0.1, 2), 2), "ending": chance.choice(ENDINGS), "ends_for_s": round(chance.uniform(0.2, 3), 2),
             "workload": dict(workload, compute_ms=chance.choice((1, 5, 20)), seconds=600)}
 
