@@ -2,8 +2,8 @@
 """Kills ranks of real jobs with SIGKILL, job after job under one service, then ends the others as a launcher does.
 
 Each time the service must name the killed ranks, as processes, and nobody else: neither while the others wait or end by an error, nor while they are ended.
-Only who ends within a moment of the kill may be named, too: nobody can tell which of them was first. In the end nothing may be left: no process, no file in
-/dev/shm, no open incident, and the service may not take more than at first.
+Only who ends within a moment of the kill may be named, too: nobody can tell which of them was first. In the end nothing may be left: no process, no open
+incident, after `ccld frames --clean` no file in /dev/shm, and the service may not take more than at first.
 
 Exit status: 0 all is well, 1 it is not (a line says why), 2 cannot run.
 """
@@ -16,6 +16,7 @@ import platform
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -163,6 +164,8 @@ def check(build, kills, seed, folder):
         open_incidents = lambda: [line for line in service.verdicts.incidents() if line["state"] in ("suspected", "confirmed")]  # noqa: E731
         wait_for(lambda: (service.check_alive(), service.verdicts.poll(), not open_incidents())[2], CLOSED_WITHIN_S, 0.5)
         pids = [pid for row in rows for pid in row.pop("pids")]
+        # Of the last job nobody is left who would remove them.
+        subprocess.run([build.service, "frames", "--clean"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
         found = sorted(row["found_s"] for row in rows if "found_s" in row)
         ends = {name: max(each[name] for each in samples[-FIRST_JOBS:]) - max(each[name] for each in samples[:FIRST_JOBS]) for name in MORE}
         return rows, {

@@ -46,7 +46,8 @@ std::optional<Nanoseconds> first_silent_ns(const Communicator& comm, const HangV
   return first_ns;
 }
 
-// Who is gone may have left because of somebody of whom it will be known in a moment that he fell silent before.
+// Who is gone may have left because of somebody of whom it will be known in a moment that he fell silent before: two of
+// his words in a row are missing.
 bool may_have_followed(const Communicator& comm, const HangView& view, const Finding& f,
                        const ProcessTable& processes) {
   Nanoseconds gone_ns = INT64_MAX;

@@ -1,6 +1,9 @@
 // Processes that leave a job: who is to blame, and what becomes of its incidents.
 #include "decision/model/departures.h"
 
+#include <set>
+#include <utility>
+
 #include <catch2/catch.hpp>
 
 #include "decision/model/processes.h"
@@ -28,10 +31,22 @@ ProcessModel left_at(double seconds, std::vector<CommUid> comms = {comm}) {
 
 Why why(const Departures& d, const ProcessModel& p) { return d.why(p, {p.state_since_ns, p.state_since_ns}, apart_ns); }
 
-HangPlan missing(int rank) {
+HangPlan missing(std::set<int> ranks) {
   HangPlan plan;
-  plan.not_called = {rank};
+  plan.not_called = std::move(ranks);
   return plan;
+}
+
+Comm& running_job(Cluster& cluster) {
+  Comm& all = cluster.add_comm_of_all(abi::Algorithm::ring);
+  all.rounds(30);
+  return all;
+}
+
+Incident only_incident(const Cluster& cluster) {
+  INFO(text(cluster.incidents()));
+  REQUIRE(cluster.incidents().size() == 1);
+  return cluster.incidents()[0];
 }
 
 }  // namespace
@@ -80,51 +95,39 @@ TEST_CASE("Who fell silent may have left later than who was seen to leave") {
 
 TEST_CASE("Processes that end because a rank was killed are not named") {
   Cluster cluster;
-  Comm& all = cluster.add_comm_of_all(abi::Algorithm::ring);
-  all.rounds(30);
+  Comm& all = running_job(cluster);
   cluster.kill_process(2);
-  HangPlan plan = missing(2);
-  plan.not_called.insert(6);
-  all.hang(plan);
+  all.hang(missing({2, 6}));
   cluster.run_s(0.4);
   cluster.kill_process(6);  // it had not called either
   cluster.kill_process(3);
   cluster.run_s(8);
-  INFO(text(cluster.incidents()));
-  REQUIRE(cluster.incidents().size() == 1);
-  CHECK(ranks_of(cluster.incidents()[0].culprits) == std::set<int>{2});
-  CHECK(cluster.incidents()[0].state == VerdictState::confirmed);
+  const Incident i = only_incident(cluster);
+  CHECK(ranks_of(i.culprits) == std::set<int>{2});
+  CHECK(i.state == VerdictState::confirmed);
 }
 
 TEST_CASE("Two ranks that are killed at the same moment are both named") {
   Cluster cluster;
-  Comm& all = cluster.add_comm_of_all(abi::Algorithm::ring);
-  all.rounds(30);
+  Comm& all = running_job(cluster);
   cluster.kill_process(2);
   cluster.run_s(0.1);
   cluster.kill_process(6);
-  HangPlan plan = missing(2);
-  plan.not_called.insert(6);
-  all.hang(plan);
+  all.hang(missing({2, 6}));
   cluster.run_s(8);
-  INFO(text(cluster.incidents()));
-  REQUIRE(cluster.incidents().size() == 1);
-  CHECK(ranks_of(cluster.incidents()[0].culprits) == std::set<int>{2, 6});
+  CHECK(ranks_of(only_incident(cluster).culprits) == std::set<int>{2, 6});
 }
 
 TEST_CASE("A rank that was suspected and is gone by now is certain, and why it was suspected stays") {
   Cluster cluster;
-  Comm& all = cluster.add_comm_of_all(abi::Algorithm::ring);
-  all.rounds(30);
-  all.hang(missing(5));
+  Comm& all = running_job(cluster);
+  all.hang(missing({5}));
   cluster.run_s(8);
   REQUIRE(cluster.open_incidents().size() == 1);
   CHECK(cluster.open_incidents()[0].state == VerdictState::suspected);
   cluster.kill_process(5);
   cluster.run_s(4);
-  INFO(text(cluster.incidents()));
-  REQUIRE(cluster.incidents().size() == 1);
-  const Incident i = cluster.incidents()[0];
+  const Incident i = only_incident(cluster);
   CHECK(i.state == VerdictState::confirmed);
   REQUIRE(ranks_of(i.culprits) == std::set<int>{5});
   CHECK(i.culprits[0].component == Component::application);
@@ -134,9 +137,8 @@ TEST_CASE("A rank that was suspected and is gone by now is certain, and why it w
 
 TEST_CASE("While a job that hangs is ended its incident stays as it is, ends with it, and no other one follows") {
   Cluster cluster;
-  Comm& all = cluster.add_comm_of_all(abi::Algorithm::ring);
-  all.rounds(30);
-  all.hang(missing(5));
+  Comm& all = running_job(cluster);
+  all.hang(missing({5}));
   cluster.run_s(8);
   REQUIRE(cluster.open_incidents().size() == 1);
   for (int process : {0, 5, 3, 1, 7, 4, 2, 6}) {
@@ -144,9 +146,7 @@ TEST_CASE("While a job that hangs is ended its incident stays as it is, ends wit
     cluster.run_s(0.4);
   }
   cluster.run_s(40);
-  INFO(text(cluster.incidents()));
-  REQUIRE(cluster.incidents().size() == 1);
-  const Incident ended = cluster.incidents()[0];
+  const Incident ended = only_incident(cluster);
   CHECK(ended.state == VerdictState::ended);
   CHECK(ranks_of(ended.culprits) == std::set<int>{5});
   CHECK(ended.culprits[0].component == Component::application);
