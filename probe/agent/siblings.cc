@@ -40,7 +40,8 @@ size_t read_file(const std::string& path, void* buffer, size_t size, Of owner) {
 bool has_left(char state) { return state == 'X' || state == 'Z'; }
 bool cannot_speak(char state) { return state == 'T' || state == 't' || has_left(state); }
 
-constexpr unsigned stat_field_state = 3, stat_field_start_ticks = 22;
+constexpr unsigned stat_field_state = 3, stat_field_flags = 9, stat_field_start_ticks = 22;
+constexpr uint64_t exiting_flag = 0x4;  // PF_EXITING of Linux
 
 }  // namespace
 
@@ -54,8 +55,10 @@ char Siblings::read_state(const Key& key) const {
   const char* cursor = strrchr(line, ')');
   if (cursor == nullptr || cursor[1] != ' ') return 'X';
   cursor += 2;
-  const char state = *cursor;
+  // A killed process that still gives its memory back, for seconds where it is large, is as good as gone.
+  char state = *cursor;
   for (unsigned field = stat_field_state; field < stat_field_start_ticks; ++field) {
+    if (field == stat_field_flags && (strtoull(cursor, nullptr, 10) & exiting_flag) != 0) state = 'Z';
     cursor = strchr(cursor, ' ');
     if (cursor == nullptr) return 'X';
     ++cursor;
@@ -147,7 +150,8 @@ bool Siblings::poll(Instant now) {
     Process& process = it->second;
     const char state = process.state == 'X' ? 'X' : read_state(it->first);
     if (state != process.state) {
-      process.state_since_ns = process.next_read_ns = now.monotonic_ns;
+      process.next_read_ns = now.monotonic_ns;
+      if (!has_left(process.state)) process.state_since_ns = now.monotonic_ns;  // when a zombie is reaped tells nothing
       if (has_left(state) && !has_left(process.state)) {
         news = true;
         const uint64_t sign_ns = std::max(last_sign_ns(it->first), process.polled_ns);

@@ -78,7 +78,7 @@ class Siblings {
   // Newest heartbeat of its frames; 0: they have none.
   uint64_t last_sign_ns(const Key&) const;
 
-  // Letter of the process, 'X' if there is no such process (any more).
+  // Letter of the process, 'X' if there is no such process (any more), 'Z' already while it exits.
   char read_state(const Key&) const;
   // That of a process that is gone.
   void remove_spare(const std::string& path, const abi::ProcessName&) const;

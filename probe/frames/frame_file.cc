@@ -125,6 +125,7 @@ void fill_process_part(const FrameOptions& options, const Comm& comm) {
   identity.created_monotonic_ns = monotonic_ns();
   copy_text(identity.boot_id, process.boot_id);
   copy_text(identity.job, options.job);
+  copy_text(identity.host, options.host);
   identity.end_marker = abi::frame_magic;
   store_relaxed(comm.header->state.state, static_cast<uint32_t>(abi::CommState::initializing));
   store_release(identity.magic, abi::frame_magic);
@@ -306,7 +307,8 @@ Comm* comm_create(const CommSetup& setup) {
   store_relaxed(identity.cuda_version, setup.cuda_version);
   store_relaxed(identity.driver_cuda_version, setup.driver_cuda_version);
   std::string error;
-  Comm* comm = frame_create({settings().frames_dir, settings().job, settings().frames_shared}, setup, &error);
+  Comm* comm =
+      frame_create({settings().frames_dir, settings().job, settings().frames_shared, identity.host}, setup, &error);
   if (comm == nullptr) {
     warn_once(Warning::frame_file, "a communicator is not watched: " + error);
     comm_unwatched();

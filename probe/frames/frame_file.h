@@ -42,6 +42,7 @@ struct FrameOptions {
   std::string folder;  // NCCL_PROBE_FRAMES_DIR
   std::string job;     // NCCL_PROBE_JOB
   bool shared = false;  // NCCL_PROBE_FRAMES_SHARED
+  std::string host;     // of the process file: who looks at frames knows from the first moment whose it is
 };
 // The identities of the communicators of one process: see comm_uid.
 class CommUids {

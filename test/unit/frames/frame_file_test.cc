@@ -64,7 +64,7 @@ bool succeeds_in_child(Body&& body) {
 TEST_CASE("A new frame file says whose it is and where its parts are") {
   TemporaryFolder folder;
   std::string error;
-  Comm* comm = frame_create({folder.path(), "job 7"}, small_setup(), &error);
+  Comm* comm = frame_create({folder.path(), "job 7", false, "node3"}, small_setup(), &error);
   REQUIRE(comm != nullptr);
   CHECK(error.empty());
   CHECK(folder.file_names() ==
@@ -101,6 +101,7 @@ TEST_CASE("A new frame file says whose it is and where its parts are") {
   CHECK(identity.pid_start_ticks == process_start_ticks(static_cast<uint32_t>(getpid())));
   CHECK(identity.comm_uid == 0);
   CHECK(std::string(identity.job) == "job 7");
+  CHECK(std::string(identity.host) == "node3");  // a neighbour knows whose it is while the communicator is made
   CHECK(std::string(identity.boot_id).size() == 36);
   CHECK(header.state.state == static_cast<uint32_t>(abi::CommState::initializing));
 

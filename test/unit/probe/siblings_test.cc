@@ -31,11 +31,12 @@ struct Machine {
   }
   ~Machine() { fs::remove_all(root); }
 
-  void process(uint32_t pid, char state, uint64_t start_ticks, const std::string& name = "python") {
+  void process(uint32_t pid, char state, uint64_t start_ticks, const std::string& name = "python",
+               uint64_t flags = 0x400140) {
     fs::create_directories(root / "proc" / std::to_string(pid));
     std::ofstream(root / "proc" / std::to_string(pid) / "stat")
-        << pid << " (" << name << ") " << state << " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " << start_ticks
-        << " 20 21\n";
+        << pid << " (" << name << ") " << state << " 1 2 3 4 5 " << flags << " 7 8 9 10 11 12 13 14 15 16 17 18 "
+        << start_ticks << " 20 21\n";
   }
   void gone(uint32_t pid) { fs::remove_all(root / "proc" / std::to_string(pid)); }
   fs::path frame(uint32_t pid, uint64_t start_ticks, const char* host = "node0", const char* boot_id = "boot",
@@ -126,6 +127,25 @@ TEST_CASE("a process has left since the last sign of life in its frames") {
   m.clock.advance_ms(500);
   CHECK_FALSE(siblings.poll(m.clock.at));
   CHECK(siblings.states(m.clock.at)[0].state_age_ms == 1500);
+}
+
+TEST_CASE("a process that still gives its memory back has left") {
+  Machine m;
+  m.process(101, 'S', 2);
+  m.frame(101, 2, "node0", "boot", 10000);
+  Siblings siblings(m.options());
+  siblings.scan(m.clock.at);
+  CHECK_FALSE(siblings.poll(m.clock.at));
+  m.process(101, 'D', 2, "python", 0x400144);
+  m.clock.advance_ms(500);
+  CHECK(siblings.poll(m.clock.at));
+  REQUIRE(siblings.states(m.clock.at).size() == 1);
+  CHECK(siblings.states(m.clock.at)[0].state == 'Z');
+  CHECK(siblings.states(m.clock.at)[0].state_age_ms == 500);
+  m.gone(101);
+  m.clock.advance_ms(2000);
+  CHECK_FALSE(siblings.poll(m.clock.at));
+  CHECK(siblings.states(m.clock.at)[0].state_age_ms == 2500);
 }
 
 TEST_CASE("a process that left before anybody looked is known by its frame, for a minute after its last sign of life") {
