@@ -72,6 +72,19 @@ class InJobTest(unittest.TestCase):
     def validate(self, *options, **more):
         return subprocess.run(self.command(*options, **more), capture_output=True, text=True, timeout=180)
 
+    def measured(self, *options):
+        """The test, again where the machine was too busy to tell: other programs share its processors."""
+        for _ in range(5):
+            done = self.validate(*options, "--json")
+            if done.returncode != NOT_MEASURED or not done.stdout:
+                break
+            document = json.loads(done.stdout)
+            self.assertIsNone(document["failure"], done.stdout)
+            reasons = {row["why"] for row in document["rows"] if row["finding"] == "not_measured"}
+            self.assertEqual(reasons, {"repetitions differ too much, the machine is busy"}, done.stdout)
+            self.goes_on(2)
+        return done
+
     def quiet(self):
         """No incident was made of it."""
         self.job.service.verdicts.poll()
@@ -81,7 +94,7 @@ class InJobTest(unittest.TestCase):
         self.start()
         communicator = self.communicators()[0]["communicator"]
         for _ in range(3):
-            done = self.validate("--communicator", communicator, "--json")
+            done = self.measured("--communicator", communicator)
             self.assertEqual(done.returncode, HEALTHY, done.stdout + done.stderr)
             document = json.loads(done.stdout)
             self.assertEqual([m["rank"] for m in document["members"]], [0, 1, 2, 3])
@@ -115,9 +128,9 @@ class InJobTest(unittest.TestCase):
         self.start(8, LAYOUT)
         tested = 0
         for row in self.communicators():
-            done = self.validate("--communicator", row["communicator"], "--json", "--within-s", "10")
+            done = self.measured("--communicator", row["communicator"], "--within-s", "10")
             if done.returncode == NOT_MEASURED:  # a pipeline has Send and Recv only
-                self.assertIn("did not call collective", done.stderr)
+                self.assertIn("did not call collective", done.stderr, done.stdout)
                 self.assertIn("pp", row["comm_name"])
             else:
                 self.assertEqual(done.returncode, HEALTHY, row["comm_name"] + done.stdout + done.stderr)
@@ -159,7 +172,7 @@ class InJobTest(unittest.TestCase):
         self.assertEqual(child.wait(60), NOT_MEASURED)
         os.kill(self.job.board.slot(1).pid, signal.SIGCONT)
         self.goes_on()
-        done = self.validate("--communicator", communicator)
+        done = self.measured("--communicator", communicator)
         self.assertEqual(done.returncode, HEALTHY, done.stdout + done.stderr)
         self.goes_on()
 
