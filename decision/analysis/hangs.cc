@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "decision/analysis/cause_findings.h"
 #include "decision/locate/walk.h"
@@ -60,10 +61,6 @@ bool may_have_followed(const Communicator& comm, const HangView& view, const Fin
          });
 }
 
-bool inside(const Communicator& c) {
-  return c.ranks_in_flight() > 0 || c.ranks_in_replay() > 0 || c.ranks_in_p2p() > 0;
-}
-
 }  // namespace
 
 void HangAnalysis::look(Watch& w, Nanoseconds now_ns) {
@@ -78,99 +75,11 @@ void HangAnalysis::look(Watch& w, Nanoseconds now_ns) {
     seen_.insert_or_assign(w.comm.uid(), *std::move(view));
   }
   if (!w.hang.stuck) return;
-  if (!inside(w.comm) || nobody_is_left(w, now_ns)) return end_hang(w, now_ns);
+  if (!anybody_is_inside(w.comm) || jobs_.nobody_is_left(w, now_ns)) return end_hang(w, now_ns);
   if (w.comm.moved_ns() > w.hang.moved_ns) {
     if (!goes_on(w)) return end_hang(w, now_ns);
     w.hang.moved_ns = w.comm.moved_ns();
   }
-}
-
-bool HangAnalysis::nobody_is_left(const Watch& w, Nanoseconds now_ns) const {
-  const auto speaks = [&](const RankModel& r) { return r.process && !has_left(*r.process, now_ns); };
-  const auto gone = [](const RankModel& r) { return r.process && r.process->gone(); };
-  const auto any_speaks = [&](const Communicator& comm) {
-    return std::any_of(comm.ranks().begin(), comm.ranks().end(), speaks);
-  };
-  // Where nobody was seen to leave it may be the network.
-  if (any_speaks(w.comm) || std::none_of(w.comm.ranks().begin(), w.comm.ranks().end(), gone)) return false;
-  return !w.hang.of_hang || std::none_of(watches_.begin(), watches_.end(), [&](const auto& entry) {
-    const Watch& other = *entry.second;
-    return other.hang.of_hang == w.hang.of_hang && inside(other.comm) && any_speaks(other.comm);
-  });
-}
-
-void HangAnalysis::mark_jobs(Nanoseconds now_ns) {
-  const auto stuck = [&](CommUid home) {
-    const auto it = watches_.find(home);
-    return it != watches_.end() && it->second->hang.stuck;
-  };
-  absl::flat_hash_map<CommUid, CommUid> moved;  // the job hangs on, by another communicator
-  for (auto& [uid, w] : watches_)
-    if (marked_ && w->hang.stuck && w->hang.of_hang && !stuck(*w->hang.of_hang))
-      moved.try_emplace(*w->hang.of_hang, uid);
-  for (auto& [uid, w] : watches_) {
-    if (!marked_ || !w->hang.of_hang || stuck(*w->hang.of_hang)) continue;
-    if (const auto it = moved.find(*w->hang.of_hang); it != moved.end()) {
-      w->hang.of_hang = it->second;
-    } else {
-      w->hang.of_hang.reset();
-      processes_.departures().hangs(uid, std::nullopt);
-    }
-  }
-  marked_ = false;
-  for (auto& [uid, w] : watches_) {
-    if (w->hang.stuck && !w->hang.of_hang) mark_job(*w, now_ns);
-    marked_ |= w->hang.of_hang.has_value();
-  }
-}
-
-// `visit` says whether to go on from there.
-void HangAnalysis::visit_job(Watch& start, const std::function<bool(Watch&)>& visit) {
-  std::vector<Watch*> job;
-  const auto add = [&](Watch& w) {
-    if (visit(w)) job.push_back(&w);
-  };
-  add(start);
-  absl::flat_hash_set<const ProcessModel*> seen;
-  for (size_t i = 0; i < job.size(); ++i)
-    for (const RankModel& r : job[i]->comm.ranks()) {
-      if (!r.process || !seen.insert(r.process).second) continue;
-      for (const ProcessModel::Membership& m : r.process->memberships)
-        if (const auto it = watches_.find(m.comm); !m.ended && it != watches_.end()) add(*it->second);
-    }
-}
-
-void HangAnalysis::mark_job(Watch& home, Nanoseconds now_ns) {
-  visit_job(home, [&](Watch& w) {
-    if (w.hang.of_hang) return false;
-    w.hang.of_hang = home.comm.uid();
-    processes_.departures().hangs(w.comm.uid(), now_ns);
-    return true;
-  });
-}
-
-void HangAnalysis::spread_losses() {
-  Departures& departures = processes_.departures();
-  for (CommUid comm : departures.new_losses()) {
-    const auto it = watches_.find(comm);
-    const auto lost_ns = departures.first_loss_ns(comm);
-    if (it == watches_.end() || !lost_ns) continue;
-    visit_job(*it->second,
-              [&](Watch& w) { return &w == it->second.get() || departures.job_lost(w.comm.uid(), *lost_ns); });
-    seen_.clear();  // they knew less
-  }
-}
-
-HangAnalysis::Ending HangAnalysis::find_ending(const std::vector<Stall>& stalls,
-                                               const std::vector<Watch*>& watches) const {
-  Ending out;
-  for (size_t i = 0; marked_ && i < stalls.size(); ++i) {
-    if (!watches[i]->hang.of_hang || out.over.contains(*watches[i]->hang.of_hang)) continue;
-    for (const RankModel& r : stalls[i].comm->ranks())
-      if (stalls[i].view.ranks[r.rank.value].life == Life::left)
-        (left_a_hang(r, processes_) ? out.over : out.begun).insert(*watches[i]->hang.of_hang);
-  }
-  return out;
 }
 
 bool HangAnalysis::goes_on(const Watch& w) const {
@@ -180,13 +89,13 @@ bool HangAnalysis::goes_on(const Watch& w) const {
 }
 
 void HangAnalysis::end_hang(Watch& w, Nanoseconds now_ns) {
-  if (nobody_is_left(w, now_ns)) {
+  if (jobs_.nobody_is_left(w, now_ns)) {
     for (auto& [uid, other] : watches_)
       if (w.hang.of_hang && other->hang.of_hang == w.hang.of_hang) end_job(*other, now_ns);
     return end_job(w, now_ns);
   }
   // Ranks that leave a communicator that hangs have not been helped.
-  if (w.comm.ranks_down() > 0 && !inside(w.comm))
+  if (w.comm.ranks_down() > 0 && !anybody_is_inside(w.comm))
     writer_.book().end(w.hang.incident, now_ns);
   else
     writer_.book().resolve(w.hang.incident, now_ns);
@@ -226,7 +135,8 @@ std::vector<Stall> HangAnalysis::find_stalls(std::vector<Watch*>& watches, Unhea
   std::vector<Stall> out;
   for (const auto& [uid, w] : watches_) {
     const Communicator& comm = w->comm;
-    if (!inside(comm) || w->hang.is_over(comm) || (!w->hang.stuck && now_ns - comm.moved_ns() < least_ns)) continue;
+    if (!anybody_is_inside(comm) || w->hang.is_over(comm) || (!w->hang.stuck && now_ns - comm.moved_ns() < least_ns))
+      continue;
     std::optional<HangView> view;
     if (const auto seen = seen_.find(uid); seen != seen_.end())
       view = std::move(seen->second);
@@ -427,11 +337,11 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
                      return w.second->hang.alarm || w.second->hang.stuck || w.second->hang.victim;
                    });
   if (!any) links_ = {};
-  if (!any && marked_) mark_jobs(now_ns);
+  if (!any && jobs_.any_marked()) jobs_.mark(now_ns);
   if (!any || (!alarmed_ && now_ns - settled_ns_ < relocate_every_ns)) return;
   alarmed_ = false;
   settled_ns_ = now_ns;
-  spread_losses();
+  if (jobs_.spread_losses()) seen_.clear();  // they knew less
   std::vector<Watch*> watches;
   Unheard unheard;
   const std::vector<Stall> stalls = find_stalls(watches, unheard, now_ns);
@@ -456,7 +366,7 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
   std::vector<bool> is_home(stalls.size());
   for (const Cause& cause : causes) is_home[cause.home] = true;
   std::vector<std::pair<const Cause*, Finding>> reported;
-  const Ending ending = find_ending(stalls, watches);
+  const EndingJobs::Ending ending = jobs_.find(stalls, watches);
   const auto is_in = [&](const absl::flat_hash_set<CommUid>& jobs) {
     return [&](size_t i) { return watches[i]->hang.of_hang && jobs.contains(*watches[i]->hang.of_hang); };
   };
@@ -502,7 +412,7 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
     w->hang.victim = is;
     if (w->hang.stuck && w->hang.of_hang && ending.over.contains(*w->hang.of_hang)) confirm_ending(*w, now_ns);
   }
-  mark_jobs(now_ns);
+  jobs_.mark(now_ns);
 }
 
 }  // namespace ccld::decision

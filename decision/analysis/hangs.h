@@ -10,12 +10,11 @@
 // Threads: those of the analyzer.
 #pragma once
 
-#include <functional>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "decision/analysis/ending_jobs.h"
 #include "decision/analysis/incident_writer.h"
 #include "decision/analysis/init_waits.h"
 #include "decision/analysis/watch.h"
@@ -28,7 +27,12 @@ class HangAnalysis {
  public:
   HangAnalysis(const Settings& settings, Watches& watches, ProcessTable& processes, const InitBook& inits,
                IncidentWriter& writer)
-      : settings_(settings), watches_(watches), processes_(processes), inits_(inits), writer_(writer) {}
+      : settings_(settings),
+        watches_(watches),
+        processes_(processes),
+        inits_(inits),
+        writer_(writer),
+        jobs_(watches, processes) {}
 
   // One communicator: does it stand still, or has its hang ended?
   void look(Watch&, Nanoseconds now_ns);
@@ -41,19 +45,6 @@ class HangAnalysis {
   void settle_all(Nanoseconds now_ns);
   // Whether what moved leaves the hang as it was: further calls, or a part that still creeps.
   bool goes_on(const Watch&) const;
-  // All processes of the job have left, as far as anybody can see.
-  bool nobody_is_left(const Watch&, Nanoseconds now_ns) const;
-  // A hang that was said is one of the whole job, that is, of all communicators that processes connect.
-  void mark_jobs(Nanoseconds now_ns);
-  void mark_job(Watch& home, Nanoseconds now_ns);
-  void visit_job(Watch& start, const std::function<bool(Watch&)>& visit);
-  void spread_losses();
-  // Jobs that hang, by the communicator of the cause, and processes leave because of it. Over: some left after it was
-  // said, and what is known is all that will be known. Begun: some left before, so that only hard evidence counts.
-  struct Ending {
-    absl::flat_hash_set<CommUid> over, begun;
-  };
-  Ending find_ending(const std::vector<Stall>&, const std::vector<Watch*>&) const;
   void end_hang(Watch&, Nanoseconds now_ns);
   void end_job(Watch&, Nanoseconds now_ns);  // nobody is left
   // Of a job from which processes leave: who was named cannot come back, or the time of confirmation is over.
@@ -78,7 +69,7 @@ class HangAnalysis {
   IncidentWriter& writer_;
   std::vector<KnownInit> initializations_;  // of the last look
   InitLinks links_;
-  bool marked_ = false;         // some job
+  EndingJobs jobs_;
   bool alarmed_ = false;        // since the last look at all
   Nanoseconds settled_ns_ = 0;  // last look at all
   // What the looks of this instant have seen already: sweeps over all ranks that need not be made again.

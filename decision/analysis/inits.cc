@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t waiting_rows_max = 8;
 // Once it is known.
-constexpr Nanoseconds look_every_ns = ns_per_s;
+constexpr Nanoseconds inits_every_ns = ns_per_s;
 
 bool is_open(IncidentWriter& writer, uint64_t id) {
   const Incident* i = writer.book().find(id);
@@ -53,7 +53,7 @@ void look_at_inits(InitBook& inits, const InitLinks& links, const Watches& watch
   for (uint64_t id : inits.tidy(processes, now_ns)) writer.book().resolve(id, now_ns);
   std::optional<std::vector<KnownInit>> known;  // looked for once, and only if anything is found
   for (auto& [key, initialization] : inits.all()) {
-    if (initialization.incident != 0 && now_ns - initialization.looked_ns < look_every_ns) continue;
+    if (initialization.incident != 0 && now_ns - initialization.looked_ns < inits_every_ns) continue;
     initialization.looked_ns = now_ns;
     std::optional<Finding> f = find_endless_init(key, initialization, processes, settings, now_ns);
     const auto& ranks = initialization.ranks;
