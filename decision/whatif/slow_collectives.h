@@ -18,6 +18,7 @@ struct SlowLink {
   double away_part = 0;                   // of the time in which others poll: in which the proxy did not
   double waiting[passage_parts] = {};     // steps in each part of the way, beyond the reference
   double under_way_ns = 0;                // of a step, in device and on wire, beyond that of other connections now
+  double longer_ns = 0;                   // of a step, until it is given to the GPU, beyond the reference
   bool by_past = false;                   // the reference; else the other connections
   double lost_part = 0;                   // of an operation, at least
   double lost_most_part = 0;              // at most

@@ -30,6 +30,7 @@ SlowGpu find_slow_gpu(const Connections& connections, const StepReference& refer
     to.link.steps = to.link.waiting[to_be_taken] = queued;
     to.link.by_past = untaken.by_past;
     to.link.lost_part = c.lost_part(untaken.longer_ns), to.link.lost_most_part = c.lost_most_part(untaken.longer_ns);
+    if (untaken.by_past) to.link.lost_since_part = to.link.lost_part;
   }
   for (int32_t rank : out_of_sight) gpus.erase(rank);
   const auto most = std::max_element(gpus.begin(), gpus.end(),

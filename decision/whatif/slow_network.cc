@@ -94,6 +94,7 @@ SlowNetwork find_slow_network(const Connections& connections, const StepReferenc
     link.steps = c.times.waiting(c.times.given_after_ns());
     link.by_past = exceeded.by_past;
     const double longer_ns = beyond_ns(c.times, exceeded.usual);
+    link.longer_ns = longer_ns;
     link.lost_part = c.lost_part(longer_ns), link.lost_most_part = c.lost_most_part(longer_ns);
     if (const auto before = reference.before(ends)) link.lost_since_part = c.lost_part(beyond_ns(c.times, *before));
     for (PassagePart part : {to_be_sent, on_the_wire})

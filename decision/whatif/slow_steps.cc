@@ -28,12 +28,27 @@ bool all_ranks_known(const OperationKind& kind) {
   });
 }
 
-// A connection that has become slow makes operations longer. If they are as long as before, it only seems to be slow:
-// the clocks of its hosts are not compared as well as was thought. What was slow from the start on has lost nothing
-// since.
+// What has become slow makes operations longer. If they are as long as before, it only seems to be slow: the clocks of
+// its hosts are not compared as well as was thought, or the queue that waited for a GPU that began late stays until the
+// end, because all are equally fast. What was slow from the start on has lost nothing since.
+bool became_slow(const SlowLink& l, double explained_min) {
+  return l.lost_since_part > 0 && l.lost_since_part >= explained_min * l.lost_part;
+}
 bool only_seems_slow(const SlowLink& l, double longer_part, double explained_min) {
-  return l.lost_since_part > 0 && l.lost_since_part >= explained_min * l.lost_part &&
-         longer_part < explained_min * l.lost_since_part;
+  return became_slow(l, explained_min) && longer_part < explained_min * l.lost_since_part;
+}
+
+// Steps that went ahead wait for a late rank, and so do those behind them. Then operations lose by a connection what
+// they take longer than before, at most: a part of its steps is there when all have begun. And a step that takes longer
+// than all that comes then, has waited for the late one.
+void leave_out_late(std::vector<SlowLink>& links, std::optional<double> longer_part, double transfer_ns,
+                    const Settings& settings) {
+  std::erase_if(links, [&](SlowLink& l) {
+    if (l.longer_ns > transfer_ns) return true;
+    if (!longer_part || !became_slow(l, settings.whatif_explained_min)) return false;
+    l.lost_part = std::min(l.lost_part, *longer_part);
+    return l.lost_part < settings.whatif_gain_min;
+  });
 }
 
 // Where processors are short, all that threads do takes longer. No thread moves a step that is under way: only that it
@@ -58,7 +73,10 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, Late late, d
   of.slow = network.slow || gpu.slow || !of.links.empty();
   const auto before_ns = past.transfer_ns(comm.uid(), kind.kind);
   const double longer_part = before_ns ? 1 - *before_ns * static_cast<double>(kind.rounds.size()) / kind.sum_ns : 0;
-  if (before_ns && late == Late::nobody)
+  if (late != Late::nobody)
+    leave_out_late(of.links, before_ns ? std::optional(longer_part) : std::nullopt,
+                   kind.sum_ns / static_cast<double>(kind.rounds.size()), settings);
+  else if (before_ns)
     std::erase_if(of.links,
                   [&](const SlowLink& l) { return only_seems_slow(l, longer_part, settings.whatif_explained_min); });
   double lost_most_part = 0;
