@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Simulated clusters against the detection and location of ccld: the verdict must equal the planted fault"};
   uint64_t seeds = 100, first = 1;
   std::optional<uint64_t> one;
-  bool restart = false, ends = false;
+  bool restart = false, ends = false, mild = false;
   bool verbose = false, from_start = false, pipeline_links = false, nvls = false, calibrate = false;
   std::optional<double> share;
   int ranks = 0;
@@ -106,6 +106,7 @@ int main(int argc, char** argv) {
   app.add_option("--fault", fault, "plant this kind of fault (default: drawn)");
   app.add_flag("--from-start", from_start, "a quarter of the slow faults is there before the first iteration");
   app.add_flag("--pipeline-links", pipeline_links, "a third of the S2 faults slows what only Send and Recv use");
+  app.add_flag("--mild", mild, "slow faults make iterations at most half as long again");
   app.add_flag("--restart", restart,
                "the service starts again, before a hang, within it or when it is known; healthy jobs too");
   app.add_flag("--end", ends, "the processes of a job that hangs leave, by an error or because they are ended");
@@ -125,6 +126,7 @@ int main(int argc, char** argv) {
   if (from_start) options.wishes.from_start = share.value_or(starts);
   if (pipeline_links) options.wishes.pipeline_links = share.value_or(links);
   options.wishes.nvls = nvls ? 1 : 0;
+  options.wishes.mild = mild ? 1 : 0;
   options.wishes.restart = restart ? 1 : 0;
   options.wishes.ends = ends ? 1 : 0;
   if (ranks > 0) {

@@ -218,6 +218,7 @@ Scenario draw(uint64_t seed, const Wishes& wishes) {
   Slowness slowness;
   slowness.from_start = is_slow(kind) && Stream(seed, "from the start").chance(wishes.from_start);
   slowness.in_pipeline = is_s2(kind) && Stream(seed, "in the pipeline").chance(wishes.pipeline_links);
+  slowness.mild = is_slow(kind) && Stream(seed, "mild").chance(wishes.mild);
   const bool nvls = Stream(seed, "nvls").chance(wishes.nvls);
   sc.start = ns_per_s;
   if (irregular.chance(0.08)) {

@@ -37,6 +37,7 @@ struct Wishes {
   std::optional<int> ranks;            // at least so many
   std::optional<FaultKind> fault;
   bool slow = false;          // any fault that makes slow
+  double mild = 0;            // of the slow faults, the share that makes iterations a little longer
   double from_start = 0;      // of the slow faults, the share that is there before the first iteration
   double nvls = 0;            // of the jobs with tensor groups within nodes, the share in which these reduce by NVLS
   double restart = 0;  // of the hangs and the healthy jobs, the share in which the service starts again meanwhile

@@ -1,6 +1,7 @@
 #include "test/sim/faults/plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -11,22 +12,35 @@
 namespace ccld::sim {
 namespace {
 
-// A slow fault makes an operation take so many times its usual time; the detection's own bound is 4 (R > 3).
-constexpr double slow_low = 7, slow_high = 16;
+struct Range {
+  double low, high;
+};
+// How a fault is drawn; whether it does what it is meant to do is found out by running the job.
+struct Strength {
+  Range operations;  // so many times its usual time an operation takes longer
+  Range link;        // so many times as long a link takes for a step
+  Range transfers;   // so much of an iteration all transfers of a pipeline take longer
+};
+// The paper's bound is 4 times (R > 3).
+constexpr Strength strong = {{7, 16}, {25, 120}, {0.4, 3}};
+constexpr Strength weak = {{0.3, 7}, {1.3, 25}, {0.05, 0.5}};
 constexpr Nanoseconds shortest_pause_ns = 20 * ns_per_ms;  // of a proxy that seldom runs: below, it is a slow one
 // Rounds of one kind until its usual time is known, and how long they are waited for at most.
 constexpr int baseline_rounds = 112;
 constexpr double baseline_s_max = 130;
 constexpr Nanoseconds lateness_max_ns = 1500 * ns_per_ms;
+constexpr double iterations_per_s_min = 0.3;  // a window of ten seconds must see several
 // What makes the iterations of a job longer by less need not be found.
 constexpr double iterations_longer_min = 1.1;
+// Of a mild fault, the setting `whatif_gain_min` (5 % of the longer iteration) with a margin; and at most.
+constexpr Range mild_iterations_longer = {1.08, 1.5};
 // Nobody is slow but by comparison: besides the culprit so many ranks, connections or proxies do the same work.
 constexpr size_t peers_min = 3;
 
 class Planner {
  public:
   Planner(FaultKind kind, Slowness slowness, Stream& s, Scenario& sc)
-      : kind_(kind), slowness_(slowness), s_(s), sc_(sc), layout_(sc.sizes) {
+      : kind_(kind), slowness_(slowness), strength_(slowness.mild ? weak : strong), s_(s), sc_(sc), layout_(sc.sizes) {
     sc.conditions = {};
     sc.conditions.processes.resize(layout_.processes());
     sc.mutes.clear();
@@ -49,7 +63,9 @@ class Planner {
       sc_.longest_wait_ns = 0;
       sc_.planted.at = 0;
       if (!(slowness_.in_pipeline ? plan_slow_pipeline() : plan_slow())) return false;
-      if (slowness_.from_start ? !has_peers() || !takes_effect_from_start() : !takes_effect()) return false;
+      if (slowness_.from_start && !has_peers()) return false;
+      if (!(slowness_.mild ? is_mild() : slowness_.from_start ? takes_effect_from_start() : takes_effect()))
+        return false;
       if (is_s3(kind_) && !each_prolongs_iterations()) return false;
       if (slowness_.from_start) {
         sc_.planted.at = sc_.start;
@@ -129,6 +145,16 @@ class Planner {
     return is_noticeable(l);
   }
 
+  bool is_mild() {
+    const double healthy_s = rehearse(healthy_conditions()).iteration_s(),
+                 slow_s = rehearse(slow_from_start()).iteration_s();
+    sc_.iteration_s = slowness_.from_start ? slow_s : healthy_s;
+    const double longer = slow_s / healthy_s;
+    sc_.planted.text += absl::StrFormat(", iterations %.2f times as long", longer);
+    return longer >= mild_iterations_longer.low && longer <= mild_iterations_longer.high &&
+           slow_s * iterations_per_s_min <= 1;
+  }
+
   // Without either of two faults iterations are noticeably shorter. One that others hide costs the job nothing,
   // whatever it costs the operations of one communicator.
   bool each_prolongs_iterations() {
@@ -136,16 +162,17 @@ class Planner {
     computation.links.clear();
     computation.slow_proxies.clear();
     for (ProcessConditions& p : communication.processes) p.slow_clock_at = p.late_at = never;
+    const double least = slowness_.mild ? mild_iterations_longer.low : iterations_longer_min;
     const double both_s = rehearse(sc_.conditions).iteration_s();
-    return both_s >= iterations_longer_min * rehearse(computation).iteration_s() &&
-           both_s >= iterations_longer_min * rehearse(communication).iteration_s();
+    return both_s >= least * rehearse(computation).iteration_s() &&
+           both_s >= least * rehearse(communication).iteration_s();
   }
 
   // Send and Recv have no rounds: what counts is by how much iterations get longer. Several of them must be left in a
   // window, and nobody may be awaited for so long that it is suspected to hang.
   struct Rehearsed;
   static bool prolongs_iterations(const Rehearsed& healthy, const Rehearsed& slow) {
-    constexpr double least = 1.3, iterations_per_s_min = 0.3;
+    constexpr double least = 1.3;
     const double longer_s = slow.iteration_s() - healthy.iteration_s();
     return slow.iteration_s() >= least * healthy.iteration_s() && slow.iteration_s() * iterations_per_s_min <= 1 &&
            longer_s * 1e9 <= static_cast<double>(lateness_max_ns);
@@ -169,13 +196,15 @@ class Planner {
   };
   // `conditions` live as long as the planner.
   Rehearsed rehearse(const Conditions& conditions) {
-    constexpr int during = 5;
+    const int during = slowness_.mild ? 15 : 5;  // whose computation is imbalanced differs from iteration to iteration
     const auto warm = static_cast<uint64_t>(sc_.traffic.slow_iterations) + 2;
     const auto usual_ns = static_cast<Nanoseconds>(sc_.iteration_s * 1e9);
     Rehearsed r{std::make_unique<Job>(layout_, sc_.traffic, conditions, sc_.seed, sc_.start), -1, 0, during};
     // A fault that makes iterations a hundred times as long is none of those that are drawn; it would be refused.
     const Instant longest = sc_.start + 100 * (static_cast<Instant>(warm) + during) * usual_ns;
-    for (Instant t = sc_.start; t < longest; t += usual_ns / 8 + ns_per_ms) {
+    // The difference that a mild fault makes is some percent.
+    const Nanoseconds step_ns = slowness_.mild ? usual_ns / 100 : usual_ns / 8 + ns_per_ms;
+    for (Instant t = sc_.start; t < longest; t += step_ns) {
       r.job->run_until(t);
       const uint64_t iteration = r.job->iteration_of_process(0);
       if (r.from < 0 && iteration >= warm) r.from = t;
@@ -233,6 +262,7 @@ class Planner {
     for (BadLink& l : conditions.links) l.slow_at = at;
     for (SlowProxy& p : conditions.slow_proxies) p.at = at;
   }
+  double times(Range r) { return s_.log_real(r.low, r.high); }
   int any_process() { return static_cast<int>(s_.below(layout_.processes())); }
   ProcessConditions& of(int p) { return sc_.conditions.processes[p]; }
   void culprit(int p) {
@@ -479,11 +509,18 @@ class Planner {
     return layout_.comm_of(p, (*shape)->comm) >= 0;
   }
 
+  int operations_of_iteration(int p) const {
+    const std::vector<Action> actions = iteration_of(layout_, sc_.traffic, sc_.seed, p, 10);
+    return static_cast<int>(std::count_if(actions.begin(), actions.end(), [](const Action& a) {
+      return a.kind == Action::Kind::collective || a.kind == Action::Kind::calls;
+    }));
+  }
+
   bool be_late(int p, bool clock, bool now_and_then) {
     const OpShape* shape = nullptr;
     double compute_ns = 0;
     if (!computed(p, &shape, &compute_ns)) return false;
-    const double extra = s_.log_real(slow_low, slow_high) * base_ns(*shape, compute_ns);
+    const double extra = times(strength_.operations) * base_ns(*shape, compute_ns);
     sc_.planted.comm = layout_.comm_of(p, shape->comm);
     ProcessConditions& c = of(p);
     if (clock) {
@@ -499,6 +536,8 @@ class Planner {
     if (now_and_then) {
       c.late_every = static_cast<int>(s_.range(2, 4));
       c.late_ns *= 2;
+      // Else it is always late to the same operations, and which ones the rehearsal does not know.
+      if (slowness_.mild && std::gcd(operations_of_iteration(p), c.late_every) != 1) return false;
     }
     // A rank that is awaited for seconds is suspected to hang, and rightly so.
     return c.late_ns <= lateness_max_ns;
@@ -509,7 +548,7 @@ class Planner {
     if (sc_.traffic.gradients.empty() || !choose_link(sc_.traffic.gradients, &sender, &receiver, &comm)) return false;
     BadLink l{sender, receiver};
     l.slow_at = sc_.planted.at;
-    l.slow_factor = s_.log_real(25, 120);
+    l.slow_factor = times(strength_.link);
     sc_.conditions.links.push_back(l);
     sc_.planted.comm = comm;
     sc_.planted.sender = sender;
@@ -526,7 +565,7 @@ class Planner {
       longest = std::max(longest, base_ns(s, 0.3 * static_cast<double>(sc_.traffic.compute_ns)) / steps);
     }
     SlowProxy p{*process, sc_.planted.at};
-    const auto slow_ns = static_cast<Nanoseconds>(longest * s_.log_real(slow_low, slow_high));
+    const auto slow_ns = static_cast<Nanoseconds>(longest * times(strength_.operations));
     if (seldom) {
       const double period_ns = static_cast<double>(slow_ns) * s_.log_real(2, 8);
       p.period_ns = std::max(shortest_pause_ns, static_cast<Nanoseconds>(period_ns));
@@ -583,7 +622,9 @@ class Planner {
   // -----------------------------------------------------------------------------------------
 
   // By how much each transfer is to take longer, so that an iteration does noticeably.
-  double transfer_extra_ns() { return s_.log_real(0.4, 3) * sc_.iteration_s * 1e9 / (2.0 * sc_.traffic.microbatches); }
+  double transfer_extra_ns() {
+    return times(strength_.transfers) * sc_.iteration_s * 1e9 / (2.0 * sc_.traffic.microbatches);
+  }
 
   // Of one transfer's connection, or of the link between two hosts with all that crosses it in this direction.
   bool throttle_transfers(const PipelineNetwork& network) {
@@ -633,6 +674,7 @@ class Planner {
 
   const FaultKind kind_;
   const Slowness slowness_;
+  const Strength strength_;
   Stream& s_;
   Scenario& sc_;
   const Layout layout_;

@@ -9,6 +9,7 @@ namespace ccld::sim {
 struct Slowness {
   bool from_start = false;   // before the first iteration: the job never was faster
   bool in_pipeline = false;  // S2: only Send and Recv use what is slow
+  bool mild = false;         // iterations take a little longer
 };
 
 // Also sets when the job is over. False: such a fault cannot happen in this job.
