@@ -69,6 +69,16 @@ class Proven {
   void for_widths(Visit visit) const {
     for (const auto& [gpus, i] : of_) visit(gpus, i.least_ns <= i.most_ns ? i.most_ns - i.least_ns : INFINITY);
   }
+  // Of GPUs in one group: by how much their clocks there are outside of what is proven, in sum.
+  double contradiction_ns(const Joined& joined) const {
+    double sum_ns = 0;
+    for (const auto& [gpus, i] : of_) {
+      const auto [a, to_a] = joined.find(static_cast<size_t>(gpus.first));
+      const auto [b, to_b] = joined.find(static_cast<size_t>(gpus.second));
+      if (a == b && i.rules_out(to_b - to_a)) sum_ns += std::abs(i.nearest(to_b - to_a) - (to_b - to_a));
+    }
+    return sum_ns;
+  }
   Interval between(const Joined& joined, size_t group_a, size_t group_b) const {
     Interval out;
     for_groups(joined, [&](size_t a, size_t b, const Interval& i, double shift_ns) {

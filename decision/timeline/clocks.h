@@ -7,7 +7,8 @@
 // times its width, within which hosts' clocks decide (a kernel begins soon after its launch at least once; a batch
 // arrives soon after it was sent at least once); what is known, until it is that many times as doubtful as something
 // new. Ends that contradict what is proven say nothing (a process that got no processor), nor do those by which a clock
-// would have jumped (of a tree that is slow in one of its branches).
+// would have jumped (of a tree that is slow in one of its branches). Where clocks contradict what is proven of all GPUs
+// together, they are compared without what is known, too, and what contradicts less counts.
 //
 // Contract: pure.
 #pragma once
