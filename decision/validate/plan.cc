@@ -158,16 +158,22 @@ class Plan {
     return true;
   }
 
-  // What is slow beside others is slow only if it is alone, too.
+  // What is slow beside others is slow only if it is alone, too. Alone some are faster, and others are slow beside
+  // these: then once more.
   bool test_alone() {
-    std::vector<std::pair<int, int>> slow;
-    for (const Row& row : judged())
-      if (row.check == Check::link && row.finding == Finding::suspect) slow.emplace_back(row.rank, row.peer);
-    const std::vector<Pass> passes = lone_passes(slow, host_of_);
-    for (const Pass& pass : passes)
-      for (const Pair& p : pass) alone_.insert({p.from, p.to});
-    for (int run = 1; run < confirming_runs; ++run)
-      if (!test_slow(passes, "lone pass")) return false;
+    for (int round = 0; round < lone_rounds_max; ++round) {
+      std::vector<std::pair<int, int>> slow;
+      for (const Row& row : judged())
+        if (row.check == Check::link && row.finding == Finding::suspect && !alone_.count({row.rank, row.peer}) &&
+            row.runs < confirming_runs)
+          slow.emplace_back(row.rank, row.peer);
+      const std::vector<Pass> passes = lone_passes(slow, host_of_);
+      if (passes.empty()) return true;
+      for (const Pass& pass : passes)
+        for (const Pair& p : pass) alone_.insert({p.from, p.to});
+      for (int run = 1; run < confirming_runs; ++run)
+        if (!test_slow(passes, "lone pass")) return false;
+    }
     return true;
   }
 

@@ -16,6 +16,8 @@
 namespace ccld::decision::validate {
 
 constexpr int confirming_runs = 3, runs_max = 8;
+// How often those are tested alone that are slow beside what was faster alone.
+constexpr int lone_rounds_max = 3;
 
 struct PlanOptions {
   std::string id;  // NCCL's unique id
