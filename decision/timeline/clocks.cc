@@ -258,8 +258,8 @@ Clocks compare_clocks(const Timeline& t, const Matches& m, const std::vector<Hos
                       const Settings& settings) {
   Comparison comparison(t, m, hosts, settings, t.clock_pairs());
   std::optional<Comparison> anew;
-  // Ends that did not come together may have been believed once. Nothing proves two GPUs that do not talk to each other
-  // wrong by itself, but all that is proven together may.
+  // In an earlier window an operation may have been believed whose ends came apart. What two GPUs prove about each
+  // other need not contradict that, while what all GPUs prove together does.
   if (comparison.contradiction_ns() > 0 && !t.clock_pairs().empty())
     anew.emplace(t, m, hosts, settings, std::vector<ClockPair>());
   const bool better = anew && anew->contradiction_ns() < comparison.contradiction_ns();

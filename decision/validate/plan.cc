@@ -51,8 +51,7 @@ class Plan {
     measure();
     out_.rows = judged();
     for (Row& row : out_.rows)
-      if (row.check == Check::link && row.finding == Finding::suspect && !alone_.count({row.rank, row.peer}) &&
-          row.runs < confirming_runs) {
+      if (is_to_be_tested_alone(row)) {
         row.finding = Finding::not_measured;
         row.why = "slow beside others, and not tested alone";
       }
@@ -158,15 +157,18 @@ class Plan {
     return true;
   }
 
-  // What is slow beside others is slow only if it is alone, too. Alone some are faster, and others are slow beside
-  // these: then once more.
+  bool is_to_be_tested_alone(const Row& row) const {
+    return row.check == Check::link && row.finding == Finding::suspect && !alone_.count({row.rank, row.peer}) &&
+           row.runs < confirming_runs;
+  }
+
+  // What is slow beside others is slow only if it is slow alone, too. Links that were faster alone become the measure
+  // for the rest, so others may turn out slow: these are tested alone in the next round.
   bool test_alone() {
     for (int round = 0; round < lone_rounds_max; ++round) {
       std::vector<std::pair<int, int>> slow;
       for (const Row& row : judged())
-        if (row.check == Check::link && row.finding == Finding::suspect && !alone_.count({row.rank, row.peer}) &&
-            row.runs < confirming_runs)
-          slow.emplace_back(row.rank, row.peer);
+        if (is_to_be_tested_alone(row)) slow.emplace_back(row.rank, row.peer);
       const std::vector<Pass> passes = lone_passes(slow, host_of_);
       if (passes.empty()) return true;
       for (const Pass& pass : passes)

@@ -16,7 +16,8 @@
 namespace ccld::decision::validate {
 
 constexpr int confirming_runs = 3, runs_max = 8;
-// How often those are tested alone that are slow beside what was faster alone.
+// Rounds of tests of slow links alone: each may show that others are slow. A healthy job was seen to need a second one;
+// one more is margin. The bound keeps the number of steps independent of the number of ranks.
 constexpr int lone_rounds_max = 3;
 
 struct PlanOptions {

@@ -38,9 +38,9 @@ bool only_seems_slow(const SlowLink& l, double longer_part, double explained_min
   return became_slow(l, explained_min) && longer_part < explained_min * l.lost_since_part;
 }
 
-// Steps that went ahead wait for a late rank, and so do those behind them. Then operations lose by a connection what
-// they take longer than before, at most: a part of its steps is there when all have begun. And a step that takes longer
-// than all that comes then, has waited for the late one.
+// While a late rank is awaited, steps queue up on connections that are well. So beside a late rank an operation loses
+// by a connection at most what it takes longer than before. And a step that takes longer than the whole transfer, which
+// counts from the last begin, has waited for the late rank.
 void leave_out_late(std::vector<SlowLink>& links, std::optional<double> longer_part, double transfer_ns,
                     const Settings& settings) {
   std::erase_if(links, [&](SlowLink& l) {

@@ -64,7 +64,7 @@ class Planner {
       sc_.planted.at = 0;
       if (!(slowness_.in_pipeline ? plan_slow_pipeline() : plan_slow())) return false;
       if (slowness_.from_start && !has_peers()) return false;
-      if (!(slowness_.mild ? is_mild() : slowness_.from_start ? takes_effect_from_start() : takes_effect()))
+      if (!(slowness_.mild ? takes_mild_effect() : slowness_.from_start ? takes_effect_from_start() : takes_effect()))
         return false;
       if (is_s3(kind_) && !each_prolongs_iterations()) return false;
       if (slowness_.from_start) {
@@ -145,7 +145,8 @@ class Planner {
     return is_noticeable(l);
   }
 
-  bool is_mild() {
+  // Whether iterations get longer by as much as a mild fault should make them. Says so in the text of the fault.
+  bool takes_mild_effect() {
     const double healthy_s = rehearse(healthy_conditions()).iteration_s(),
                  slow_s = rehearse(slow_from_start()).iteration_s();
     sc_.iteration_s = slowness_.from_start ? slow_s : healthy_s;
@@ -196,7 +197,7 @@ class Planner {
   };
   // `conditions` live as long as the planner.
   Rehearsed rehearse(const Conditions& conditions) {
-    const int during = slowness_.mild ? 15 : 5;  // whose computation is imbalanced differs from iteration to iteration
+    const int during = slowness_.mild ? 15 : 5;  // imbalance differs from iteration to iteration
     const auto warm = static_cast<uint64_t>(sc_.traffic.slow_iterations) + 2;
     const auto usual_ns = static_cast<Nanoseconds>(sc_.iteration_s * 1e9);
     Rehearsed r{std::make_unique<Job>(layout_, sc_.traffic, conditions, sc_.seed, sc_.start), -1, 0, during};
