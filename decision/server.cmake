@@ -120,6 +120,7 @@ add_library(ccld_server STATIC
   server/config_file.cc
   server/connection_pool.cc
   server/connection_queue.cc
+  server/connection_watch.cc
   server/control_group.cc
   server/exposure.cc
   server/heap.cc

@@ -104,6 +104,7 @@ ConnectionRoom::Account& ConnectionRoom::account(int descriptor) {
 }
 
 void ConnectionRoom::spoke(int descriptor, uint64_t bytes, Nanoseconds now_ns) {
+  const std::lock_guard lock(mutex_);
   if (descriptor < 0 || static_cast<size_t>(descriptor) >= counters_.descriptors_max) return;
   Account& a = account(descriptor);
   a.spoke_ns = now_ns;
@@ -127,10 +128,21 @@ uint64_t ConnectionRoom::held_bytes(Account& a, uint64_t received_bytes, bool sp
 
 void ConnectionRoom::look(Nanoseconds now_ns, Memory memory) {
   if (port_ == 0) return;
+  const std::lock_guard lock(mutex_);
   if (memory != Memory::enough && now_ns >= next_memory_ns_) free_memory(now_ns, memory);
   if (now_ns < next_look_ns_) return;
   if (is_short_of_descriptors()) free_descriptors(now_ns);
   next_look_ns_ = now_ns + (now_ns < short_until_ns_ ? look_soon_ns : look_every_ns);
+}
+
+Nanoseconds ConnectionRoom::look_again_ns() const {
+  const std::lock_guard lock(mutex_);
+  return next_look_ns_ < short_until_ns_ ? next_look_ns_ : INT64_MAX;
+}
+
+ConnectionCounters ConnectionRoom::counters() const {
+  const std::lock_guard lock(mutex_);
+  return counters_;
 }
 
 // Numbers are given from the lowest on, so the first of the reserve is in use only if all others were.

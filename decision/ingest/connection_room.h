@@ -15,13 +15,14 @@
 //
 // Contract: look() takes a microsecond while there is room. After a cut it wants to be called more often for a while
 // (look_again_ns): who was cut comes back. Connections are those of TCP; who may use a local (ipc)
-// socket is what the file system says. Errors: none; what was cut is counted and told. Threads: that of the socket.
+// socket is what the file system says. Errors: none; what was cut is counted and told. Threads: any.
 #pragma once
 
 #include <dirent.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -55,9 +56,9 @@ class ConnectionRoom {
   void spoke(int descriptor, uint64_t bytes, Nanoseconds now_ns);
   void look(Nanoseconds now_ns, Memory memory);
   // When it is in a hurry; else with the next tick.
-  Nanoseconds look_again_ns() const { return next_look_ns_ < short_until_ns_ ? next_look_ns_ : INT64_MAX; }
+  Nanoseconds look_again_ns() const;
 
-  const ConnectionCounters& counters() const { return counters_; }
+  ConnectionCounters counters() const;
 
  private:
   struct Connection {
@@ -93,6 +94,7 @@ class ConnectionRoom {
   void tell_memory(size_t connections, Nanoseconds now_ns);
   Account& account(int descriptor);
 
+  mutable std::mutex mutex_;
   const int port_;  // 0: not TCP
   const size_t reserve_, quiet_most_;
   const uint64_t held_bytes_most_;

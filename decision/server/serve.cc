@@ -18,14 +18,15 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "decision/advise/known_settings.h"
+#include "decision/history/history.h"
 #include "decision/ingest/connection_room.h"
 #include "decision/ingest/telemetry_socket.h"
-#include "decision/history/history.h"
 #include "decision/recording/recording_file.h"
 #include "decision/server/analysis_loop.h"
 #include "decision/server/clock.h"
 #include "decision/server/cluster_node.h"
 #include "decision/server/cluster_side.h"
+#include "decision/server/connection_watch.h"
 #include "decision/server/http_access.h"
 #include "decision/server/http_api.h"
 #include "decision/server/layout_file.h"
@@ -416,6 +417,7 @@ absl::Status serve(const ServeOptions& options) {
   });
   ConnectionRoom room(socket->endpoint(), ingest::raise_descriptor_limit(), *memory_max);
   loop.tell_connections([&room] { return room.counters(); });
+  const ConnectionWatch watch(room, *memory_max, resident_bytes);
   loop.tell_http([&http = **http] { return http.counters(); });
   const ClusterSide cluster(node->get(), &turns, run, bounds->take_up_ns);
   if (in_cluster) {
