@@ -15,7 +15,8 @@
 //
 // Contract: look() takes a microsecond while there is room. After a cut it wants to be called more often for a while
 // (look_again_ns): who was cut comes back. Connections are those of TCP; who may use a local (ipc)
-// socket is what the file system says. Errors: none; what was cut is counted and told. Threads: any.
+// socket is what the file system says. Errors: none; what was cut is counted and told. Threads: any; while one looks at
+// all connections (2 us for each descriptor) the others wait.
 #pragma once
 
 #include <dirent.h>

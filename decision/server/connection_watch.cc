@@ -10,7 +10,8 @@ namespace ccld::decision::server {
 namespace {
 
 using std::chrono::milliseconds;
-// A look at the memory takes 3 us. 170 MB a second were seen: 17 MB in the longer time, 2 MB in the shorter one.
+// At 170 MB a second, as measured, 17 MB arrive in the longer period and 2 MB in the shorter one, which is used from
+// MemoryGuard::watch_from on. Reading the resident memory takes 3 us.
 constexpr milliseconds look_every{100}, look_soon{10};
 
 }  // namespace
