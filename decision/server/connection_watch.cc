@@ -35,8 +35,7 @@ void ConnectionWatch::run() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
     const auto used_part = static_cast<double>(resident_bytes_()) / static_cast<double>(memory_max_bytes_);
-    if (used_part >= MemoryGuard::let_go_from)
-      room_.look(monotonic_now_ns(), ingest::ConnectionRoom::Memory::short_of);
+    if (used_part >= MemoryGuard::let_go_from) room_.look(monotonic_now_ns(), ingest::ConnectionRoom::Memory::short_of);
     changed_.wait_for(lock, used_part >= MemoryGuard::watch_from ? look_soon : look_every, [this] { return ending_; });
   }
 }
