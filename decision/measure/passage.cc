@@ -34,17 +34,20 @@ void Passage::add(const EdgeIntervals& i, const Later& later) {
     add(to_be_taken, known_ns(i, Interval::posted_to_consumed), late_ns);
     return;
   }
+  // A receive that is posted before the sender begins is awaited from then on.
+  const auto awaited_to = [&](Interval which) {
+    return std::max(0.0, at_most_ns(i, which) - (later.posts_at_launch ? until(-later.posted_ns) : 0));
+  };
   const double posted_ns = known_ns(i, Interval::posted_to_handed), handed_ns = known_ns(i, Interval::handed_to_sent),
-               awaited_ns = at_most_ns(i, Interval::awaited_to_arrived);
+               awaited_ns = awaited_to(Interval::awaited_to_arrived);
   const bool bounded = later.posts_at_launch && std::isfinite(awaited_ns);
-  const double sent_ns =
-      bounded ? std::min({handed_ns, at_most_ns(i, Interval::awaited_to_sent), awaited_ns}) : handed_ns;
+  const double sent_ns = bounded ? std::min({handed_ns, awaited_to(Interval::awaited_to_sent), awaited_ns}) : handed_ns;
   double wire_ns = at_most_ns(i, Interval::sent_to_arrived);
   if (i.two_clocks) wire_ns = std::max(i.wire_at_least_ns, std::min({wire_ns, awaited_ns, posted_ns + handed_ns}));
   if (bounded) wire_ns = std::min(wire_ns, awaited_ns);
   if (std::isinf(wire_ns)) wire_ns = 0;
   const double handed_late_ns = at_most_ns(i, Interval::awaited_to_handed),
-               proxy_ns = std::min({posted_ns, handed_late_ns, awaited_ns});
+               proxy_ns = std::min({posted_ns, handed_late_ns, at_most_ns(i, Interval::awaited_to_arrived)});
   const double given_ns = known_ns(i, Interval::arrived_to_given), taken_ns = known_ns(i, Interval::given_to_consumed);
   // A proxy waits for a late rank where the receiver has no room: then the steps before these wait further on. Or it
   // has posted no receives yet; where it is known since when they were awaited, that is not in proxy_ns.

@@ -14,6 +14,18 @@ size_t kind_of(const Graph& g, int group, const Kinds& kinds) {
   return absl::HashOf(at(kinds.of_node, member), k.signature.algorithm, k.signature.protocol, k.replay != 0);
 }
 
+// A connection's proxy takes one operation after the other. Where the one before was not reported: since the end of
+// whatever kernel came before.
+double free_since_ns(const Graph& g, const Node& n) {
+  const OpSeq before{n.kernel->op.value - 1};
+  for (int i = n.before; i != none; i = at(g.nodes, i).before) {
+    const Kernel& k = *at(g.nodes, i).kernel;
+    if (k.comm == n.kernel->comm && k.op == before) return std::min(n.begin_ns, at(g.nodes, i).end_ns);
+    if (k.comm == n.kernel->comm && k.op < before) break;
+  }
+  return n.before == none ? n.begin_ns : std::min(n.begin_ns, at(g.nodes, n.before).end_ns);
+}
+
 }  // namespace
 
 std::map<CommUid, std::vector<int>> groups_by_communicator(const Graph& g) {
@@ -59,8 +71,8 @@ std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vect
       // It may have reported them before it was known that the communicator has fewer ranks.
       if (r >= round.begins_ns.size()) continue;
       longest_ns = std::max(longest_ns, static_cast<double>(n.kernel->end_ns - n.kernel->begin_ns));
-      round.posted_ns[r] = n.begin_ns - (std::isnan(n.queued_ns) ? 0 : std::max(0.0, n.queued_ns));
-      round.begins_ns[r] = n.begin_ns;
+      round.begins_ns[r] = round.posted_ns[r] = n.begin_ns;
+      if (n.queued_ns > 0) round.posted_ns[r] = std::clamp(n.begin_ns - n.queued_ns, free_since_ns(g, n), n.begin_ns);
     }
     round.transfer_ns = std::max(0.0, ended_ns - started_ns);
     if (const auto* const rows = first.replay == 0 ? t.links(first.comm, first.op) : nullptr) {

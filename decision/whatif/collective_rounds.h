@@ -22,7 +22,8 @@ struct CollectiveRound {
   Signature signature;
   double transfer_ns = 0;         // from the last begin to the last end
   std::vector<double> begins_ns;  // by rank; NaN: not known
-  std::vector<double> posted_ns;  // by rank: when its receives were posted, with its launch; NaN: not known
+  // By rank, when its receives were posted: with its launch, after its operation before; NaN: not known.
+  std::vector<double> posted_ns;
   Links links;                    // empty: no stages were reported
   // Ranks that also send to a switch of NVLinks or a collective network: nobody sees how long these keep a step.
   std::set<int32_t> out_of_sight;

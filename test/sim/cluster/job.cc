@@ -305,7 +305,9 @@ bool Job::gpu_step(int index) {
     if (item.kind == Item::Kind::collective) {
       item.op->begin = begin;
       const std::shared_ptr<Round> round = item.op->round;
-      round->starts[item.rank].begin = begin;
+      RankStart& start = round->starts[item.rank];
+      start.begin = begin;
+      start.after = timelines_[round->comm][item.rank].ended;
       ++round->begun;
       ++round->version;
       if (round->begun == static_cast<int>(round->members.size()) || !needs_everybody(*round->shape)) resolve(round);
@@ -323,7 +325,7 @@ bool Job::gpu_step(int index) {
   if (item.kind == Item::Kind::collective) {
     end = item.op->round->ends[item.rank];
     if (end >= never) return false;
-    item.op->end = end;
+    item.op->end = timelines_[item.op->round->comm][item.rank].ended = end;
   } else {
     for (const CallRecord* call : item.calls)
       end = std::max(end, call->pair->ends[call->direction == abi::Direction::send ? 0 : 1]);

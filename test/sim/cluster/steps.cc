@@ -72,11 +72,12 @@ void StepRun::run(const Conditions& conditions, int comm, const std::vector<int>
     }
     ends_.push_back(e);
     if (!c.network) continue;
-    // Receives are posted as soon as the operation is launched.
+    // Receives are posted as soon as the operation is launched and the one before has ended.
     const int c_index = static_cast<int>(&c - plan.connections.data());
+    const Instant taken_up = std::max(starts_[c.receiver].launch, starts_[c.receiver].after);
     for (int k = 0; k < std::min(plan.slots, steps_of(c.receiver)); ++k)
-      set(c_index, At::receive_posted, k) = unless_stopped(
-          e.receiver_visits.from(after(starts_[c.receiver].launch, cost_.proxy_ns)), e.receiver_proxy_stops);
+      set(c_index, At::receive_posted, k) =
+          unless_stopped(e.receiver_visits.from(after(taken_up, cost_.proxy_ns)), e.receiver_proxy_stops);
   }
   for (int i = 0; i < stride_; ++i) {
     for (size_t g_index = 0; g_index < plan.groups.size(); ++g_index) {

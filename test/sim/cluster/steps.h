@@ -27,6 +27,7 @@ struct StepTimes {
 struct RankStart {
   Instant launch = never, begin = never;
   int steps = -1;  // that it takes part in; -1: all (a mismatched operation may have fewer or more)
+  Instant after = 0;  // end of its operation before: a connection's proxy takes one after the other
 };
 
 class StepRun {

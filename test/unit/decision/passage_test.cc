@@ -50,6 +50,18 @@ TEST_CASE("By two clocks the receiver's own says what was awaited, and the sende
   CHECK(mean_ms(i, together, on_the_wire) == Approx(5));
 }
 
+TEST_CASE("What was awaited before the sender began was not under way") {
+  const EdgeIntervals i = steps({{Interval::handed_to_sent, 5},
+                                 {Interval::awaited_to_sent, 10},
+                                 {Interval::sent_to_arrived, 12},
+                                 {Interval::awaited_to_arrived, 10}});
+  CHECK(mean_ms(i, together, to_be_sent) == Approx(5));
+  CHECK(mean_ms(i, together, on_the_wire) == Approx(10));
+  const Later ahead{0, -64 * ms, 0, true};  // eight of 64 steps have had a receive for so long
+  CHECK(mean_ms(i, ahead, to_be_sent) == Approx(2));
+  CHECK(mean_ms(i, ahead, on_the_wire) == Approx(2));
+}
+
 TEST_CASE("What waits until the last rank has begun is no proxy's doing") {
   const EdgeIntervals i = steps({{Interval::posted_to_handed, 2},
                                  {Interval::awaited_to_handed, 2},
