@@ -228,11 +228,6 @@ absl::Status write_ready_file(const std::string& path, const std::string& teleme
   return absl::OkStatus();
 }
 
-ConnectionRoom::Memory memory_of(const MemoryGuard& guard) {
-  if (!guard.is_short()) return ConnectionRoom::Memory::enough;
-  return guard.at_last_resort() ? ConnectionRoom::Memory::last_resort : ConnectionRoom::Memory::short_of;
-}
-
 // A message may have megabytes.
 constexpr size_t together_bytes_max = 1 << 20;
 
@@ -246,7 +241,9 @@ void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Sen
     if (now_ns >= until_ns) return;
     const Nanoseconds realtime_ns = realtime_now_ns();
     loop.look_at_memory(now_ns);
-    room.look(now_ns, memory_of(loop.memory()));
+    // Before that, ConnectionWatch cuts.
+    room.look(now_ns,
+              loop.memory().at_last_resort() ? ConnectionRoom::Memory::last_resort : ConnectionRoom::Memory::enough);
     contents.clear();
     for (size_t bytes = 0; is_room_together(contents.size(), bytes);) {
       TelemetrySocket::Message& m = messages[contents.size()];
