@@ -34,7 +34,7 @@ void Passage::add(const EdgeIntervals& i, const Later& later) {
     add(to_be_taken, known_ns(i, Interval::posted_to_consumed), late_ns);
     return;
   }
-  // A receive that is posted before the sender begins is awaited from then on.
+  // A receive that is posted before the sender begins is awaited from the sender's begin on.
   const auto awaited_to = [&](Interval which) {
     return std::max(0.0, at_most_ns(i, which) - (later.posts_at_launch ? until(-later.posted_ns) : 0));
   };
@@ -46,6 +46,7 @@ void Passage::add(const EdgeIntervals& i, const Later& later) {
   if (i.two_clocks) wire_ns = std::max(i.wire_at_least_ns, std::min({wire_ns, awaited_ns, posted_ns + handed_ns}));
   if (bounded) wire_ns = std::min(wire_ns, awaited_ns);
   if (std::isinf(wire_ns)) wire_ns = 0;
+  // Not from the sender's begin on: a proxy that is slow also posts its own receives later than at the launch.
   const double handed_late_ns = at_most_ns(i, Interval::awaited_to_handed),
                proxy_ns = std::min({posted_ns, handed_late_ns, at_most_ns(i, Interval::awaited_to_arrived)});
   const double given_ns = known_ns(i, Interval::arrived_to_given), taken_ns = known_ns(i, Interval::given_to_consumed);

@@ -15,7 +15,7 @@ enum PassagePart { to_hand_on, to_be_sent, on_the_wire, to_be_given, to_be_taken
 // By how much later than the sender begins. 0: not known.
 struct Later {
   double begun_ns = 0;   // the receiver begins
-  double posted_ns = 0;  // it has posted its receives; less than 0: earlier
+  double posted_ns = 0;  // it has posted its receives; less than 0: before the sender begins
   // The last rank of the operation begins: until then proxies may wait for GPUs that wait for it.
   double all_begun_ns = 0;
   // It posts receives at its launch, not when its kernel begins (as for a Recv): then they say what it awaited.

@@ -241,7 +241,7 @@ void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Sen
     if (now_ns >= until_ns) return;
     const Nanoseconds realtime_ns = realtime_now_ns();
     loop.look_at_memory(now_ns);
-    // Before that, ConnectionWatch cuts.
+    // Where memory is short, but not yet at the last resort, ConnectionWatch cuts.
     room.look(now_ns,
               loop.memory().at_last_resort() ? ConnectionRoom::Memory::last_resort : ConnectionRoom::Memory::enough);
     contents.clear();

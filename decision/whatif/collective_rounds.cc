@@ -14,8 +14,9 @@ size_t kind_of(const Graph& g, int group, const Kinds& kinds) {
   return absl::HashOf(at(kinds.of_node, member), k.signature.algorithm, k.signature.protocol, k.replay != 0);
 }
 
-// A connection's proxy takes one operation after the other. Where the one before was not reported: since the end of
-// whatever kernel came before.
+// Since when a rank's proxies can post receives for this operation: they take one operation of a communicator after the
+// other. Where the one before was not reported, the end of the last kernel before, of any communicator, is an upper
+// bound.
 double free_since_ns(const Graph& g, const Node& n) {
   const OpSeq before{n.kernel->op.value - 1};
   for (int i = n.before; i != none; i = at(g.nodes, i).before) {

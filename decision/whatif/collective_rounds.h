@@ -24,7 +24,7 @@ struct CollectiveRound {
   std::vector<double> begins_ns;  // by rank; NaN: not known
   // By rank, when its receives were posted: with its launch, after its operation before; NaN: not known.
   std::vector<double> posted_ns;
-  Links links;                    // empty: no stages were reported
+  Links links;  // empty: no stages were reported
   // Ranks that also send to a switch of NVLinks or a collective network: nobody sees how long these keep a step.
   std::set<int32_t> out_of_sight;
 };

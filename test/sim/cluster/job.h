@@ -56,7 +56,7 @@ struct CallRecord {
 
 struct Timeline {
   std::deque<OpRecord> ops;
-  Instant ended = 0;  // the newest of them that has
+  Instant ended = 0;  // when the newest of them did that has ended
   std::deque<CallRecord> calls;
   uint64_t ops_called = 0, calls_called = 0;
   uint32_t token = 0;
