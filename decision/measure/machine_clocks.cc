@@ -110,10 +110,12 @@ void MachineClocks::compare(const std::vector<Links*>& operations) {
       const Ends ends{i.sender_machine, i.receiver_machine};
       auto it = known.find(ends);
       if (it == known.end()) {
-        Range seen{-crossings.quickest_ns(ends.second, ends.first), crossings.quickest_ns(ends.first, ends.second)};
-        // Steps are proof; batches that say otherwise took other ways.
-        if (const Range both = seen.within(told_by_batches(ends)); !both.empty()) seen = both;
-        it = known.emplace(ends, ahead(ends, seen, crossings.sent_realtime_ns(ends.first, ends.second))).first;
+        const Range seen{-crossings.quickest_ns(ends.second, ends.first),
+                         crossings.quickest_ns(ends.first, ends.second)},
+            by_steps = ahead(ends, seen, crossings.sent_realtime_ns(ends.first, ends.second)),
+            by_both = by_steps.within(told_by_batches(ends));
+        // Steps are proof, which holds for later windows, too. Batches are none: those of a window may all be slow.
+        it = known.emplace(ends, by_both.empty() ? by_steps : by_both).first;
       }
       const Range& ahead_ns = it->second;
       i.wire_at_least_ns = std::max(0.0, i.ns[sent] - ahead_ns.most);

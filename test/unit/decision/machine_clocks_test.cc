@@ -119,6 +119,15 @@ TEST_CASE("Batches of telemetry tell which direction of a wire is slow from the 
     CHECK(at_least_ms(i) == 0);
 }
 
+TEST_CASE("Batches that were all slow in one window say nothing in the next") {
+  Windows clocks({100e-6, 5 * ms});
+  const std::vector<Crossing> healthy{{0, 1, 5 * ms, apart}, {1, 0, 5 * ms, -apart}};
+  clocks.batches_arrive({{0, 7 * apart}, {1, 7 * apart - apart + 9 * ms}});
+  after(clocks, healthy);
+  clocks.batches_arrive({{0, 7 * apart}, {1, 7 * apart - apart}});
+  for (const EdgeIntervals& i : after(clocks, healthy)) CHECK(at_least_ms(i) == 0);
+}
+
 TEST_CASE("Around a circle of machines clocks cancel, too") {
   Windows clocks({100e-6});
   const auto now = after(clocks, {{0, 1, 30 * ms, apart}, {1, 2, 0.1 * ms, 2 * apart}, {2, 0, 0.1 * ms, -3 * apart}});
