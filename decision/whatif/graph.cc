@@ -82,6 +82,7 @@ bool find_order(Graph& g) {
         if (node.waited) visit(node.group + 2 * n, i + n);
       }
       for (int j = 0; j < node.needs; ++j) visit(at(g.needs, node.first_need + j), i + n);
+      if (node.launch_need != none) visit(at(g.nodes, node.launch_need).launched_after + n, i + n);
     }
   };
   edges([&](int from, int after) { ++first[static_cast<size_t>(from) + 1], ++at(waiting, after); });
@@ -107,12 +108,34 @@ struct Instant {
 };
 
 // When all that the node's end depends on had begun.
-template <class BeginOf>
-Instant ready_at(const Graph& g, const Node& node, Instant own_begin, Instant group, BeginOf begin_of) {
+template <class BeginOf, class LaunchOf>
+Instant ready_at(const Graph& g, const Node& node, Instant own_begin, Instant group, BeginOf begin_of,
+                 LaunchOf launch_of) {
   Instant ready = own_begin;
   if (node.group != none && node.waited) ready = std::max(ready, group);
   for (int j = 0; j < node.needs; ++j) ready = std::max(ready, begin_of(at(g.needs, node.first_need + j)));
+  if (node.launch_need != none) ready = std::max(ready, launch_of(node.launch_need));
   return ready;
+}
+
+// From its launch to its begin, at least. NaN: not known.
+double queued_ns(const Timeline& t, const Node& node) {
+  const uint64_t launch_ns = node.kernel->launch_monotonic_ns;
+  const int64_t least_ns = at(t.gpus(), node.gpu).launch_least_ns;
+  if (node.before == none || launch_ns == 0 || least_ns == INT64_MAX) return NAN;
+  return static_cast<double>(static_cast<int64_t>(node.kernel->begin_ns - launch_ns) - least_ns);
+}
+
+void find_launches(const Timeline& t, Graph& g) {
+  for (Node& node : g.nodes) {
+    node.queued_ns = queued_ns(t, node);
+    if (std::isnan(node.queued_ns)) continue;
+    const double launch_ns = node.launch_ns();
+    int ended = node.before;
+    while (ended != none && at(g.nodes, ended).end_ns > launch_ns) ended = at(g.nodes, ended).before;
+    node.launched_after = ended;
+    if (ended != none) node.launched_after_ns = launch_ns - at(g.nodes, ended).end_ns;
+  }
 }
 
 struct UnreportedNodes {
@@ -187,13 +210,18 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
       Node& n = at(g.nodes, member);
       n.waited = was_there(n, started[i]);
     }
+  find_launches(t, g);
   std::vector<std::pair<int, int>> needs;  // node, what it needs
   const auto add_transfer = [&](int send, int recv, uint64_t bytes, uint64_t pair_seq) {
     const Node &s = at(g.nodes, send), &r = at(g.nodes, recv);
     needs.emplace_back(recv, send);
-    // One that took longer than clocks may differ, and ended when its Recv began, had found no room.
+    // One that took longer than clocks may differ, and ended when its Recv began, had found no room; or when that was
+    // launched: receives are posted then, and the network may have room for the rest.
     const double early_ns = s.end_ns - s.begin_ns > clocks.doubt_ns ? clocks.doubt_ns : 0;
-    if (was_there(s, r.begin_ns - early_ns)) needs.emplace_back(send, recv);
+    if (was_there(s, r.begin_ns - early_ns))
+      needs.emplace_back(send, recv);
+    else if (r.launched_after != none && s.begin_ns < r.launch_ns() && was_there(s, r.launch_ns() - early_ns))
+      at(g.nodes, send).launch_need = recv;
     const double ns = std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns));
     const double doubt_ns = at(clocks.by_kernels, s.gpu) == at(clocks.by_kernels, r.gpu) ? 0 : clocks.hosts_differ_ns;
     g.transfers.push_back({send, recv, bytes, pair_seq, ns, doubt_ns, s.reported && r.reported});
@@ -213,21 +241,17 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
   }
   if (!find_order(g)) return std::nullopt;
   for (Node& node : g.nodes) {
-    const Instant ready = ready_at(g, node, {node.begin_ns}, {node.group == none ? 0 : at(started, node.group)},
-                                   [&](int i) { return Instant{at(g.nodes, i).begin_ns}; });
+    const Instant ready = ready_at(
+        g, node, {node.begin_ns}, {node.group == none ? 0 : at(started, node.group)},
+        [&](int i) { return Instant{at(g.nodes, i).begin_ns}; },
+        [&](int i) { return Instant{at(g.nodes, i).launch_ns()}; });
     node.transfer_ns = std::max(0.0, node.end_ns - ready.ns);
   }
   for (Node& node : g.nodes) {
-    const Gpu& gpu = at(t.gpus(), node.gpu);
-    const uint64_t launch_ns = node.kernel->launch_monotonic_ns;
-    node.host_ns = node.queued_ns = NAN;
-    if (node.before == none || launch_ns == 0 || gpu.launch_least_ns == INT64_MAX) continue;
-    node.queued_ns = static_cast<double>(static_cast<int64_t>(node.kernel->begin_ns - launch_ns) - gpu.launch_least_ns);
-    const uint64_t ended_ns = at(g.nodes, node.before).kernel->end_ns;
-    const auto launched_after_ns =
-        static_cast<int64_t>(launch_ns + static_cast<uint64_t>(gpu.launch_least_ns) - ended_ns);
-    const double after_ns = static_cast<double>(launched_after_ns) - at(clocks.always_queued_ns, node.gpu);
-    node.host_ns = std::clamp(after_ns, 0.0, node.own_ns);
+    node.host_ns = NAN;
+    if (std::isnan(node.queued_ns)) continue;
+    const double launched_after_ns = node.own_ns - node.queued_ns - at(clocks.always_queued_ns, node.gpu);
+    node.host_ns = std::clamp(launched_after_ns, 0.0, node.own_ns);
   }
   g.length_ns = length_with(g, Change(g.nodes.size())).ns;
   if (!(g.length_ns > 0)) return std::nullopt;
@@ -250,6 +274,11 @@ Length length_with(const Graph& g, const Change& change, std::vector<double>* wa
   const int n = static_cast<int>(g.nodes.size());
   if (waits_ns) waits_ns->assign(g.nodes.size(), 0);
   std::vector<Instant> begin(g.nodes.size()), end(g.nodes.size()), group(g.groups.size());
+  const auto launch_of = [&](int node) {
+    const Node& launched = at(g.nodes, node);
+    const double less_ns = launched.launched_after == launched.before ? at(change.own_less_ns, node) : 0;
+    return at(end, launched.launched_after).later(std::max(0.0, launched.launched_after_ns - less_ns));
+  };
   for (int v : g.order) {
     if (v >= 2 * n) continue;  // its members have added themselves
     const auto i = static_cast<size_t>(v < n ? v : v - n);
@@ -262,8 +291,9 @@ Length length_with(const Graph& g, const Change& change, std::vector<double>* wa
       if (node.group != none) at(group, node.group) = std::max(at(group, node.group), begin[i]);
       continue;
     }
-    const Instant ready = ready_at(g, node, begin[i], node.group == none ? Instant{} : at(group, node.group),
-                                   [&](int need) { return at(begin, need); });
+    const Instant ready = ready_at(
+        g, node, begin[i], node.group == none ? Instant{} : at(group, node.group),
+        [&](int need) { return at(begin, need); }, launch_of);
     if (waits_ns) (*waits_ns)[i] = ready.ns - begin[i].ns;
     end[i] = ready.later(std::max(0.0, node.transfer_ns - static_cast<double>(change.transfer_less_ns[i])));
   }

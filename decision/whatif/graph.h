@@ -5,13 +5,15 @@
 // between: its own time. A collective ends on each rank some time after the last rank has begun: its transfer. In a
 // Broadcast or Reduce, and where a report was lost, a rank that ended before the last known rank began did not wait for
 // it. A kernel that its rank did not report is among them, if others tell of it (unreported.h). A Recv ends some time
-// after its Send has begun; a Send that found no room, after its Recv has. With these own times and transfers the
-// measured times come out again; with others, what they would have been.
+// after its Send has begun; a Send that found no room, after its Recv has, or after its Recv was launched, if the
+// network has room for the rest: from then on steps are received. With these own times and transfers the measured times
+// come out again; with others, what they would have been.
 //
 // Contract: pure. Common times are nanoseconds since the earliest kernel, as far as clocks can be compared (clocks.h).
 // Linear in kernels and calls.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -39,6 +41,12 @@ struct Node {
   int group = none;                 // of a collective
   bool waited = true;               // false: it ended before the last one of its group began
   int first_need = 0, needs = 0;    // of Graph::needs: kernels of peers that must have begun
+  int launch_need = none;           // a kernel of a peer that must have been launched
+  // The kernel whose end came last before its launch, on the same GPU, and how long after that it was launched; none:
+  // there is none, or it is not known when that was.
+  int launched_after = none;
+  double launched_after_ns = 0;
+  double launch_ns() const { return begin_ns - std::max(0.0, queued_ns); }  // if it is known
 };
 
 // A Send and its Recv.

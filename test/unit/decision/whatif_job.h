@@ -114,7 +114,7 @@ struct Job {
     return l;
   }
   void add_call(uint64_t comm, int gpu, int rank, abi::Direction direction, int peer, uint64_t seq, double begin_ms,
-                double end_ms, const std::optional<LinkStages>& link) {
+                double end_ms, const std::optional<LinkStages>& link, std::optional<double> launch_ms = {}) {
     if (loses && loses(gpu)) return;
     P2pRounds m;
     m.comm = CommUid{comm};
@@ -126,6 +126,7 @@ struct Job {
     r.bytes = 1 << 16;
     r.begin_device_ns = clock_ns(gpu, begin_ms);
     r.end_device_ns = clock_ns(gpu, end_ms);
+    if (launch_ms) r.launch_monotonic_ns = static_cast<uint64_t>((5000 + *launch_ms) * ms);
     m.rounds = {r};
     if (link) m.links = {*link};
     timeline.add({&keys[static_cast<size_t>(gpu)], 0}, m);

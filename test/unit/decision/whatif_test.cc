@@ -218,6 +218,29 @@ TEST_CASE("What others wait for is known where a report of the GPU between them 
   CHECK(shorter_part(true) == Approx(shorter_part(false)).margin(0.02));
 }
 
+TEST_CASE("A Send that ended when its Recv was launched has waited for what the host of that waited for") {
+  Job job(3);
+  job.queues_ms = [](int) { return 0.0; };
+  for (int i = 0; i < 20; ++i) {
+    // Only GPU 0 has much to do, and cannot before GPU 1 has reduced, whose GPU takes up the Recv 9 ms later.
+    job.collective(1, {0, 1, 2}, 1, [&](int g) { return i > 0 && g == 0 ? 60.0 : 5.0; });
+    const double send_ms = job.now_ms[0] + 1;
+    job.collective(2, {1, 2}, 50, [](int) { return 2.0; });
+    const double launch_ms = job.now_ms[1], recv_ms = launch_ms + 9;
+    const uint64_t seq = static_cast<uint64_t>(i) + 1;
+    job.add_call(3, 0, 0, abi::Direction::send, 1, seq, send_ms, launch_ms, {});
+    job.add_call(3, 1, 1, abi::Direction::recv, 0, seq, recv_ms, recv_ms + 1, {}, launch_ms);
+    job.now_ms[0] = launch_ms, job.now_ms[1] = recv_ms + 1;
+  }
+  const std::optional<Graph> g = job.graph();
+  REQUIRE(g);
+  CHECK(length_with(*g, Change(g->nodes.size())).ns == Approx(g->length_ns));
+  Change change(g->nodes.size());
+  for (size_t i = 0; i < g->nodes.size(); ++i)
+    if (g->nodes[i].kernel->comm == CommUid{2}) change.transfer_less_ns[i] = 40 * ms;
+  CHECK(g->length_ns - length_with(*g, change).ns == Approx(20 * 40 * ms).epsilon(0.05));
+}
+
 TEST_CASE("What a slow connection costs is known where one end of a transfer was not reported") {
   const auto shorter_part = [](bool loses_send, bool loses_recv) {
     Job job(3);
