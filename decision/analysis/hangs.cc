@@ -143,9 +143,7 @@ std::vector<Stall> HangAnalysis::find_stalls(std::vector<Watch*>& watches, Unhea
     else
       view = view_hang(comm, processes_, settings_);
     if (!view) continue;
-    const auto is = [&](Life life) {
-      return std::any_of(view->ranks.begin(), view->ranks.end(), [&](const RankProgress& p) { return p.life == life; });
-    };
+    const auto is = [&](Life life) { return view->ranks.any([&](const RankProgress& p) { return p.life == life; }); };
     if ((is(Life::gone) || is(Life::left)) && processes_.departures().silent(uid, first_silent_ns(comm, *view)))
       view = view_hang(comm, processes_, settings_);
     if (!view) continue;
@@ -164,7 +162,7 @@ std::vector<Stall> HangAnalysis::find_stalls(std::vector<Watch*>& watches, Unhea
     } else if (std::any_of(s.calls.begin(), s.calls.end(),
                            [](const P2pWait& c) { return c.side == PeerSide::inside; })) {
       for (const P2pWait& c : s.calls)
-        if (c.side != PeerSide::inside) s.view.ranks[c.waiter.value].waits_outside = true;
+        if (c.side != PeerSide::inside) s.view.ranks.at(static_cast<size_t>(c.waiter.value)).waits_outside = true;
       s.finding = locate_inside(comm, s.view, settings_, now_ns);
       s.located = true;
       std::vector<bool> named(comm.ranks().size()), waits(comm.ranks().size());

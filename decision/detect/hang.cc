@@ -12,11 +12,7 @@ constexpr Nanoseconds look_every_ns = 100 * ns_per_ms;
 
 // Hard evidence needs a look earlier than suspicion does.
 bool process_evidence(const HangView& view) {
-  for (const RankProgress& p : view.ranks) {
-    if (p.progress == Progress::done) continue;
-    if (p.life == Life::gone || p.life == Life::stopped || p.life == Life::aborted) return true;
-  }
-  return false;
+  return view.ranks.any([](const RankProgress& p) { return p.progress != Progress::done && cannot_return(p.life); });
 }
 
 }  // namespace

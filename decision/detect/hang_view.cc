@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "absl/container/flat_hash_set.h"
 #include "decision/detect/oldest_operation.h"
 #include "decision/model/steps.h"
 
@@ -129,10 +130,9 @@ Progress progress_by_frame(const RankModel::InFrame& f, OpSeq op) {
 // A rank that cannot speak is seen in its neighbours' lanes: what they received from it in this operation it has sent
 // in it; and within a node it has taken what they have sent beyond the slots (on a network, buffers give slots back).
 // What a node's switch has summed up all its ranks have sent; what a collective network has, all ranks.
-std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& view) {
-  std::vector<bool> seen(view.ranks.size());
-  if (std::none_of(view.ranks.begin(), view.ranks.end(), [](const RankProgress& p) { return lost(p.life); }))
-    return seen;
+absl::flat_hash_set<int32_t> seen_by_neighbours(const Communicator& comm, const HangView& view) {
+  absl::flat_hash_set<int32_t> seen;
+  if (!view.ranks.any([](const RankProgress& p) { return lost(p.life); })) return seen;
   const abi::Function function = view.signature.function;
   const bool sums = function == abi::Function::all_reduce || function == abi::Function::reduce_scatter;
   std::set<int> whole_nodes;
@@ -149,20 +149,18 @@ std::vector<bool> seen_by_neighbours(const Communicator& comm, const HangView& v
         if (is_nvlink_switch(comm, lane.peer)) whole_nodes.insert(r.node);
         all |= is_collective_network(comm, lane.peer);
       }
-      if (static_cast<size_t>(lane.peer) >= seen.size()) continue;
+      if (static_cast<size_t>(lane.peer) >= view.ranks.size()) continue;
       const bool sent = lane.direction == abi::Direction::recv && steps > 0;
       const bool taken = lane.direction == abi::Direction::send && steps > steps_in_flight_max &&
                          same_node(comm, r.rank, Rank{lane.peer});
-      if (sent || taken) seen[lane.peer] = true;
+      if (sent || taken) seen.insert(lane.peer);
     }
   }
   if (!all && whole_nodes.empty()) return seen;
   for (const RankModel& r : comm.ranks())
-    if (all || whole_nodes.contains(r.node)) seen[r.rank.value] = true;
+    if (all || whole_nodes.contains(r.node)) seen.insert(r.rank.value);
   return seen;
 }
-
-constexpr RankProgress never_heard_of{Progress::unknown, Life::unknown};
 
 // The replay that most ranks' newest snapshots show as begun; of equals the least.
 std::optional<RoundKey> most_common_replay(const Communicator& comm) {
@@ -196,11 +194,11 @@ std::optional<HangView> view_replay(const Communicator& comm, const ProcessTable
   view.replay = key->replay;
   view.warmup = key->replay <= settings.warmup_rounds;
   view.measured = false;
-  view.ranks.resize(comm.rank_count(), never_heard_of);
+  view.ranks = RankViews(static_cast<size_t>(comm.rank_count()));
   Nanoseconds known_up_to = processes.newest_ns();
   bool any = false;
   for (const RankModel& r : comm.ranks()) {
-    RankProgress& p = view.ranks[r.rank.value];
+    RankProgress& p = view.ranks.at(static_cast<size_t>(r.rank.value));
     p.life = life_of(r, processes);
     if (p.life == Life::not_watched) return std::nullopt;
     const InFlightOp* o = find_op(r, *key);
@@ -220,8 +218,7 @@ std::optional<HangView> view_replay(const Communicator& comm, const ProcessTable
     known_up_to = std::min(known_up_to, sampled_at(r));
     any |= p.progress == Progress::begun;
   }
-  const auto unknown = [](const RankProgress& p) { return p.life == Life::unknown; };
-  if (!any || std::any_of(view.ranks.begin(), view.ranks.end(), unknown)) return std::nullopt;
+  if (!any || view.ranks.any([](const RankProgress& p) { return p.life == Life::unknown; })) return std::nullopt;
   view.stall_ns = std::max<Nanoseconds>(0, known_up_to - comm.moved_ns());
   return view;
 }
@@ -230,12 +227,12 @@ std::optional<HangView> view_operation(const Communicator& comm, const ProcessTa
                                        const Settings& settings) {
   if (comm.ranks_in_flight() == 0) return std::nullopt;
   HangView view;
-  view.ranks.resize(comm.rank_count(), never_heard_of);
+  view.ranks = RankViews(static_cast<size_t>(comm.rank_count()));
   // The oldest operation on a rank whose word counts, and the oldest moment up to which all that talk have been heard.
   Nanoseconds known_up_to = processes.newest_ns();
   bool any = false;
   comm.visit_ranks([&](const RankModel& r) {
-    RankProgress& p = view.ranks[r.rank.value];
+    RankProgress& p = view.ranks.at(static_cast<size_t>(r.rank.value));
     p.life = life_of(r, processes);
     if (!p.reports() || r.left()) return;
     if (r.in_flight() && outdated(r, processes)) return;
@@ -251,7 +248,7 @@ std::optional<HangView> view_operation(const Communicator& comm, const ProcessTa
   view.warmup = view.op.value <= settings.warmup_rounds;
   bool launched = false, measured = false, absent = false;
   comm.visit_ranks([&](const RankModel& r) {
-    RankProgress& p = view.ranks[r.rank.value];
+    RankProgress& p = view.ranks.at(static_cast<size_t>(r.rank.value));
     if (p.life == Life::unknown || p.life == Life::not_watched) return;
     p.progress = own_progress(r, view.op);
     // Somebody finished it, which needs everybody: a snapshot that says otherwise is older than that.
@@ -266,17 +263,17 @@ std::optional<HangView> view_operation(const Communicator& comm, const ProcessTa
     }
     p.own_word = p.reports() || by_frame || p.progress == Progress::begun || p.progress == Progress::done;
   });
-  const std::vector<bool> seen = seen_by_neighbours(comm, view);
-  for (size_t r = 0; r < view.ranks.size(); ++r) {
-    RankProgress& p = view.ranks[r];
+  const absl::flat_hash_set<int32_t> seen = seen_by_neighbours(comm, view);
+  for (int32_t rank : seen) view.ranks.at(static_cast<size_t>(rank));
+  view.ranks.change([&](Rank rank, RankProgress& p) {
     if (p.life != Life::well && p.life != Life::not_watched && p.progress != Progress::begun &&
-        p.progress != Progress::done && (seen[r] || comm.begun_by_all() >= view.op))
+        p.progress != Progress::done && (seen.contains(rank.value) || comm.begun_by_all() >= view.op))
       p.progress = Progress::begun;
     // Without a rank nothing can move, whether its steps would be seen or not.
     absent |= p.reports() && (p.progress == Progress::not_called || p.progress == Progress::left);
-  }
+  });
   view.measured = measured || !launched || absent;
-  view.awaited = std::any_of(view.ranks.begin(), view.ranks.end(), [](const RankProgress& p) {
+  view.awaited = view.ranks.any([](const RankProgress& p) {
     return p.progress == Progress::begun || p.progress == Progress::done || p.progress == Progress::unknown ||
            lost(p.life);
   });
@@ -288,11 +285,11 @@ std::optional<HangView> view_p2p(const Communicator& comm, const ProcessTable& p
   HangView view;
   view.p2p = true;
   view.warmup = true;
-  view.ranks.resize(comm.rank_count(), never_heard_of);
+  view.ranks = RankViews(static_cast<size_t>(comm.rank_count()));
   Nanoseconds known_up_to = processes.newest_ns();
   bool any = false;
   for (const RankModel& r : comm.ranks()) {
-    RankProgress& p = view.ranks[r.rank.value];
+    RankProgress& p = view.ranks.at(static_cast<size_t>(r.rank.value));
     p.life = life_of(r, processes);
     p.own_word = p.reports();
     if (!r.has_last || p.life == Life::not_watched) continue;

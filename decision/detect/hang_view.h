@@ -1,40 +1,21 @@
 // What is seen of a communicator that stands still: in which operation, replay or calls its ranks are, how far each has
 // come, what its process is, and for how long nothing has moved. Detection asks how long, location asks who.
 //
-// Contract: pure; looks only at what is known of one communicator. O(ranks + lanes).
+// Contract: pure; looks only at what is known of one communicator. O(ranks that have spoken + lanes).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "decision/detect/rank_views.h"
 #include "decision/model/communicator.h"
 #include "decision/model/verdict.h"
 
 namespace ccld::decision {
 
-// How far a rank came in the operation that hangs.
-enum class Progress : uint8_t { unknown, not_called, called, launched, begun, done, left };
-
-// What is known about the process of a rank.
-// Not watched: its probe was stopped by an operator, so neither its silence nor its counters mean anything.
-// Left: it is gone, or has aborted, because the job hung before (model/departures.h). It was well until then, and its
-// last words stand.
-enum class Life : uint8_t { well, stopped, gone, left, silent, host_silent, aborted, unknown, not_watched };
-
 // A process speaks once a second. One that has fallen silent had left so long after it was last heard.
 constexpr Nanoseconds leaves_within_ns = 1100 * ns_per_ms;
-
-struct RankProgress {
-  Progress progress = Progress::unknown;
-  Life life = Life::well;
-  // Its own snapshot or frame says so; otherwise its neighbours' lanes are the witnesses, or nobody is.
-  bool own_word = false;
-  // Of Send and Recv: it waits for a call that its peer is not in, which is reason enough not to move.
-  bool waits_outside = false;
-  bool reports() const { return life == Life::well; }
-};
 
 struct HangView {
   OpSeq op;              // the oldest operation in flight on any rank that still talks
@@ -45,7 +26,7 @@ struct HangView {
   // Somebody is inside and waits. If all GPUs are still busy with what comes before, nobody does.
   bool awaited = true;
   Signature signature;
-  std::vector<RankProgress> ranks;  // by rank
+  RankViews ranks;
   Nanoseconds stall_ns = 0;         // how long nothing has moved, as far as all ranks that talk have confirmed
   bool early = false;               // too early for suspicion: only hard evidence counts
   bool overdue = false;             // so late that it is certain without hard evidence

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "decision/locate/links.h"
 #include "decision/locate/walk.h"
@@ -113,16 +114,14 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
       const Progress p = view.ranks[r.value].progress;
       least = std::min(least, p == Progress::left ? Progress::not_called : p);
     }
-    const bool someone_inside = std::any_of(view.ranks.begin(), view.ranks.end(), [](const RankProgress& p) {
-      return p.progress == Progress::begun || p.progress == Progress::done;
-    });
+    const bool someone_inside = view.ranks.any(
+        [](const RankProgress& p) { return p.progress == Progress::begun || p.progress == Progress::done; });
     for (Rank r : absent) {
       const Progress p = view.ranks[r.value].progress;
       if (someone_inside || p <= least || p == Progress::left) named.push_back(r);
     }
     // All that are known are equally far and nobody inside: nobody is singled out.
-    const auto known = static_cast<size_t>(std::count_if(
-        view.ranks.begin(), view.ranks.end(), [](const RankProgress& p) { return p.progress != Progress::unknown; }));
+    const size_t known = view.ranks.count([](const RankProgress& p) { return p.progress != Progress::unknown; });
     if (!someone_inside && named.size() == known) {
       f.candidates = f.wanted = named;
       f.confidence = 0.3;
@@ -139,9 +138,7 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
   }
   f.wanted = named;
   bool own_words = true;
-  std::vector<bool> is_named(view.ranks.size());
   for (Rank r : named) {
-    is_named[r.value] = true;
     const RankProgress& p = view.ranks[r.value];
     const RankModel* m = comm.rank(r);
     own_words &= p.own_word;
@@ -162,11 +159,9 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
                        .value = static_cast<double>(now_ns - m->process->heard_ns) / 1e6});
   }
   size_t waiting = 0;
-  for (size_t r = 0; r < comm.ranks().size(); ++r) {
-    const RankProgress& p = view.ranks[r];
-    if (p.progress != Progress::begun && p.progress != Progress::launched && p.progress != Progress::called) continue;
-    if (is_named[r]) continue;
-    const Rank rank{static_cast<int32_t>(r)};
+  view.ranks.visit([&](Rank rank, const RankProgress& p) {
+    if (p.progress != Progress::begun && p.progress != Progress::launched && p.progress != Progress::called) return;
+    if (std::binary_search(named.begin(), named.end(), rank)) return;
     const RankModel* m = comm.rank(rank);
     const InFlightOp* o = m ? find_op(*m, view.key()) : nullptr;
     // The ages of replays are those of the capture.
@@ -179,7 +174,7 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
                        .value = static_cast<double>(age_ns) / 1e6});
     if (!named.empty() && f.waits.size() < waits_max)
       f.waits.push_back({.rank = rank, .waits_for = named[0], .what = WaitFor::entry, .age_ns = age_ns});
-  }
+  });
   add_evidence(f, {.kind = EvidenceKind::ranks_waiting, .op = view.op, .value = static_cast<double>(waiting)});
   f.confidence = view.replay != 0 ? 0.7 : own_words ? 0.95 : f.hard ? 0.85 : 0.7;
   if (!named.empty()) f.next_step = absent_next_step(view.ranks[named[0].value], view.key());
@@ -190,31 +185,31 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
 
 Finding locate_hang(const Communicator& comm, const HangView& view, const Settings& settings, Nanoseconds now_ns) {
   std::vector<Rank> absent;
-  for (size_t r = 0; r < view.ranks.size(); ++r) {
-    switch (view.ranks[r].progress) {
+  view.ranks.visit([&](Rank rank, const RankProgress& p) {
+    switch (p.progress) {
       case Progress::not_called:
       case Progress::called:
       case Progress::launched:
-      case Progress::left: absent.push_back(Rank{static_cast<int32_t>(r)}); break;
+      case Progress::left: absent.push_back(rank); break;
       case Progress::begun:
       case Progress::done:
       case Progress::unknown: break;  // one that was never heard of may still be the end of a walk
     }
-  }
+  });
   const auto lost_for_good = [&](Rank r) { return cannot_return(view.ranks[r.value].life); };
-  bool lost_inside = false;
-  for (const RankProgress& p : view.ranks) lost_inside |= p.progress == Progress::begun && cannot_return(p.life);
+  const bool lost_inside =
+      view.ranks.any([](const RankProgress& p) { return p.progress == Progress::begun && cannot_return(p.life); });
   Finding f;
   if (absent.empty() || (lost_inside && std::none_of(absent.begin(), absent.end(), lost_for_good)))
     f = locate_inside(comm, view, settings, now_ns);
   // A rank that is merely absent may yet come; one that was lost inside the operation cannot.
   if (!absent.empty() && !f.hard) f = not_entered(comm, view, absent, settings, now_ns);
-  std::vector<bool> culprit(view.ranks.size());
-  for (const Culprit& c : f.culprits)
-    if (comm.rank(c.rank)) culprit[c.rank.value] = true;
-  f.victims.reserve(view.ranks.size());
-  for (size_t r = 0; r < view.ranks.size(); ++r)
-    if (!culprit[r] && view.ranks[r].progress != Progress::done) f.victims.push_back(Rank{static_cast<int32_t>(r)});
+  absl::flat_hash_set<int32_t> culprits;
+  for (const Culprit& c : f.culprits) culprits.insert(c.rank.value);
+  view.ranks.visit([&](Rank rank, const RankProgress& p) {
+    if (p.life != Life::unknown && p.progress != Progress::done && !culprits.contains(rank.value))
+      f.victims.push_back(rank);
+  });
   return f;
 }
 

@@ -248,14 +248,16 @@ class Walk {
     }
   }
 
-  // Whether this is the first visit. One bit for each rank, channel and group; groups beyond those apart.
+  // Whether this is the first visit. One bit for each rank, channel and group; those beyond apart.
   bool visit(const WalkNode& node) {
     constexpr int32_t groups = 31;
-    if (node.channel < 0 || node.channel >= static_cast<int32_t>(abi::channels_max) || node.group >= groups)
+    const size_t slot = view_.ranks.slot(static_cast<size_t>(node.rank));
+    if (node.channel < 0 || node.channel >= static_cast<int32_t>(abi::channels_max) || node.group >= groups ||
+        slot == RankPages::none)
       return visited_apart_.insert(node).second;
     std::vector<uint32_t>& of_channel = visited_[node.channel];
-    if (of_channel.empty()) of_channel.resize(view_.ranks.size());
-    uint32_t& groups_visited = of_channel[node.rank];
+    if (of_channel.empty()) of_channel.resize(view_.ranks.slots());
+    uint32_t& groups_visited = of_channel[slot];
     const uint32_t bit = uint32_t{1} << (node.group + 1);
     const bool first = (groups_visited & bit) == 0;
     groups_visited |= bit;
@@ -332,7 +334,7 @@ class Walk {
   const Settings& settings_;
   const Nanoseconds now_ns_;
   const Nanoseconds fresh_;
-  std::array<std::vector<uint32_t>, abi::channels_max> visited_;  // by rank
+  std::array<std::vector<uint32_t>, abi::channels_max> visited_;  // by slot of RankViews
   absl::flat_hash_set<WalkNode> visited_apart_;
   absl::flat_hash_map<int, std::vector<int32_t>> by_node_;  // filled when it is first wanted
   std::pair<int32_t, int32_t> followed_to_node_{-1, -1};    // the last rank and channel

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "decision/locate/busy_host.h"
@@ -206,15 +208,19 @@ class Verdict {
   // that did, or did not, differs from the others.
   void name_odd_one(Finding& f) const {
     if (view_.p2p || !needs_everybody(view_.signature.function)) return;
-    std::vector<Rank> done, inside;
-    for (size_t r = 0; r < view_.ranks.size(); ++r) {
-      const Rank rank{static_cast<int32_t>(r)};
-      if (view_.ranks[r].progress == Progress::done) done.push_back(rank);
-      if (view_.ranks[r].progress == Progress::begun) inside.push_back(rank);
-    }
-    const bool early = done.size() == 1 && inside.size() > 1;
-    if (!early && !(inside.size() == 1 && done.size() > 1)) return;
-    const Rank odd = early ? done[0] : inside[0];
+    const auto only = [&](Progress progress) {
+      std::optional<Rank> first;
+      view_.ranks.visit([&](Rank rank, const RankProgress& p) {
+        if (p.progress == progress && !first) first = rank;
+      });
+      const size_t all = view_.ranks.count([&](const RankProgress& p) { return p.progress == progress; });
+      return std::pair(all, first.value_or(Rank{-1}));
+    };
+    const auto [done, first_done] = only(Progress::done);
+    const auto [inside, first_inside] = only(Progress::begun);
+    const bool early = done == 1 && inside > 1;
+    if (!early && !(inside == 1 && done > 1)) return;
+    const Rank odd = early ? first_done : first_inside;
     f.culprits = {make_culprit(comm_, odd, Component::application,
                                early ? Condition::ended_early : Condition::ended_late,
                                absl::StrCat(early ? "ended operation " : "is alone in operation ", view_.op.value,

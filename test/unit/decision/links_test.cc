@@ -26,8 +26,9 @@ struct Edge {
       up.connections = {{2, r == 0 ? abi::Direction::send : abi::Direction::recv, 1 - r, 0, "mlx5_3"}};
       comm.up(up, heard(r), now_ns);
     }
-    view.ranks.resize(static_cast<size_t>(ranks));
-    if (!sees_receiver) view.ranks[1].life = Life::silent;
+    view.ranks = RankViews(static_cast<size_t>(ranks));
+    for (size_t r = 0; r < static_cast<size_t>(ranks); ++r) view.ranks.at(r) = {};
+    if (!sees_receiver) view.ranks.at(1).life = Life::silent;
     step = {Rank{0}, Rank{1}, 2, want, want, false};
   }
   ProcessModel& heard(uint32_t rank) {
@@ -225,7 +226,7 @@ TEST_CASE("A sender whose kernel has ended and whose proxy has nothing in hand h
   e.in_flight = true;
   e.snapshot(0, {});
   e.receiver(8, -1, -1);
-  e.view.ranks[0].progress = Progress::done;
+  e.view.ranks.at(0).progress = Progress::done;
   CHECK(e.blamed() == "0 link");
 }
 
