@@ -1,7 +1,9 @@
 #include "decision/analysis/init_waits.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -31,21 +33,41 @@ const Communicator* like(const InitKey& key, const Initialization& m, const Watc
   return nullptr;
 }
 
-// GPUs of the job's processes that are not being initialized; at most one more than `most`.
-std::vector<InitWait::Member> others(const InitKey& key, const Initialization& m, const ProcessTable& processes,
-                                     const Watches& watches, size_t most) {
-  std::set<std::pair<const ProcessModel*, int>> in;
+// GPUs of each job's processes; -1: one of which none is known. Looked for once, however many initializations wait.
+class GpusOfJobs {
+ public:
+  using Gpu = std::pair<const ProcessModel*, int>;
+  GpusOfJobs(const ProcessTable& processes, const Watches& watches) : processes_(processes), watches_(watches) {}
+  const std::vector<Gpu>& of(const std::string& job) {
+    if (!std::exchange(found_, true)) find();
+    return gpus_[job];
+  }
+
+ private:
+  void find() {
+    for (const auto& [id, p] : processes_.all()) {
+      std::set<int> devices;
+      for (const ProcessModel::Membership& member : p->memberships)
+        if (const auto it = watches_.find(member.comm); it != watches_.end())
+          if (const RankModel* r = it->second->comm.rank(member.rank)) devices.insert(r->gpu());
+      if (devices.empty()) devices.insert(-1);
+      for (int device : devices) gpus_[p->job].emplace_back(p.get(), device);
+    }
+  }
+  const ProcessTable& processes_;
+  const Watches& watches_;
+  bool found_ = false;
+  std::map<std::string, std::vector<Gpu>> gpus_;
+};
+
+// GPUs of the job that are not being initialized; at most one more than `most`.
+std::vector<InitWait::Member> others(const std::vector<GpusOfJobs::Gpu>& gpus, const Initialization& m, size_t most) {
+  std::set<GpusOfJobs::Gpu> in;
   for (const auto& [rank, r] : m.ranks) in.insert({r.process, r.cuda_device});
   std::vector<InitWait::Member> out;
-  for (const auto& [id, p] : processes.all()) {
-    if (p->job != key.job || out.size() > most) continue;
-    std::set<int> devices;
-    for (const ProcessModel::Membership& member : p->memberships)
-      if (const auto it = watches.find(member.comm); it != watches.end())
-        if (const RankModel* r = it->second->comm.rank(member.rank)) devices.insert(r->gpu());
-    if (devices.empty()) devices.insert(-1);
-    for (int device : devices)
-      if (!in.contains({p.get(), device}) && !in.contains({p.get(), -1})) out.push_back({p.get(), device, Rank{-1}});
+  for (const GpusOfJobs::Gpu& gpu : gpus) {
+    if (out.size() > most) break;
+    if (!in.contains(gpu) && !in.contains({gpu.first, -1})) out.push_back({gpu.first, gpu.second, Rank{-1}});
   }
   return out;
 }
@@ -59,6 +81,7 @@ std::string init_name(const InitKey& key) {
 std::vector<KnownInit> waiting_inits(const InitBook& inits, const ProcessTable& processes, const Watches& watches,
                                      Nanoseconds least_ns, Nanoseconds now_ns) {
   std::vector<KnownInit> out;
+  GpusOfJobs gpus(processes, watches);
   for (const auto& [key, m] : inits.all()) {
     KnownInit k;
     k.key = key;
@@ -77,7 +100,7 @@ std::vector<KnownInit> waiting_inits(const InitBook& inits, const ProcessTable& 
         for (const RankModel& r : comm->ranks())
           if (!m.ranks.contains(r.rank.value) && r.process) k.wait.missing.push_back({r.process, r.gpu(), r.rank});
       } else {
-        k.wait.missing = others(key, m, processes, watches, missing);
+        k.wait.missing = others(gpus.of(key.job), m, missing);
         if (k.wait.missing.size() > missing) k.wait.missing.clear();
         // Which of them is which rank is known of the last one only.
         if (missing == 1 && k.wait.missing.size() == 1)
