@@ -124,11 +124,12 @@ TEST_CASE("Without room those go that say nothing, first of who has most of them
   for (const int fd : speaking) room.spoke(fd, 100, now - ns_per_s);
   room.look(now, Memory::enough);
   CHECK(room.counters().cut_quiet == 0);  // there is more than the reserve
-  for (int i = 0; i < 8; ++i) listener.connect_from("127.0.0.2");
+  for (int i = 0; i < 8; ++i) many.push_back(listener.connect_from("127.0.0.2"));
   room.look(now + ns_per_s, Memory::enough);
   CHECK(room.counters().cut_quiet > 0);
   CHECK(room.counters().cut_speaking == 0);
-  CHECK(is_cut(many.front()));
+  // Which of them depends on what the kernel counts in milliseconds: they came at the same time.
+  CHECK(std::count_if(many.begin(), many.end(), is_cut) == static_cast<ptrdiff_t>(room.counters().cut_quiet));
   for (const int fd : speaking) CHECK_FALSE(is_cut(fd));
   for (const int fd : others) CHECK_FALSE(is_cut(fd));
 }
