@@ -70,6 +70,16 @@ std::optional<double> proxy_away_part(const ProcessModel& process, const TimeWin
   return static_cast<double>((*away_ns)[0]) / static_cast<double>(w.to_ns - w.from_ns);
 }
 
+void add_late(const whatif::Beyond::OfGpu& of, whatif::Late& late) {
+  if (of.by_host()) {
+    late.who = std::max(late.who, whatif::Late::hosts);
+    return;
+  }
+  const double usual_ns = of.own_ns - of.sum_ns, times = usual_ns > 0 ? of.own_ns / usual_ns : INFINITY;
+  late.gpu_times = late.who == whatif::Late::gpus ? std::max(late.gpu_times, times) : times;
+  late.who = whatif::Late::gpus;
+}
+
 }  // namespace
 
 // False: some GPU of the job is not known, or no more.
@@ -158,11 +168,10 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
     if (watch == watches_.end()) continue;
     const Communicator& comm = watch->second->comm;
     const auto rounds = whatif::rounds_of(comm, groups, graph, job.timeline, lateness.kinds, job.machine_clocks);
-    whatif::Late late = whatif::Late::nobody;
+    whatif::Late late;
     for (int member : whatif::at(graph.groups, groups.front())) {
       const int gpu = whatif::at(graph.nodes, member).gpu;
-      if (!whatif::at(lateness.late, gpu)) continue;
-      late = std::max(late, whatif::at(lateness.beyond.gpus, gpu).by_host() ? whatif::Late::hosts : whatif::Late::gpus);
+      if (whatif::at(lateness.late, gpu)) add_late(whatif::at(lateness.beyond.gpus, gpu), late);
     }
     auto slow = whatif::slow_collectives(comm, rounds, late, graph.turn_wait_ns, job.step_past, settings_);
     if (!slow) continue;

@@ -59,8 +59,8 @@ bool may_want_a_processor(const SlowLink& l, double lost_ns, double turn_wait_ns
          l.under_way_ns <= settings.processor_step_turns_max * turn_wait_ns;
 }
 
-OfKind look_at(const Communicator& comm, const OperationKind& kind, Late late, double turn_wait_ns, StepPast& past,
-               const Settings& settings) {
+OfKind look_at(const Communicator& comm, const OperationKind& kind, const Late& late, double turn_wait_ns,
+               StepPast& past, const Settings& settings) {
   const Connections connections = add_up(past.with_earlier(comm.uid(), kind.kind, kind.operations), settings);
   const StepReference reference(comm.uid(), kind.kind, connections, past, settings);
   SlowNetwork network = find_slow_network(connections, reference, settings);
@@ -69,11 +69,11 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, Late late, d
   std::set<int32_t> out_of_sight;
   for (const CollectiveRound* r : kind.rounds) out_of_sight.insert(r->out_of_sight.begin(), r->out_of_sight.end());
   const SlowGpu gpu = find_slow_gpu(connections, reference, out_of_sight);
-  if (gpu.link && of.links.empty() && late == Late::nobody && all_ranks_known(kind)) of.links.push_back(*gpu.link);
+  if (gpu.link && of.links.empty() && late.who == Late::nobody && all_ranks_known(kind)) of.links.push_back(*gpu.link);
   of.slow = network.slow || gpu.slow || !of.links.empty();
   const auto before_ns = past.transfer_ns(comm.uid(), kind.kind);
   const double longer_part = before_ns ? 1 - *before_ns * static_cast<double>(kind.rounds.size()) / kind.sum_ns : 0;
-  if (late != Late::nobody)
+  if (late.who != Late::nobody)
     leave_out_late(of.links, before_ns ? std::optional(longer_part) : std::nullopt,
                    kind.sum_ns / static_cast<double>(kind.rounds.size()), settings);
   else if (before_ns)
@@ -84,11 +84,12 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, Late late, d
     of.lost_part = std::max(of.lost_part, link.lost_part);
     lost_most_part = std::max(lost_most_part, link.lost_most_part);
   }
-  // All that such operations take longer than before is lost if the links explain a good part of it for certain. If they
-  // may explain all of it, too, unless a late GPU may be the reason.
-  of.longer = longer_part > 0 && (of.lost_part >= settings.whatif_explained_min * longer_part ||
-                                  (late != Late::gpus && lost_most_part >= longer_part));
-  if (of.longer) of.lost_part = std::max(of.lost_part, longer_part);
+  // All that such operations take longer than before is lost if the links explain a good part of it for certain. If
+  // they may explain all of it, too, but for what a late GPU may be the reason of.
+  const double beyond_gpus_part = late.who == Late::gpus ? 1 - late.gpu_times * (1 - longer_part) : longer_part;
+  const bool certain = of.lost_part >= settings.whatif_explained_min * longer_part;
+  of.longer = longer_part > 0 && (certain || (beyond_gpus_part > 0 && lost_most_part >= beyond_gpus_part));
+  if (of.longer) of.lost_part = std::max(of.lost_part, certain ? longer_part : beyond_gpus_part);
   of.lost_ns = of.lost_part * kind.sum_ns;
   const double lost_ns = of.lost_ns / static_cast<double>(kind.rounds.size());
   std::erase_if(of.links, [&](const SlowLink& l) { return may_want_a_processor(l, lost_ns, turn_wait_ns, settings); });
@@ -107,12 +108,12 @@ bool is_same(const std::vector<SlowLink>& links, const std::vector<SlowLink>& ot
 }  // namespace
 
 std::optional<SlowCollectives> slow_collectives(const Communicator& comm, const std::vector<CollectiveRound>& rounds,
-                                                Late late, double turn_wait_ns, StepPast& past,
+                                                const Late& late, double turn_wait_ns, StepPast& past,
                                                 const Settings& settings) {
   const std::vector<OperationKind> kinds = kinds_in(rounds);
   std::vector<OfKind> looks;
   for (const OperationKind& kind : kinds) looks.push_back(look_at(comm, kind, late, turn_wait_ns, past, settings));
-  if (late == Late::nobody && std::none_of(looks.begin(), looks.end(), [](const OfKind& of) { return of.slow; }))
+  if (late.who == Late::nobody && std::none_of(looks.begin(), looks.end(), [](const OfKind& of) { return of.slow; }))
     for (const OperationKind& kind : kinds) past.learn(comm.uid(), kind.kind, kind.operations);
   const auto most = std::max_element(looks.begin(), looks.end(),
                                      [](const OfKind& a, const OfKind& b) { return a.lost_ns < b.lost_ns; });

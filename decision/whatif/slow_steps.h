@@ -18,6 +18,7 @@
 // Contract: linear in the reported stages of links.
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -28,11 +29,16 @@
 namespace ccld::decision::whatif {
 
 // Who comes late to the operations: nobody, only ranks with a late host, or also ranks with a late GPU.
-enum class Late { nobody, hosts, gpus };
+struct Late {
+  enum Who { nobody, hosts, gpus } who = nobody;
+  // Of late GPUs: their own work takes so many times as long as it should, and so do operations because of them at
+  // most.
+  double gpu_times = INFINITY;
+};
 
 // `turn_wait_ns`: what threads of all hosts wait whenever they want a processor. Where nothing stands out the past
 // learns from the operations, and it is nullopt.
-std::optional<SlowCollectives> slow_collectives(const Communicator&, const std::vector<CollectiveRound>&, Late,
+std::optional<SlowCollectives> slow_collectives(const Communicator&, const std::vector<CollectiveRound>&, const Late&,
                                                 double turn_wait_ns, StepPast&, const Settings&);
 
 }  // namespace ccld::decision::whatif

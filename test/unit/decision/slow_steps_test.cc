@@ -21,7 +21,7 @@ class Job {
   explicit Job(std::vector<Ends> connections) : connections_(std::move(connections)) {}
 
   // The operations of a window, whose steps are all there for the whole operation.
-  std::optional<SlowCollectives> window(const Longer& longer_ms, Late late = Late::nobody, double transfer_ms = 100) {
+  std::optional<SlowCollectives> window(const Longer& longer_ms, Late late = {Late::nobody}, double transfer_ms = 100) {
     return window_of({{longer_ms, transfer_ms}}, late, 10);
   }
   // `count` operations of each kind.
@@ -29,7 +29,7 @@ class Job {
     Longer longer_ms;
     double transfer_ms = 100;
   };
-  std::optional<SlowCollectives> window_of(const std::vector<Kind>& kinds, Late late, size_t count) {
+  std::optional<SlowCollectives> window_of(const std::vector<Kind>& kinds, const Late& late, size_t count) {
     std::vector<CollectiveRound> rounds(count * kinds.size());
     for (size_t i = 0; i < rounds.size(); ++i) {
       CollectiveRound& r = rounds[i];
@@ -110,17 +110,17 @@ TEST_CASE("A wire on which steps wait is told from the other one, from the first
 TEST_CASE("Operations that lose no more than a lack of processors explains are not slow") {
   for (const double turn_wait_ms : {0, 8}) {  // of which an operation of 100 ms may lose 15, a step on its way 1.5
     Job job(ring);
-    for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
+    for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
     job.turn_wait_ms = turn_wait_ms;
     CHECK(job.window(on_the_wire({3, 4}, 10)).has_value() == (turn_wait_ms == 0));
     CHECK(job.window(in_front_of({1, 2}, 10)).has_value() == (turn_wait_ms == 0));
-    CHECK(job.window(on_the_wire({3, 4}, 40), Late::nobody, 400));
+    CHECK(job.window(on_the_wire({3, 4}, 40), {Late::nobody}, 400));
   }
 }
 
 TEST_CASE("A wire is slow if each step is on it for longer than a lack of processors explains") {
   Job job(ring);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
   job.turn_wait_ms = 8;
   check_only(job.window(on_the_wire({3, 4}, 15)), {3, 4}, Component::link);
   CHECK(!job.window(in_front_of({1, 2}, 15)));
@@ -130,42 +130,46 @@ TEST_CASE("A wire is slow if each step is on it for longer than a lack of proces
 
 TEST_CASE("What a step takes longer is lost once for each eight of them: so many are under way at a time") {
   Job job(ring);
-  const auto slow = job.window(on_the_wire({3, 4}, 2), Late::nobody, 1000);  // 100 steps of 2.3 ms in 1000 ms, not 0.4
+  const auto slow =
+      job.window(on_the_wire({3, 4}, 2), {Late::nobody}, 1000);  // 100 steps of 2.3 ms in 1000 ms, not 0.4
   REQUIRE(slow.has_value());
   CHECK(slow->operations[0].lost_part == Approx(100.0 / 8 * 1.9 / 1000));
 }
 
 TEST_CASE("As far as steps that wait explain it, all that operations take longer than before is lost") {
   Job job(ring);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, 100));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, 100));
   const Longer wire = on_the_wire({3, 4}, 40);  // 100 of them in 1000 ms: four at a time
-  CHECK(job.window(wire, Late::nobody, 1000)->operations[0].lost_part == Approx(0.9));
+  CHECK(job.window(wire, {Late::nobody}, 1000)->operations[0].lost_part == Approx(0.9));
   // A late host makes no transfer longer; a late GPU may.
-  CHECK(job.window(on_the_wire({3, 4}, 10), Late::hosts, 1000)->operations[0].lost_part == Approx(0.9));
-  CHECK(job.window(on_the_wire({3, 4}, 10), Late::gpus, 1000)->operations[0].lost_part < 0.2);
+  CHECK(job.window(on_the_wire({3, 4}, 10), {Late::hosts}, 1000)->operations[0].lost_part == Approx(0.9));
+  CHECK(job.window(on_the_wire({3, 4}, 10), {Late::gpus}, 1000)->operations[0].lost_part < 0.2);
+  // But not by more than its own work takes longer.
+  CHECK(job.window(on_the_wire({3, 4}, 10), {Late::gpus, 2}, 1000)->operations[0].lost_part == Approx(0.8));
+  CHECK(job.window(on_the_wire({3, 4}, 10), {Late::gpus, 12}, 1000)->operations[0].lost_part < 0.2);
   // Something else makes them longer, too.
-  CHECK(job.window(wire, Late::nobody, 10000)->operations[0].lost_part == Approx(100.0 / 8 * 39.9 / 10000));
+  CHECK(job.window(wire, {Late::nobody}, 10000)->operations[0].lost_part == Approx(100.0 / 8 * 39.9 / 10000));
 }
 
 TEST_CASE("What seems to have become slow while operations are as long as before is not slow: clocks are not exact") {
   Job job(ring);
   for (int i = 0; i < 3; ++i) CHECK(!job.window({}));
   CHECK(!job.window(on_the_wire({3, 4}, 5)));
-  check_only(job.window(on_the_wire({3, 4}, 5), Late::nobody, 150), {3, 4}, Component::link);
+  check_only(job.window(on_the_wire({3, 4}, 5), {Late::nobody}, 150), {3, 4}, Component::link);
 }
 
 TEST_CASE("Where there are few operations in a window, those before it count, too") {
   Job job(ring);
-  CHECK(!job.window_of({{on_the_wire({3, 4}, 10)}}, Late::nobody, 1));
-  CHECK(!job.window_of({{on_the_wire({3, 4}, 10)}}, Late::nobody, 1));
-  const auto slow = job.window_of({{on_the_wire({3, 4}, 10)}}, Late::nobody, 1);
+  CHECK(!job.window_of({{on_the_wire({3, 4}, 10)}}, {Late::nobody}, 1));
+  CHECK(!job.window_of({{on_the_wire({3, 4}, 10)}}, {Late::nobody}, 1));
+  const auto slow = job.window_of({{on_the_wire({3, 4}, 10)}}, {Late::nobody}, 1);
   check_only(slow, {3, 4}, Component::link);
   CHECK(slow->operations.size() == 1);  // of this window
 }
 
 TEST_CASE("Where a window reports few operations of one connection, those before it count for that one") {
   Job job(ring);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
   job.rare = Ends{1, 2};
   const Longer queues = both(in_front_of({0, 1}, 5), in_front_of({1, 2}, 9));
   job.window(queues);
@@ -175,18 +179,18 @@ TEST_CASE("Where a window reports few operations of one connection, those before
 
 TEST_CASE("What is slow in one kind of operations only is found, and what is slow in several is one loss") {
   Job job(ring);
-  const auto one = job.window_of({{{}, 500}, {on_the_wire({3, 4}, 10), 100}}, Late::nobody, 5);
+  const auto one = job.window_of({{{}, 500}, {on_the_wire({3, 4}, 10), 100}}, {Late::nobody}, 5);
   check_only(one, {3, 4}, Component::link);
   CHECK(one->operations.size() == 5);
   const auto both_kinds =
-      job.window_of({{on_the_wire({3, 4}, 10), 500}, {on_the_wire({3, 4}, 10), 100}}, Late::nobody, 5);
+      job.window_of({{on_the_wire({3, 4}, 10), 500}, {on_the_wire({3, 4}, 10), 100}}, {Late::nobody}, 5);
   check_only(both_kinds, {3, 4}, Component::link);
   CHECK(both_kinds->operations.size() == 10);
 }
 
 TEST_CASE("Where both directions of the only wire have become slow, the past tells both") {
   Job job(ring);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
   const auto slow = job.window(both(on_the_wire({3, 4}, 10), on_the_wire({7, 0}, 9)));
   REQUIRE(slow.has_value());
   CHECK(slow->links.size() == 2);
@@ -195,13 +199,13 @@ TEST_CASE("Where both directions of the only wire have become slow, the past tel
 
 TEST_CASE("Slowness does not become usual, however long it lasts") {
   Job job(ring);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
   for (int i = 0; i < 50; ++i) CHECK(job.window(both(on_the_wire({3, 4}, 10), on_the_wire({7, 0}, 9))).has_value());
 }
 
 TEST_CASE("Steps that wait for a GPU do not become usual while nobody knows for which") {
   Job job(ring);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
   job.unknown = {Rank{5}};
   for (int i = 0; i < 10; ++i) CHECK(!job.window(in_front_of({1, 2}, 9)));
   job.unknown = {};
@@ -211,7 +215,7 @@ TEST_CASE("Steps that wait for a GPU do not become usual while nobody knows for 
 TEST_CASE("Where many connections have become slow alike nobody is named, and nothing is learnt") {
   std::vector<Ends> all{{0, 4}, {4, 0}, {1, 5}, {5, 1}};
   Job job(all);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
   Longer longer;
   for (const Ends& ends : all) longer.merge(on_the_wire(ends, 10));
   for (int i = 0; i < 10; ++i) CHECK(!job.window(longer));
@@ -226,7 +230,7 @@ TEST_CASE("A slow part is found where the slots were always taken: others take l
     usual.merge(Longer{{{ends, Interval::posted_to_handed}, 8},
                        {{ends, Interval::awaited_to_handed}, 8},
                        {{ends, Interval::awaited_to_arrived}, 9}});
-  for (int i = 0; i < 3; ++i) CHECK(!job.window(usual, Late::nobody, healthy_ms));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window(usual, {Late::nobody}, healthy_ms));
   const auto slow = job.window({{{{7, 0}, Interval::arrived_to_given}, 8}});
   REQUIRE(slow.has_value());
   REQUIRE(slow->links.size() == 1);
@@ -244,7 +248,7 @@ TEST_CASE("A wire to a GPU that does not take its steps only fills up behind it"
 
 TEST_CASE("What waits for a late rank is no cause beside what waits longer elsewhere") {
   Job job(ring);
-  const auto slow = job.window(both(on_the_wire({3, 4}, 10), on_the_wire({7, 0}, 0.1)), Late::hosts);
+  const auto slow = job.window(both(on_the_wire({3, 4}, 10), on_the_wire({7, 0}, 0.1)), {Late::hosts});
   check_only(slow, {3, 4}, Component::link);
 }
 
@@ -253,13 +257,13 @@ TEST_CASE("Around a ring of GPUs the slow one is where the queues end") {
   Longer queues = in_front_of({1, 2}, 9);
   for (const Ends& ends : {Ends{0, 1}, Ends{5, 6}, Ends{6, 7}}) queues.merge(in_front_of(ends, 5));
   queues[{{7, 0}, Interval::given_to_consumed}] = 5;
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
   check_only(job.window(queues), {1, 2}, Component::gpu);
 }
 
 TEST_CASE("A GPU is not named while some rank, which may be the late one, is not known") {
   Job job(ring);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
   job.unknown = {Rank{5}};
   CHECK(!job.window(in_front_of({1, 2}, 9)));
   job.unknown = {};
@@ -270,7 +274,7 @@ TEST_CASE("A GPU is not named if nobody reports what it sends") {
   std::vector<Ends> some = ring;
   some.erase(std::find(some.begin(), some.end(), Ends{2, 3}));
   Job job(some);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
   CHECK(!job.window(in_front_of({1, 2}, 9)));
 }
 
@@ -279,7 +283,7 @@ TEST_CASE("A GPU is not named if it also sends to a collective network, which ma
   for (const bool is_head : {false, true}) {
     Job job(chain);
     if (is_head) job.out_of_sight = {0};
-    for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
+    for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
     const auto slow = job.window(in_front_of({1, 0}, 10));
     if (is_head)
       CHECK(!slow);
@@ -291,7 +295,7 @@ TEST_CASE("A GPU is not named if it also sends to a collective network, which ma
 
 TEST_CASE("In a tree the GPU that is slow has all its inputs; one that waits for a child has not") {
   Job job(tree);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
   // Rank 1 does not take what its children and its parent send; rank 0 waits for it, and rank 4's steps for rank 0.
   Longer queues;
   for (const Ends& ends : {Ends{2, 1}, Ends{3, 1}, Ends{0, 1}}) queues.merge(in_front_of(ends, 8));
@@ -305,9 +309,9 @@ TEST_CASE("In a tree the GPU that is slow has all its inputs; one that waits for
 
 TEST_CASE("Where queues end in two places, or a rank comes late, no GPU is named") {
   Job job(ring);
-  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, Late::nobody, healthy_ms));
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
   CHECK(!job.window(both(in_front_of({1, 2}, 8), in_front_of({5, 6}, 8))));
-  CHECK(!job.window(in_front_of({1, 2}, 8), Late::gpus));
+  CHECK(!job.window(in_front_of({1, 2}, 8), {Late::gpus}));
 }
 
 TEST_CASE("A proxy that delays what it sends and what it receives is one cause") {
