@@ -1,5 +1,5 @@
 // Over which steps of a round the means of a connection are taken (LinkStages of the wire). The first ones tell when the
-// other end came, and how much the buffers on the way hold; the later half moves as fast as the slowest part lets it.
+// other end came, and how much the buffers on the way hold; the later ones move as fast as the slowest part lets them.
 // Both ends must leave out the same steps, and an end may not know how many there are before the last has passed: so it
 // remembers its sums at `step_marks` places at most, evenly apart, and the rule chooses one of them.
 #pragma once
@@ -17,18 +17,20 @@ constexpr uint64_t steps_between_marks(uint32_t steps) {
   return between;
 }
 
-// A few steps may all find room in the buffers: then the first ones tell as much as the last. Of more than these the
-// later half begins when all eight slots of a connection were taken once: nothing there waited for a rank that came
-// late.
-constexpr uint32_t few_steps_max = 15;
+// Slots of a connection (NCCL_STEPS). When all were taken once, nothing waits any more for a rank that came late.
+constexpr uint32_t slots = 8;
+// A few steps may all find room in the buffers: then the first ones tell as much as the last. Of more than these at
+// least a third is left behind the slots, and no less than four.
+constexpr uint32_t few_steps_max = 11;
 
-// The first step that counts: of many steps the first mark at or beyond the middle, of few the very first.
+// The first step that counts: of many steps the first mark at or beyond the middle and the slots, of few the very first.
 constexpr uint32_t first_counted_step(uint32_t steps) {
   if (steps <= few_steps_max) return 0;
-  const uint64_t between = steps_between_marks(steps);
-  return static_cast<uint32_t>((steps / 2 + between - 1) / between * between);
+  const uint64_t between = steps_between_marks(steps), first = steps / 2 < slots ? slots : steps / 2;
+  return static_cast<uint32_t>((first + between - 1) / between * between);
 }
 
-static_assert(first_counted_step(few_steps_max + 1) >= 8);
+static_assert(first_counted_step(few_steps_max + 1) >= slots);
+static_assert(first_counted_step(few_steps_max + 1) < few_steps_max);
 
 }  // namespace ccld::wire
