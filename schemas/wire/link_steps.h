@@ -1,7 +1,7 @@
-// Over which steps of a round the means of a connection are taken (LinkStages of the wire). The first ones tell when the
-// other end came, and how much the buffers on the way hold; the later ones move as fast as the slowest part lets them.
-// Both ends must leave out the same steps, and an end may not know how many there are before the last has passed: so it
-// remembers its sums at `step_marks` places at most, evenly apart, and the rule chooses one of them.
+// Over which steps of a round the means of a connection are taken (LinkStages of the wire). The first ones tell when
+// the other end came, and how much the buffers on the way hold; the later ones move as fast as the slowest part lets
+// them. Both ends must leave out the same steps, and an end may not know how many there are before the last has passed:
+// so it remembers its sums at `step_marks` places at most, evenly apart, and the rule chooses one of them.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ constexpr uint32_t slots = 8;
 // least a third is left behind the slots, and no less than four.
 constexpr uint32_t few_steps_max = 11;
 
-// The first step that counts: of many steps the first mark at or beyond the middle and the slots, of few the very first.
+// The first step that counts: of many steps the first mark at or beyond the middle and the slots, of few the very
+// first.
 constexpr uint32_t first_counted_step(uint32_t steps) {
   if (steps <= few_steps_max) return 0;
   const uint64_t between = steps_between_marks(steps), first = steps / 2 < slots ? slots : steps / 2;
