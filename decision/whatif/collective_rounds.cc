@@ -73,7 +73,7 @@ std::vector<CollectiveRound> rounds_of(const Communicator& comm, const std::vect
       if (r >= round.begins_ns.size()) continue;
       longest_ns = std::max(longest_ns, static_cast<double>(n.kernel->end_ns - n.kernel->begin_ns));
       round.begins_ns[r] = round.posted_ns[r] = n.begin_ns;
-      if (n.queued_ns > 0) round.posted_ns[r] = std::clamp(n.begin_ns - n.queued_ns, free_since_ns(g, n), n.begin_ns);
+      if (n.queued_ns > 0) round.posted_ns[r] = std::clamp(n.launch_ns(), free_since_ns(g, n), n.begin_ns);
     }
     round.transfer_ns = std::max(0.0, ended_ns - started_ns);
     if (const auto* const rows = first.replay == 0 ? t.links(first.comm, first.op) : nullptr) {
