@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <new>
 #include <set>
 #include <string>
@@ -21,6 +20,7 @@
 #include "probe/frames/comm.h"
 #include "probe/frames/new_file.h"
 #include "probe/frames/words.h"
+#include "probe/monotonic.h"
 #include "probe/process/process_file.h"
 #include "probe/settings.h"
 
@@ -38,12 +38,6 @@ std::string read_line(const char* path) {
   fclose(file);
   while (!line.empty() && (line.back() == '\n' || line.back() == ' ')) line.pop_back();
   return line;
-}
-
-uint64_t monotonic_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
 // Spare files of this process, which go with it. Never destroyed: communicators may end at the very end.

@@ -2,25 +2,19 @@
 // written here: schemas/abi/frame_reader.h.
 #include <algorithm>
 #include <cstddef>
-#include <ctime>
 #include <utility>
 
 #include "probe/frames/comm.h"
 #include "probe/frames/doorbell.h"
 #include "probe/frames/recording.h"
 #include "probe/frames/words.h"
+#include "probe/monotonic.h"
 #include "probe/probe.h"
 #include "probe/process/process_file.h"
 #include "probe/process/proxy_threads.h"
 
 namespace ccld::probe {
 namespace {
-
-uint64_t monotonic_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 bool writable(const Comm* comm) { return comm != nullptr && !comm->detached.load(std::memory_order_relaxed); }
 

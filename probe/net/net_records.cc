@@ -2,18 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <mutex>
 #include <new>
 
+#include "probe/monotonic.h"
+
 namespace ccld::probe {
 namespace {
-
-uint64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * ns_per_s + static_cast<uint64_t>(now.tv_nsec);
-}
 
 constexpr uint32_t never = 0xffffffffu;
 

@@ -2,21 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <ctime>
 
 #include "probe/agent/diagnostic_thread.h"
+#include "probe/monotonic.h"
 #include "probe/probe.h"
 
 namespace ccld::probe {
 namespace {
 
 std::atomic<uint64_t> initializations{0};
-
-uint64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * ns_per_s + static_cast<uint64_t>(now.tv_nsec);
-}
 
 uint32_t age_ms(uint64_t now_ns, uint64_t then_ns) {
   if (now_ns <= then_ns) return 0;

@@ -14,7 +14,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -23,18 +22,13 @@
 #include "probe/counters/log.h"
 #include "probe/frames/frame_file.h"
 #include "probe/frames/new_file.h"
+#include "probe/monotonic.h"
 #include "probe/settings.h"
 #include "schemas/abi/process_build.h"
 #include "schemas/build_id/build_id.h"
 
 namespace ccld::probe {
 namespace {
-
-uint64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 template <size_t size>
 std::string text_of(const char (&field)[size]) {
