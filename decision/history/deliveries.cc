@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "decision/history/acknowledgements.h"
+#include "decision/history/revision.h"
 #include "decision/report/bounded_json.h"
 
 namespace ccld::decision::history {
@@ -45,7 +46,7 @@ absl::StatusOr<Undelivered> undelivered(Database& db, int64_t since_ms, uint64_t
     if (!row.ok()) return row.status();
     if (!*row) break;
     auto parsed = report::parse_bounded(select->text(0));
-    if (!parsed.ok() || !parsed->is_object()) continue;
+    if (!parsed.ok() || !is_verdict(*parsed)) continue;
     report::Json& verdict = *parsed;
     verdict["recording"] = select->is_null(1) ? report::Json(nullptr) : report::Json(select->text(1));
     verdict["acknowledged"] = acknowledgement_of(*select, 2);

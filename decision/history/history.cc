@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "decision/history/revision.h"
 #include "decision/report/bounded_json.h"
 #include "spdlog/spdlog.h"
 
@@ -22,7 +23,7 @@ absl::StatusOr<std::unique_ptr<History>> History::open(const HistoryOptions& opt
   if (!lines.ok()) return lines.status();
   for (const std::string& line : *lines) {
     auto verdict = report::parse_bounded(line);
-    if (verdict.ok() && verdict->is_object()) history->left_open_.push_back(*std::move(verdict));
+    if (verdict.ok() && is_verdict(*verdict)) history->left_open_.push_back(*std::move(verdict));
   }
   auto acknowledgements = history->store_->acknowledgements();
   if (!acknowledgements.ok()) return acknowledgements.status();

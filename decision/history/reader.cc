@@ -5,8 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "decision/history/acknowledgements.h"
+#include "decision/history/revision.h"
 #include "decision/history/schema.h"
 #include "decision/report/bounded_json.h"
+#include "decision/report/text_format.h"
 
 namespace ccld::decision::history {
 namespace {
@@ -16,7 +18,7 @@ using report::Json;
 // A line, the path of the recording and the acknowledgement, as the columns of the row.
 absl::StatusOr<Json> verdict_of(const Database& db, const Statement& row) {
   auto parsed = report::parse_bounded(row.text(0));
-  if (!parsed.ok() || !parsed->is_object())
+  if (!parsed.ok() || !is_verdict(*parsed))
     return absl::DataLossError(absl::StrCat("'", db.path(), "': a verdict in it is damaged"));
   Json& verdict = *parsed;
   // Recordings have bounds of their own: a file may be gone.
@@ -96,7 +98,7 @@ absl::StatusOr<Page> HistoryReader::list(const Filter& f) {
   page.incidents = *std::move(verdicts);
   if (page.incidents.size() > f.limit) {
     page.incidents.pop_back();
-    page.next = page.incidents.back()["incident"].get<uint64_t>();
+    page.next = report::number_of(page.incidents.back(), "incident");
   }
   return page;
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "decision/history/acknowledgements.h"
 #include "decision/history/deliveries.h"
+#include "decision/history/revision.h"
 #include "decision/history/store.h"
 #include "decision/report/bounded_json.h"
 #include "decision/report/text_format.h"
@@ -136,7 +137,7 @@ absl::StatusOr<Standing> standing_of(Database& db, int64_t now_ms) {
     if (!row.ok()) return row.status();
     if (!*row) break;
     auto verdict = report::parse_bounded(select->text(0));
-    if (verdict.ok() && verdict->is_object()) standing.open.push_back(*std::move(verdict));
+    if (verdict.ok() && is_verdict(*verdict)) standing.open.push_back(*std::move(verdict));
   }
   auto acknowledgements = acknowledgements_of_open(db);
   if (!acknowledgements.ok()) return acknowledgements.status();

@@ -38,14 +38,18 @@ std::optional<int64_t> time_ms_of(const std::string& rfc3339) {
   return ms;
 }
 
+bool is_verdict(const Json& verdict) {
+  return verdict.is_object() && member(verdict, "incident").is_number_unsigned() &&
+         member(verdict, "revision").is_number_unsigned();
+}
+
 std::optional<Revision> revision_of(const Json& verdict) {
-  if (!verdict.is_object()) return std::nullopt;
-  const Json &id = member(verdict, "incident"), &number = member(verdict, "revision");
+  if (!is_verdict(verdict)) return std::nullopt;
   const auto time = time_ms_of(text_or_nothing(verdict, "time"));
-  if (!id.is_number_unsigned() || !number.is_number_unsigned() || !time.has_value()) return std::nullopt;
+  if (!time.has_value()) return std::nullopt;
   Revision r;
-  r.incident = id.get<uint64_t>();
-  r.number = number.get<uint32_t>();
+  r.incident = member(verdict, "incident").get<uint64_t>();
+  r.number = member(verdict, "revision").get<uint32_t>();
   r.time_ms = *time;
   r.run = text_or_nothing(verdict, "run");
   r.job = text_or_nothing(verdict, "job");

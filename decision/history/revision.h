@@ -21,7 +21,9 @@ struct Revision {
   std::string line;      // the verdict as JSON
 };
 
-// Nothing if the object is not a verdict with a number and a revision.
+// Whether it is an object with a number and a revision: a line of the database may have been edited by hand.
+bool is_verdict(const report::Json&);
+// Nothing if it is no verdict, or has no time.
 std::optional<Revision> revision_of(const report::Json& verdict);
 
 // Whether nothing more is expected of an incident in this state.

@@ -16,6 +16,7 @@
 #include "absl/synchronization/notification.h"
 #include "decision/report/headline.h"
 #include "decision/report/mitigation.h"
+#include "decision/report/text_format.h"
 #include "decision/server/clock.h"
 #include "spdlog/spdlog.h"
 
@@ -98,6 +99,11 @@ struct Reporter::State {
   absl::Notification ended;
   std::thread thread;
 
+  // What an earlier run left open.
+  void take_up(const std::vector<report::Json>& verdicts) {
+    left_open.clear();
+    for (const report::Json& verdict : verdicts) left_open.emplace(report::number_of(verdict, "incident"), verdict);
+  }
   void put(Job);
   void run();
   void carry_out(std::deque<Job>);
@@ -306,7 +312,7 @@ Reporter::Reporter(VerdictWriter writer, std::unique_ptr<history::History> histo
     s.counters.last_id_before = s.history->last_id_before();
     s.book.set_acknowledgements(s.history->acknowledgements());
     s.book.set_silences(s.history->silences().silences, s.history->silences().last_id);
-    for (const report::Json& verdict : s.history->left_open()) s.left_open.emplace(verdict["incident"].get<uint64_t>(), verdict);
+    s.take_up(s.history->left_open());
   }
   s.thread = std::thread([&s] { s.run(); });
 }
@@ -401,8 +407,7 @@ absl::StatusOr<history::Standing> Reporter::standing(absl::Duration timeout) {
     return now.status();
   };
   asked->then = [found, s = state_.get()] {
-    s->left_open.clear();
-    for (const report::Json& verdict : found->open) s->left_open.emplace(verdict["incident"].get<uint64_t>(), verdict);
+    s->take_up(found->open);
     s->book.set_acknowledgements(found->acknowledgements);
     s->book.set_silences(found->silences.silences, found->silences.last_id);
   };

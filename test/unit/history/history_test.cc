@@ -75,6 +75,23 @@ TEST_CASE("A damaged database is set aside and a new history begins, at the star
   CHECK(HistoryReader::open(database_path(folder.path)).value().newest(100).ok());
 }
 
+TEST_CASE("A line that was edited and is no verdict any more is left out where the service begins, and said to a reader") {
+  const std::string edited = GENERATE("{}", "[]", R"({"incident": "1", "revision": 1})", R"({"incident": 1})");
+  const Folder folder;
+  REQUIRE(open(folder.path)->append({revision(1, 1), revision(2, 1)}, start_ms).ok());
+  const std::string path = database_path(folder.path);
+  REQUIRE(Database::open(path, Database::Mode::create)
+              .value()
+              ->run("UPDATE revisions SET verdict='" + edited + "' WHERE incident=1")
+              .ok());
+  const auto history = open(folder.path, "second");
+  REQUIRE(history->left_open().size() == 1);
+  CHECK(number_of(history->left_open()[0], "incident") == 2);
+  const auto page = HistoryReader::open(path).value().list({.limit = 1});
+  CHECK((page.ok() || absl::IsDataLoss(page.status())));
+  CHECK(absl::IsDataLoss(HistoryReader::open(path).value().newest(1).status()));
+}
+
 TEST_CASE("Damage that only the tidying up meets is set aside, too") {
   const Folder folder;
   const auto history = open(folder.path);
