@@ -1,7 +1,11 @@
 """A headless Chromium, driven by the WebDriver protocol: JSON over HTTP."""
 import base64
+import glob
+import http.client
 import json
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import urllib.request
@@ -37,7 +41,7 @@ def start_driver():
 
 class Browser:
     def __init__(self, width=1000, height=900):
-        self._profile = tempfile.TemporaryDirectory()
+        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # files of processes that are just ending
         self._driver, port = start_driver()
         self._base = "http://127.0.0.1:%d" % port
         arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=%d,%d" % (width, height),
@@ -47,10 +51,10 @@ class Browser:
             "goog:chromeOptions": {"binary": shutil.which("chromium"), "args": arguments}}}})
         self._base += "/session/" + answer["sessionId"]
 
-    def _ask(self, path, body=None, method=None):
+    def _ask(self, path, body=None, method=None, timeout=60):
         request = urllib.request.Request(self._base + path, None if body is None else json.dumps(body).encode(),
                                          {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=timeout) as response:
             return json.load(response)["value"]
 
     def open(self, url):
@@ -86,10 +90,22 @@ class Browser:
             file.write(base64.b64decode(self._ask("/screenshot")))
 
     def end(self):
+        """A browser that does not go when it is asked to is killed: what a test found does not hang on it."""
         try:
-            self._ask("", method="DELETE")
-        finally:
-            self._driver.terminate()
-            self._driver.wait(10)
-            self._driver.stdout.close()
-            self._profile.cleanup()
+            self._ask("", method="DELETE", timeout=10)
+        except (OSError, http.client.HTTPException):  # urllib's errors are OSErrors
+            pass
+        self._driver.kill()
+        self._driver.wait()
+        self._driver.stdout.close()
+        for process in glob.glob("/proc/[0-9]*/cmdline"):
+            self._kill_if_ours(process)
+        self._profile.cleanup()
+
+    def _kill_if_ours(self, cmdline):
+        try:
+            with open(cmdline, "rb") as file:
+                if self._profile.name.encode() in file.read():
+                    os.kill(int(cmdline.split("/")[2]), signal.SIGKILL)
+        except OSError:
+            pass  # it has gone
