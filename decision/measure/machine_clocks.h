@@ -8,7 +8,7 @@
 //
 // From the start on steps tell no more than both directions together, and nothing where they cross one way only. But the
 // quickest batches of telemetry of two machines take about as long to the service, so they tell how their clocks differ,
-// within some milliseconds.
+// within some milliseconds. That is no proof (those of a window may all be slow), so it holds for its own window only.
 //
 // Contract: plain state, not thread-safe; nanoseconds. Bounded by pairs_max pairs of machines. Where intervals
 // contradict each other a clock was set: all begins anew.

@@ -87,8 +87,7 @@ TEST_CASE("A line that was edited and is no verdict any more is left out where t
   const auto history = open(folder.path, "second");
   REQUIRE(history->left_open().size() == 1);
   CHECK(number_of(history->left_open()[0], "incident") == 2);
-  const auto page = HistoryReader::open(path).value().list({.limit = 1});
-  CHECK((page.ok() || absl::IsDataLoss(page.status())));
+  CHECK(absl::IsDataLoss(HistoryReader::open(path).value().list({}).status()));
   CHECK(absl::IsDataLoss(HistoryReader::open(path).value().newest(1).status()));
 }
 
