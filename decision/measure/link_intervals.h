@@ -12,10 +12,11 @@
 #include "absl/functional/function_ref.h"
 #include "decision/measure/edges.h"
 #include "decision/model/events.h"
+#include "schemas/wire/link_steps.h"
 
 namespace ccld::decision {
 
-constexpr double slots = 8;  // NCCL_STEPS: steps that an end may be ahead of the other
+constexpr double slots = wire::slots;  // steps that an end may be ahead of the other
 
 struct EdgeIntervals {
   double ns[interval_count];  // NaN: was not reported
