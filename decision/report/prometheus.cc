@@ -172,7 +172,8 @@ void add_service(const Snapshot& s, MetricFamilies& out) {
   service.counter("ccld_ticks_late_total", "Analysis ticks that came more than one period late.", s.late_ticks);
   service.gauge("ccld_tick_seconds", "Duration of the newest analysis tick.", seconds(s.tick_duration_ns));
   service.counter("ccld_verdict_lines_total", "Verdict lines written.", s.verdict_lines);
-  service.counter("ccld_verdict_write_errors_total", "Verdict lines that could not be written.",
+  service.counter("ccld_verdict_write_errors_total",
+                  "Verdict lines that could not be written, or only into a file that was renamed.",
                   s.verdict_write_errors);
   add_history(s.history, out);
   if (s.recording.has_value()) add_recording(*s.recording, out);

@@ -42,14 +42,57 @@ absl::StatusOr<VerdictWriter> VerdictWriter::open(const std::string& path, int f
 }
 
 VerdictWriter::VerdictWriter(VerdictWriter&& other) noexcept
-    : fd_(other.fd_), path_(std::move(other.path_)), owned_(std::exchange(other.owned_, false)), torn_(other.torn_),
-      lines_(other.lines_), errors_(other.errors_) {}
+    : fd_(other.fd_),
+      path_(std::move(other.path_)),
+      owned_(std::exchange(other.owned_, false)),
+      torn_(other.torn_),
+      stuck_(other.stuck_),
+      refused_(other.refused_),
+      lines_(other.lines_),
+      errors_(other.errors_) {}
 
 VerdictWriter::~VerdictWriter() {
   if (owned_) ::close(fd_);
 }
 
+void VerdictWriter::follow_path() {
+  struct stat ours {
+  }, named{};
+  // Nobody rotates a pipe or a terminal, and to open one can take for ever.
+  if (!owned_ || fstat(fd_, &ours) != 0 || !S_ISREG(ours.st_mode)) return;
+  if (ours.st_size == 0) torn_ = false;  // truncated, so nothing is torn
+  const bool same = stat(path_.c_str(), &named) == 0 && named.st_dev == ours.st_dev && named.st_ino == ours.st_ino;
+  const absl::Status status = same ? absl::OkStatus() : open_anew(ours.st_mode);
+  if (status.ok()) {
+    stuck_ = false;
+    return;
+  }
+  ++errors_;
+  if (!std::exchange(stuck_, true)) {
+    spdlog::error("verdicts go on into the file that was {}: {}; further failures are only counted", path_,
+                  std::string(status.message()));
+  }
+}
+
+absl::Status VerdictWriter::open_anew(mode_t mode) {
+  constexpr mode_t permissions = 0777;  // the new file is for whom the old one was
+  // O_NONBLOCK means nothing to a regular file; a FIFO without a reader would hold us up.
+  const int fd =
+      ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode & permissions);
+  if (fd < 0) return absl::UnavailableError(absl::StrCat("cannot open it again: ", std::strerror(errno)));
+  struct stat info {};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(fd);
+    return absl::UnavailableError("what has its name now is no regular file");
+  }
+  ::close(std::exchange(fd_, fd));
+  torn_ = ends_within_line(path_);
+  spdlog::info("verdicts: {} was renamed or removed, and is opened again", path_);
+  return absl::OkStatus();
+}
+
 void VerdictWriter::write_line(absl::string_view line) {
+  follow_path();
   // After a torn line (disk full) the next one starts on a line of its own.
   const std::string text = absl::StrCat(torn_ ? "\n" : "", line, "\n");
   size_t written = 0;
@@ -58,7 +101,8 @@ void VerdictWriter::write_line(absl::string_view line) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       if (written > 0) torn_ = true;
-      if (errors_++ == 0) {
+      ++errors_;
+      if (!std::exchange(refused_, true)) {
         spdlog::error("verdicts cannot be written to {}: {}; further failures are only counted", path_, std::strerror(errno));
       }
       return;

@@ -1,11 +1,16 @@
 // Appends verdicts as JSON lines to a file or to standard output, each line with one write, so that a reader that
 // follows the file sees whole lines. A line that cannot be written is counted and logged once, the service goes on.
-// Not thread-safe.
+// A regular file that was renamed or removed (log rotation) is left before the next line: the path is opened anew.
+// Where that fails, lines go on into the old file, each failure counts as an error, and is logged once until it works
+// again. Not thread-safe.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -29,11 +34,15 @@ class VerdictWriter {
  private:
   static absl::StatusOr<VerdictWriter> open(const std::string& path, int flags);
   VerdictWriter(int fd, std::string path, bool owned) : fd_(fd), path_(std::move(path)), owned_(owned) {}
+  void follow_path();
+  absl::Status open_anew(mode_t mode);
 
   int fd_;
   std::string path_;
   bool owned_;
   bool torn_ = false;  // the last write ended within a line
+  bool stuck_ = false;    // the path names another file, which cannot be opened
+  bool refused_ = false;  // a line could not be written, which has been said
   uint64_t lines_ = 0, errors_ = 0;
 };
 

@@ -2,37 +2,16 @@
 
 #include <catch2/catch.hpp>
 #include <memory>
-#include <sstream>
 #include <string>
 
-#include "spdlog/sinks/ostream_sink.h"
-#include "spdlog/spdlog.h"
+#include "test/unit/server/log_text.h"
 #include "test/unit/server/wire_batch.h"
 
 namespace ccld::decision::server {
 namespace {
 
 using test::Bytes;
-
-// What is logged while it lives; tests of this program log nothing otherwise.
-class Log {
- public:
-  Log() : before_(spdlog::default_logger()) {
-    spdlog::set_default_logger(
-        std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
-  }
-  ~Log() { spdlog::set_default_logger(before_); }
-  size_t count(const std::string& part) const {
-    const std::string text = text_.str();
-    size_t n = 0;
-    for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
-    return n;
-  }
-
- private:
-  std::ostringstream text_;
-  const std::shared_ptr<spdlog::logger> before_;
-};
+using test::LogText;
 
 struct Loop {
   explicit Loop(const Settings& settings)
@@ -66,7 +45,7 @@ constexpr char no_room[] =
 }  // namespace
 
 TEST_CASE("Where there is room for all nothing is said of room") {
-  const Log log;
+  const LogText log;
   Loop loop{Settings()};
   for (const int32_t rank : {0, 1}) loop.hear(1, rank);
   CHECK(loop.store->newest()->status.communicators.size() == 1);
@@ -76,7 +55,7 @@ TEST_CASE("Where there is room for all nothing is said of room") {
 TEST_CASE("Ranks for which there is no room are told once, with the setting that makes room") {
   Settings settings;
   settings.memberships_max = 1;
-  const Log log;
+  const LogText log;
   Loop loop(settings);
   for (int i = 0; i < 3; ++i) loop.hear(1, 1);
   CHECK(loop.store->newest()->status.ranks_refused > 1);
@@ -86,7 +65,7 @@ TEST_CASE("Ranks for which there is no room are told once, with the setting that
 TEST_CASE("Communicators for which there is no room are told once, with the settings that make room") {
   Settings settings;
   settings.communicators_max = 0;
-  const Log log;
+  const LogText log;
   Loop loop(settings);
   for (const uint64_t comm : {1, 2, 3}) loop.hear(comm, 0);
   CHECK(loop.store->newest()->status.let_go.communicators_refused == 3);
