@@ -3,11 +3,14 @@ import {element} from "./dom.js";
 import {ask} from "./service.js";
 import {count, isOpen} from "./words.js";
 
+// One that is read from the right does not turn what stands beside it.
+const nameOf = (name) => element("bdi", {textContent: name});
+
 function jobItem(job) {
   const troubled = job.incidents.length > 0;
   const words = troubled ? `${job.incidents.length} open ${job.incidents.length === 1 ? "incident" : "incidents"}` : job.state === "ended" ? "ended" : "no open incident";
   return element("li", {},
-    element("strong", {className: troubled ? job.incidents[0].state : "well", textContent: job.job || "(without a name)"}),
+    element("strong", {className: troubled ? job.incidents[0].state : "well"}, nameOf(job.job || "(without a name)")),
     element("span", {textContent: `  ${words}`}),
     element("div", {className: "about", textContent: `${count(job.communicator_count, "communicator")}, ${count(job.process_count, "process", "processes")}, ${job.silent_process_count} silent, ${job.ended_process_count} ended`}),
     ...job.incidents.map((v) => element("div", {}, element("a", {href: `/i/${v.incident}`, textContent: `${v.kind}: ${v.title}`}))));
@@ -20,7 +23,7 @@ function incidentItem(v) {
   return element("li", {},
     element("a", {href: `/i/${v.incident}`, textContent: `${v.kind}: ${v.title}`}),
     element("div", {className: "about"},
-      element("span", {className: v.state, textContent: stateOf(v)}), ` ${v.class} · job ${v.job} · ${since}`));
+      element("span", {className: v.state, textContent: stateOf(v)}), ` ${v.class} · job `, nameOf(v.job), ` · ${since}`));
 }
 
 export async function jobsPage() {
