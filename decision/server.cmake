@@ -136,6 +136,7 @@ add_library(ccld_server STATIC
   server/page_routes.cc
   server/record.cc
   server/replay.cc
+  server/read_turns.cc
   server/reporter.cc
   server/request_checks.cc
   server/request_head.cc

@@ -37,11 +37,20 @@ std::vector<Json> of_snapshot(const report::Snapshot& s) {
   return verdicts;
 }
 
-// A status where there is none, or where it cannot be read.
-absl::StatusOr<history::HistoryReader> open_history(const Reporter& reporter) {
+struct OpenHistory {
+  ReadTurns::Turn turn;  // until the reader is closed
+  history::HistoryReader reader;
+};
+
+// A status where there is none, or where it cannot be read; DeadlineExceeded where its disk hangs.
+absl::StatusOr<OpenHistory> open_history(const Reporter& reporter) {
   const report::HistoryCounters counters = reporter.counters();
   if (!counters.enabled) return absl::UnavailableError("no history is kept");
-  return history::HistoryReader::open(counters.database);
+  auto turn = reporter.read_turns().take();
+  if (!turn.has_value()) return absl::DeadlineExceededError("the disk of the history hangs");
+  auto reader = history::HistoryReader::open(counters.database);
+  if (!reader.ok()) return reader.status();
+  return OpenHistory{*std::move(turn), *std::move(reader)};
 }
 
 bool is_about(const Json& verdict, uint64_t id) { return report::number_of(verdict, "incident") == id; }
@@ -86,11 +95,11 @@ absl::StatusOr<Json> incidents_answer(const std::function<std::string(const std:
   const auto filter = history::parse_filter(parameter, realtime_now_ns() / ns_per_ms);
   if (!filter.ok()) return filter.status();
   const std::string time = snapshot.clock.text(snapshot.now_ns);
-  if (auto reader = open_history(reporter); reader.ok()) {
+  if (auto opened = open_history(reporter); opened.ok()) {
     // In this order: what is stored in between is in both, not in neither.
     std::vector<Json> waiting = waiting_in(reporter);
-    auto page = reader->list(*filter);
-    add_unstored(snapshot, *reader, waiting);
+    auto page = opened->reader.list(*filter);
+    add_unstored(snapshot, opened->reader, waiting);
     if (page.ok()) return page_with_silences(history::merged(*std::move(page), waiting, *filter), time, reporter);
   }
   return page_with_silences(history::page_of(of_snapshot(snapshot), *filter), time, reporter);
@@ -100,20 +109,24 @@ absl::StatusOr<Json> incident_answer(uint64_t id, const report::Snapshot& snapsh
   for (const Json& verdict : waiting_in(reporter)) {
     if (is_about(verdict, id)) return answer_of(verdict, snapshot, reporter);
   }
-  if (auto reader = open_history(reporter); reader.ok()) {
-    if (auto newest = reader->newest(id); newest.ok()) return answer_of(*std::move(newest), snapshot, reporter);
+  bool hangs = false;
+  if (auto opened = open_history(reporter); opened.ok()) {
+    if (auto newest = opened->reader.newest(id); newest.ok()) return answer_of(*std::move(newest), snapshot, reporter);
+  } else {
+    hangs = absl::IsDeadlineExceeded(opened.status());
   }
   for (Json& verdict : of_snapshot(snapshot)) {
     if (is_about(verdict, id)) return answer_of(std::move(verdict), snapshot, reporter);
   }
+  if (hangs) return absl::UnavailableError("the disk of the history hangs, and of this run there is no such incident");
   return absl::NotFoundError(absl::StrCat("there is no incident ", id));
 }
 
 absl::StatusOr<Json> revisions_answer(uint64_t id, const report::Snapshot& snapshot, const Reporter& reporter) {
   std::vector<Json> revisions;
   std::vector<Json> waiting = waiting_in(reporter);
-  if (auto reader = open_history(reporter); reader.ok()) {
-    auto stored = reader->revisions(id);
+  if (auto opened = open_history(reporter); opened.ok()) {
+    auto stored = opened->reader.revisions(id);
     if (stored.ok()) revisions = *std::move(stored);
     else if (!absl::IsNotFound(stored.status())) return stored.status();
     // One that was stored in between is in both.

@@ -1,6 +1,6 @@
-// Answers about incidents, of this run and of earlier ones: from the history, and what its disk has refused from memory. Without
-// a history, of this run from the newest snapshot.
-// Errors: InvalidArgument names the parameter; NotFound: no such incident. Threads: any.
+// Answers about incidents, of this run and of earlier ones: from the history, and what its disk has refused from
+// memory. Without a history, and while its disk hangs, of this run from the newest snapshot. Errors: InvalidArgument
+// names the parameter; NotFound: no such incident; Unavailable: the disk hangs, so nobody can say. Threads: any.
 #pragma once
 
 #include <functional>

@@ -67,9 +67,8 @@ void add_page_routes(httplib::Server& server, IncidentAnswer incident, KnowsComm
     uint64_t id = 0;
     const std::string text = request.matches[1];
     const absl::StatusOr<Json> verdict = absl::SimpleAtoi(text, &id) ? incident(id) : absl::NotFoundError("no number");
-    if (!verdict.ok()) {
-      return refuse(response, 404, absl::StrCat("there is no incident ", text));
-    }
+    if (absl::IsUnavailable(verdict.status())) return refuse(response, 503, std::string(verdict.status().message()));
+    if (!verdict.ok()) return refuse(response, 404, absl::StrCat("there is no incident ", text));
     send_if_new({{"title", report::verdict_title(*verdict)},
                  {"state", report::verdict_state(*verdict)},
                  {"short", paragraphs(*verdict, false)},

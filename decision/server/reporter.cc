@@ -96,6 +96,7 @@ struct Reporter::State {
   std::function<bool(const report::Json&)> keep;  // nothing: this is no cluster
   bool stop = false;
   OperatorBook book;
+  ReadTurns read_turns;
   absl::Notification ended;
   std::thread thread;
 
@@ -459,6 +460,8 @@ Nanoseconds Reporter::held_up_ns() const {
   const Nanoseconds since_ns = state_->at_work_since_ns;
   return since_ns == 0 ? 0 : monotonic_now_ns() - since_ns;
 }
+
+ReadTurns& Reporter::read_turns() const { return state_->read_turns; }
 
 report::HistoryCounters Reporter::counters() const {
   const std::lock_guard lock(state_->mutex);

@@ -31,6 +31,7 @@
 #include "decision/report/history_counters.h"
 #include "decision/report/verdict_json.h"
 #include "decision/server/operator_book.h"
+#include "decision/server/read_turns.h"
 #include "decision/server/verdict_writer.h"
 
 namespace ccld::decision::server {
@@ -89,6 +90,8 @@ class Reporter {
   report::HistoryCounters counters() const;
   uint64_t verdict_lines() const;
   uint64_t verdict_write_errors() const;
+  // For who reads the database, in threads of his own.
+  ReadTurns& read_turns() const;
   // Reported and not in the database: newest revision of each incident.
   std::vector<report::Json> waiting() const;
 
