@@ -62,7 +62,18 @@ absl::Status History::closed_if_damaged(absl::Status status) {
   return status;
 }
 
+absl::Status History::follow_folder(int64_t now_ms) {
+  if (!folder_.is_replaced()) return absl::OkStatus();
+  auto replacement = StateFolder::open(folder_.path());
+  if (!replacement.ok()) return replacement.status();
+  store_.reset();  // SQLite sees that its file has moved, and leaves the log of that name alone
+  folder_ = *std::move(replacement);
+  spdlog::warn("history: another folder has the place of '{}' now, and is used from here on", folder_.path());
+  return open_store(now_ms);
+}
+
 absl::Status History::append(absl::Span<const Revision> revisions, int64_t now_ms) {
+  if (absl::Status s = follow_folder(now_ms); !s.ok()) return s;
   if (store_ == nullptr) {
     if (absl::Status s = open_store(now_ms); !s.ok()) return s;
   }

@@ -43,6 +43,7 @@ class History {
 
   const StoredSilences& silences() const { return silences_; }  // likewise
 
+  // Goes on in another folder that has taken the place of ours.
   absl::Status append(absl::Span<const Revision>, int64_t now_ms);
   // Something else, all or nothing.
   absl::Status change(const std::function<absl::Status(Database&)>&);
@@ -57,6 +58,7 @@ class History {
  private:
   History(HistoryOptions options, StateFolder folder) : options_(std::move(options)), folder_(std::move(folder)) {}
   absl::Status open_store(int64_t now_ms);
+  absl::Status follow_folder(int64_t now_ms);
   // The next append() or maintain() opens it anew, which sets it aside.
   absl::Status closed_if_damaged(absl::Status);
 

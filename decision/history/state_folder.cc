@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -99,6 +100,13 @@ absl::StatusOr<StateFolder> StateFolder::open(const std::string& path) {
 
 StateFolder::~StateFolder() {
   if (lock_fd_ >= 0) ::close(lock_fd_);
+}
+
+bool StateFolder::is_replaced() const {
+  struct stat ours {
+  }, named{};
+  if (fstat(lock_fd_, &ours) != 0 || stat((fs::path(path_) / "lock").c_str(), &named) != 0) return false;
+  return ours.st_dev != named.st_dev || ours.st_ino != named.st_ino;
 }
 
 void StateFolder::keep_reserve() {

@@ -35,10 +35,17 @@ class StateFolder {
  public:
   static absl::StatusOr<StateFolder> open(const std::string& path);  // made if it is not there
   StateFolder(StateFolder&& other) noexcept : path_(std::move(other.path_)), lock_fd_(std::exchange(other.lock_fd_, -1)) {}
-  StateFolder& operator=(StateFolder&&) = delete;
+  StateFolder& operator=(StateFolder&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(lock_fd_, other.lock_fd_);
+    return *this;
+  }
   ~StateFolder();
 
   const std::string& path() const { return path_; }
+  // Another folder has its name now: a disk that was repaired or replaced and mounted again. Where nothing is there
+  // this is not so: what comes to lie there may come later.
+  bool is_replaced() const;
   // Takes the reserve, unless it is there or the disk has hardly more room than it needs.
   void keep_reserve();
   // Gives the room free. False: there was none.

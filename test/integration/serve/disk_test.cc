@@ -1,4 +1,4 @@
-// A disk under the history that hangs while the service runs.
+// A disk under the history that hangs, or becomes read-only, while the service runs.
 #include <sys/mount.h>
 
 #include <map>
@@ -24,13 +24,25 @@ class Disk {
     std::filesystem::create_directories(path());
     std::ofstream(image).close();
     std::filesystem::resize_file(image, 32 << 20);
-    mounted_ = geteuid() == 0 && sh("mkfs.ext4 -q -F \"$0\" && mount -o loop \"$0\" \"$1\"", {image, path()});
+    mounted_ = geteuid() == 0 &&
+               sh("mkfs.ext4 -q -F \"$0\" && mount -o loop,errors=remount-ro \"$0\" \"$1\"", {image, path()});
     if (!mounted_) WARN("skipped: only root can mount a small file system, with mkfs.ext4 and a loop device");
   }
   ~Disk() {
     if (mounted_) umount2(path().c_str(), MNT_DETACH);
   }
   bool is_there() const { return mounted_; }
+  // As after an error of the hardware: read-only, and not to be made writable again. False: not allowed to.
+  bool break_down() const {
+    return sh("echo 1 > /sys/fs/ext4/$(basename \"$(findmnt -n -o SOURCE \"$0\")\")/trigger_fs_error", {path()});
+  }
+  // What operators do then: unmount, check, mount again. Whoever has files open keeps those of the old one.
+  void repair() {
+    REQUIRE(
+        sh("umount -l \"$1\" && cp \"$0\" \"$0.2\" && { e2fsck -p -f \"$0.2\" > /dev/null; [ $? -le 1 ]; } && mount -o "
+           "loop \"$0.2\" \"$1\"",
+           {folder_.file("image"), path()}));
+  }
   std::string path() const { return folder_.file("disk"); }
   std::string file(const std::string& name) const { return path() + "/" + name; }
   std::string beside(const std::string& name) const { return folder_.file(name); }
@@ -131,6 +143,44 @@ TEST_CASE("A disk that hangs delays neither the analysis nor answers, and what w
   }
   const Revisions stored = stored_in(state), reported = reported_in(verdicts);
   CHECK(stored.size() >= 2);
+  CHECK(stored == reported);
+  for (const auto& [revision, times] : reported) CHECK(times == 1);
+}
+
+TEST_CASE("A disk that becomes read-only delays no verdict, and what waited is stored when it is back, once") {
+  Disk disk;
+  if (!disk.is_there()) return;
+  const std::string state = disk.file("state"), verdicts = disk.beside("v.jsonl");
+  {
+    Service service({"--state", state, "--verdicts", verdicts, "--set", "mismatch_settle_s=0"});
+    Sender sender(service.telemetry);
+    send_ranks(sender, {1024, 2048}, 0xa1);
+    service.status_when([](const Json& s) { return s["history"]["revisions_stored"] >= 1; });
+    if (!disk.break_down()) {
+      WARN("skipped: this kernel lets nobody make an ext4 fail");
+      return;
+    }
+    uint64_t batch = 2;
+    for (uint64_t comm_uid : {0xb2, 0xb3, 0xb4}) send_ranks(sender, {1024, 2048}, comm_uid, batch++);
+    service.status_when(
+        [](const Json& s) { return s["service"]["verdict_lines"] >= 4 && s["history"]["revisions_waiting"] >= 3; });
+    CHECK(service.get("/v1/incidents")["matching"] == 4);
+    disk.repair();
+    service.status_when(
+        [](const Json& s) { return s["history"]["revisions_waiting"] == 0 && s["history"]["revisions_stored"] >= 4; });
+    send_ranks(sender, {1024, 2048}, 0xb5, batch);
+    service.status_when([](const Json& s) { return s["history"]["revisions_stored"] >= 5; });
+    service.child.signal(SIGTERM);
+    REQUIRE(service.child.wait() == 0);
+    size_t warnings = 0;
+    std::istringstream log(service.child.error());
+    for (std::string line; std::getline(log, line);) warnings += contains(line, "verdicts go on") ? 1 : 0;
+    CHECK(warnings == 1);
+    INFO(service.child.error());
+    CHECK(contains(service.child.error(), "history: stored again"));
+  }
+  const Revisions stored = stored_in(state), reported = reported_in(verdicts);
+  CHECK(stored.size() >= 5);
   CHECK(stored == reported);
   for (const auto& [revision, times] : reported) CHECK(times == 1);
 }

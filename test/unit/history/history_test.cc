@@ -53,6 +53,40 @@ struct SmallDisk {
 
 }  // namespace
 
+TEST_CASE("Another folder that takes the place of ours is used from then on, and what its log holds stays") {
+  const Folder parent;
+  const std::string folder = parent.file("state"), old_disk = parent.file("old"), new_disk = parent.file("new");
+  {
+    const auto history = open(folder);
+    REQUIRE(history->append({revision(1, 1)}, start_ms).ok());
+    // As on a disk that was repaired: all that was stored is there, some of it in the log only.
+    std::filesystem::create_directory(new_disk);
+    for (const char* name : {"history.db", "history.db-wal", "lock"})
+      std::filesystem::copy_file(folder + "/" + name, new_disk + "/" + name);
+    std::filesystem::rename(folder, old_disk);
+    REQUIRE(history->append({revision(2, 1)}, start_ms).ok());  // nothing is there: the old one still is
+    std::filesystem::rename(new_disk, folder);
+    REQUIRE(history->append({revision(2, 1), revision(3, 1)}, start_ms).ok());
+    CHECK(holder_of(folder) == getpid());
+  }
+  HistoryReader reader = HistoryReader::open(database_path(folder)).value();
+  for (const uint64_t id : {1, 2, 3}) CHECK(reader.newest(id).ok());
+  CHECK_FALSE(HistoryReader::open(database_path(old_disk)).value().newest(3).ok());
+}
+
+TEST_CASE("Another folder that another service holds is left alone, and tried again") {
+  const Folder parent;
+  const std::string folder = parent.file("state");
+  const auto history = open(folder);
+  std::filesystem::rename(folder, parent.file("old"));
+  {
+    const auto other = open(folder, "second");
+    CHECK(absl::IsUnavailable(history->append({revision(1, 1)}, start_ms)));
+  }
+  CHECK(history->append({revision(1, 1)}, start_ms).ok());
+  CHECK(HistoryReader::open(database_path(folder)).value().newest(1).ok());
+}
+
 TEST_CASE("A damaged database is set aside and a new history begins, at the start and later") {
   const Folder folder;
   open(folder.path)->append({revision(1, 1)}, start_ms).IgnoreError();
