@@ -21,8 +21,8 @@ class Bus {
  public:
   virtual ~Bus() = default;
   virtual bool connected() const = 0;
-  // Now and then, from one thread, after all listen() and before close(): a connection that has ended for good is made
-  // anew.
+  // Now and then, from one thread, after all listen() and before close(): a connection that has ended for good, or that
+  // servers refuse, is made anew.
   virtual void mend() = 0;
 
   // To all nodes that listen, this one not. What is sent without a connection is lost. Waits while the server takes

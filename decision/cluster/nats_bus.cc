@@ -1,7 +1,11 @@
 #include "decision/cluster/nats_bus.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -17,8 +21,10 @@ namespace {
 
 // JetStream answers within milliseconds. Who leads must not wait so long for an answer that its lease ends meanwhile.
 constexpr int64_t answer_ms = 1000;
-// Servers that do not let us in need not be asked often.
+// Servers that do not let us in need not be asked often. Who has lost them for so long has lost its lease, too.
 constexpr std::chrono::seconds mend_period(5);
+// If only the order of the servers hides that some refuse this node.
+constexpr std::chrono::seconds mend_late_period(60);
 
 class NatsBus final : public Bus {
  public:
@@ -26,24 +32,32 @@ class NatsBus final : public Bus {
 
   absl::Status connect() {
     const auto made = NatsLink::connect(nats_, options_);
-    if (!made.ok()) return made.status();
-    // Without the lock: the client may wait for a server.
-    for (const auto& [subject, handler] : handlers_)
-      if (absl::Status s = (*made)->listen(full(subject), full("").size(), handler); !s.ok()) return s;
-    const std::lock_guard lock(mutex_);
-    link_ = *made;
-    return absl::OkStatus();
+    return made.ok() ? use(*made) : made.status();
   }
 
   void mend() override {
-    const auto ended = link();
+    const auto old = link();
     const auto now = std::chrono::steady_clock::now();
-    if (!ended->closed_for_good() || now - mended_ < mend_period) return;
-    mended_ = now;
-    spdlog::warn("cluster: {}; it is tried again every {} s",
-                 std::string(ended->error("a server does not let this node in", NATS_CONNECTION_CLOSED).message()),
-                 mend_period.count());
-    if (connect().ok()) ended->close();
+    if (old->connected()) {
+      connected_ = quiet_from_ = now;
+      said_.clear();
+      return;
+    }
+    // The client tries again by itself. But it keeps the certificates that it has read, and does not say why it fails.
+    // While no server answers it is left alone: who ends the service would wait for each of them.
+    const bool refused = old->closed_for_good() || (old->refused() && now - connected_ >= mend_period);
+    if (!(refused || now - quiet_from_ >= mend_late_period) || now - tried_ < mend_period) return;
+    tried_ = quiet_from_ = now;
+    const auto made = NatsLink::connect_now(nats_, options_);
+    if (!made.ok()) {
+      say_refusal(made.status());
+      // Its own attempts are many, and would be refused as well.
+      if (absl::IsPermissionDenied(made.status())) old->close();
+      return;
+    }
+    if (old->connected()) return;  // it was faster
+    old->close();
+    if (absl::Status s = use(*made); !s.ok()) spdlog::warn("cluster: {}", std::string(s.message()));
   }
 
   void close() override { link()->close(); }
@@ -60,7 +74,9 @@ class NatsBus final : public Bus {
 
   absl::Status listen(const std::string& subject, Handler handler) override {
     handlers_.emplace_back(subject, handler);
-    return link()->listen(full(subject), full("").size(), std::move(handler));
+    const absl::Status s = link()->listen(full(subject), full("").size(), std::move(handler));
+    // Servers have refused this node already: it listens once one lets it in.
+    return absl::IsFailedPrecondition(s) ? absl::OkStatus() : s;
   }
 
   absl::StatusOr<std::optional<Lease>> lease() override {
@@ -150,6 +166,22 @@ class NatsBus final : public Bus {
     return l;
   }
 
+  // Without the lock: the client may wait for a server.
+  absl::Status use(const std::shared_ptr<NatsLink>& made) {
+    for (const auto& [subject, handler] : handlers_)
+      if (absl::Status s = made->listen(full(subject), full("").size(), handler); !s.ok()) return s;
+    const std::lock_guard lock(mutex_);
+    link_ = made;
+    return absl::OkStatus();
+  }
+
+  void say_refusal(const absl::Status& s) {
+    const std::string why(s.message());
+    if (absl::IsUnavailable(s) || why == said_) return;  // that no server is reached, whoever asks says
+    said_ = why;
+    spdlog::warn("cluster: {}; it is tried again every {} s", why, mend_period.count());
+  }
+
   std::string full(const std::string& subject) const { return absl::StrCat("ccld.", options_.cluster, ".", subject); }
   std::string stream(const char* name) const { return absl::StrCat("ccld-", options_.cluster, "-", name); }
   std::string text_of(natsMsg* message) const {
@@ -229,7 +261,10 @@ class NatsBus final : public Bus {
   const NatsLibrary& nats_;
   const NatsOptions options_;
   std::vector<std::pair<std::string, Handler>> handlers_;  // by subject; complete before the first mend()
-  std::chrono::steady_clock::time_point mended_;
+  // Of the thread that mends: when there was a connection last, when one was tried last, and the later of both; the
+  // refusal that was said last.
+  std::chrono::steady_clock::time_point connected_, tried_, quiet_from_ = std::chrono::steady_clock::now();
+  std::string said_;
   mutable std::mutex mutex_;
   std::shared_ptr<NatsLink> link_;  // another one after one that was closed for good
   std::mutex making_;
@@ -259,6 +294,10 @@ absl::StatusOr<std::unique_ptr<Bus>> open_nats(const NatsOptions& options) {
         absl::StrCat("--cluster-node: '", options.node, "' is not 1 to 63 letters, digits, '-' and '_'"));
   if (options.certificate_file.empty() != options.key_file.empty())
     return absl::InvalidArgumentError("--cluster-certificate-file and --cluster-key-file need each other");
+  // It is read each time that the node connects. That it was never there is said before that.
+  if (const std::string& file = options.credentials_file; !file.empty() && access(file.c_str(), R_OK) != 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--cluster-credentials-file: cannot read '", file, "': ", std::strerror(errno)));
   const auto nats = load_nats();
   if (!nats.ok()) return nats.status();
   auto bus = std::make_unique<NatsBus>(**nats, options);

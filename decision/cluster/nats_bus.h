@@ -2,10 +2,10 @@
 // The lease is the stream "ccld-<cluster>-lease" (in memory, its one message goes after `lease_lasts_ns`), the log is
 // "ccld-<cluster>-log" (on disk). Both are made if they are missing, on `replicas` of the servers.
 //
-// Contract: open() succeeds also while no server is there: it is looked for until it is. Messages longer than the
-// servers take (1 MB unless they are told otherwise) are refused by send(). Errors: open(): InvalidArgument names the
-// option, Unavailable: the client library is missing. Else as bus.h. Threads: as bus.h; the client has threads of its
-// own.
+// Contract: open() succeeds also while no server is there, or none lets this node in: it is tried until one does.
+// Messages longer than the servers take (1 MB unless they are told otherwise) are refused by send(). Errors: open():
+// InvalidArgument names the option, Unavailable: the client library is missing. Else as bus.h. Threads: as bus.h; the
+// client has threads of its own.
 #pragma once
 
 #include <memory>

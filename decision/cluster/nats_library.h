@@ -20,7 +20,7 @@ namespace ccld::decision::cluster {
   f(natsOptions_SetTimeout) \
   f(natsOptions_SetNoEcho) \
   f(natsOptions_SetMaxReconnect) \
-  f(natsOptions_SetReconnectWait) \
+  f(natsOptions_SetCustomReconnectDelay) \
   f(natsOptions_SetPingInterval) \
   f(natsOptions_SetMaxPingsOut) \
   f(natsOptions_SetRetryOnFailedConnect) \
@@ -32,11 +32,11 @@ namespace ccld::decision::cluster {
   f(natsOptions_SetWriteDeadline) \
   f(natsConnection_Connect) \
   f(natsConnection_Close) \
+  f(natsConnection_GetLastError) \
   f(natsConnection_Destroy) \
   f(natsConnection_Publish) \
   f(natsConnection_Subscribe) \
   f(natsConnection_JetStream) \
-  f(natsConnection_GetLastError) \
   f(natsOptions_SetDisconnectedCB) \
   f(natsOptions_SetClosedCB) \
   f(natsOptions_SetReconnectedCB) \

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "decision/cluster/nats_owned.h"
 
 namespace ccld::decision::cluster {
@@ -55,17 +56,54 @@ absl::Status set_options(const NatsLibrary& nats, const NatsOptions& from, natsO
   nats.natsOptions_SetTimeout(to, connect_ms);
   nats.natsOptions_SetWriteDeadline(to, connect_ms);
   nats.natsOptions_SetMaxReconnect(to, -1);
-  nats.natsOptions_SetReconnectWait(to, reconnect_ms);
   nats.natsOptions_SetPingInterval(to, ping_ms);
   nats.natsOptions_SetMaxPingsOut(to, pings_out_max);
   return absl::OkStatus();
+}
+
+bool is_refusal(natsStatus s) { return s != NATS_OK && s != NATS_NO_SERVER && s != NATS_TIMEOUT; }
+
+// In the middle of the handshake, or before the first answer: with TLS 1.3 a client hears no more when its certificate
+// is refused. What the client finds then differs from time to time.
+bool hangs_up(natsStatus s, absl::string_view why) {
+  return absl::StrContains(why, " alert ") || s == NATS_IO_ERROR || s == NATS_CONNECTION_CLOSED ||
+         (s == NATS_PROTOCOL_ERROR && absl::EndsWith(why, "got ''"));
+}
+
+// Why a server that was reached did not let this node in: what the client says, and the option that it is about.
+absl::Status refusal(const NatsOptions& options, natsStatus s, absl::string_view why) {
+  // It begins with a place in the client's source.
+  if (const size_t place_end = why.find("): "); absl::StartsWith(why, "(") && place_end != why.npos)
+    why.remove_prefix(place_end + 3);
+  const char* about = options.credentials_file.empty() ? "--cluster" : "--cluster-credentials-file";
+  if (s == NATS_CONNECTION_AUTH_FAILED) {
+    about = "it does not take this node's --cluster-credentials-file, or user and password in --cluster";
+  } else if (absl::StrContains(why, "mismatch")) {
+    about = "the server's certificate is not for its name in --cluster";
+  } else if (s == NATS_SECURE_CONNECTION_WANTED) {
+    about = "the server speaks no TLS, which this node demands";
+  } else if (hangs_up(s, why)) {
+    about = "it ends the connection";
+    why = "does it demand another --cluster-certificate-file?";
+  } else if (s == NATS_SSL_ERROR) {
+    about = "--cluster-ca-file is not of who signed the server's certificate";
+  }
+  return absl::PermissionDeniedError(absl::StrCat("NATS: a server does not let this node in: ", about, ": ", why));
 }
 
 }  // namespace
 
 // By a thread of the client's, which may still do so when the connection is no more.
 struct NatsLink::Told {
-  std::atomic<bool> connected = false, closed = false;
+  std::atomic<bool> connected = false, closed = false, refused = false;
+  const NatsLibrary& nats;
+
+  explicit Told(const NatsLibrary& n) : nats(n) {}
+  // Before it tries again.
+  void look_at(natsConnection* c) {
+    const char* why = nullptr;
+    refused = is_refusal(nats.natsConnection_GetLastError(c, &why));
+  }
 };
 
 // What a subscription's thread needs, which may call once more when the subscription is no more.
@@ -77,7 +115,7 @@ struct NatsLink::Listener {
   Bus::Handler handler;  // none: it is closed
 };
 
-NatsLink::NatsLink(const NatsLibrary& nats) : nats_(nats), told_(std::make_shared<Told>()) {}
+NatsLink::NatsLink(const NatsLibrary& nats) : nats_(nats), told_(std::make_shared<Told>(nats)) {}
 
 NatsLink::~NatsLink() {
   close();
@@ -87,12 +125,24 @@ NatsLink::~NatsLink() {
 }
 
 absl::StatusOr<std::shared_ptr<NatsLink>> NatsLink::connect(const NatsLibrary& nats, const NatsOptions& options) {
-  std::shared_ptr<NatsLink> link(new NatsLink(nats));
-  if (absl::Status s = link->open(options); !s.ok()) return s;
+  return made(nats, options, true);
+}
+
+absl::StatusOr<std::shared_ptr<NatsLink>> NatsLink::connect_now(const NatsLibrary& nats, const NatsOptions& options) {
+  auto link = made(nats, options, false);
+  // The client (3.4.1) leaves out a signature whose first byte is 0, which one in 256 is: the next one is another.
+  if (absl::IsPermissionDenied(link.status()) && !options.credentials_file.empty()) link = made(nats, options, false);
   return link;
 }
 
-absl::Status NatsLink::open(const NatsOptions& options) {
+absl::StatusOr<std::shared_ptr<NatsLink>> NatsLink::made(const NatsLibrary& nats, const NatsOptions& options,
+                                                         bool wait_for_server) {
+  std::shared_ptr<NatsLink> link(new NatsLink(nats));
+  if (absl::Status s = link->open(options, wait_for_server); !s.ok()) return s;
+  return link;
+}
+
+absl::Status NatsLink::open(const NatsOptions& options, bool wait_for_server) {
   Owned<natsOptions> o(nats_.natsOptions_Destroy);
   if (natsStatus s = nats_.natsOptions_Create(o.out()); s != NATS_OK) return error("options", s);
   if (absl::Status s = set_options(nats_, options, o.get()); !s.ok()) return s;
@@ -105,16 +155,23 @@ absl::Status NatsLink::open(const NatsOptions& options) {
     const std::unique_ptr<TheirTold> told(static_cast<TheirTold*>(t));
     (*told)->closed = true;
   };
-  nats_.natsOptions_SetRetryOnFailedConnect(o.get(), true, now_connected, theirs.get());
+  if (wait_for_server) nats_.natsOptions_SetRetryOnFailedConnect(o.get(), true, now_connected, theirs.get());
   nats_.natsOptions_SetReconnectedCB(o.get(), now_connected, theirs.get());
   nats_.natsOptions_SetDisconnectedCB(o.get(), now_lost, theirs.get());
   nats_.natsOptions_SetClosedCB(o.get(), now_closed, theirs.get());
+  const auto before_next = [](natsConnection* c, int, void* t) {
+    (*static_cast<TheirTold*>(t))->look_at(c);
+    return reconnect_ms;
+  };
+  nats_.natsOptions_SetCustomReconnectDelay(o.get(), before_next, theirs.get());
   nats_.natsOptions_SetErrorHandler(
       o.get(), [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr);
   const natsStatus s = nats_.natsConnection_Connect(&connection_, o.get());
   if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED) {
-    const char* const why = nats_.nats_GetLastError(nullptr);
-    return absl::InvalidArgumentError(absl::StrCat("--cluster: ", why != nullptr ? why : nats_.natsStatus_GetText(s)));
+    const char* const said = nats_.nats_GetLastError(nullptr);
+    const char* const why = said != nullptr && *said != '\0' ? said : nats_.natsStatus_GetText(s);
+    if (wait_for_server) return absl::InvalidArgumentError(absl::StrCat("--cluster: ", why));
+    return is_refusal(s) ? refusal(options, s, why) : error("no server answers", s);
   }
   (void)theirs.release();
   if (s == NATS_OK) told_->connected = true;
@@ -125,6 +182,7 @@ absl::Status NatsLink::open(const NatsOptions& options) {
 
 bool NatsLink::connected() const { return told_->connected && !told_->closed; }
 bool NatsLink::closed_for_good() const { return told_->closed; }
+bool NatsLink::refused() const { return told_->refused; }
 
 absl::Status NatsLink::listen(const std::string& subject, size_t prefix_chars, Bus::Handler handler) {
   const auto listener = std::make_shared<Listener>();
@@ -145,8 +203,10 @@ absl::Status NatsLink::listen(const std::string& subject, size_t prefix_chars, B
   auto theirs = std::make_unique<std::shared_ptr<Listener>>(listener);
   if (natsStatus s =
           nats_.natsConnection_Subscribe(&listener->of, connection_, subject.c_str(), on_message, theirs.get());
-      s != NATS_OK)
-    return error(subject, s);
+      s != NATS_OK) {
+    absl::Status why = error(subject, s);
+    return s == NATS_CONNECTION_CLOSED ? absl::FailedPreconditionError(why.message()) : why;
+  }
   listeners_.push_back(listener);
   nats_.natsSubscription_SetPendingLimits(listener->of, pending_messages_max, pending_bytes_max);
   // If that is refused, the client may still call: better to lose a few bytes than to let it.
@@ -164,13 +224,7 @@ void NatsLink::close() {
 }
 
 absl::Status NatsLink::error(const std::string& what, natsStatus s) const {
-  const char* why = nats_.nats_GetLastError(nullptr);
-  // Closed for good: what closed it, not what found it closed.
-  const char* closed_by = nullptr;
-  if (s == NATS_CONNECTION_CLOSED && connection_ != nullptr &&
-      nats_.natsConnection_GetLastError(connection_, &closed_by) != NATS_OK && closed_by != nullptr &&
-      *closed_by != '\0')
-    why = closed_by;
+  const char* const why = nats_.nats_GetLastError(nullptr);
   return absl::UnavailableError(
       absl::StrCat("NATS: ", what, ": ", why != nullptr && *why != '\0' ? why : nats_.natsStatus_GetText(s)));
 }

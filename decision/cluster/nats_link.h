@@ -1,8 +1,9 @@
 // A connection to NATS servers, and what is made with it: subscriptions and the context of JetStream. The client
-// connects again by itself, but closes a connection for good when servers refuse it twice for the same reason; then who
-// has it makes another one.
+// connects again by itself, with the certificates that it read first, but closes a connection for good when servers
+// refuse it twice for the same reason; then who has it makes another one.
 //
-// Errors: connect(): InvalidArgument names the option; else Unavailable. Threads: any; close() one.
+// Errors: connect(), connect_now(): InvalidArgument names the option; connect_now(): PermissionDenied: a server refuses
+// this node, and why; else Unavailable. Threads: any; close() one.
 #pragma once
 
 #include <memory>
@@ -20,6 +21,8 @@ class NatsLink {
  public:
   // Also while no server is there.
   static absl::StatusOr<std::shared_ptr<NatsLink>> connect(const NatsLibrary&, const NatsOptions&);
+  // Once, at all servers. Waits a second at most for each that does not answer.
+  static absl::StatusOr<std::shared_ptr<NatsLink>> connect_now(const NatsLibrary&, const NatsOptions&);
   ~NatsLink();
   NatsLink(const NatsLink&) = delete;
 
@@ -27,8 +30,10 @@ class NatsLink {
   // and the analysis must not wait.
   bool connected() const;
   bool closed_for_good() const;
+  // A server that was reached lately did not let this node in. Not always known where other servers are not reached.
+  bool refused() const;
 
-  // `handler` is told the subject without its first `prefix_chars`.
+  // `handler` is told the subject without its first `prefix_chars`. FailedPrecondition: it is closed for good.
   absl::Status listen(const std::string& subject, size_t prefix_chars, Bus::Handler handler);
   // No handler runs any more once it has returned.
   void close();
@@ -42,7 +47,8 @@ class NatsLink {
   struct Told;
   struct Listener;
   explicit NatsLink(const NatsLibrary&);
-  absl::Status open(const NatsOptions&);
+  static absl::StatusOr<std::shared_ptr<NatsLink>> made(const NatsLibrary&, const NatsOptions&, bool wait_for_server);
+  absl::Status open(const NatsOptions&, bool wait_for_server);
 
   const NatsLibrary& nats_;
   const std::shared_ptr<Told> told_;

@@ -18,11 +18,13 @@ class NatsServers {
     return path.substr(0, path.find('\n'));
   }
 
-  explicit NatsServers(int count = 1, std::string address = "127.0.0.1") : address_(std::move(address)) {
+  // `more`: as start().
+  explicit NatsServers(int count = 1, std::string address = "127.0.0.1", const std::string& more = "")
+      : address_(std::move(address)) {
     for (int i = 0; i < count; ++i)
       ports_.push_back(free_port()), route_ports_.push_back(free_port()), monitor_ports_.push_back(free_port());
     servers_.resize(ports_.size());
-    for (size_t i = 0; i < ports_.size(); ++i) start(i);
+    for (size_t i = 0; i < ports_.size(); ++i) start(i, more);
   }
 
   // `more`: lines of its configuration.
@@ -71,9 +73,11 @@ class NatsServers {
     return count();
   }
 
-  std::string urls() const {
+  std::string urls() const { return urls_of(address_); }
+  // By another name of the host.
+  std::string urls_of(const std::string& host) const {
     std::string all;
-    for (int port : ports_) all += (all.empty() ? "nats://" : ",nats://") + address_ + ":" + std::to_string(port);
+    for (int port : ports_) all += (all.empty() ? "nats://" : ",nats://") + host + ":" + std::to_string(port);
     return all;
   }
 

@@ -24,11 +24,13 @@ class Node {
   }
 
   void start() {
-    std::vector<std::string> flags = {"--cluster", nats_.urls(), "--cluster-node", name_,
-                                      "--state",   state(),      "--set",          "mismatch_settle_s=0"};
+    std::vector<std::string> flags = {"--cluster-node", name_, "--state", state(), "--set", "mismatch_settle_s=0"};
     flags.insert(flags.end(), more_.begin(), more_.end());
-    if (std::find(more_.begin(), more_.end(), "--verdicts") == more_.end())
-      flags.insert(flags.end(), {"--verdicts", folder_.file("v.jsonl")});
+    const auto unless_given = [&](const char* flag, const std::string& value) {
+      if (std::find(more_.begin(), more_.end(), flag) == more_.end()) flags.insert(flags.end(), {flag, value});
+    };
+    unless_given("--cluster", nats_.urls());
+    unless_given("--verdicts", folder_.file("v.jsonl"));
     flags.insert(flags.end(), place_.listen.begin(), place_.listen.end());
     service = std::make_unique<Service>(flags, place_.listen.empty(), place_.within);
   }
@@ -53,7 +55,7 @@ class Node {
   bool leads() const { return cluster()["leads"]; }
   bool has_all() const {
     const Json c = cluster();
-    return c["connected"] == true && c["leader"] != "" && c["log"]["last"] > 0 &&
+    return c["connected"] == true && c["leader"].is_string() && c["log"]["last"] > 0 &&
            c["log"]["applied"] == c["log"]["last"];
   }
   // As a client asks that follows redirects.
@@ -180,27 +182,28 @@ class Mismatch {
   const uint64_t comm_uid;
   const std::vector<Sender*> senders;  // by rank
   void send(uint64_t batch_seq) const {
+    for (int32_t rank = 0; rank < 2; ++rank) senders[static_cast<size_t>(rank)]->send(batch(rank, batch_seq));
+  }
+  Bytes batch(int32_t rank, uint64_t batch_seq) const {
     const std::vector<uint64_t> counts = {1024, 2048};
-    for (int32_t rank = 0; rank < 2; ++rank) {
-      WireBatch b;
-      add_rank(b, comm_uid, rank, 2, counts[static_cast<size_t>(rank)]);
-      finish(b, rank, batch_seq);
-    }
+    WireBatch b;
+    add_rank(b, comm_uid, rank, 2, counts[static_cast<size_t>(rank)]);
+    return finished(b, rank, batch_seq);
   }
   // Its job ends.
   void end(uint64_t batch_seq) const {
     for (int32_t rank = 0; rank < 2; ++rank) {
       WireBatch b;
       b.add(wire::Payload::CommDown, wire::CreateCommDown(b.fbb, comm_uid, rank, 4, 9));
-      finish(b, rank, batch_seq);
+      senders[static_cast<size_t>(rank)]->send(finished(b, rank, batch_seq));
     }
   }
 
  private:
-  void finish(WireBatch& b, int32_t rank, uint64_t batch_seq) const {
+  Bytes finished(WireBatch& b, int32_t rank, uint64_t batch_seq) const {
     WireProcess p = process_of(rank, batch_seq);
     p.pid += static_cast<uint32_t>(comm_uid * 100);
-    senders[static_cast<size_t>(rank)]->send(b.finish(p));
+    return b.finish(p);
   }
 };
 

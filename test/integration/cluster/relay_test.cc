@@ -1,4 +1,5 @@
 // The telemetry of a job of many ranks, between nodes. make check-cluster: 16,384 ranks.
+#include "test/integration/cluster/cpu_time.h"
 #include "test/integration/cluster/nodes.h"
 
 namespace ccld::test {
@@ -9,17 +10,6 @@ constexpr int32_t ranks_of_process = 8;
 int number_from_environment(const char* name, int otherwise) {
   const char* const text = std::getenv(name);
   return text != nullptr ? std::atoi(text) : otherwise;
-}
-
-// Of user and system, so far.
-double cpu_s(pid_t pid) {
-  std::string stat = content("/proc/" + std::to_string(pid) + "/stat");
-  std::istringstream fields(stat.substr(stat.rfind(')') + 2));
-  std::string skipped;
-  for (int i = 0; i < 11; ++i) fields >> skipped;
-  double user = 0, system = 0;
-  fields >> user >> system;
-  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 // What one process of the job has done since it last said so: two operations of each of its ranks.

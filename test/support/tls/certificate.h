@@ -12,6 +12,12 @@
 
 namespace ccld::test {
 
+template <class Write>
+void write_pem(const std::string& path, const Write& what) {
+  const std::unique_ptr<std::FILE, decltype(&std::fclose)> file(std::fopen(path.c_str(), "we"), std::fclose);
+  if (file == nullptr || what(file.get()) != 1) throw std::runtime_error("cannot write " + path);
+}
+
 inline void write_certificate(const std::string& certificate_file, const std::string& key_file,
                               const std::string& name = "ccld-test") {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
@@ -31,13 +37,9 @@ inline void write_certificate(const std::string& certificate_file, const std::st
   X509_add_ext(x509.get(), names, -1);
   X509_EXTENSION_free(names);
   X509_sign(x509.get(), key.get(), EVP_sha256());
-  const auto write = [](const std::string& path, const auto& what) {
-    const std::unique_ptr<std::FILE, decltype(&std::fclose)> file(std::fopen(path.c_str(), "we"), std::fclose);
-    if (file == nullptr || what(file.get()) != 1) throw std::runtime_error("cannot write " + path);
-  };
-  write(certificate_file, [&](std::FILE* f) { return PEM_write_X509(f, x509.get()); });
-  write(key_file,
-        [&](std::FILE* f) { return PEM_write_PrivateKey(f, key.get(), nullptr, nullptr, 0, nullptr, nullptr); });
+  write_pem(certificate_file, [&](std::FILE* f) { return PEM_write_X509(f, x509.get()); });
+  write_pem(key_file,
+            [&](std::FILE* f) { return PEM_write_PrivateKey(f, key.get(), nullptr, nullptr, 0, nullptr, nullptr); });
 }
 
 }  // namespace ccld::test
