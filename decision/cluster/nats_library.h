@@ -19,6 +19,7 @@ namespace ccld::decision::cluster {
   f(natsOptions_SetName) \
   f(natsOptions_SetTimeout) \
   f(natsOptions_SetNoEcho) \
+  f(natsOptions_SetCustomInboxPrefix) \
   f(natsOptions_SetMaxReconnect) \
   f(natsOptions_SetCustomReconnectDelay) \
   f(natsOptions_SetPingInterval) \

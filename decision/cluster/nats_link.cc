@@ -52,6 +52,10 @@ absl::Status set_options(const NatsLibrary& nats, const NatsOptions& from, natsO
   for (const absl::Status& s : all)
     if (!s.ok()) return s;
   if (wants_tls(from)) nats.natsOptions_SetSecure(to, true);
+  // Answers of JetStream carry the lease and the log. They come under a subject that only nodes may use: whoever hears,
+  // and may publish, where all clients of an account are answered could forge them.
+  const std::string inbox = absl::StrCat("ccld.", from.cluster, ".inbox");
+  nats.natsOptions_SetCustomInboxPrefix(to, inbox.c_str());
   nats.natsOptions_SetNoEcho(to, true);
   nats.natsOptions_SetTimeout(to, connect_ms);
   nats.natsOptions_SetWriteDeadline(to, connect_ms);

@@ -36,7 +36,7 @@ class NatsServers {
     std::ofstream(config) << "server_name: " << name(i) << "\nlisten: \"" << address_ << ":" << ports_[i]
                           << "\"\nhttp: \"127.0.0.1:" << monitor_ports_[i] << "\"\nlog_file: \""
                           << folder_.file(name(i) + ".log") << "\"\njetstream { store_dir: \"" << folder_.file(name(i))
-                          << "\", max_mem: 64M, max_file: 1G }\n"
+                          << "\", max_mem: 64M, max_file: 1G, domain: hub }\n"
                           << (ports_.size() > 1
                                   ? "cluster { name: test, listen: \"127.0.0.1:" + std::to_string(route_ports_[i]) +
                                         "\", routes: [" + routes + "] }\n"

@@ -1,0 +1,115 @@
+// Other users of the NATS servers than nodes: what they hear, and what their messages do.
+#include "test/integration/cluster/nats_client.h"
+#include "test/integration/cluster/nats_identities.h"
+#include "test/integration/cluster/nodes.h"
+
+namespace ccld::test {
+namespace {
+
+constexpr uint64_t invented = 0xf0;
+
+struct Cluster {
+  Cluster(const NatsServers& nats, const std::string& credentials) : nodes(nats, flags(credentials)) {}
+  std::vector<std::string> flags(const std::string& credentials) const {
+    std::ofstream(folder.file("credentials")) << credentials;
+    return {"--cluster-credentials-file", folder.file("credentials")};
+  }
+  Folder folder;
+  Nodes nodes;
+};
+
+// Telemetry of a fault that is none, as of a node that is none.
+void invent(NatsClient& client, uint64_t batch_seq) {
+  const Mismatch fault{invented, {}};
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    const Bytes batch = fault.batch(rank, batch_seq);
+    client.say("ccld.ccld.telemetry.forged", "\x01x" + std::string(batch.begin(), batch.end()));
+  }
+}
+
+// That another node is there, and leads.
+void pretend(NatsClient& client) {
+  client.say("ccld.ccld.nodes", R"({"node": "forged", "leads": true, "http": "http://127.0.0.1:1"})");
+}
+
+bool is_believed(Node& node) { return contains(node.cluster()["nodes"].dump(), "forged"); }
+
+// Also by the name of the servers' JetStream domain.
+bool deletes_a_stream(NatsClient& client) {
+  bool deleted = false;
+  for (const char* api : {"$JS.API", "$JS.hub.API"})
+    for (const char* stream : {"ccld-ccld-lease", "ccld-ccld-log"})
+      deleted |= contains(client.ask(std::string(api) + ".STREAM.DELETE." + stream).value_or(""), "\"success\":true");
+  return deleted;
+}
+
+// `outsider` can do nothing to the nodes and hears what it says itself, `echoed` of it, while `insider` shows what
+// their account's users could do.
+void check_protected(Nodes& nodes, NatsClient& outsider, const std::map<std::string, int>& echoed,
+                     NatsClient& insider) {
+  const size_t leader = nodes.leader();
+  Sender sender(nodes[0].service->telemetry), other(nodes[1].service->telemetry);
+  outsider.listen(">");
+  insider.listen(">");
+
+  pretend(outsider);
+  invent(outsider, 1);
+  for (const char* stream : {"lease", "log"}) outsider.say("ccld.ccld." + std::string(stream), "{}");
+  outsider.say("hello", "");
+  REQUIRE(is_found(nodes, Mismatch(0xa1, {&sender, &other})));
+  CHECK(Json(outsider.heard()) == Json(echoed));
+  const auto all = insider.heard();
+  CHECK(all.contains("ccld.ccld.telemetry.a"));
+  CHECK(all.contains("ccld.ccld.log"));
+
+  CHECK_FALSE(deletes_a_stream(outsider));
+  REQUIRE(is_found(nodes, Mismatch(0xa2, {&sender, &other})));
+  CHECK(nodes.incidents() == std::set<uint64_t>{1, 2});
+  CHECK_FALSE(nodes.told(invented));
+  nodes.check_told_once();
+  CHECK(nodes[leader].leads());
+  for (const auto& n : nodes.all) {
+    CHECK_FALSE(is_believed(*n));
+    CHECK_FALSE(contains(n->service->child.error(), "does not lead any more"));
+  }
+  CHECK(wait_until([&] { return nodes.have_all_that_was_told() && nodes.have_same_log(); }));
+
+  uint64_t beat = 0;
+  CHECK(wait_until([&] {
+    pretend(insider);
+    invent(insider, ++beat);
+    return is_believed(nodes[leader]) && nodes.told(invented);
+  }));
+  CHECK(deletes_a_stream(insider));
+}
+
+}  // namespace
+
+TEST_CASE("Users of another account hear nothing of the nodes and change nothing", "[accounts]") {
+  const NatsOperator ours;
+  const NatsAccount of_nodes, of_others;
+  const NatsServers nats(1, "127.0.0.1", ours.config({&of_nodes, &of_others}));
+  Cluster cluster(nats, of_nodes.user());
+  NatsClient outsider(nats.urls(), of_others.user()), insider(nats.urls(), of_nodes.user());
+  const std::map<std::string, int> itself = {{"ccld.ccld.nodes", 1},
+                                             {"ccld.ccld.telemetry.forged", 2},
+                                             {"ccld.ccld.lease", 1},
+                                             {"ccld.ccld.log", 1},
+                                             {"hello", 1}};
+  check_protected(cluster.nodes, outsider, itself, insider);
+}
+
+TEST_CASE("In an account of all, users who are denied the nodes' subjects and JetStream hear and change nothing",
+          "[accounts]") {
+  const NatsOperator ours;
+  const NatsAccount shared;
+  const NatsServers nats(1, "127.0.0.1", ours.config({&shared}));
+  // As SECURITY.md says.
+  Cluster cluster(nats, shared.user({.publish = {"ccld.ccld.>", "$JS.API.>"}, .subscribe = {"ccld.ccld.>"}}));
+  const std::vector<std::string> denied = {"ccld.ccld.>", "$JS.>"};
+  NatsClient outsider(nats.urls(), shared.user({.publish_denied = denied, .subscribe_denied = denied})),
+      insider(nats.urls(), shared.user());
+  check_protected(cluster.nodes, outsider, {{"hello", 1}}, insider);
+}
+
+}  // namespace ccld::test
