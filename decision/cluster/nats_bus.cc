@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -25,6 +26,7 @@ constexpr int64_t answer_ms = 1000;
 constexpr std::chrono::seconds mend_period(5);
 // If only the order of the servers hides that some refuse this node.
 constexpr std::chrono::seconds mend_late_period(60);
+constexpr size_t denied_max = 16;  // that are said
 
 class NatsBus final : public Bus {
  public:
@@ -41,6 +43,7 @@ class NatsBus final : public Bus {
     if (old->connected()) {
       connected_ = quiet_from_ = now;
       said_.clear();
+      say_denied(old->take_denied());
       return;
     }
     // The client tries again by itself. But it keeps the certificates that it has read, and does not say why it fails.
@@ -182,6 +185,13 @@ class NatsBus final : public Bus {
     spdlog::warn("cluster: {}; it is tried again every {} s", why, mend_period.count());
   }
 
+  // Once each: what is denied is tried again and again.
+  void say_denied(const std::vector<std::string>& all) {
+    for (const std::string& what : all)
+      if (denied_.size() < denied_max && denied_.insert(what).second)
+        spdlog::warn("cluster: NATS: this node's user lacks a right: {}", what);
+  }
+
   std::string full(const std::string& subject) const { return absl::StrCat("ccld.", options_.cluster, ".", subject); }
   std::string stream(const char* name) const { return absl::StrCat("ccld-", options_.cluster, "-", name); }
   std::string text_of(natsMsg* message) const {
@@ -265,6 +275,7 @@ class NatsBus final : public Bus {
   // refusal that was said last.
   std::chrono::steady_clock::time_point connected_, tried_, quiet_from_ = std::chrono::steady_clock::now();
   std::string said_;
+  std::set<std::string> denied_;
   mutable std::mutex mutex_;
   std::shared_ptr<NatsLink> link_;  // another one after one that was closed for good
   std::mutex making_;

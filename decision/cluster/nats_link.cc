@@ -20,6 +20,7 @@ constexpr int pings_out_max = 2;
 // What others sent and nobody took yet: a second of a job of 16,384 ranks. More of it is lost, and counted as lost
 // batches.
 constexpr int pending_messages_max = 1 << 18, pending_bytes_max = 256 << 20;
+constexpr size_t denied_max = 16;  // that wait to be taken
 
 bool wants_tls(const NatsOptions& o) {
   // To NATS' client tls:// is the same as nats://: it would speak in the clear to a server that takes it.
@@ -101,12 +102,19 @@ absl::Status refusal(const NatsOptions& options, natsStatus s, absl::string_view
 struct NatsLink::Told {
   std::atomic<bool> connected = false, closed = false, refused = false;
   const NatsLibrary& nats;
+  std::mutex mutex;
+  std::vector<std::string> denied;
 
   explicit Told(const NatsLibrary& n) : nats(n) {}
   // Before it tries again.
   void look_at(natsConnection* c) {
     const char* why = nullptr;
     refused = is_refusal(nats.natsConnection_GetLastError(c, &why));
+  }
+  void deny() {
+    const char* const what = nats.nats_GetLastError(nullptr);
+    const std::lock_guard lock(mutex);
+    if (what != nullptr && denied.size() < denied_max) denied.emplace_back(what);
   }
 };
 
@@ -168,8 +176,11 @@ absl::Status NatsLink::open(const NatsOptions& options, bool wait_for_server) {
     return reconnect_ms;
   };
   nats_.natsOptions_SetCustomReconnectDelay(o.get(), before_next, theirs.get());
-  nats_.natsOptions_SetErrorHandler(
-      o.get(), [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr);
+  // Without one the client prints errors. What a slow reader loses is counted as lost batches.
+  const auto on_error = [](natsConnection*, natsSubscription*, natsStatus s, void* t) {
+    if (s == NATS_NOT_PERMITTED) (*static_cast<TheirTold*>(t))->deny();
+  };
+  nats_.natsOptions_SetErrorHandler(o.get(), on_error, theirs.get());
   const natsStatus s = nats_.natsConnection_Connect(&connection_, o.get());
   if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED) {
     const char* const said = nats_.nats_GetLastError(nullptr);
@@ -187,6 +198,11 @@ absl::Status NatsLink::open(const NatsOptions& options, bool wait_for_server) {
 bool NatsLink::connected() const { return told_->connected && !told_->closed; }
 bool NatsLink::closed_for_good() const { return told_->closed; }
 bool NatsLink::refused() const { return told_->refused; }
+
+std::vector<std::string> NatsLink::take_denied() {
+  const std::lock_guard lock(told_->mutex);
+  return std::exchange(told_->denied, {});
+}
 
 absl::Status NatsLink::listen(const std::string& subject, size_t prefix_chars, Bus::Handler handler) {
   const auto listener = std::make_shared<Listener>();

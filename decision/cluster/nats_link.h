@@ -33,6 +33,9 @@ class NatsLink {
   // A server that was reached lately did not let this node in. Not always known where other servers are not reached.
   bool refused() const;
 
+  // What servers denied this node's user since the last call, as they say it; a few of them.
+  std::vector<std::string> take_denied();
+
   // `handler` is told the subject without its first `prefix_chars`. FailedPrecondition: it is closed for good.
   absl::Status listen(const std::string& subject, size_t prefix_chars, Bus::Handler handler);
   // No handler runs any more once it has returned.

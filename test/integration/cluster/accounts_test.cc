@@ -112,4 +112,29 @@ TEST_CASE("In an account of all, users who are denied the nodes' subjects and Je
   check_protected(cluster.nodes, outsider, {{"hello", 1}}, insider);
 }
 
+TEST_CASE("A node whose user lacks a right says which one, once, and leads once it has it", "[accounts]") {
+  const NatsOperator ours;
+  const NatsAccount shared;
+  NatsServers nats(1, "127.0.0.1", ours.config({&shared}));
+  const Folder folder;
+  const auto become = [&](const NatsRights& rights) {
+    std::ofstream(folder.file("credentials")) << shared.user(rights);
+  };
+  become({.publish = {"ccld.ccld.>"}, .subscribe = {"ccld.ccld.>"}});
+  const Node node("node", nats, {"--cluster-credentials-file", folder.file("credentials")});
+  const std::string lacks =
+      "this node's user lacks a right: Permissions Violation for Publish to \"$JS.API.STREAM.INFO.ccld-ccld-lease\"";
+  CHECK(node.service->child.wait_for_error(lacks, start_max) != "");
+  // It asks again and again.
+  CHECK(wait_until([&] { return nats.messages_from_clients(0) > 5; }));
+  CHECK_FALSE(node.leads());
+  (void)node.log();
+  const std::string& all = node.service->child.error();
+  CHECK(all.find(lacks) == all.rfind(lacks));
+  become({.publish = {"ccld.ccld.>", "$JS.API.>"}, .subscribe = {"ccld.ccld.>"}});
+  nats.kill(0);
+  nats.start(0, ours.config({&shared}));
+  CHECK(wait_until([&] { return node.leads(); }));
+}
+
 }  // namespace ccld::test

@@ -58,6 +58,11 @@ class NatsServers {
 
   // It has all that the others have.
   bool is_whole(size_t i) const { return answers(i, "/healthz"); }
+  // So many messages its clients have sent, also those that it did not take.
+  uint64_t messages_from_clients(size_t i) const {
+    const auto answer = client(i).Get("/varz");
+    return answer ? Json::parse(answer->body)["in_msgs"].get<uint64_t>() : 0;
+  }
   // The server that leads this stream, as server `of` sees it; count(): none is known.
   size_t leader_of(const std::string& stream, size_t of) const {
     const auto answer = client(of).Get("/jsz?streams=true");
