@@ -51,15 +51,12 @@ class RankViews {
   // visit(rank, progress) of those that have room of their own, in their order.
   template <class Visit>
   void visit(Visit visit) const {
-    pages_.visit([&](size_t first, size_t slot, size_t n) {
-      for (size_t i = 0; i < n && first + i < size_; ++i)
-        visit(Rank{static_cast<int32_t>(first + i)}, known_[slot + i]);
-    });
+    visit_slots([&](Rank rank, size_t slot) { visit(rank, known_[slot]); });
   }
   // change(rank, progress) of these, and change(no rank, progress) once for all others.
   template <class Change>
   void change(Change change) {
-    visit([&](Rank rank, const RankProgress& p) { change(rank, const_cast<RankProgress&>(p)); });
+    visit_slots([&](Rank rank, size_t slot) { change(rank, known_[slot]); });
     change(Rank{-1}, unheard_);
   }
   // How many are so.
@@ -75,6 +72,12 @@ class RankViews {
   }
 
  private:
+  template <class Visit>
+  void visit_slots(Visit visit) const {
+    pages_.visit([&](size_t first, size_t slot, size_t n) {
+      for (size_t i = 0; i < n && first + i < size_; ++i) visit(Rank{static_cast<int32_t>(first + i)}, slot + i);
+    });
+  }
   size_t size_ = 0;
   RankPages pages_;
   std::vector<RankProgress> known_;  // by slot
