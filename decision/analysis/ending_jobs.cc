@@ -3,25 +3,34 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/container/flat_hash_map.h"
-
 namespace ccld::decision {
+
+namespace {
+
+Nanoseconds last_movement_ns(const std::vector<Watch*>& job) {
+  Nanoseconds moved_ns = 0;
+  for (const Watch* w : job) moved_ns = std::max(moved_ns, w->comm.moved_ns());
+  return moved_ns;
+}
+
+}  // namespace
 
 bool anybody_is_inside(const Communicator& c) {
   return c.ranks_in_flight() > 0 || c.ranks_in_replay() > 0 || c.ranks_in_p2p() > 0;
 }
 
-bool EndingJobs::nobody_is_left(const Watch& w, Nanoseconds now_ns) const {
+bool EndingJobs::anybody_speaks(const Communicator& comm, Nanoseconds now_ns) {
   const auto speaks = [&](const RankModel& r) { return r.process && !has_left(*r.process, now_ns); };
+  return std::any_of(comm.ranks().begin(), comm.ranks().end(), speaks);
+}
+
+bool EndingJobs::nobody_is_left(const Watch& w, Nanoseconds now_ns) const {
   const auto gone = [](const RankModel& r) { return r.process && r.process->gone(); };
-  const auto any_speaks = [&](const Communicator& comm) {
-    return std::any_of(comm.ranks().begin(), comm.ranks().end(), speaks);
-  };
   // Where nobody was seen to leave it may be the network.
-  if (any_speaks(w.comm) || std::none_of(w.comm.ranks().begin(), w.comm.ranks().end(), gone)) return false;
+  if (anybody_speaks(w.comm, now_ns) || std::none_of(w.comm.ranks().begin(), w.comm.ranks().end(), gone)) return false;
   return !w.hang.of_hang || std::none_of(watches_.begin(), watches_.end(), [&](const auto& entry) {
     const Watch& other = *entry.second;
-    return other.hang.of_hang == w.hang.of_hang && anybody_is_inside(other.comm) && any_speaks(other.comm);
+    return other.hang.of_hang == w.hang.of_hang && anybody_is_inside(other.comm) && anybody_speaks(other.comm, now_ns);
   });
 }
 
@@ -72,6 +81,54 @@ void EndingJobs::mark_job(Watch& home, Nanoseconds now_ns) {
     processes_.departures().hangs(w.comm.uid(), now_ns);
     return true;
   });
+}
+
+std::vector<Watch*> EndingJobs::job_of(Watch& start) {
+  std::vector<Watch*> job;
+  absl::flat_hash_set<const Watch*> seen;
+  visit_job(start, [&](Watch& w) {
+    const bool first = seen.insert(&w).second;
+    if (first) job.push_back(&w);
+    return first;
+  });
+  return job;
+}
+
+bool EndingJobs::stood_before(const absl::flat_hash_map<CommUid, Nanoseconds>& timeouts_ns) {
+  bool any = false;
+  absl::flat_hash_set<const Watch*> looked_at;
+  for (const auto& [uid, own_ns] : timeouts_ns) {
+    Watch& w = *watches_.at(uid);
+    if (stood_before_.contains(uid) || looked_at.contains(&w)) continue;
+    const std::vector<Watch*> job = job_of(w);
+    looked_at.insert(job.begin(), job.end());
+    const Nanoseconds moved_ns = last_movement_ns(job);
+    Nanoseconds timeout_ns = own_ns, first_heard_ns = w.comm.first_heard_ns();
+    for (const Watch* other : job) {
+      first_heard_ns = std::min(first_heard_ns, other->comm.first_heard_ns());
+      if (const auto it = timeouts_ns.find(other->comm.uid()); it != timeouts_ns.end())
+        timeout_ns = std::max(timeout_ns, it->second);
+    }
+    if (moved_ns >= first_heard_ns) continue;
+    for (const Watch* other : job) {
+      stood_before_.emplace(other->comm.uid(), moved_ns);
+      any |= processes_.departures().hung_before(other->comm.uid(), moved_ns + timeout_ns);
+    }
+  }
+  return any;
+}
+
+bool EndingJobs::forget_moved() {
+  std::vector<Watch*> moved;
+  absl::erase_if(stood_before_, [&](const auto& entry) {
+    const auto it = watches_.find(entry.first);
+    if (it != watches_.end() && it->second->comm.moved_ns() > entry.second) moved.push_back(it->second.get());
+    return it == watches_.end();
+  });
+  for (Watch* start : moved)
+    for (const Watch* w : job_of(*start))
+      if (stood_before_.erase(w->comm.uid()) > 0) processes_.departures().hung_before(w->comm.uid(), std::nullopt);
+  return !moved.empty();
 }
 
 bool EndingJobs::spread_losses() {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "decision/analysis/watch.h"
 #include "decision/locate/across.h"
@@ -28,8 +29,16 @@ class EndingJobs {
   bool any_marked() const { return marked_; }
   // A process that was lost in one communicator is lost to the job. True: more is known than before.
   bool spread_losses();
+  // Jobs that stood still before anybody listened: their own words say since when. Where that had been so for the
+  // timeout, a hang would have been said, and whoever left since then left because of it. `timeouts_ns`: of
+  // communicators that stand still. True: more is known than before.
+  bool stood_before(const absl::flat_hash_map<CommUid, Nanoseconds>& timeouts_ns);
+  // Forgets those that have moved since. True: some.
+  bool forget_moved();
   // All processes of the job have left, as far as anybody can see.
   bool nobody_is_left(const Watch&, Nanoseconds now_ns) const;
+  // Some rank's process has not left.
+  static bool anybody_speaks(const Communicator&, Nanoseconds now_ns);
 
   // Jobs that hang, by the communicator of the cause, and processes leave because of it. Over: some left after it was
   // said, and what is known is all that will be known. Begun: some left before, so that only hard evidence counts.
@@ -43,10 +52,12 @@ class EndingJobs {
   void mark_job(Watch& home, Nanoseconds now_ns);
   // `visit` says whether to go on from there.
   void visit_job(Watch& start, const std::function<bool(Watch&)>& visit);
+  std::vector<Watch*> job_of(Watch&);
 
   Watches& watches_;
   ProcessTable& processes_;
   bool marked_ = false;  // some job
+  absl::flat_hash_map<CommUid, Nanoseconds> stood_before_;  // of jobs that did: their last movement
 };
 
 }  // namespace ccld::decision

@@ -192,8 +192,9 @@ void HangAnalysis::add_unexplained(const std::vector<Stall>& stalls, const std::
 }
 
 bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::vector<Stall>& stalls,
-                              const std::vector<Watch*>& watches) const {
+                              const std::vector<Watch*>& watches, Nanoseconds now_ns) const {
   const Stall& home = stalls[cause.home];
+  if (!EndingJobs::anybody_speaks(*home.comm, now_ns)) return false;
   if (may_yet_speak(*home.comm, cause, f, processes_)) return false;
   if (may_have_followed(*home.comm, home.view, f, processes_)) return false;
   if (f.hard) return home.view.stall_ns >= seconds_to_ns(settings_.hard_evidence_s);
@@ -339,7 +340,14 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
   if (!any || (!alarmed_ && now_ns - settled_ns_ < relocate_every_ns)) return;
   alarmed_ = false;
   settled_ns_ = now_ns;
-  if (jobs_.spread_losses()) seen_.clear();  // they knew less
+  bool learnt = jobs_.forget_moved();
+  absl::flat_hash_map<CommUid, Nanoseconds> unheard_ns;  // timeouts of those that stood still before they were heard
+  for (const auto& [uid, view] : seen_)
+    if (const Watch& w = *watches_.at(uid); w.comm.moved_ns() < w.comm.first_heard_ns())
+      unheard_ns.emplace(uid, w.hang.detector.timeout_ns(w.comm, view, settings_, view.awaited));
+  learnt |= jobs_.stood_before(unheard_ns);
+  learnt |= jobs_.spread_losses();
+  if (learnt) seen_.clear();  // they knew less
   std::vector<Watch*> watches;
   Unheard unheard;
   const std::vector<Stall> stalls = find_stalls(watches, unheard, now_ns);
@@ -381,7 +389,7 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
     // It had not been found before processes began to leave.
     if (std::any_of(cause.stalls.begin(), cause.stalls.end(), is_in(ending.over))) continue;
     if (!known && !f.hard && std::any_of(cause.stalls.begin(), cause.stalls.end(), is_in(ending.begun))) continue;
-    if (!known && !suspicious(cause, f, stalls, watches)) continue;
+    if (!known && !suspicious(cause, f, stalls, watches, now_ns)) continue;
     f.hard |= std::any_of(cause.stalls.begin(), cause.stalls.end(),
                           [&](size_t i) { return watches[i]->hang.alarm && watches[i]->hang.alarm->overdue; });
     watches[cause.home]->hang.located_ns = now_ns;  // it has a cause of its own

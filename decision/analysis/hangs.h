@@ -55,7 +55,8 @@ class HangAnalysis {
   std::vector<Stall> find_stalls(std::vector<Watch*>& watches, Unheard&, Nanoseconds now_ns);
   // Alarmed, but all their waits lead to what is not known: they are reported for themselves.
   void add_unexplained(const std::vector<Stall>&, const std::vector<Watch*>&, std::vector<Cause>&) const;
-  bool suspicious(const Cause&, const Finding&, const std::vector<Stall>&, const std::vector<Watch*>&) const;
+  bool suspicious(const Cause&, const Finding&, const std::vector<Stall>&, const std::vector<Watch*>&,
+                  Nanoseconds now_ns) const;
   void report(const Cause&, Finding&, const std::vector<Watch*>&, Nanoseconds now_ns);
   // Processes that an initialization may miss stand still because of this cause.
   bool may_wait_for(const KnownInit&, const Cause&, const std::vector<Stall>&) const;

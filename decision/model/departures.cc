@@ -43,6 +43,10 @@ bool Departures::silent(CommUid comm, std::optional<Nanoseconds> left_by_ns) {
 
 void Departures::hangs(CommUid comm, std::optional<Nanoseconds> since_ns) { set(comm, &Broken::hangs_ns, since_ns); }
 
+bool Departures::hung_before(CommUid comm, std::optional<Nanoseconds> due_ns) {
+  return set(comm, &Broken::hung_before_ns, due_ns);
+}
+
 Departures::Why Departures::why(const ProcessModel& process, Left left, Nanoseconds apart_ns) const {
   Why why = Why::itself;
   const auto follows = [&](std::optional<Nanoseconds> loss_ns, Nanoseconds left_ns) {
@@ -52,7 +56,8 @@ Departures::Why Departures::why(const ProcessModel& process, Left left, Nanoseco
     const auto it = broken_.find(m.comm);
     if (it == broken_.end() || (m.ended && process.gone())) continue;
     const Broken& broken = it->second;
-    if (broken.hangs_ns && left.from_ns > *broken.hangs_ns) return Why::after_a_hang;
+    const auto leaves = [&](std::optional<Nanoseconds> hang_ns) { return hang_ns && left.from_ns > *hang_ns; };
+    if (leaves(broken.hangs_ns) || leaves(broken.hung_before_ns)) return Why::after_a_hang;
     if (follows(broken.lost_ns, left.by_ns) || follows(broken.silent_ns, left.from_ns)) why = Why::after_loss;
   }
   return why;

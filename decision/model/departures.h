@@ -31,6 +31,8 @@ class Departures {
   bool silent(CommUid, std::optional<Nanoseconds> left_by_ns);
   // The communicator is part of a hang that was said then; nullopt: it is no more.
   void hangs(CommUid, std::optional<Nanoseconds> since_ns);
+  // The same of one that was there before anybody listened: it would have been said then. True: it was not known.
+  bool hung_before(CommUid, std::optional<Nanoseconds> due_ns);
   void forget(CommUid comm) { broken_.erase(comm); }
 
   bool is_broken(CommUid comm) const { return broken_.contains(comm); }
@@ -38,7 +40,7 @@ class Departures {
   enum class Why {
     itself,        // nothing is known to have come before
     after_loss,    // another process of the job was lost just before
-    after_a_hang,  // the job hung, and that was said
+    after_a_hang,  // the job hung, and that was said, or would have been
   };
   // When a process left: seen by others, or between its last word and its next one.
   struct Left {
@@ -50,8 +52,8 @@ class Departures {
 
  private:
   struct Broken {
-    std::optional<Nanoseconds> lost_ns, silent_ns, hangs_ns;
-    bool any() const { return lost_ns || silent_ns || hangs_ns; }
+    std::optional<Nanoseconds> lost_ns, silent_ns, hangs_ns, hung_before_ns;
+    bool any() const { return lost_ns || silent_ns || hangs_ns || hung_before_ns; }
   };
   bool set(CommUid, std::optional<Nanoseconds> Broken::*, std::optional<Nanoseconds>);
   absl::flat_hash_map<CommUid, Broken> broken_;

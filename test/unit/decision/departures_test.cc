@@ -81,6 +81,17 @@ TEST_CASE("Whoever leaves while his communicator hangs, as was said, leaves beca
   CHECK_FALSE(d.is_broken(comm));
 }
 
+TEST_CASE("A hang that nobody listened to counts from when it would have been said") {
+  Departures d;
+  CHECK(d.hung_before(comm, seconds_to_ns(50)));
+  CHECK_FALSE(d.hung_before(comm, seconds_to_ns(50)));
+  CHECK(why(d, left_at(49)) == Why::itself);
+  CHECK(why(d, left_at(51)) == Why::after_a_hang);
+  CHECK(d.hung_before(comm, std::nullopt));
+  CHECK(why(d, left_at(51)) == Why::itself);
+  CHECK_FALSE(d.is_broken(comm));
+}
+
 TEST_CASE("Who fell silent may have left later than who was seen to leave") {
   Departures d;
   d.lost(left_at(100));
@@ -152,6 +163,26 @@ TEST_CASE("While a job that hangs is ended its incident stays as it is, ends wit
   CHECK(ended.culprits[0].component == Component::application);
   cluster.run_s(900);
   CHECK(cluster.incidents().size() == 1);
+}
+
+// Nobody listened while the job hung for this rank, then rank 2 was killed, and then a service comes.
+Incident heard_late(int missing_rank, double hangs_s) {
+  Cluster cluster;
+  for (int process = 0; process < 8; ++process) cluster.lose_telemetry(process, true);
+  Comm& all = running_job(cluster);
+  all.hang(missing({missing_rank}));
+  cluster.run_s(hangs_s);
+  cluster.kill_process(2);
+  cluster.run_s(1);
+  for (int process = 0; process < 8; ++process) cluster.lose_telemetry(process, false);
+  all.announce();
+  cluster.run_s(20);
+  return only_incident(cluster);
+}
+
+TEST_CASE("A service that comes into the middle of a hang takes nobody for its cause who left since") {
+  CHECK(ranks_of(heard_late(5, 30).culprits) == std::set<int>{5});
+  CHECK(ranks_of(heard_late(2, 0.2).culprits) == std::set<int>{2});
 }
 
 }  // namespace ccld::decision
