@@ -55,7 +55,7 @@ void Places::find() {
         usual_known[a] = true;
         if (actor.process) usual[a] = usual_next(actor.process->kernels, actor.device);
       }
-      Place p{i, site.kind == Kind::calls, false, usual[a] == s.comm->uid(), 0, graph_.rank_of(actor, site.stall)};
+      Place p{i, site.kind == Kind::calls, Place::no, usual[a] == s.comm->uid(), 0, graph_.rank_of(actor, site.stall)};
       if (p.calls) {
         const P2pWait* w = graph_.wait_for(site, actor);
         if (!w) continue;
@@ -68,7 +68,9 @@ void Places::find() {
         p.since_ns = since[i];
         if (p.rank.value < 0) continue;
         const Progress progress = s.view.ranks[p.rank.value].progress;
-        p.left_inside = progress == Progress::begun || progress == Progress::called;
+        p.inside = progress == Progress::begun || progress == Progress::called ? Place::yes
+                   : progress == Progress::launched                            ? Place::launched
+                                                                               : Place::no;
       }
       if (s.comm->is_barrier(s.view.signature) && !p.calls)
         if (const auto [it, added] = barriers_.try_emplace(a, Barrier{i, p.since_ns});
@@ -84,14 +86,14 @@ void Places::find() {
 void Places::find_open_calls() {
   for (size_t a = 0; a < nodes_.size(); ++a) {
     std::optional<Place>& best = best_[a];
-    if (!best || best->left_inside || !nodes_[a].process) continue;
+    if (!best || best->inside == Place::yes || !nodes_[a].process) continue;
     for (const ProcessModel::Membership& m : nodes_[a].process->memberships) {
       const int i = graph_.index_of(m.comm);
       if (i < 0 || graph_.rank_of(nodes_[a], i) != m.rank) continue;
       const Stall& s = stalls_[i];
       const bool collective = s.located && !s.view.p2p && s.view.ranks[m.rank.value].progress == Progress::called;
       if (!collective && !open_call(*s.comm->rank(m.rank))) continue;
-      best = Place{static_cast<size_t>(i), !collective, true, false, waiting_since_ns(s), m.rank};
+      best = Place{static_cast<size_t>(i), !collective, Place::yes, false, waiting_since_ns(s), m.rank};
       break;
     }
   }
@@ -122,7 +124,7 @@ Places::Call Places::call_of(int barrier, const P2pWait& w) {
 bool Places::behind_barrier(int actor) const {
   const std::optional<Place>& best = best_[actor];
   const auto barrier = barriers_.find(actor);
-  if (!best || best->left_inside || barrier == barriers_.end()) return false;
+  if (!best || best->inside == Place::yes || barrier == barriers_.end()) return false;
   if (barrier->second.since_ns <= best->since_ns) return true;
   const auto missed = best->calls ? missed_.find({actor, best->stall}) : missed_.end();
   if (missed == missed_.end()) return false;

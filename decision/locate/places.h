@@ -3,6 +3,7 @@
 // Contract: pure; O(what is waited for + memberships).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -17,13 +18,14 @@ namespace ccld::decision {
 struct Place {
   size_t stall;
   bool calls;
-  bool left_inside;  // it had begun it, or at least called it
-  bool usual;        // where it would usually have gone on
+  // It had begun it, or is inside the call; or it had launched it, so that what it has not called comes later.
+  enum Inside : uint8_t { no, launched, yes } inside;
+  bool usual;  // where it would usually have gone on
   Nanoseconds since_ns;
   Rank rank;
   bool better_than(const Place& o) const {
-    return std::make_tuple(!left_inside, !usual, calls, since_ns, stall) <
-           std::make_tuple(!o.left_inside, !o.usual, o.calls, o.since_ns, o.stall);
+    return std::make_tuple(yes - inside, !usual, calls, since_ns, stall) <
+           std::make_tuple(yes - o.inside, !o.usual, o.calls, o.since_ns, o.stall);
   }
 };
 

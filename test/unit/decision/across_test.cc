@@ -39,6 +39,26 @@ TEST_CASE("A communicator that waits for a process which is stuck in another one
   CHECK(open[0].victim_comms[0].op == OpSeq{data.op()});
 }
 
+TEST_CASE("A GPU that does not begin what was launched is reported there, not where its host has come no further") {
+  Cluster cluster;
+  Comm& tensor = cluster.add_comm({0, 1, 2, 3});
+  Comm& data = cluster.add_comm({1, 5});
+  for (int i = 0; i < 20; ++i) tensor.rounds(1), data.rounds(1);
+  tensor.rounds(1);  // after which process 1 usually goes on in `data`
+  HangPlan stuck, waits;
+  stuck.launched_only = {1};
+  tensor.hang(stuck);
+  waits.not_called = {0};
+  data.hang(waits);
+  cluster.run_s(20);
+  const auto open = cluster.open_incidents();
+  INFO(text(cluster.incidents()));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].comm == tensor.uid());
+  REQUIRE(ranks_of(open[0].culprits) == std::set<int>{1});
+  CHECK(open[0].culprits[0].component == Component::gpu);
+}
+
 TEST_CASE("A process that is missed in two communicators is one cause, although only one of them was announced") {
   Cluster cluster;
   const auto lose = [&](bool lost) {
