@@ -126,7 +126,7 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   const whatif::Matches matches = whatif::match_kernels(t);
   if (facts_of(t, job.started_ns, now_ns, job.machine_clocks, clocks, facts)) {
     whatif::Clocks compared = whatif::compare_clocks(t, matches, clocks, settings_);
-    auto graph = whatif::build_graph(t, matches, compared);
+    auto graph = whatif::build_graph(t, matches, compared, settings_);
     job.timeline.remember(std::move(compared.pairs));
     if (graph) graph->turn_wait_ns = whatif::common_turn_wait_ns(facts);
     if (graph) explain(name, job, *graph, facts, now_ns);

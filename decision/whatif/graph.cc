@@ -17,10 +17,7 @@ std::vector<std::vector<int>> kernels_in_order(const Timeline& t, const Matches&
   std::vector<std::vector<int>> out(n);
   const auto seen = [&](Place p) {
     const Kernel& k = kernel_at(t, p);
-    if (k.earlier) {
-      at(out, p.gpu).push_back(p.kernel);
-      return;
-    }
+    if (k.earlier) return at(out, p.gpu).push_back(p.kernel);
     at(from, p.gpu) = std::min(at(from, p.gpu), k.begin_ns);
     at(to, p.gpu) = std::max(at(to, p.gpu), k.end_ns);
   };
@@ -131,9 +128,8 @@ void find_launches(const Timeline& t, Graph& g) {
     node.queued_ns = queued_ns(t, node);
     if (std::isnan(node.queued_ns)) continue;
     const double launch_ns = node.launch_ns();
-    int ended = node.before;
+    int& ended = node.launched_after = node.before;
     while (ended != none && at(g.nodes, ended).end_ns > launch_ns) ended = at(g.nodes, ended).before;
-    node.launched_after = ended;
     if (ended != none) node.launched_after_ns = launch_ns - at(g.nodes, ended).end_ns;
   }
 }
@@ -179,8 +175,8 @@ void add_nodes(Graph& g, int gpu, const Timeline& t, const Clocks& clocks, const
 }
 
 std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& clocks,
-                           const std::vector<std::vector<int>>& order,
-                           const std::vector<std::vector<Unreported>>& lost) {
+                           const std::vector<std::vector<int>>& order, const std::vector<std::vector<Unreported>>& lost,
+                           double gain_min) {
   Graph g;
   std::vector<std::vector<int>> node_of(order.size());
   UnreportedNodes unreported;
@@ -217,11 +213,18 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
     needs.emplace_back(recv, send);
     // One that took longer than clocks may differ, and ended when its Recv began, had found no room; or when that was
     // launched: receives are posted then, and the network may have room for the rest.
-    const double early_ns = s.end_ns - s.begin_ns > clocks.doubt_ns ? clocks.doubt_ns : 0;
-    if (was_there(s, r.begin_ns - early_ns))
+    const double took_ns = s.end_ns - s.begin_ns, early_ns = took_ns > clocks.doubt_ns ? clocks.doubt_ns : 0;
+    if (was_there(s, r.begin_ns - early_ns)) {
       needs.emplace_back(send, recv);
-    else if (r.launched_after != none && s.begin_ns < r.launch_ns() && was_there(s, r.launch_ns() - early_ns))
-      at(g.nodes, send).launch_need = recv;
+    } else if (r.launched_after != none && s.begin_ns < r.launch_ns()) {
+      // The launch may have been earlier: for how long all kernels of a GPU are queued nobody knows. But a Send that
+      // ended just before it, as measured by how long it took, is not likely to have waited for anything else.
+      const double least_ns = s.end_ns - at(g.nodes, r.launched_after).end_ns;
+      if (was_there(s, r.launch_ns() - (least_ns < 0 ? early_ns : std::max(early_ns, gain_min * took_ns)))) {
+        at(g.nodes, send).launch_need = recv;
+        at(g.nodes, recv).launched_after_ns = std::clamp(least_ns, 0.0, r.launched_after_ns);
+      }
+    }
     const double ns = std::max(0.0, r.end_ns - std::max(r.begin_ns, s.begin_ns));
     const double doubt_ns = at(clocks.by_kernels, s.gpu) == at(clocks.by_kernels, r.gpu) ? 0 : clocks.hosts_differ_ns;
     g.transfers.push_back({send, recv, bytes, pair_seq, ns, doubt_ns, s.reported && r.reported});
@@ -246,28 +249,24 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
         [&](int i) { return Instant{at(g.nodes, i).begin_ns}; },
         [&](int i) { return Instant{at(g.nodes, i).launch_ns()}; });
     node.transfer_ns = std::max(0.0, node.end_ns - ready.ns);
-  }
-  for (Node& node : g.nodes) {
-    node.host_ns = NAN;
     if (std::isnan(node.queued_ns)) continue;
     const double launched_after_ns = node.own_ns - node.queued_ns - at(clocks.always_queued_ns, node.gpu);
     node.host_ns = std::clamp(launched_after_ns, 0.0, node.own_ns);
   }
   g.length_ns = length_with(g, Change(g.nodes.size())).ns;
-  if (!(g.length_ns > 0)) return std::nullopt;
-  return g;
+  return g.length_ns > 0 ? std::optional(std::move(g)) : std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Clocks& clocks) {
+std::optional<Graph> build_graph(const Timeline& t, const Matches& m, const Clocks& clocks, const Settings& settings) {
   if (m.collectives.empty() && m.others.empty() && m.pairs.empty()) return std::nullopt;
   const std::vector<std::vector<int>> order = kernels_in_order(t, m);
   const std::vector<std::vector<Unreported>> lost = find_unreported(t, m, clocks, order);
   if (std::any_of(lost.begin(), lost.end(), [](const auto& of) { return !of.empty(); }))
-    if (auto g = build(t, m, clocks, order, lost)) return g;
+    if (auto g = build(t, m, clocks, order, lost, settings.whatif_gain_min)) return g;
   // Where a kernel is put that nobody reported may contradict what is known.
-  return build(t, m, clocks, order, std::vector<std::vector<Unreported>>(order.size()));
+  return build(t, m, clocks, order, std::vector<std::vector<Unreported>>(order.size()), settings.whatif_gain_min);
 }
 
 Length length_with(const Graph& g, const Change& change, std::vector<double>* waits_ns) {

@@ -14,10 +14,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "decision/settings.h"
 #include "decision/timeline/clocks.h"
 #include "decision/timeline/timeline.h"
 
@@ -35,7 +37,7 @@ struct Node {
   int before = none;                // the kernel whose end came last before its begin, on the same GPU
   double own_ns = 0;                // from there to its begin; 0: there is none before it, or it is not known
   bool own_known = false;           // measured between two reports
-  double host_ns = 0;               // of that, until its launch; NaN: not known
+  double host_ns = NAN;             // of that, until its launch; NaN: not known
   double queued_ns = 0;             // from its launch to its begin, at least; NaN: not known
   double transfer_ns = 0;           // from when all that it needs had begun to its end
   int group = none;                 // of a collective
@@ -72,7 +74,7 @@ struct Graph {
 };
 
 // nullopt: there is nothing in which GPUs depend on each other, or what is known contradicts itself.
-std::optional<Graph> build_graph(const Timeline&, const Matches&, const Clocks&);
+std::optional<Graph> build_graph(const Timeline&, const Matches&, const Clocks&, const Settings&);
 
 // Instead of the measured ones; by node.
 struct Change {

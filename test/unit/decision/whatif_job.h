@@ -141,7 +141,7 @@ struct Job {
                        -static_cast<double>(g.launch_least_ns) + (clock_error_ms ? clock_error_ms(number) * ms : 0),
                        facts[hosts.size()].machine});
     }
-    auto g = build_graph(timeline, matches, compare_clocks(timeline, matches, hosts, settings));
+    auto g = build_graph(timeline, matches, compare_clocks(timeline, matches, hosts, settings), settings);
     if (g) g->turn_wait_ns = turn_wait_ms * ms;
     return g;
   }
