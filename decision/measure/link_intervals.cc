@@ -59,6 +59,7 @@ Links match_links(const LinkRows& rows, double round_ns, absl::FunctionRef<int(R
     i.two_clocks = i.sender_machine < 0 || i.sender_machine != i.receiver_machine;
     i.steps = std::min(s.steps, r.steps);
     i.first_step = std::min({s.first_step, r.first_step, i.steps - 1});
+    i.same_steps = s.steps == r.steps && s.first_step == r.first_step;
     i.net_device = s.net_device;
     const auto set = [&](Interval which, double ns, bool known) {
       i.ns[static_cast<size_t>(which)] = known ? ns : NAN;

@@ -37,7 +37,7 @@ class Crossings {
       for (const auto& [edge, i] : *links) {
         if (!between_machines(i)) continue;
         Seen& s = seen[{i.sender_machine, i.receiver_machine}];
-        s.ns.push_back(i.ns[handed] + i.ns[sent]);
+        if (i.same_steps) s.ns.push_back(i.ns[handed] + i.ns[sent]);
         s.sent_realtime_ns.push_back(i.sent_realtime_ns);
       }
     for (auto& [ends, s] : seen) {

@@ -14,6 +14,7 @@ constexpr Nanoseconds half_window = 5 * ns_per_s;
 struct Crossing {
   int from, to;
   double wire_ns, ahead_ns;
+  bool same_steps = true;
 };
 
 EdgeIntervals crossing(const Crossing& c, double sent_realtime_ns) {
@@ -30,6 +31,7 @@ EdgeIntervals crossing(const Crossing& c, double sent_realtime_ns) {
   i.sender_machine = c.from, i.receiver_machine = c.to;
   i.net_device = 0;
   i.steps = 64;
+  i.same_steps = c.same_steps;
   i.sent_realtime_ns = sent_realtime_ns;
   return i;
 }
@@ -178,6 +180,17 @@ TEST_CASE("A clock that was set is known anew, not taken for a slow wire") {
       CHECK(at_most_ms(i) < 2);
       CHECK(at_least_ms(i) == 0);
     }
+}
+
+TEST_CASE("Means over different steps say nothing of clocks") {
+  Windows clocks({100e-6});
+  after(clocks, {{0, 1, 0.1 * ms, apart}, {1, 0, 0.1 * ms, -apart}});
+  // The receiver's probe saw the first steps only, long before the sender's means.
+  after(clocks, {{0, 1, -60 * ms, apart, false}, {1, 0, 0.1 * ms, -apart}});
+  for (const EdgeIntervals& i : after(clocks, {{0, 1, 0.1 * ms, apart}, {1, 0, 0.1 * ms, -apart}})) {
+    CHECK(at_most_ms(i) < 2);
+    CHECK(at_least_ms(i) == 0);
+  }
 }
 
 TEST_CASE("Of two machines that steps cross in one direction only, what has become slow is known, not what it is") {
