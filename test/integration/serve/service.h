@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <sstream>
 #include <thread>
 
@@ -137,16 +139,23 @@ inline void send_ranks(Sender& sender, const std::vector<uint64_t>& counts, uint
   }
 }
 
+// Below those that the kernel gives to connections: nobody gets it by chance before the server that it is for.
 inline int free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  std::random_device random;
+  std::uniform_int_distribution<int> ports(20'000, 32'000);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  REQUIRE(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0);
-  close(fd);
-  return ntohs(address.sin_port);
+  while (true) {
+    const int port = ports(random);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const bool is_free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+    const int error = errno;
+    close(fd);
+    if (is_free) return port;
+    REQUIRE(error == EADDRINUSE);
+  }
 }
 
 inline int connect_to(int port) {
