@@ -14,7 +14,8 @@ namespace {
 // A claim of a large communicator takes 80 KB, and 20,000 a second were seen: 3 MB in that time. A look takes 3 us.
 constexpr Nanoseconds look_every_ns = 2 * ns_per_ms;
 constexpr Nanoseconds watch_every_ns = 10 * ns_per_ms;
-constexpr Nanoseconds relieve_every_ns = 250 * ns_per_ms;  // giving back pages takes milliseconds
+// Giving back pages takes milliseconds. At the last resort strangers may be faster than that: then as often as it looks.
+constexpr Nanoseconds relieve_every_ns = 250 * ns_per_ms, hurry_every_ns = watch_every_ns;
 constexpr Nanoseconds told_every_ns = 60 * ns_per_s;
 
 uint64_t part_of(uint64_t bytes, double part) { return static_cast<uint64_t>(static_cast<double>(bytes) * part); }
@@ -59,7 +60,7 @@ bool MemoryGuard::at_last_resort() const {
 }
 
 void MemoryGuard::relieve(Analyzer& analyzer, Nanoseconds now_ns) {
-  next_relief_ns_ = now_ns + relieve_every_ns;
+  next_relief_ns_ = now_ns + (at_last_resort() ? hurry_every_ns : relieve_every_ns);
   if (strained_) let_go(analyzer, now_ns);
   system_.trim();
   status_.used_bytes = system_.resident_bytes();
@@ -76,7 +77,7 @@ void MemoryGuard::let_go(Analyzer& analyzer, Nanoseconds now_ns) {
   system_.trim();
   const bool in_vain = system_.resident_bytes() >= before;
   wait_of_jobs_ns_ = in_vain ? std::clamp(2 * wait_of_jobs_ns_, relieve_every_ns, told_every_ns) : 0;
-  next_of_jobs_ns_ = now_ns + wait_of_jobs_ns_;
+  next_of_jobs_ns_ = now_ns + std::max(wait_of_jobs_ns_, relieve_every_ns);
 }
 
 void MemoryGuard::tell(const Analyzer& analyzer, Nanoseconds now_ns) {

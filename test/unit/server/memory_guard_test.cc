@@ -87,6 +87,20 @@ TEST_CASE("Near the limit claims go, then nobody new is taken in until there is 
   CHECK(communicators(analyzer, now) == 1);
 }
 
+TEST_CASE("At the last resort claims go at each look") {
+  const auto left_after = [](uint64_t used) {
+    Memory memory;
+    memory.used = used;
+    Analyzer analyzer{Settings{}};
+    Nanoseconds now = ns_per_s;
+    for (uint32_t i = 0; i < 64; ++i) analyzer.apply(claim(i + 1, i + 1, 2, now), now);
+    for (int look = 0; look < 20; ++look) memory.guard.look(analyzer, now += 10 * ns_per_ms);
+    return communicators(analyzer, now);
+  };
+  CHECK(left_after(850) > 55);
+  CHECK(left_after(950) < 30);
+}
+
 TEST_CASE("Where nothing is gained by it, jobs that are there are let go of ever more seldom") {
   Memory memory;
   Analyzer analyzer{Settings{}};
