@@ -29,7 +29,7 @@ struct EdgeIntervals {
   double round_ns = 0;
   double sent_realtime_ns = 0;  // of its steps on average, by the sender's clock
   double steps = 0;
-  double first_step = 0;    // the means leave out the steps before
+  double first_step = 0;   // the means leave out the steps before
   bool same_steps = true;  // both means are of the same ones; a probe may not have looked until the end
   int net_device = -1;
 };

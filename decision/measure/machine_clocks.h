@@ -4,7 +4,7 @@
 // further machines where there is no direct one, bound the difference of their clocks from both sides: an interval. As
 // clocks drift steadily, the intervals of two windows bound the drift, too. Windows may be long: the time between two of
 // them is that between their steps. What healthy steps told is so still known, a little wider, when a wire has become
-// slow, and with it on which of its directions steps wait.
+// slow, and with it on which of its directions steps wait. Only means count that both ends took over the same steps.
 //
 // From the start on steps tell no more than both directions together, and nothing where they cross one way only. But the
 // quickest batches of telemetry of two machines take about as long to the service, so they tell how their clocks differ,

@@ -14,7 +14,8 @@ namespace {
 // A claim of a large communicator takes 80 KB, and 20,000 a second were seen: 3 MB in that time. A look takes 3 us.
 constexpr Nanoseconds look_every_ns = 2 * ns_per_ms;
 constexpr Nanoseconds watch_every_ns = 10 * ns_per_ms;
-// Giving back pages takes milliseconds. At the last resort strangers may be faster than that: then as often as it looks.
+// Giving back pages takes milliseconds. At the last resort strangers may be faster: then at the pace at which it
+// watches.
 constexpr Nanoseconds relieve_every_ns = 250 * ns_per_ms, hurry_every_ns = watch_every_ns;
 constexpr Nanoseconds told_every_ns = 60 * ns_per_s;
 

@@ -8,7 +8,7 @@
 //   from refuse_from    nobody new is taken in either, until it is below let_go_from again
 //   from last_resort_from
 //                       communicators with something in flight go, too, and at last those of open incidents: what is
-//                       made up to look busy must not break the limit. Claims go at each look, others no faster
+//                       made up to look busy must not break the limit. Claims go more often then, all else no faster
 //
 // Not all memory is the analysis' own. Where a part of the communicators that are more than claims went and nothing was
 // gained by it, the next part goes after twice the time.

@@ -1,9 +1,9 @@
 // Serves the page and its documents over a snapshot of a job that is too large to be run: an incident of slowness (1)
 // and one that hangs (2).
 //
-// Usage: large_job RANKS [NAME]     says "port N" and runs until its standard input ends. NAME: what job and
-// communicator
-//                                   are called, and what the names of hosts begin with
+// Usage: large_job RANKS [NAME]
+//        says "port N" and runs until its standard input ends. NAME: what the job and its communicator are called, and
+//        what the names of hosts begin with
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
