@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace ccld::decision::validate {
@@ -105,8 +106,17 @@ void judge_row(Row& row, const Usual& peers, const Quartiles* past, const Thresh
   if (peers.count > 0 && row.ms.low > of_peers_ms) return suspect(Basis::peers, peers.ms.middle, "its peers");
   const double of_past_ms = past != nullptr ? limit_ms(row, *past, t.past_margin, t) : 0;
   if (past != nullptr && row.ms.low > of_past_ms) return suspect(Basis::past, past->middle, "in its past");
-  row.basis = peers.count > 0 ? Basis::peers : Basis::past;
-  row.usual_ms = peers.count > 0 ? peers.ms.middle : past->middle;
+  // Noise keeps it from being accused, and does not clear it.
+  const auto is_slower = [&row](double usual_ms, double margin) { return row.ms.middle > usual_ms * (1 + margin); };
+  const bool than_past = past != nullptr && is_slower(past->middle, t.past_margin);
+  const bool than_peers = peers.count > 0 && is_slower(peers.ms.middle, peer_margin);
+  row.basis = peers.count > 0 && (than_peers || !than_past) ? Basis::peers : Basis::past;
+  row.usual_ms = row.basis == Basis::peers ? peers.ms.middle : past->middle;
+  if (than_peers || than_past) {
+    row.why = absl::StrCat(slower_text(row, than_peers ? "its peers" : "in its past"),
+                           ", and repetitions differ too much to tell: the machine is busy");
+    return;
+  }
   const double resolution = peers.count > 0 ? of_peers_ms / peers.ms.low : of_past_ms / past->low;
   if (resolution > t.resolution_max) {
     row.why = "repetitions differ too much, the machine is busy";

@@ -101,15 +101,17 @@ class Plan {
 
   std::vector<Row> judged() const { return judge(measured_, options_.past, thresholds_); }
 
+  // Other rows that are not measured have nothing to be compared with.
+  static bool is_noisy(const Row& row) { return row.finding == Finding::not_measured && row.usual_ms > 0; }
+
   // The passes of which rows are worth another run, after so many; of a GPU's check: pass -1.
   std::set<int> doubtful(Check check, int runs) const {
     std::set<int> passes;
     for (const Row& row : judged()) {
       if (row.check != check) continue;
-      const bool noisy = row.finding == Finding::not_measured && row.usual_ms > 0;
       // Links that are slow are tested alone instead.
       const bool again = row.finding == Finding::suspect && check != Check::link && runs < confirming_runs;
-      if (noisy || again) passes.insert(row.pass);
+      if (is_noisy(row) || again) passes.insert(row.pass);
     }
     return passes;
   }
@@ -158,29 +160,38 @@ class Plan {
   }
 
   bool is_to_be_tested_alone(const Row& row) const {
-    return row.check == Check::link && row.finding == Finding::suspect && !alone_.count({row.rank, row.peer}) &&
-           row.runs < confirming_runs;
+    return row.check == Check::link && row.finding == Finding::suspect && !alone_.count({row.rank, row.peer});
+  }
+
+  bool test_lone(const std::vector<Pass>& passes, const char* what) {
+    for (const Pass& pass : passes)
+      for (const Pair& p : pass) alone_.insert({p.from, p.to});
+    for (int run = 1; run < confirming_runs; ++run)
+      if (!test_slow(passes, what)) return false;
+    return true;
   }
 
   // What is slow beside others is slow only if it is slow alone, too. Links that were faster alone become the measure
-  // for the rest, so others may turn out slow: these are tested alone in the next round.
+  // for the rest, so others may turn out slow: these are tested alone in the next round. What was too noisy beside
+  // others to be told may be told alone.
   bool test_alone() {
     for (int round = 0; round < lone_rounds_max; ++round) {
-      std::vector<std::pair<int, int>> slow;
-      for (const Row& row : judged())
-        if (is_to_be_tested_alone(row)) slow.emplace_back(row.rank, row.peer);
-      const std::vector<Pass> passes = lone_passes(slow, host_of_);
+      std::vector<std::pair<int, int>> links, noisy;
+      for (const Row& row : judged()) {
+        if (is_to_be_tested_alone(row)) links.emplace_back(row.rank, row.peer);
+        if (is_noisy(row) && row.check == Check::link && !alone_.count({row.rank, row.peer}))
+          noisy.emplace_back(row.rank, row.peer);
+      }
+      links.insert(links.end(), noisy.begin(), noisy.end());
+      const std::vector<Pass> passes = lone_passes(links, host_of_);
       if (passes.empty()) return true;
-      for (const Pass& pass : passes)
-        for (const Pair& p : pass) alone_.insert({p.from, p.to});
-      for (int run = 1; run < confirming_runs; ++run)
-        if (!test_slow(passes, "lone pass")) return false;
+      if (!test_lone(passes, "lone pass")) return false;
     }
     return true;
   }
 
   bool test_across() {
-    return test_slow(cross_passes(slow_between_hosts(judged(), measured_.members), host_of_), "pass across");
+    return test_lone(cross_passes(slow_between_hosts(judged(), measured_.members), host_of_), "pass across");
   }
 
   void measure() {

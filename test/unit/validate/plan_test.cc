@@ -142,6 +142,20 @@ TEST_CASE("Where most repetitions are disturbed nothing is accused, and it is no
   CHECK(exit_status(o) == exit_not_measured);
 }
 
+TEST_CASE("What takes far longer than its peers is not called healthy because repetitions differ") {
+  int named = 0;
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    FakeMachine healthy(4, 1, seed), slow(4, 1, seed);
+    healthy.noise = slow.noise = 2;
+    slow.slow_paths[{"host1", "host2"}] = 3;
+    CHECK(run(healthy).incidents.empty());
+    const Outcome o = run(slow);
+    CHECK(exit_status(o) != exit_healthy);
+    named += exit_status(o) == exit_suspect;
+  }
+  CHECK(named >= 20);  // alone, and again, most can be told
+}
+
 TEST_CASE("A rank that does not answer ends it, and is named with its host") {
   FakeMachine machine(2, 2, 1);
   machine.silent = {3};
