@@ -372,12 +372,10 @@ Json summary_json(const Snapshot& s, const StatusIndex& index) {
           {"recording", recording_json(s.recording)},
           {"history", history_json(s.history)},
           {"webhook", webhook_json(s.webhook)},
-          {"cluster", cluster_json(s)}};
+          {"cluster", s.cluster.has_value() ? cluster_json(*s.cluster) : Json(nullptr)}};
 }
 
-Json cluster_json(const Snapshot& s) {
-  if (!s.cluster.has_value()) return nullptr;
-  const ClusterStatus& c = *s.cluster;
+Json cluster_json(const ClusterStatus& c) {
   Json nodes = Json::array();
   for (const ClusterStatus::Node& n : c.nodes)
     nodes.push_back({{"node", n.name}, {"leads", n.leads}, {"http", n.http}, {"telemetry", n.telemetry}, {"version", n.version}, {"heard_ms", n.heard_ms}});

@@ -65,8 +65,7 @@ Json rank_json(const CommStatus&, size_t position, Nanoseconds silent_ns);  // i
 Json process_json(const ProcessStatus&, Nanoseconds silent_ns);
 Json summary_json(const Snapshot&, const StatusIndex&);
 
-// null: this is no cluster.
-Json cluster_json(const Snapshot&);
+Json cluster_json(const ClusterStatus&);
 
 // What became of a request to tune probes: how many have answered, and which refused what.
 Json tune_json(const Snapshot&, uint64_t sequence);

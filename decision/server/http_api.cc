@@ -87,6 +87,7 @@ struct HttpApi::Impl {
   std::mutex listener_mutex;
   AcknowledgementListener on_acknowledgement = [](const Json&, bool, int64_t) {};
   std::function<std::string()> leader_url = [] { return std::string(); };
+  std::function<report::ClusterStatus()> cluster;  // none: this is no cluster
   HttpOptions options;
   std::string run;  // of the service: no two have the same, so no ETag comes twice
   HttpServer server;
@@ -295,10 +296,10 @@ struct HttpApi::Impl {
     server.Post(ack_path, [this](const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
       ack(request, response, read);
     });
-    get("/v1/cluster", [](const httplib::Request&, const Asked& asked) -> absl::StatusOr<Json> {
-      Json document = report::cluster_json(asked.snapshot());
-      if (document.is_null()) return absl::NotFoundError("this service is no node of a cluster (ccld serve --cluster)");
-      return document;
+    // As it is now: who leads decides where other questions are sent.
+    server.Get("/v1/cluster", [this](const httplib::Request&, httplib::Response& response) {
+      if (!cluster) return refuse(response, 404, "this service is no node of a cluster (ccld serve --cluster)");
+      answer(response, report::cluster_json(cluster()));
     });
     server.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
       response.set_content(report::prometheus_text(*store->newest()), "text/plain; version=0.0.4");
@@ -384,6 +385,7 @@ void HttpApi::tell_acknowledgements(AcknowledgementListener listener) {
 }
 
 void HttpApi::send_to(std::function<std::string()> leader_url) { impl_->leader_url = std::move(leader_url); }
+void HttpApi::answer_cluster(std::function<report::ClusterStatus()> cluster) { impl_->cluster = std::move(cluster); }
 
 void HttpApi::start() {
   impl_->listener = std::thread([impl = impl_] {

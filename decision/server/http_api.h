@@ -4,7 +4,8 @@
 // /v1/silences, /v1/cluster, /metrics; POST /v1/tune, /v1/validate, /v1/incidents/<id>/ack,
 // /v1/silences[/<id>/end]. Lists come in pages (report/page_query.h); documents
 // have an ETag, which changes with the snapshot.
-// It answers from the newest snapshot in threads of its own; no request ever touches the analysis thread.
+// It answers from the newest snapshot (/v1/cluster: as it is now) in threads of its own; no request ever touches the
+// analysis thread.
 // Contract: with tokens every request but /healthz and the page's files needs one with the right role
 // (request_role.h), wherever it comes from. Without, every request but /healthz needs a `Host` that is no stranger's
 // (request_checks.h), and what changes anything (POST) is accepted from this host only, unless told otherwise, and
@@ -20,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "decision/admission/book.h"
+#include "decision/report/cluster_status.h"
 #include "decision/server/acknowledge.h"
 #include "decision/server/host_port.h"
 #include "decision/server/reporter.h"
@@ -54,6 +56,7 @@ class HttpApi {
   // In a cluster: the query API of the node that leads, which answers all but /healthz, /metrics and /v1/cluster; empty: this
   // one. Before start().
   void send_to(std::function<std::string()> leader_url);
+  void answer_cluster(std::function<report::ClusterStatus()>);  // from any thread; before start()
   void start();
   // False if a client still held a thread at the deadline: then the threads are left to end with the process.
   bool stop(absl::Duration timeout);

@@ -423,6 +423,7 @@ absl::Status serve(const ServeOptions& options) {
     if (!begun.ok()) return naming("--cluster", begun);
     loop.tell_cluster([&n = **node] { return n.status(); });
     (*http)->send_to([&n = **node] { return n.leader_url(); });
+    (*http)->answer_cluster([&n = **node] { return n.status(); });
   } else {
     loop.take_up(std::move(left_open), bounds->take_up_ns);
   }
