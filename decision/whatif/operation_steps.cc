@@ -9,9 +9,10 @@ namespace {
 OperationSteps steps_of(const CollectiveRound& round) {
   OperationSteps out;
   out.transfer_ns = round.transfer_ns;
-  double last_ns = -INFINITY;
+  double first_ns = INFINITY, last_ns = -INFINITY;
   for (double ns : round.begins_ns)
-    if (!std::isnan(ns)) last_ns = std::max(last_ns, ns);
+    if (!std::isnan(ns)) first_ns = std::min(first_ns, ns), last_ns = std::max(last_ns, ns);
+  out.begins_apart_ns = last_ns - first_ns;
   for (const auto& [edge, i] : round.links) {
     if (i.steps <= 0) continue;
     const double begun_ns = at(round.begins_ns, edge.sender);

@@ -16,7 +16,8 @@ using Ends = std::pair<int32_t, int32_t>;  // ranks: sender, receiver
 
 struct OperationSteps {
   std::map<Ends, Passage> passages;
-  double transfer_ns = 0;  // from the last begin to the last end
+  double transfer_ns = 0;      // from the last begin to the last end
+  double begins_apart_ns = 0;  // from the first begin to the last
 };
 
 // The operations of a kind: steps of others are not alike.

@@ -165,18 +165,14 @@ void Past::learn(const Graph& g, const Timeline& t, const Kinds& kinds, const st
       }
       usual.own_ns.add(own_ns, settings_);
       usual.host_ns.add(host_ns, settings_);
-      usual.seen = windows_;
+      usual.last = windows_;
     }
   }
   learn_transfers(g, t, transfer_less_ns);
-  forget();
-}
-
-void Past::forget() {
   if (windows_ % past_windows_max != 0) return;
   const auto over = [&](const auto& entry) { return entry.second.last + past_windows_max <= windows_; };
   absl::erase_if(transfers_, over);
-  absl::erase_if(usual_, [&](const auto& entry) { return entry.second.seen + past_windows_max <= windows_; });
+  absl::erase_if(usual_, over);
 }
 
 }  // namespace ccld::decision::whatif

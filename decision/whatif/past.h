@@ -48,10 +48,9 @@ class Past {
  private:
   struct Usual {
     Means own_ns, host_ns;
-    uint64_t seen = 0;  // last window
+    uint64_t last = 0;  // window in which it was seen
   };
   void learn_transfers(const Graph&, const Timeline&, const std::vector<double>& transfer_less_ns);
-  void forget();
 
   const Settings& settings_;
   uint64_t windows_ = 0;

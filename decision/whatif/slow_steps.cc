@@ -51,6 +51,18 @@ void leave_out_late(std::vector<SlowLink>& links, std::optional<double> longer_p
   });
 }
 
+// Steps that go ahead while a rank has not begun may queue up until the end, on several connections before it, if all
+// that comes after is equally fast. So without a past more connections than a device has in a ring are slow only if
+// their steps wait for longer than that together.
+void leave_out_ahead(std::vector<SlowLink>& links, const std::vector<OperationSteps>& operations) {
+  double waiting_ns = 0, ahead_ns = 0;
+  for (const SlowLink& l : links) waiting_ns += l.longer_ns;
+  for (const OperationSteps& o : operations) ahead_ns += o.begins_apart_ns / static_cast<double>(operations.size());
+  if (links.size() <= 2 || waiting_ns > ahead_ns) return;
+  std::erase_if(links,
+                [](const SlowLink& l) { return l.component == Component::link || l.component == Component::nic; });
+}
+
 // Where processors are short, all that threads do takes longer. No thread moves a step that is under way: only that it
 // has arrived may be seen a little later.
 bool may_want_a_processor(const SlowLink& l, double lost_ns, double turn_wait_ns, const Settings& settings) {
@@ -79,6 +91,8 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, const Late& 
   else if (before_ns)
     std::erase_if(of.links,
                   [&](const SlowLink& l) { return only_seems_slow(l, longer_part, settings.whatif_explained_min); });
+  else
+    leave_out_ahead(of.links, kind.operations);
   double lost_most_part = 0;
   for (const SlowLink& link : of.links) {
     of.lost_part = std::max(of.lost_part, link.lost_part);

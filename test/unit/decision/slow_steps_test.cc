@@ -37,6 +37,7 @@ class Job {
       r.kind = i % kinds.size();
       r.transfer_ns = kinds[r.kind].transfer_ms * ms;
       r.begins_ns.assign(8, 0);
+      r.begins_ns.back() = last_begins_ms * ms;
       for (Rank rank : unknown) r.begins_ns[static_cast<size_t>(rank.value)] = NAN;
       r.posted_ns.assign(8, 0);
       r.out_of_sight = out_of_sight;
@@ -47,6 +48,7 @@ class Job {
     return slow_collectives(comm_, rounds, late, turn_wait_ms * ms, past_, settings_);
   }
   double turn_wait_ms = 0;
+  double last_begins_ms = 0;  // rank 7
   std::vector<Rank> unknown;  // of which nothing is reported
   std::optional<Ends> rare;   // of ten operations only one reports this connection
   std::set<int32_t> out_of_sight;
@@ -250,6 +252,19 @@ TEST_CASE("What waits for a late rank is no cause beside what waits longer elsew
   Job job(ring);
   const auto slow = job.window(both(on_the_wire({3, 4}, 10), on_the_wire({7, 0}, 0.1)), {Late::hosts});
   check_only(slow, {3, 4}, Component::link);
+}
+
+TEST_CASE("A queue along several healthy connections that is no longer than a rank is late is no slow wire") {
+  const std::vector<Ends> across{{0, 4}, {4, 1}, {1, 5}, {5, 2}, {2, 6}, {6, 3}, {3, 7}, {7, 0}};
+  Longer queue;
+  for (const Ends& ends : {Ends{4, 1}, {1, 5}, {5, 2}}) queue.merge(on_the_wire(ends, 10));
+  for (const double late_ms : {20, 40}) {
+    Job job(across);
+    job.last_begins_ms = late_ms;
+    CHECK(job.window(queue).has_value() == (late_ms < 30));
+    // A device has two connections in a ring.
+    CHECK(job.window(both(on_the_wire({4, 1}, 10), on_the_wire({1, 5}, 10))));
+  }
 }
 
 TEST_CASE("Around a ring of GPUs the slow one is where the queues end") {
