@@ -268,7 +268,7 @@ void Member::tell_others(Nanoseconds now_ns) {
   told_ns_ = now_ns;
   Json about = options_.about;
   about["node"] = options_.node;
-  about["leads"] = leads();
+  about["leads"] = leads() && !turn_waits();  // others send questions to it
   bus_.send("nodes", bytes_of(about.dump())).IgnoreError();
   const std::lock_guard lock(mutex_);
   nodes_[options_.node] = {options_.node, std::move(about), now_ns, leads_now()};
@@ -292,6 +292,7 @@ Member::View Member::view() const {
   v.connected = bus_.connected();
   const std::lock_guard lock(mutex_);
   v.leads = leads_now();
+  v.reports = v.leads && !turn_.has_value();
   v.log_applied = applied_;
   v.log_last = last_;
   Nanoseconds newest_ns = INT64_MIN;

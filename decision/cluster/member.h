@@ -75,6 +75,7 @@ class Member {
   };
   struct View {
     bool connected = false, leads = false;
+    bool reports = false;     // it leads, and the analysis has taken its turn
     std::string leader;       // empty: not known
     std::vector<Node> nodes;  // heard of lately, this one too, by name
     uint64_t log_applied = 0, log_last = 0;

@@ -99,15 +99,15 @@ report::ClusterStatus ClusterNode::status() const {
   report::ClusterStatus s;
   s.name = options_.name;
   s.node = options_.node;
-  s.leader = view.leader;
+  s.leader = view.leads && !view.reports ? "" : view.leader;
   s.connected = view.connected;
-  s.leads = view.leads;
+  s.leads = view.reports;
   s.log_applied = view.log_applied;
   s.log_last = view.log_last;
   const Nanoseconds now_ns = monotonic_now_ns();
   for (const cluster::Member::Node& n : view.nodes)
     s.nodes.push_back({n.name, report::raw_text_of(n.about, "http"), report::raw_text_of(n.about, "telemetry"),
-                       report::raw_text_of(n.about, "version"), n.name == view.leader,
+                       report::raw_text_of(n.about, "version"), n.name == s.leader,
                        (now_ns - n.heard_ns) / ns_per_ms});
   s.sent = relay_.sent();
   s.not_sent = relay_.not_sent();

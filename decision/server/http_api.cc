@@ -296,10 +296,12 @@ struct HttpApi::Impl {
     server.Post(ack_path, [this](const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
       ack(request, response, read);
     });
-    // As it is now: who leads decides where other questions are sent.
+    // A node leads from when the newest snapshot has the cluster's numbers, and no longer than it has the lease.
     server.Get("/v1/cluster", [this](const httplib::Request&, httplib::Response& response) {
       if (!cluster) return refuse(response, 404, "this service is no node of a cluster (ccld serve --cluster)");
-      answer(response, report::cluster_json(cluster()));
+      const auto snapshot = store->newest();
+      const report::ClusterStatus now = cluster();
+      answer(response, report::cluster_json(now.leads && snapshot->cluster.has_value() ? *snapshot->cluster : now));
     });
     server.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
       response.set_content(report::prometheus_text(*store->newest()), "text/plain; version=0.0.4");

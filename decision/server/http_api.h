@@ -4,8 +4,8 @@
 // /v1/silences, /v1/cluster, /metrics; POST /v1/tune, /v1/validate, /v1/incidents/<id>/ack,
 // /v1/silences[/<id>/end]. Lists come in pages (report/page_query.h); documents
 // have an ETag, which changes with the snapshot.
-// It answers from the newest snapshot (/v1/cluster: as it is now) in threads of its own; no request ever touches the
-// analysis thread.
+// It answers from the newest snapshot in threads of its own; no request ever touches the analysis thread. (That a node
+// does not lead any more /v1/cluster says at once.)
 // Contract: with tokens every request but /healthz and the page's files needs one with the right role
 // (request_role.h), wherever it comes from. Without, every request but /healthz needs a `Host` that is no stranger's
 // (request_checks.h), and what changes anything (POST) is accepted from this host only, unless told otherwise, and

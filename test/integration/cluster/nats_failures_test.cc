@@ -54,6 +54,7 @@ TEST_CASE("One of three NATS servers is killed or stopped and comes back: incide
   for (std::set<size_t> gone; gone.size() < 3;) {
     const size_t leads = nodes.leader(gone);
     const Json all = nodes[leads].ask("/v1/incidents");
+    INFO(all.dump());
     CHECK(all["incidents"].size() == 8);
     for (uint64_t id : acknowledged) CHECK(incident(all, id)["acknowledged"]["note"] == "on it");
     nodes[leads].kill();

@@ -64,6 +64,7 @@ TEST_CASE("A node that leads and is cut off from NATS stops telling; another one
   nodes[1].kill(), nodes[2].kill();
   REQUIRE(nodes.leader({1, 2}) == 0);
   const Json all = nodes[0].ask("/v1/incidents")["incidents"];
+  INFO(all.dump());
   CHECK(all.size() == 3);
   for (const Json& i : all) CHECK(i["acknowledged"].is_null());
   CHECK(nodes.incidents() == std::set<uint64_t>{1, 2, 3});
