@@ -40,6 +40,7 @@ add_library(ccld_server STATIC
   admission/files.cc
   admission/key_list.cc
   admission/key_pair.cc
+  admission/rotation.cc
   admission/lines.cc
   admission/reloader.cc
   admission/token_list.cc

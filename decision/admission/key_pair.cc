@@ -36,6 +36,10 @@ absl::StatusOr<KeyPair> make_key_pair() {
   return KeyPair{open, secret};
 }
 
+std::string secret_file_text(const KeyPair& pair) {
+  return absl::StrCat("# Secret key of telemetry; its public one is ", pair.open, "\nsecret ", pair.secret, "\n");
+}
+
 absl::StatusOr<std::string> public_key_of(const std::string& secret) {
   char open[keys::key_chars + 1] = "";
   if (zmq_curve_public(open, secret.c_str()) != 0) return absl::InvalidArgumentError("that is no secret key");

@@ -8,6 +8,7 @@
 #include "decision/admission/files.h"
 #include "decision/admission/key_list.h"
 #include "decision/admission/key_pair.h"
+#include "decision/admission/rotation.h"
 #include "decision/cli/command.h"
 #include "decision/report/text_format.h"
 
@@ -15,7 +16,7 @@ namespace ccld::decision {
 namespace {
 
 struct KeysValues {
-  std::string action, what, list, note;
+  std::string action, what, list, public_file, note;
   std::vector<std::string> jobs, hosts;
 };
 
@@ -23,9 +24,7 @@ struct KeysValues {
 void make(const KeysValues& values) {
   const auto pair = admission::make_key_pair();
   end_unless_ok(pair.status());
-  const std::string text =
-      absl::StrCat("# Secret key of telemetry; its public one is ", pair->open, "\nsecret ", pair->secret, "\n");
-  end_unless_ok(admission::create_secret_file(values.what, text));
+  end_unless_ok(admission::create_secret_file(values.what, admission::secret_file_text(*pair)));
   std::printf("%s\n", pair->open.c_str());
 }
 
@@ -35,6 +34,21 @@ void show(const KeysValues& values) {
   const auto open = admission::public_key_of(*secret);
   end_unless_ok(open.status());
   std::printf("%s\n", open->c_str());
+}
+
+void rotate(const KeysValues& values) {
+  if (values.list.empty() == values.public_file.empty())
+    fail(exit_usage, "rotate needs --list for a probe's key, or --public for the service's");
+  const bool of_probe = !values.list.empty();
+  const auto rotated = of_probe ? admission::rotate_probe_key(values.what, values.list)
+                                : admission::rotate_service_key(values.what, values.public_file);
+  end_unless_ok(rotated.status());
+  std::printf("%s\n", rotated->now.c_str());
+  if (of_probe)
+    std::fprintf(stderr,
+                 "ccld: the old key is let in until you remove it, when all jobs have the new one: ccld keys remove %s "
+                 "--list %s\n",
+                 rotated->before.c_str(), report::printable(values.list).c_str());
 }
 
 void add(const KeysValues& values) {
@@ -66,16 +80,20 @@ void run(const KeysValues& values) {
   const bool of_list = values.action == "add" || values.action == "remove" || values.action == "list";
   if (of_list && values.list.empty())
     fail(exit_usage, absl::StrCat(values.action, " needs --list: the file of --telemetry-allow-file"));
-  if (!of_list && !values.list.empty()) fail(exit_usage, absl::StrCat(values.action, " takes no --list"));
+  const bool rotates = values.action == "rotate";
+  if (!of_list && !rotates && !values.list.empty()) fail(exit_usage, absl::StrCat(values.action, " takes no --list"));
   if (values.action == "list" && !values.what.empty()) fail(exit_usage, "list takes nothing but --list");
   if (values.action != "list" && values.what.empty())
     fail(exit_usage, absl::StrCat(values.action, of_list ? " needs a public key" : " needs the file of a secret key"));
   if (values.action != "add" && !(values.jobs.empty() && values.hosts.empty() && values.note.empty()))
     fail(exit_usage, "--job, --host and --note are for add");
+  if (!rotates && !values.public_file.empty()) fail(exit_usage, "--public is for rotate");
   if (values.action == "make")
     make(values);
   else if (values.action == "show")
     show(values);
+  else if (rotates)
+    rotate(values);
   else if (values.action == "add")
     add(values);
   else if (values.action == "remove")
@@ -92,14 +110,18 @@ void add_keys_command(CLI::App& app) {
   command
       ->add_option("action", values->action,
                    "make a pair (the secret key goes to FILE, the public one is printed), show the public key of FILE, "
-                   "add KEY to a list, remove it, or list")
+                   "rotate: put a new key in the place of that of FILE, add KEY to a list, remove it, or list")
       ->required()
-      ->check(CLI::IsMember({"make", "show", "add", "remove", "list"}))
+      ->check(CLI::IsMember({"make", "show", "rotate", "add", "remove", "list"}))
       ->type_name("ACTION");
-  command->add_option("what", values->what, "make, show: file of a secret key; add, remove: a public key")
+  command->add_option("what", values->what, "make, show, rotate: file of a secret key; add, remove: a public key")
       ->type_name("FILE|KEY");
   command
       ->add_option("--list", values->list, "the list, a file of public keys (--telemetry-allow-file of `ccld serve`)")
+      ->type_name("FILE");
+  command
+      ->add_option("--public", values->public_file,
+                   "rotate, of the service's key: the file in which probes find its public key (NCCL_PROBE_SERVER_KEY)")
       ->type_name("FILE");
   command->add_option("--job", values->jobs, "add: it may speak for this job only; may be repeated")
       ->type_name("JOB")
