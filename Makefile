@@ -6,6 +6,8 @@
 
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
+# Many tests wait for most of their time. Those that load the machine count twice, or run alone.
+TESTS_AT_ONCE ?= $(shell echo $$((2 * $(JOBS))))
 BUILD := build/dev
 MAKEFLAGS += --no-print-directory
 COMMA := ,
@@ -80,7 +82,7 @@ check: ## Check the direction of dependencies between the folders, and that no t
 	@scripts/check-type-names
 
 test: check build nccl-small ## Every test: unit and integration
-	@ctest --preset dev --parallel $(JOBS) --no-label-summary
+	@ctest --preset dev --parallel $(TESTS_AT_ONCE) --no-label-summary
 
 unit: build ## Unit tests only
 	@ctest --preset unit --parallel $(JOBS) --no-label-summary

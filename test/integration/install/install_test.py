@@ -52,7 +52,7 @@ def search_path_of(path):
 
 
 def release(out, *arguments):
-    return run(sys.executable, "-B", os.path.join(ROOT, "scripts", "release"), "--build", BUILD.folder, "--out", out, *arguments).split()
+    return run(sys.executable, "-B", os.path.join(ROOT, "scripts", "release"), "--build", BUILD.folder, "--out", out, "--quick", *arguments).split()
 
 
 def package(name):
