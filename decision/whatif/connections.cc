@@ -14,7 +14,8 @@ struct Connection {
   int sender = none, receiver = none;  // GPUs
   std::vector<int> transfers;
   std::vector<int> unmeasured;           // one end of them was not reported
-  double sum_ns = 0, doubt_ns = 0;       // of transfers, and of each as clocks of hosts tell it
+  double sum_ns = 0, longest_ns = 0;     // of transfers
+  double doubt_ns = 0;                   // of each, as clocks of hosts tell it
   double reference_ns = 0;               // of a slow one: what it would take
   size_t peers = 0;                      // that say so; 0: its past, or the settings
   bool expected = false;                 // the settings say so
@@ -152,7 +153,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
       continue;
     }
     c.transfers.push_back(static_cast<int>(i));
-    c.sum_ns += t.ns;
+    c.sum_ns += t.ns, c.longest_ns = std::max(c.longest_ns, t.ns);
     c.doubt_ns = std::max(c.doubt_ns, t.doubt_ns);
     if (passages[i].steps <= 0) continue;
     c.steps.add(passages[i], t.ns);
@@ -171,15 +172,17 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
                    least_ns = before ? std::max((settings.whatif_transfer_times_min - 1) * usual_ns,
                                                 settings.whatif_deviations_min * before->deviation())
                                      : INFINITY;
-      // A few transfers that take very long (a process that got no processor) make no connection slow.
+      // A few transfers that take very long (a process that got no processor) make no connection slow, nor does one of
+      // several without which the rest would be fast.
       const auto exceeds = [&, &connection = c](double reference_ns, double most_ns, double most_of_one_ns,
                                                 double doubt_ns = 0) {
         const auto longer = std::count_if(connection.transfers.begin(), connection.transfers.end(),
                                           [&](int i) { return at(g.transfers, i).ns > most_of_one_ns; });
-        return connection.mean_ns() - doubt_ns >
+        const auto all = static_cast<double>(connection.transfers.size());
+        return (all < 3 || connection.sum_ns - connection.longest_ns > (all - 1) * most_of_one_ns) &&
+               connection.mean_ns() - doubt_ns >
                    std::max(most_ns, reference_ns + settings.processor_turns_max * g.turn_wait_ns) &&
-               static_cast<double>(longer) >=
-                   settings.whatif_recurs_min * static_cast<double>(connection.transfers.size());
+               static_cast<double>(longer) >= settings.whatif_recurs_min * all;
       };
       // One direction seems slower than the other by what the clocks of hosts are wrong.
       const bool by_peers = exceeds(healthy.reference_ns, healthy.most_ns, healthy.most_of_one_ns, c.doubt_ns),
