@@ -25,7 +25,7 @@ BUILD = None
 HEALTHY, SUSPECT, USAGE, NOT_MEASURED = 0, 1, 2, 3
 TRAFFIC = {"operation": "allreduce", "bytes_min": "256K", "compute_ms": 5, "check": 1, "seconds": 600}
 LAYOUT = {"tp": 2, "pp": 2, "dp": 2, "bytes_min": "64K", "compute_ms": 2, "check": 1, "seconds": 600}
-TOO_BUSY = "repetitions differ too much, the machine is busy", "slow beside others, and not tested alone"
+TOO_BUSY = "repetitions differ too much.* the machine is busy|^slow beside others, and not tested alone$"
 # So long a job of four or eight ranks on two processors may hold for a whole test; real GPUs take a second.
 HOLD_S = 30
 
@@ -83,7 +83,7 @@ class InJobTest(unittest.TestCase):
             self.assertIsNone(document["failure"], done.stdout)
             for row in document["rows"]:
                 if row["finding"] == "not_measured":
-                    self.assertIn(row["why"], TOO_BUSY, done.stdout)
+                    self.assertRegex(row["why"], TOO_BUSY, done.stdout)
             self.goes_on(2)
         return done
 
