@@ -107,8 +107,7 @@ report::ClusterStatus ClusterNode::status() const {
   const Nanoseconds now_ns = monotonic_now_ns();
   for (const cluster::Member::Node& n : view.nodes)
     s.nodes.push_back({n.name, report::raw_text_of(n.about, "http"), report::raw_text_of(n.about, "telemetry"),
-                       report::raw_text_of(n.about, "version"), n.name == s.leader,
-                       (now_ns - n.heard_ns) / ns_per_ms});
+                       report::raw_text_of(n.about, "version"), n.name == s.leader, (now_ns - n.heard_ns) / ns_per_ms});
   s.sent = relay_.sent();
   s.not_sent = relay_.not_sent();
   s.received = relay_.received();
