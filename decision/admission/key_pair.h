@@ -14,7 +14,7 @@ struct KeyPair {
 // A public key of letters, digits and what neither shells nor YAML nor configuration files take for something else: it
 // needs no quotes, and begins with a letter or digit.
 absl::StatusOr<KeyPair> make_key_pair();
-// Of the file that keeps it.
+// What the file of the secret key holds.
 std::string secret_file_text(const KeyPair&);
 // Errors: InvalidArgument.
 absl::StatusOr<std::string> public_key_of(const std::string& secret);

@@ -29,7 +29,8 @@ absl::StatusOr<Rotated> rotate(const std::string& secret_file, const Tell& tell)
     unlink(beside.c_str());  // nobody knows it
     return s;
   }
-  if (absl::Status s = replace_file(secret_file, text, 0600); !s.ok()) return s;
+  if (absl::Status s = replace_file(secret_file, text, 0600); !s.ok())
+    return absl::Status(s.code(), absl::StrCat(s.message(), "; the new key is in '", beside, "'"));
   unlink(beside.c_str());
   return out;
 }

@@ -110,7 +110,8 @@ void add_keys_command(CLI::App& app) {
   command
       ->add_option("action", values->action,
                    "make a pair (the secret key goes to FILE, the public one is printed), show the public key of FILE, "
-                   "rotate: put a new key in the place of that of FILE, add KEY to a list, remove it, or list")
+                   "rotate (put a new key into FILE, and its public one into --list or --public), add KEY to a list, "
+                   "remove it, or list")
       ->required()
       ->check(CLI::IsMember({"make", "show", "rotate", "add", "remove", "list"}))
       ->type_name("ACTION");
