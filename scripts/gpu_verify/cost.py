@@ -18,6 +18,7 @@ SIZES = {"cuda": (8, KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1024 * M
 QUICK_SIZES = (8, 64 * KIB)
 GRAPH_SIZE_MAX = 64 * KIB  # above, launching is hidden behind the kernel anyway
 TURNS, CPU_TURNS = 15, 3
+PROCESSES = 3  # that measure small sizes for each variant, one after the other
 
 PLACE_VARIANTS = (PRISTINE, BEGIN_AND_END, STEPS, ON)
 PLACE_COMBINATIONS = [("Ring", "Simple"), ("Ring", "LL"), ("Ring", "LL128")]
@@ -25,14 +26,14 @@ PLACE_SIZES = {"cuda": (8, 64 * KIB, 16 * MIB, 256 * MIB), "cpu": (64 * KIB,)}
 # What the frame of each library has to show: whether kernels write their times, and their steps.
 SHOWN = {BEGIN_AND_END: {"times": True, "steps": False}, STEPS: {"times": False, "steps": True}, ON: {"times": True, "steps": True}}
 # Shares of the part's time: the judged rows, and where the cost is.
-SHARES = (("judged", 3), ("places", 1))
+SHARES = (("judged", 5), ("places", 1))
 
 
 def judged_rows(context):
     quick, device = context.quick, context.layout.device
     return measure_rows(context, (PRISTINE, OFF, ON), PRISTINE, COMBINATIONS[:1] if quick else COMBINATIONS,
                         lambda _: QUICK_SIZES if quick else SIZES[device], lambda size: ("call", "graph") if size <= GRAPH_SIZE_MAX else ("call",),
-                        TURNS if context.on_gpu and not quick else CPU_TURNS)
+                        *((TURNS, PROCESSES) if context.on_gpu and not quick else (CPU_TURNS,)))
 
 
 def check_shown(context):

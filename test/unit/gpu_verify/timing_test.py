@@ -3,6 +3,7 @@
 import sys
 import types
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 import paths  # noqa: E402,F401
@@ -54,6 +55,45 @@ class TimingTest(unittest.TestCase):
         self.processes[2].ran_as = "Tree LL"
         with self.assertRaisesRegex(VerifyError, "Ring LL 8 B was wanted, and NCCL ran Tree LL"):
             turns_with(self.processes).measure(Kind("Ring", "LL"), 8, 1)
+
+
+class RowsTest(unittest.TestCase):
+    def rows(self, processes, over_after=99, fails_in=None):
+        asked, started = [], []
+
+        class FakeTurns:
+            def __init__(self, context, variants, algorithm, protocol):
+                started.append((algorithm, protocol))
+                self.turns = turns_with([Process(variant, [10.0], asked) for variant in variants])
+
+            def __enter__(self):
+                if len(started) == fails_in:
+                    raise VerifyError("broke")
+                return self.turns
+
+            def __exit__(self, *_):
+                pass
+        context = types.SimpleNamespace(allowance=types.SimpleNamespace(is_over=lambda: len(started) > over_after), show=lambda _: None)
+        with unittest.mock.patch.object(timing, "Turns", FakeTurns):
+            result = timing.measure_rows(context, ("pristine", "on"), "pristine", [("Ring", "LL")], lambda _: (8, 1 << 30), lambda _: ("call",), 15, processes)
+        return result, started
+
+    def test_small_sizes_come_from_several_processes_large_ones_from_the_first(self):
+        (rows, problems, not_run), started = self.rows(3)
+        self.assertEqual(len(started), 3)
+        self.assertEqual([(row["bytes"], row["turns"]) for row in rows], [(8, 15), (1 << 30, 15)])
+        self.assertEqual((problems, not_run), ([], []))
+
+    def test_what_there_was_time_for_counts(self):
+        (rows, _, not_run), started = self.rows(3, over_after=0)
+        self.assertEqual(len(started), 1)
+        self.assertEqual([(row["bytes"], row["turns"]) for row in rows], [(8, 5), (1 << 30, 15)])
+        self.assertEqual(not_run, [])
+
+    def test_what_breaks_later_leaves_what_was_measured(self):
+        (rows, problems, not_run), _ = self.rows(2, fails_in=2)
+        self.assertEqual([row["turns"] for row in rows], [8, 15])
+        self.assertEqual((problems, not_run), (["broke"], []))
 
 
 if __name__ == "__main__":
