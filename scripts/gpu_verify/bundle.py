@@ -113,7 +113,7 @@ def fill(layout, folder):
     if layout.device == "cuda":
         put_libzmq(folder)
     put_library(layout.library(OFF), os.path.join(folder, "nccl", "one_gpu"))
-    for variant in (BEGIN_AND_END, STEPS, WAITS):
+    for variant in [BEGIN_AND_END, STEPS, WAITS] + layout.trials():
         if layout.has(variant):
             put_library(layout.library(variant), os.path.join(folder, "nccl", variant))
     put_library(layout.pristine_product, os.path.join(folder, "pristine", "nccl", "lib"))

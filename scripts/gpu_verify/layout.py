@@ -1,4 +1,5 @@
 """Where things lie: in build trees, or in a bundle, which has the same folders."""
+import glob
 import json
 import os
 
@@ -11,6 +12,9 @@ BUNDLE_FILE = "bundle.json"
 PRISTINE, OFF, ON, WAITS = "pristine", "off", "on", "publish_in_waits"
 # The same with a part of the probe's device code alone.
 BEGIN_AND_END, STEPS = "only_begin_and_end", "only_steps"
+# The same library once more, in a process of its own.
+PRISTINE_AGAIN, ON_AGAIN = "pristine_again", "on_again"
+TRIAL = "trial_"  # and the name of a folder of benchmarks/gpu/trials
 
 
 class Layout:
@@ -32,6 +36,10 @@ class Layout:
             BEGIN_AND_END: os.path.join(self.build, "nccl", "only_begin_and_end"),
             STEPS: os.path.join(self.build, "nccl", "only_steps"),
         }
+        self._libraries[PRISTINE_AGAIN], self._libraries[ON_AGAIN] = self._libraries[PRISTINE], self._libraries[ON]
+        for library in glob.glob(os.path.join(self.build, "nccl", TRIAL + "*", "libnccl.so.2")):
+            folder = os.path.dirname(library)
+            self._libraries[os.path.basename(folder)] = folder
         self.transport = {}  # NCCL's variables by which ranks of one process exchange data (environment.py)
         self.frames_refused = None  # why frames have no file here (registration.py)
         self.pristine_product = os.path.join(self.pristine, "nccl", "lib")
@@ -47,6 +55,9 @@ class Layout:
 
     def has(self, variant):
         return os.path.exists(os.path.join(self._libraries[variant], "libnccl.so.2"))
+
+    def trials(self):
+        return sorted(name for name in self._libraries if name.startswith(TRIAL))
 
     def library(self, variant):
         return self._libraries[variant]

@@ -11,7 +11,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 import paths  # noqa: E402,F401
 
-from gpu_verify import abort, bundle, cost, counters, faults, functional, registration, sanitizer, torch_demo, visibility  # noqa: E402
+from gpu_verify import abort, bundle, cost, counters, faults, functional, registration, sanitizer, torch_demo, trials, visibility  # noqa: E402
 from gpu_verify.errors import VerifyError  # noqa: E402
 from gpu_verify.layout import BEGIN_AND_END, ON, STEPS, Layout  # noqa: E402
 from gpu_verify.part import Context, Skip  # noqa: E402
@@ -123,6 +123,26 @@ class CostTest(unittest.TestCase):
         with unittest.mock.patch.object(cost, "RanksProcess", Process):
             problems = cost.check_shown(types.SimpleNamespace(layout=None, frames=None, allowance=None))
         self.assertEqual(problems, ["only_steps: the frame shows {'times': True, 'steps': True}, expected {'times': False, 'steps': True}"])
+
+
+class TrialsTest(unittest.TestCase):
+    def test_each_library_of_a_trial_is_measured_beside_upstreams_and_ours(self):
+        with tempfile.TemporaryDirectory() as build:
+            for name in ("trial_without_end", "trial_not_built", "one_gpu"):
+                os.makedirs(os.path.join(build, "nccl", name))
+            open(os.path.join(build, "nccl", "trial_without_end", "libnccl.so.2"), "w").close()
+            context = Context(Layout("cuda", build, build), "", "", True, None, None)
+            with unittest.mock.patch.object(trials, "measure_rows", lambda context, variants, *_: ([variants], [], [])):
+                result = trials.run(context)
+        self.assertEqual(result.facts["rows"], [["pristine", "pristine_again", "off", "on", "on_again"], ["pristine", "on", "trial_without_end"]])
+
+    def test_a_few_are_measured_at_a_time(self):
+        names = ["trial_%d" % number for number in range(trials.TRIALS_AT_ONCE + 1)]
+        self.assertEqual([len(group) for group in trials.groups(names)], [5, 2 + trials.TRIALS_AT_ONCE, 3])
+
+    def test_without_a_trial_it_is_skipped(self):
+        with self.assertRaisesRegex(Skip, "CCLD_GPU_TRIALS"):
+            trials.run(Context(layout("cuda"), "", "", False, None, None))
 
 
 class FaultsTest(unittest.TestCase):

@@ -57,6 +57,14 @@ class ReducedBuildsTest(unittest.TestCase):
             included = INCLUDE.findall(read(GPU, library, "ccld_hooks_device.h"))
             self.assertEqual(included, ["without_%s_device.h" % name for name in out])
 
+    def test_a_trial_changes_what_the_kernels_really_call(self):
+        trials = os.listdir(os.path.join(GPU, "trials"))
+        self.assertTrue(trials)
+        for trial in trials:
+            text = read(GPU, "trials", trial, "ccld_hooks_device.h")
+            self.assertIn('#include "nccl/hooks/ccld_hooks_device.h"', text)
+            self.assertLessEqual(set(MACRO.findall(text)), calls(), trial)
+
 
 if __name__ == "__main__":
     unittest.main()
