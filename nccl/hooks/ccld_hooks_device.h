@@ -127,33 +127,50 @@ __device__ __forceinline__ void ccld_end_is_written() {
                            sums.recv_steps, sums.busy_ns, duration_ns);
 }
 
-// Threads that have arrived before this one. What they had added to the sums by then is seen by whoever comes later.
-// nvcc lets one thread of a warp add for all that arrive with it: one atomic operation and one fence for a warp.
+// On a GPU the first thread of a warp arrives for all of it.
+#if defined(__CUDACC__)
+constexpr unsigned ccld_threads_of_arrival = WARP_SIZE;
+#else
+constexpr unsigned ccld_threads_of_arrival = 1;  // the threads of a block are fibers, which run one after the other
+#endif
+
+__device__ __forceinline__ unsigned ccld_arrivals_of_block() { return blockDim.x / ccld_threads_of_arrival; }
+
+// Arrivals before this one. What threads had added to the sums before they arrived is seen by whoever comes later.
 __device__ __forceinline__ unsigned ccld_arrives() {
 #if defined(__CUDACC__)
-  unsigned before;  // atomicAdd() between two __threadfence_block() would be two fences, and stronger ones
-  asm volatile("atom.acq_rel.cta.shared.add.u32 %0, [%1], 1;"
+  // Not an addition, before which nvcc would count the threads that add, here one. The limit, behind which it would
+  // begin again at 0, is never reached. (atomicInc() between two __threadfence_block() would be two fences, and stronger
+  // ones.)
+  unsigned before;
+  asm volatile("atom.acq_rel.cta.shared.inc.u32 %0, [%1], %2;"
                : "=r"(before)
-               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(&ncclShmem.channel.ccld_arrived)))
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(&ncclShmem.channel.ccld_arrived))),
+                 "r"(2 * ccld_arrivals_of_block())
                : "memory");
   return before;
 #else
-  return atomicAdd(&ncclShmem.channel.ccld_arrived, 1u);  // the threads of a block are fibers of one thread
+  return atomicAdd(&ncclShmem.channel.ccld_arrived, 1u);
 #endif
 }
 
 // Every thread of a watched block, when it has nothing more to do. The last one to come writes the end: earlier ones
-// may still have neighbours that wait for data. There is no barrier, because the threads of an aborted kernel need not
-// all be where a barrier expects them. Not inlined: its registers would count against the kernel's.
-static __device__ __attribute__((noinline)) void ccld_thread_ends() {
-  if (ccld_arrives() == blockDim.x - 1) ccld_end_is_written();
+// may still have neighbours that wait for data. There is no barrier of the block, because the threads of an aborted
+// kernel need not all be where a barrier expects them; those of a warp wait for each other, or have left the kernel.
+CCLD_WATCHED void ccld_thread_ends() {
+#if defined(__CUDACC__)
+  __syncwarp();
+  if (threadIdx.x % ccld_threads_of_arrival != 0) return;
+#endif
+  if (ccld_arrives() == ccld_arrivals_of_block() - 1) ccld_end_is_written();
 }
 
 // Thread 0 of any block, at its end. Threads that an abort has kept from the last batch do not come to
 // ccld_thread_ends(): if any are missing by now, thread 0 writes the end in the place of the last one.
 static __device__ __attribute__((noinline)) void ccld_aborted_kernel_ends() {
   if (ccld_channel() == nullptr) return;
-  if (atomicAdd(&ncclShmem.channel.ccld_arrived, blockDim.x) < blockDim.x) ccld_end_is_written();
+  const unsigned all = ccld_arrivals_of_block();
+  if (atomicAdd(&ncclShmem.channel.ccld_arrived, all) < all) ccld_end_is_written();
 }
 
 __device__ __forceinline__ void ccld_kernel_ends() {
@@ -162,13 +179,16 @@ __device__ __forceinline__ void ccld_kernel_ends() {
 
 // ---- lanes ----------------------------------------------------------------------------------------------------------
 
-__device__ __forceinline__ void ccld_add_steps(int direction, unsigned steps) {
-  atomicAdd(&ncclShmem.channel.ccld_totals[ccld_total_steps + direction], steps);
+// nvcc lets one thread of a warp add for all that add to one place at the same time: eight instructions that wait for each
+// other, here for a single thread. It does not where threads may mean different places, and it does not know that the
+// highest bit of a step is always 0.
+__device__ __forceinline__ uint32_t* ccld_sum_of_steps(int direction, uint64_t step) {
+  return &ncclShmem.channel.ccld_totals[ccld_total_steps + direction + static_cast<unsigned>(step >> 63)];
 }
 
 CCLD_WATCHED void ccld_watched_lane_opens(int direction, int group, int peer_index, uint64_t step, int peer, int tid,
                                           int nthreads) {
-  ccld_add_steps(direction, 0u - static_cast<unsigned>(step));
+  atomicAdd(ccld_sum_of_steps(direction, step), 0u - static_cast<unsigned>(step));
   const uint32_t first_warp = (threadIdx.x - tid) / WARP_SIZE;
   const uint32_t peer_and_warps = ccld::device::pack_peer_and_warps(peer, first_warp, nthreads / WARP_SIZE);
   ccld::device::lane_opens(ccld_channel(), direction, group, peer_index, ccld_run(), step, peer_and_warps);
@@ -225,7 +245,7 @@ static inline void ccld_lane_posts_ll(int direction, int group, int peer_index, 
 
 // The same thread, when the primitive ends at `step`. Without a frame the sum is nonsense that nobody reads.
 __device__ __forceinline__ void ccld_lane_closes(int direction, uint64_t step) {
-  ccld_add_steps(direction, static_cast<unsigned>(step));
+  atomicAdd(ccld_sum_of_steps(direction, step), static_cast<unsigned>(step));
 }
 
 // ---- waits ----------------------------------------------------------------------------------------------------------
@@ -302,7 +322,7 @@ __device__ __forceinline__ void ccld_pat_lane_opens(int direction, int dimension
 // The thread that posts, after each post.
 __device__ __forceinline__ void ccld_pat_lane_posts(int direction, int dimension, uint64_t step, int steps_posted) {
   if (ccld_channel() == nullptr) return;
-  ccld_add_steps(direction, static_cast<unsigned>(steps_posted));
+  atomicAdd(ccld_sum_of_steps(direction, step), static_cast<unsigned>(steps_posted));
   ccld::device::lane_posts(ccld_channel(), direction, ccld_pat_group(dimension), dimension, step);
 }
 

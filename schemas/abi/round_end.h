@@ -18,8 +18,11 @@
 
 #if defined(__CUDACC__)
 #define CCLD_HOST_DEVICE __host__ __device__ __forceinline__
+// Out of the way of short kernels, for which the instructions count.
+#define CCLD_HOST_DEVICE_CALL static __host__ __device__ __noinline__
 #else
 #define CCLD_HOST_DEVICE inline
+#define CCLD_HOST_DEVICE_CALL inline
 #endif
 
 namespace ccld::abi {
@@ -35,22 +38,23 @@ static_assert(end_exponent_at == 28);
 
 enum RoundFlag : uint32_t { round_aborted = 1 };
 
-CCLD_HOST_DEVICE constexpr uint32_t pack_end(uint32_t run, uint32_t flags, uint64_t duration_ns) {
+// Mantissa and exponent at their places, of a duration that 20 bits do not hold.
+CCLD_HOST_DEVICE_CALL constexpr uint32_t pack_long_duration(uint64_t duration_ns) {
   uint64_t mantissa = duration_ns + 1;
   uint32_t exponent = 0;
-  // A short kernel, for which the instructions count, does not come in here.
-  if (duration_ns >= end_mantissa_mask) {
-#if defined(__CUDACC__)
-#pragma unroll 1
-#endif
-    for (; mantissa >> end_mantissa_bits != 0; ++exponent) mantissa >>= 2;
-    if (exponent > end_exponent_max || mantissa == 0) {
-      mantissa = 1;
-      exponent = 0;
-    }
+  for (; mantissa >> end_mantissa_bits != 0; ++exponent) mantissa >>= 2;
+  if (exponent > end_exponent_max || mantissa == 0) {
+    mantissa = 1;
+    exponent = 0;
   }
-  return (run / lap_runs & end_lap_mask) | flags << end_flag_at | static_cast<uint32_t>(mantissa) << end_mantissa_at |
-         exponent << end_exponent_at;
+  return static_cast<uint32_t>(mantissa) << end_mantissa_at | exponent << end_exponent_at;
+}
+
+CCLD_HOST_DEVICE constexpr uint32_t pack_end(uint32_t run, uint32_t flags, uint64_t duration_ns) {
+  const uint32_t duration = duration_ns < end_mantissa_mask
+                                ? (static_cast<uint32_t>(duration_ns) + 1) << end_mantissa_at
+                                : pack_long_duration(duration_ns);
+  return (run / lap_runs & end_lap_mask) | flags << end_flag_at | duration;
 }
 
 constexpr bool has_end(uint32_t word) { return (word >> end_mantissa_at & end_mantissa_mask) != 0; }
