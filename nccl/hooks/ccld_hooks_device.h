@@ -140,8 +140,8 @@ __device__ __forceinline__ unsigned ccld_arrivals_of_block() { return blockDim.x
 __device__ __forceinline__ unsigned ccld_arrives() {
 #if defined(__CUDACC__)
   // Not an addition, before which nvcc would count the threads that add, here one. The limit, behind which it would
-  // begin again at 0, is never reached. (atomicInc() between two __threadfence_block() would be two fences, and stronger
-  // ones.)
+  // begin again at 0, is never reached. (atomicInc() between two __threadfence_block() would be two fences, and
+  // stronger ones.)
   unsigned before;
   asm volatile("atom.acq_rel.cta.shared.inc.u32 %0, [%1], %2;"
                : "=r"(before)
@@ -179,9 +179,9 @@ __device__ __forceinline__ void ccld_kernel_ends() {
 
 // ---- lanes ----------------------------------------------------------------------------------------------------------
 
-// nvcc lets one thread of a warp add for all that add to one place at the same time: eight instructions that wait for each
-// other, here for a single thread. It does not where threads may mean different places, and it does not know that the
-// highest bit of a step is always 0.
+// nvcc lets one thread of a warp add for all that add to one place at the same time: eight instructions that wait for
+// each other, here for a single thread. It does not where threads may mean different places, and it does not know that
+// the highest bit of a step is always 0.
 __device__ __forceinline__ uint32_t* ccld_sum_of_steps(int direction, uint64_t step) {
   return &ncclShmem.channel.ccld_totals[ccld_total_steps + direction + static_cast<unsigned>(step >> 63)];
 }
