@@ -3,5 +3,5 @@
 #pragma once
 
 #define ccld_batch_loaded() ((void)0)
-#define ccld_thread_ends() ((void)0)
+#define ccld_thread_ends(...) ((void)0)
 #define ccld_kernel_ends() ((void)0)

@@ -5,5 +5,6 @@
 #define ccld_lane_posts(...) ((void)0)
 #define ccld_lane_posts_ll(...) ((void)0)
 #define ccld_lane_closes(...) ((void)0)
+#define ccld_lane_closes_ll(...) ((void)0)
 #define ccld_pat_lane_opens(...) ((void)0)
 #define ccld_pat_lane_posts(...) ((void)0)

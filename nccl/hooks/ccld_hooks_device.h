@@ -154,15 +154,46 @@ __device__ __forceinline__ unsigned ccld_arrives() {
 #endif
 }
 
+#if defined(__CUDACC__)
+__device__ __forceinline__ void ccld_warp_ends() {
+  __syncwarp();
+  if (threadIdx.x % ccld_threads_of_arrival != 0) return;
+  if (ccld_arrives() == ccld_arrivals_of_block() - 1) ccld_end_is_written();
+}
+#endif
+
+// As a call, its registers do not count against the kernel's.
+static __device__ __attribute__((noinline)) void ccld_thread_ends_by_call() {
+#if defined(__CUDACC__)
+  ccld_warp_ends();
+#else
+  if (ccld_arrives() == ccld_arrivals_of_block() - 1) ccld_end_is_written();
+#endif
+}
+
+// Whether a kernel is made for LL: what RunWorkBatch of common.h is for.
+template <class Batch>
+struct ccld_is_for_ll {
+  static constexpr bool value = false;
+};
+template <template <ncclFunc_t, class, class, int, int> class Batch, ncclFunc_t function, class T, class Op,
+          int algorithm>
+struct ccld_is_for_ll<Batch<function, T, Op, algorithm, NCCL_PROTO_LL>> {
+  static constexpr bool value = true;
+};
+
 // Every thread of a watched block, when it has nothing more to do. The last one to come writes the end: earlier ones
 // may still have neighbours that wait for data. There is no barrier of the block, because the threads of an aborted
 // kernel need not all be where a barrier expects them; those of a warp wait for each other, or have left the kernel.
-CCLD_WATCHED void ccld_thread_ends() {
+// `for_ll`: in the kernels of small operations, where a call is felt, there is none.
+__device__ __forceinline__ void ccld_thread_ends(bool for_ll) {
 #if defined(__CUDACC__)
-  __syncwarp();
-  if (threadIdx.x % ccld_threads_of_arrival != 0) return;
+  if (for_ll) {
+    ccld_warp_ends();
+    return;
+  }
 #endif
-  if (ccld_arrives() == ccld_arrivals_of_block() - 1) ccld_end_is_written();
+  ccld_thread_ends_by_call();
 }
 
 // Thread 0 of any block, at its end. Threads that an abort has kept from the last batch do not come to
@@ -179,16 +210,13 @@ __device__ __forceinline__ void ccld_kernel_ends() {
 
 // ---- lanes ----------------------------------------------------------------------------------------------------------
 
-// nvcc lets one thread of a warp add for all that add to one place at the same time: eight instructions that wait for
-// each other, here for a single thread. It does not where threads may mean different places, and it does not know that
-// the highest bit of a step is always 0.
-__device__ __forceinline__ uint32_t* ccld_sum_of_steps(int direction, uint64_t step) {
-  return &ncclShmem.channel.ccld_totals[ccld_total_steps + direction + static_cast<unsigned>(step >> 63)];
+__device__ __forceinline__ void ccld_add_steps(int direction, unsigned steps) {
+  atomicAdd(&ncclShmem.channel.ccld_totals[ccld_total_steps + direction], steps);
 }
 
 CCLD_WATCHED void ccld_watched_lane_opens(int direction, int group, int peer_index, uint64_t step, int peer, int tid,
                                           int nthreads) {
-  atomicAdd(ccld_sum_of_steps(direction, step), 0u - static_cast<unsigned>(step));
+  ccld_add_steps(direction, 0u - static_cast<unsigned>(step));
   const uint32_t first_warp = (threadIdx.x - tid) / WARP_SIZE;
   const uint32_t peer_and_warps = ccld::device::pack_peer_and_warps(peer, first_warp, nthreads / WARP_SIZE);
   ccld::device::lane_opens(ccld_channel(), direction, group, peer_index, ccld_run(), step, peer_and_warps);
@@ -245,7 +273,15 @@ static inline void ccld_lane_posts_ll(int direction, int group, int peer_index, 
 
 // The same thread, when the primitive ends at `step`. Without a frame the sum is nonsense that nobody reads.
 __device__ __forceinline__ void ccld_lane_closes(int direction, uint64_t step) {
-  atomicAdd(ccld_sum_of_steps(direction, step), static_cast<unsigned>(step));
+  ccld_add_steps(direction, static_cast<unsigned>(step));
+}
+
+// The same in LL and LL128, where the direction is known to nvcc. It lets one thread of a warp add for all that add to
+// one place at the same time: eight instructions that wait for each other, here for a single thread. It does not where
+// threads may mean different places, and it does not know that the highest bit of a step is always 0. In Simple this
+// would spill more registers of SendRecv and CollNet Direct.
+__device__ __forceinline__ void ccld_lane_closes_ll(int direction, uint64_t step) {
+  ccld_lane_closes(direction + static_cast<int>(step >> 63), step);
 }
 
 // ---- waits ----------------------------------------------------------------------------------------------------------
@@ -322,7 +358,7 @@ __device__ __forceinline__ void ccld_pat_lane_opens(int direction, int dimension
 // The thread that posts, after each post.
 __device__ __forceinline__ void ccld_pat_lane_posts(int direction, int dimension, uint64_t step, int steps_posted) {
   if (ccld_channel() == nullptr) return;
-  atomicAdd(ccld_sum_of_steps(direction, step), static_cast<unsigned>(steps_posted));
+  ccld_add_steps(direction, static_cast<unsigned>(steps_posted));
   ccld::device::lane_posts(ccld_channel(), direction, ccld_pat_group(dimension), dimension, step);
 }
 

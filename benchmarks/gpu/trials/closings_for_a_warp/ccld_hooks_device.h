@@ -3,8 +3,4 @@
 
 #include "nccl/hooks/ccld_hooks_device.h"
 
-__device__ __forceinline__ void trial_lane_closes(int direction, uint64_t step) {
-  atomicAdd(&ncclShmem.channel.ccld_totals[ccld_total_steps + direction], static_cast<unsigned>(step));
-}
-
-#define ccld_lane_closes trial_lane_closes
+#define ccld_lane_closes_ll ccld_lane_closes

@@ -3,7 +3,7 @@
 
 #include "nccl/hooks/ccld_hooks_device.h"
 
-static __device__ __attribute__((noinline)) void trial_thread_ends() {
+static __device__ __attribute__((noinline)) void trial_thread_ends(bool) {
   unsigned before;
   asm volatile("atom.acq_rel.cta.shared.add.u32 %0, [%1], 1;"
                : "=r"(before)
