@@ -80,6 +80,10 @@ def parts_table(results):
     return table([("part", "", "seconds", "")] + [(name, result.status, "%.0f" % took_s, result.summary) for name, result, took_s in results])
 
 
+def percent_text(figures):
+    return "%+.2f (%+.2f to %+.2f)" % tuple(100 * figures[name] for name in ("median", "quarter", "three_quarters"))
+
+
 def timing_table(rows):
     """Of cost or fences."""
     variants = list(rows[0]["overhead"])
@@ -89,11 +93,15 @@ def timing_table(rows):
     for row in rows:
         cells = [row["protocol"], row["algorithm"], size_text(row["bytes"]), row["launch"], "%.1f" % row["time"][base]["median_us"]]
         for variant in variants:
-            figures = row["overhead"][variant]
-            cell = "%+.2f (%+.2f to %+.2f)" % tuple(100 * figures[name] for name in ("median", "quarter", "three_quarters"))
-            cells.append(cell + (", " + CANNOT_BE_TOLD if row.get("outcome", {}).get(variant) == CANNOT_BE_TOLD else ""))
+            cells.append(percent_text(row["overhead"][variant]) + (", " + CANNOT_BE_TOLD if row.get("outcome", {}).get(variant) == CANNOT_BE_TOLD else ""))
         lines.append(tuple(cells))
     return table(lines)
+
+
+def trials_table(rows):
+    """A line for each library: not all are measured in each row."""
+    return table([("operation", "library", "us", "% (middle half)")] + [
+        (row["title"], variant, "%.1f" % row["time"][variant]["median_us"], percent_text(figures)) for row in rows for variant, figures in row["overhead"].items()])
 
 
 def faults_table(rows):
@@ -118,6 +126,8 @@ def text(facts_of_run, results):
         if name in ("cost", "fences"):
             blocks += ["%s\n%s" % (title, timing_table(result.facts[rows])) for rows, title in (("rows", name), ("places", "where the cost is"))
                        if result.facts.get(rows)]
+        if name == "trials" and result.facts.get("rows"):
+            blocks.append("%s\n%s" % (name, trials_table(result.facts["rows"])))
         if name == "faults" and result.facts.get("runs"):
             blocks.append("%s\n%s" % (name, faults_table(result.facts["runs"])))
     gpu = facts_of_run.get("gpu", {})

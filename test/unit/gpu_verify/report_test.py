@@ -55,6 +55,11 @@ class ReportTest(unittest.TestCase):
                       "NO: class H3 instead of H1", "faults: h1: wrong", "torch: no time was left for it"):
             self.assertIn(piece, text)
 
+    def test_trials_have_a_line_for_each_library_of_each_row(self):
+        other = dict(ROW, title="u", time=dict(TIMES, trial_x=TIMES["on"]), overhead={"trial_x": ROW["overhead"]["on"]})
+        text = report.text(FACTS, [("trials", Result({"rows": [ROW, other]}), 5.0)])
+        self.assertRegex(text, r"t +on +10\.1 +\+1\.00 \(\+0\.50 to \+2\.00\)\nu +trial_x +10\.1 ")
+
     def test_a_figure_that_cannot_be_told_says_so_in_the_table(self):
         self.assertIn("(+0.50 to +2.00), cannot be told", report.timing_table([dict(ROW, outcome={"on": "cannot be told"})]))
         for row in (ROW, dict(ROW, outcome={"on": "missed"}), dict(ROW, outcome={"on": None})):
