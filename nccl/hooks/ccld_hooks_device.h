@@ -88,8 +88,8 @@ CCLD_WATCHED void ccld_watched_kernel_begins(ccld::abi::DeviceChannel* frame) {
   ccld::device::round_begins(frame, run, ncclShmem.args.ccld_token, now_ns);
 }
 
-// One thread, behind the barrier that publishes shared memory. The last one of the block: the first send of a small
-// operation is the work of the first threads, and nobody waits for this one.
+// One thread, behind the barrier that publishes shared memory. The last one of the block: in Simple its warp moves no
+// data where a block has many threads.
 __device__ __forceinline__ void ccld_kernel_begins() {
   ccld::abi::DeviceChannel* frame = ccld_channel();
   if (frame != nullptr) ccld_watched_kernel_begins(frame);
