@@ -14,8 +14,7 @@ struct Connection {
   int sender = none, receiver = none;  // GPUs
   std::vector<int> transfers;
   std::vector<int> unmeasured;           // one end of them was not reported
-  double sum_ns = 0, longest_ns = 0;     // of transfers
-  double doubt_ns = 0;                   // of each, as clocks of hosts tell it
+  double sum_ns = 0, longest_ns = 0, doubt_ns = 0;  // of transfers; of the longest; of each, as clocks of hosts tell it
   double reference_ns = 0;               // of a slow one: what it would take
   size_t peers = 0;                      // that say so; 0: its past, or the settings
   bool expected = false;                 // the settings say so
@@ -153,7 +152,8 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
       continue;
     }
     c.transfers.push_back(static_cast<int>(i));
-    c.sum_ns += t.ns, c.longest_ns = std::max(c.longest_ns, t.ns);
+    c.sum_ns += t.ns;
+    c.longest_ns = std::max(c.longest_ns, t.ns);
     c.doubt_ns = std::max(c.doubt_ns, t.doubt_ns);
     if (passages[i].steps <= 0) continue;
     c.steps.add(passages[i], t.ns);
@@ -173,7 +173,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
                                                 settings.whatif_deviations_min * before->deviation())
                                      : INFINITY;
       // A few transfers that take very long (a process that got no processor) make no connection slow, nor does one of
-      // several without which the rest would be fast.
+      // three or more without which the rest would be fast (of two, the rest is a single one, which tells nothing).
       const auto exceeds = [&, &connection = c](double reference_ns, double most_ns, double most_of_one_ns,
                                                 double doubt_ns = 0) {
         const auto longer = std::count_if(connection.transfers.begin(), connection.transfers.end(),
