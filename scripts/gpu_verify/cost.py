@@ -31,9 +31,10 @@ SHARES = (("judged", 5), ("places", 1))
 
 def judged_rows(context):
     quick, device = context.quick, context.layout.device
+    turns, processes = (TURNS, PROCESSES) if context.on_gpu and not quick else (CPU_TURNS, 1)
     return measure_rows(context, (PRISTINE, OFF, ON), PRISTINE, COMBINATIONS[:1] if quick else COMBINATIONS,
                         lambda _: QUICK_SIZES if quick else SIZES[device], lambda size: ("call", "graph") if size <= GRAPH_SIZE_MAX else ("call",),
-                        *((TURNS, PROCESSES) if context.on_gpu and not quick else (CPU_TURNS,)))
+                        turns, processes)
 
 
 def check_shown(context):

@@ -6,7 +6,7 @@ from .samples import overhead, size_text, summary_us
 RANKS = 2
 ANSWER_TIMEOUT_S = 20.0
 TURNS_MIN = 3  # fewer are no measurement
-SEVERAL_PROCESSES_MAX = 64 << 10  # above, an operation takes long enough that it makes no difference
+SEVERAL_PROCESSES_MAX = 64 << 10  # above, a turn takes too long to be made by several
 
 
 def work_of(size, launch, few):

@@ -1,4 +1,4 @@
-// For a library that is only measured: every thread arrives at the end, by a call, and what nvcc makes of that.
+// For a library that is only measured: every thread arrives at the end for itself, in a function that is called.
 #pragma once
 
 #include "nccl/hooks/ccld_hooks_device.h"
