@@ -349,7 +349,7 @@ absl::StatusOr<std::string> setting_text(const Settings& s, std::string_view nam
   return value_text(s, *e);
 }
 
-absl::Status validate(const Settings& s) {
+absl::Status check_settings(const Settings& s) {
   if (s.hang_suspect_s > s.hang_confirm_s)
     return absl::InvalidArgumentError(absl::StrCat("setting hang_suspect_s=", number_text(s.hang_suspect_s),
                                                    " must not exceed hang_confirm_s=", number_text(s.hang_confirm_s)));

@@ -4,7 +4,7 @@
 // Contract
 //   Plain data plus one table. Units are the last part of a name (_s, _ms, _bytes); factors and shares have none.
 //   parse_setting() takes "name=value" and either changes exactly that field or leaves everything as it was; its error
-//   is one line that names the field and its range. validate() checks relations between fields.
+//   is one line that names the field and its range. check_settings() checks relations between fields.
 // Threads: none of it has state of its own.
 #pragma once
 
@@ -126,7 +126,7 @@ absl::Status set_setting(Settings&, std::string_view name, std::string_view valu
 absl::StatusOr<std::string> setting_text(const Settings&, std::string_view name);
 
 // Relations between fields, e.g. a suspicion may not come after its confirmation.
-absl::Status validate(const Settings&);
+absl::Status check_settings(const Settings&);
 
 constexpr Nanoseconds seconds_to_ns(double s) { return static_cast<Nanoseconds>(s * 1e9); }
 

@@ -47,7 +47,7 @@ Settings settings_for(const ReplayValues& v, const recording::Metadata& metadata
   changes.insert(changes.end(), v.settings.begin(), v.settings.end());
   if (!rules.empty()) end_unless_ok(server::naming("--rules", set_setting(settings, "rules", rules)));
   for (const std::string& change : changes) end_unless_ok(parse_setting(settings, change));
-  end_unless_ok(validate(settings));
+  end_unless_ok(check_settings(settings));
   return settings;
 }
 

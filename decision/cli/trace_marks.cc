@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "decision/model/printable.h"
 #include "decision/report/bounded_json.h"
 #include "decision/report/text_format.h"
 
@@ -14,6 +13,7 @@ namespace {
 
 using report::Json;
 using report::member;
+using report::text_of;
 using trace::Args;
 using trace::Mark;
 
@@ -24,8 +24,6 @@ constexpr int64_t unix_seconds_max = 9'000'000'000;
 absl::Status error(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
 }
-
-std::string text_of(const Json& object, const char* key) { return printable(report::raw_text_of(object, key)); }
 
 std::string culprit_text(const Json& c) {
   const std::string host = text_of(c, "host");

@@ -20,7 +20,7 @@ constexpr int pings_out_max = 2;
 // What others sent and nobody took yet: a second of a job of 16,384 ranks. More of it is lost, and counted as lost
 // batches.
 constexpr int pending_messages_max = 1 << 18, pending_bytes_max = 256 << 20;
-constexpr size_t denied_max = 16;  // that wait to be taken
+constexpr size_t denied_waiting_max = 16;  // that wait to be taken
 
 bool wants_tls(const NatsOptions& o) {
   // To NATS' client tls:// is the same as nats://: it would speak in the clear to a server that takes it.
@@ -114,7 +114,7 @@ struct NatsLink::Told {
   void deny() {
     const char* const what = nats.nats_GetLastError(nullptr);
     const std::lock_guard lock(mutex);
-    if (what != nullptr && denied.size() < denied_max) denied.emplace_back(what);
+    if (what != nullptr && denied.size() < denied_waiting_max) denied.emplace_back(what);
   }
 };
 

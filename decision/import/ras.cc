@@ -26,7 +26,7 @@ constexpr double sure_silent = 0.7;
 constexpr double sure_error = 0.9;
 constexpr double sure_left = 0.6;
 constexpr double sure_stands = 0.85;  // two moments, between which nothing moved
-constexpr double sure_behind = 0.4;   // one moment: hosts run ahead of each other
+constexpr double sure_behind_once = 0.4;  // one moment: hosts run ahead of each other
 constexpr double sure_contradict = 0.7;
 
 const char* error_text(int result) {
@@ -257,7 +257,7 @@ class RasJudge {
 
   bool initializing(const RasComm& c) {
     size_t behind = 0;
-    Incident i = begin(c, FaultClass::h1_not_entered, VerdictState::suspected, sure_behind);
+    Incident i = begin(c, FaultClass::h1_not_entered, VerdictState::suspected, sure_behind_once);
     for (const RasRank& r : c.ranks) {
       if (r.missing || r.init_state != nccl_in_progress) continue;
       ++behind;
@@ -317,7 +317,7 @@ class RasJudge {
     if (stands == 0 && moments_.size() > 1) return;
     const bool shown = static_cast<double>(stands) >= thresholds_.stands_s_min;
     Incident i = begin(c, FaultClass::h1_not_entered, shown ? VerdictState::confirmed : VerdictState::suspected,
-                       shown ? sure_stands : sure_behind);
+                       shown ? sure_stands : sure_behind_once);
     const bool minority = behind.size() * 2 < ranks.size();
     for (const RasRank* r : behind) {
       if (minority)

@@ -8,7 +8,7 @@
 namespace ccld::decision::report {
 namespace {
 
-constexpr std::array<const char*, trouble_count> names = {"confirmed", "suspected", "victim", "silent", "busy", "idle", "ended"};
+constexpr std::array<const char*, trouble_count> trouble_names = {"confirmed", "suspected", "victim", "silent", "busy", "idle", "ended"};
 
 // The worst that open incidents say of each communicator.
 absl::flat_hash_map<CommUid, Trouble> named_by_incidents(const std::vector<Incident>& incidents) {
@@ -33,11 +33,11 @@ Trouble by_itself(const CommStatus& c, Nanoseconds silent_ns) {
 
 }  // namespace
 
-const char* name(Trouble t) { return names[static_cast<size_t>(t)]; }
+const char* name(Trouble t) { return trouble_names[static_cast<size_t>(t)]; }
 
 std::optional<Trouble> trouble_of(absl::string_view text) {
-  for (size_t i = 0; i < names.size(); ++i)
-    if (text == names[i]) return static_cast<Trouble>(i);
+  for (size_t i = 0; i < trouble_names.size(); ++i)
+    if (text == trouble_names[i]) return static_cast<Trouble>(i);
   return std::nullopt;
 }
 

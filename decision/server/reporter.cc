@@ -41,7 +41,7 @@ struct Recorded {
   std::string path;
 };
 // A change of the database that somebody waits for.
-struct Asked {
+struct AwaitedChange {
   std::function<absl::Status(history::Database&)> change;
   std::function<void()> then;
   enum class Shared { no, operators, entry } shared = Shared::no;  // what other nodes of a cluster are told
@@ -50,7 +50,7 @@ struct Asked {
   absl::Status result;              // before `done`
   absl::Notification done;
 };
-using Job = std::variant<Changed, LeftOpenEnds, Recorded, std::shared_ptr<Asked>>;
+using Job = std::variant<Changed, LeftOpenEnds, Recorded, std::shared_ptr<AwaitedChange>>;
 
 // In a cluster, of what is appended to the log at a time: servers of NATS take messages of 1 MB.
 constexpr size_t entry_bytes_max = 500'000;
@@ -109,11 +109,11 @@ struct Reporter::State {
   void run();
   void carry_out(std::deque<Job>);
   void store(std::vector<history::Revision>);
-  void change(Asked&);
+  void change(AwaitedChange&);
   bool kept(const report::Json& entry);
   bool share(absl::Span<const history::Revision>);
-  absl::Status share(const Asked&, history::Database&);
-  absl::Status ask(const std::shared_ptr<Asked>&, absl::Duration timeout);
+  absl::Status share(const AwaitedChange&, history::Database&);
+  absl::Status ask(const std::shared_ptr<AwaitedChange>&, absl::Duration timeout);
   absl::Status link_recordings();
   void maintain();
 };
@@ -166,7 +166,7 @@ void Reporter::State::run() {
 void Reporter::State::carry_out(std::deque<Job> taken) {
   std::vector<history::Revision> revisions;
   std::vector<Texts> told;
-  std::vector<std::shared_ptr<Asked>> asked;
+  std::vector<std::shared_ptr<AwaitedChange>> asked;
   const auto add = [&](const report::Json& verdict, std::string log) {
     auto revision = history::revision_of(verdict);
     told.push_back({verdict, std::move(log)});
@@ -185,7 +185,7 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
     } else if (auto* recorded = std::get_if<Recorded>(&job)) {
       links.push_back(std::move(*recorded));
     } else {
-      asked.push_back(std::move(std::get<std::shared_ptr<Asked>>(job)));
+      asked.push_back(std::move(std::get<std::shared_ptr<AwaitedChange>>(job)));
     }
   }
   if (!share(revisions)) {
@@ -210,7 +210,7 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
   }
 }
 
-void Reporter::State::change(Asked& asked) {
+void Reporter::State::change(AwaitedChange& asked) {
   if (asked.taken.exchange(true)) return;
   // Shared before it is kept here: what the others do not hear of is not so here either.
   asked.result = history->change([&](history::Database& db) {
@@ -240,10 +240,10 @@ bool Reporter::State::share(absl::Span<const history::Revision> revisions) {
   return true;
 }
 
-absl::Status Reporter::State::share(const Asked& asked, history::Database& db) {
-  if (!keep || asked.shared == Asked::Shared::no) return absl::OkStatus();
+absl::Status Reporter::State::share(const AwaitedChange& asked, history::Database& db) {
+  if (!keep || asked.shared == AwaitedChange::Shared::no) return absl::OkStatus();
   report::Json entry = asked.entry;
-  if (asked.shared == Asked::Shared::operators) {
+  if (asked.shared == AwaitedChange::Shared::operators) {
     const auto now = history::standing_of(db, realtime_now_ns() / ns_per_ms);
     if (!now.ok()) return now.status();
     entry = history::operators_entry(now->acknowledgements, now->silences.silences, now->silences.last_id);
@@ -355,14 +355,14 @@ absl::Status Reporter::change_history(std::function<absl::Status(history::Databa
     then();
     return absl::OkStatus();
   }
-  const auto asked = std::make_shared<Asked>();
+  const auto asked = std::make_shared<AwaitedChange>();
   asked->change = std::move(change);
   asked->then = std::move(then);
-  asked->shared = Asked::Shared::operators;
+  asked->shared = AwaitedChange::Shared::operators;
   return s.ask(asked, timeout);
 }
 
-absl::Status Reporter::State::ask(const std::shared_ptr<Asked>& asked, absl::Duration timeout) {
+absl::Status Reporter::State::ask(const std::shared_ptr<AwaitedChange>& asked, absl::Duration timeout) {
   {
     const std::lock_guard lock(mutex);
     if (stop) return absl::UnavailableError("the service is ending");
@@ -377,7 +377,7 @@ absl::Status Reporter::State::ask(const std::shared_ptr<Asked>& asked, absl::Dur
 }
 
 absl::Status Reporter::ask_history(std::function<absl::Status(history::Database&)> ask, absl::Duration timeout) {
-  const auto asked = std::make_shared<Asked>();
+  const auto asked = std::make_shared<AwaitedChange>();
   asked->change = std::move(ask);
   asked->then = [] {};
   return state_->ask(asked, timeout);
@@ -401,7 +401,7 @@ absl::Status Reporter::apply(std::vector<report::Json> entries, absl::Duration t
 absl::StatusOr<history::Standing> Reporter::standing(absl::Duration timeout) {
   // Shared with the thread, which may come to it when nobody waits any more.
   const auto found = std::make_shared<history::Standing>();
-  const auto asked = std::make_shared<Asked>();
+  const auto asked = std::make_shared<AwaitedChange>();
   asked->change = [found](history::Database& db) {
     auto now = history::standing_of(db, realtime_now_ns() / ns_per_ms);
     if (now.ok()) *found = *std::move(now);
@@ -421,10 +421,10 @@ void Reporter::keep_with(std::function<bool(const report::Json&)> keep) { state_
 void Reporter::change_history_later(std::function<absl::Status(history::Database&)> change, report::Json entry) {
   State& s = *state_;
   if (s.history == nullptr) return;
-  const auto asked = std::make_shared<Asked>();
+  const auto asked = std::make_shared<AwaitedChange>();
   asked->change = std::move(change);
   asked->then = [] {};
-  asked->shared = Asked::Shared::entry;
+  asked->shared = AwaitedChange::Shared::entry;
   asked->entry = std::move(entry);
   {
     const std::lock_guard lock(s.mutex);

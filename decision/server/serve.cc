@@ -65,7 +65,7 @@ absl::StatusOr<Settings> settings_of(const ServeOptions& options) {
     if (advise::is_known_setting(text)) continue;
     if (absl::Status s = parse_setting(settings, text); !s.ok()) return s;
   }
-  if (absl::Status s = validate(settings); !s.ok()) return s;
+  if (absl::Status s = check_settings(settings); !s.ok()) return s;
   return settings;
 }
 

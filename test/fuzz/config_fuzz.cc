@@ -28,6 +28,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     FUZZ_REQUIRE(value.ok());
     FUZZ_REQUIRE(set_setting(settings, bare, *value).ok());
   }
-  (void)validate(settings);
+  (void)check_settings(settings);
   return 0;
 }

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!lines.ok()) return 0;
   Settings settings;
   for (const std::string& line : *lines) (void)parse_setting(settings, line);
-  if (!validate(settings).ok()) return 0;
+  if (!check_settings(settings).ok()) return 0;
   const Layout layout{settings.layout_tp, settings.layout_pp, settings.layout_dp, settings.layout_ep,
                       settings.layout_order};
   FUZZ_REQUIRE(check_order(layout.order).ok());

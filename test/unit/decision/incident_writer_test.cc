@@ -15,7 +15,7 @@ Finding hang_of(int victims_here, uint32_t victims_elsewhere, size_t comms) {
   return f;
 }
 
-struct Fixture {
+struct Written {
   Settings settings;
   Communicator comm{CommUid{1}, settings};
   IncidentWriter writer{settings};
@@ -24,7 +24,7 @@ struct Fixture {
 }  // namespace
 
 TEST_CASE("Victims are those of the communicator and those elsewhere, of which only a sample is listed") {
-  Fixture f;
+  Written f;
   const uint64_t id = f.writer.open(f.comm, hang_of(40, 8 * 70, 70), 1, 2);
   const Incident& i = *f.writer.book().find(id);
   CHECK(i.victim_count == 40 + 8 * 70);
@@ -34,7 +34,7 @@ TEST_CASE("Victims are those of the communicator and those elsewhere, of which o
 }
 
 TEST_CASE("More victims elsewhere are counted, and are no reason to hand the incident out again") {
-  Fixture f;
+  Written f;
   const uint64_t id = f.writer.open(f.comm, hang_of(3, 0, 0), 1, 2);
   f.writer.book().take_changed(9);
   f.writer.update(id, f.comm, hang_of(3, 16, 2), 3);
@@ -46,7 +46,7 @@ TEST_CASE("More victims elsewhere are counted, and are no reason to hand the inc
 }
 
 TEST_CASE("Another culprit is handed out") {
-  Fixture f;
+  Written f;
   const uint64_t id = f.writer.open(f.comm, hang_of(3, 0, 0), 1, 2);
   f.writer.book().take_changed(9);
   Finding named = hang_of(3, 0, 0);
@@ -57,7 +57,7 @@ TEST_CASE("Another culprit is handed out") {
 }
 
 TEST_CASE("An incident says what is not measured on its communicator, and on how many ranks") {
-  Fixture f;
+  Written f;
   ProcessTable processes(f.settings);
   Batch batch;
   batch.process = {"host", "boot", 1, 0, 1};
@@ -77,7 +77,7 @@ TEST_CASE("An incident says what is not measured on its communicator, and on how
 }
 
 TEST_CASE("Of a GPU or process at fault it is said if nobody tells how its GPU is") {
-  Fixture f;
+  Written f;
   ProcessTable processes(f.settings);
   Batch batch;
   batch.process = {"host", "boot", 1, 0, 1};

@@ -58,12 +58,12 @@ TEST_CASE("Every setting has a name, a default within its range, help and a reas
 
 TEST_CASE("Settings that contradict each other are refused") {
   Settings s;
-  CHECK(validate(s).ok());
+  CHECK(check_settings(s).ok());
   s.hang_confirm_s = 1;
-  CHECK_FALSE(validate(s).ok());
+  CHECK_FALSE(check_settings(s).ok());
   s = {};
   s.slow_alpha = 0.9;
-  CHECK_FALSE(validate(s).ok());
+  CHECK_FALSE(check_settings(s).ok());
 }
 
 }  // namespace ccld::decision

@@ -24,7 +24,7 @@ TEST_CASE("A layout file becomes settings that are valid") {
   CHECK(s.layout_dp == 16);
   CHECK(s.layout_ep == 8);
   CHECK(s.layout_order == "tp-pp-dp");
-  CHECK(validate(s).ok());
+  CHECK(check_settings(s).ok());
 }
 
 TEST_CASE("Sizes that a layout file leaves out are one") {
@@ -35,7 +35,7 @@ TEST_CASE("Sizes that a layout file leaves out are one") {
   CHECK(s.layout_tp == 1);
   CHECK(s.layout_pp == 1);
   CHECK(s.layout_ep == 0);
-  CHECK(validate(s).ok());
+  CHECK(check_settings(s).ok());
 }
 
 TEST_CASE("Errors of a layout file name the file and the field") {

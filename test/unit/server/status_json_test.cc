@@ -58,7 +58,7 @@ Snapshot snapshot() {
   return s;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has_text(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -119,20 +119,20 @@ TEST_CASE("What is not measured is said by name, and never as something that sta
   s.status.communicators[0].in_flight = false;
   const Json status = status_json(s, true);
   CHECK(status["communicators"][0]["not_measured"] == Json({"GIN", "PXN"}));
-  CHECK(contains(status_text(status, {.ranks = false}), "not measured: GIN, on 1 communicator\n"));
-  CHECK(contains(status_text(status, {.ranks = false}), "not measured: PXN, on 1 communicator\n"));
+  CHECK(has_text(status_text(status, {.ranks = false}), "not measured: GIN, on 1 communicator\n"));
+  CHECK(has_text(status_text(status, {.ranks = false}), "not measured: PXN, on 1 communicator\n"));
   CHECK(status_json(snapshot(), true)["communicators"][0]["not_measured"].empty());
 }
 
 TEST_CASE("The status table shows operations in flight, silence and telemetry problems") {
   const std::string text = status_text(status_json(snapshot(), true), {.ranks = true});
-  CHECK(contains(text, "1 open incident (ccld explain)"));
-  CHECK(contains(text, "2 processes (1 silent), 1,234 batches, 2 lost, 3 rejected"));
-  CHECK(contains(text, "  42  12.3 s  AllReduce of 1,024 float32 (sum), Ring, Simple, 2 channels"));
-  CHECK(contains(text, "stopped, silent"));
-  CHECK(contains(text, "SILENT PROCESS"));
-  CHECK(contains(text, "batch is truncated or damaged"));
-  CHECK_FALSE(contains(status_text(status_json(snapshot(), false), {.ranks = false}), "stopped"));
+  CHECK(has_text(text, "1 open incident (ccld explain)"));
+  CHECK(has_text(text, "2 processes (1 silent), 1,234 batches, 2 lost, 3 rejected"));
+  CHECK(has_text(text, "  42  12.3 s  AllReduce of 1,024 float32 (sum), Ring, Simple, 2 channels"));
+  CHECK(has_text(text, "stopped, silent"));
+  CHECK(has_text(text, "SILENT PROCESS"));
+  CHECK(has_text(text, "batch is truncated or damaged"));
+  CHECK_FALSE(has_text(status_text(status_json(snapshot(), false), {.ranks = false}), "stopped"));
 }
 
 TEST_CASE("A process that ended its communicators before it fell silent has ended, and so has a job of such processes") {
@@ -155,26 +155,26 @@ TEST_CASE("A process that ended its communicators before it fell silent has ende
   CHECK(status["jobs"][0]["state"] == "ended");
   CHECK(status["jobs"][0]["ended_process_count"] == 2);
   const std::string text = status_text(status, {.ranks = false});
-  CHECK(contains(text, "2 processes (2 ended), 1,234 batches"));
-  CHECK_FALSE(contains(text, "SILENT PROCESS"));
+  CHECK(has_text(text, "2 processes (2 ended), 1,234 batches"));
+  CHECK_FALSE(has_text(text, "SILENT PROCESS"));
 }
 
 TEST_CASE("The status of a service that heard of nobody says what may be wrong") {
   const std::string text = status_text(status_json(Snapshot{}, false), {.ranks = false});
-  CHECK(contains(text, "no communicators"));
-  CHECK(contains(text, "NCCL_PROBE_ENDPOINT"));
+  CHECK(has_text(text, "no communicators"));
+  CHECK(has_text(text, "NCCL_PROBE_ENDPOINT"));
 }
 
 TEST_CASE("What the query API refused for want of room is told below the table, by reason in the document") {
   Snapshot s = snapshot();
   s.http[HttpRefusal::slow] = 7;
-  CHECK_FALSE(contains(status_text(status_json(s, false), {.ranks = false}), "query API"));
+  CHECK_FALSE(has_text(status_text(status_json(s, false), {.ranks = false}), "query API"));
   s.http[HttpRefusal::no_room] = 3;
   s.http[HttpRefusal::pushed_out] = 1;
   const Json status = status_json(s, false);
   CHECK(status["http"]["refused_total"] == 11);
   CHECK(status["http"]["refused"] == Json{{"no_room", 3}, {"pushed_out", 1}, {"slow", 7}, {"too_long", 0}});
-  CHECK(contains(status_text(status, {.ranks = false}), "query API: 4 connections were refused, for too many waited"));
+  CHECK(has_text(status_text(status, {.ranks = false}), "query API: 4 connections were refused, for too many waited"));
 }
 
 TEST_CASE("A communicator initialization shows its stages, who is missing, and why it failed") {
@@ -194,9 +194,9 @@ TEST_CASE("A communicator initialization shows its stages, who is missing, and w
   CHECK(status["initializations"][0]["ranks"][0]["result"].is_null());
   CHECK(status["initializations"][0]["ranks"][1]["result"] == 6);
   const std::string text = status_text(status, {.ranks = false});
-  CHECK(contains(text, "communicator initialization, hash 000000000000feed, 5 ranks, job demo, FAILED, begun 3.0 s ago"));
-  CHECK(contains(text, "  failed with ncclResult_t 6: 1 rank: 1\n"));
-  CHECK(contains(text, "  never heard of: 3 ranks: 2-4\n"));
+  CHECK(has_text(text, "communicator initialization, hash 000000000000feed, 5 ranks, job demo, FAILED, begun 3.0 s ago"));
+  CHECK(has_text(text, "  failed with ncclResult_t 6: 1 rank: 1\n"));
+  CHECK(has_text(text, "  never heard of: 3 ranks: 2-4\n"));
 }
 
 TEST_CASE("Calls in flight, replays, stopped probes and stuck queues show where people look") {
@@ -219,12 +219,12 @@ TEST_CASE("Calls in flight, replays, stopped probes and stuck queues show where 
   CHECK(status["processes"][1]["control"]["refused"] == Json::parse(R"(["endpoint"])"));
   CHECK(status["processes"][0]["net_queues"][0]["stuck"] == true);
   const std::string text = status_text(status, {.ranks = true});
-  CHECK(contains(text, "5.0 s  2 Sends and Recvs"));
-  CHECK(contains(text, "in replay 3 of operation 7"));
-  CHECK(contains(text, "probe stopped"));
-  CHECK(contains(text, "1 probe was stopped by an operator"));
-  CHECK(contains(text, "network: 1 queue with 4 requests in flight, 1 of them without a completion for long"));
-  CHECK(contains(text, "TUNED PROCESS"));
+  CHECK(has_text(text, "5.0 s  2 Sends and Recvs"));
+  CHECK(has_text(text, "in replay 3 of operation 7"));
+  CHECK(has_text(text, "probe stopped"));
+  CHECK(has_text(text, "1 probe was stopped by an operator"));
+  CHECK(has_text(text, "network: 1 queue with 4 requests in flight, 1 of them without a completion for long"));
+  CHECK(has_text(text, "TUNED PROCESS"));
   CHECK(tune_json(s, 17)["answered"] == 1);
   CHECK(tune_json(s, 17)["refused"][0]["fields"][0] == "endpoint");
   CHECK(tune_json(s, 18)["answered"] == 0);
