@@ -39,7 +39,8 @@ foreach(limit max-inline-insns-single=20000 inline-unit-growth=10000
         large-function-insns=100000 large-function-growth=100000 large-stack-frame=100000 large-stack-frame-growth=100000)
   list(APPEND inline_everything "SHELL:--param ${limit}")
 endforeach()
-target_compile_options(nccl_upstream_device PRIVATE -O2 -fno-strict-aliasing ${inline_everything}
+# -O1: built in two thirds of the time of -O2.
+target_compile_options(nccl_upstream_device PRIVATE -O1 -fno-strict-aliasing ${inline_everything}
   "SHELL:-include ${CMAKE_CURRENT_SOURCE_DIR}/cpu_device/device/device_code.h")
 
 add_library(nccl_upstream_tables OBJECT
