@@ -36,6 +36,15 @@ bool may_yet_speak(const Communicator& comm, const Cause& cause, const Finding& 
          processes.newest_ns() - comm.first_heard_ns() < processes.silent_limit_ns();
 }
 
+// All culprits are ranks that were lost. A standstill that is older than the loss is no evidence against them: a job
+// that is ended while it waits looks like that for an instant.
+bool blames_who_was_lost(const HangView& view, const Finding& f) {
+  return !f.culprits.empty() && std::all_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) {
+    return c.rank.value >= 0 && static_cast<size_t>(c.rank.value) < view.ranks.size() &&
+           cannot_return(view.ranks[c.rank.value].life);
+  });
+}
+
 bool is_silent(Life life) { return life == Life::silent || life == Life::host_silent; }
 
 // By when the first of those that fell silent had left.
@@ -198,6 +207,7 @@ bool HangAnalysis::suspicious(const Cause& cause, const Finding& f, const std::v
   if (may_yet_speak(*home.comm, cause, f, processes_)) return false;
   if (may_have_followed(*home.comm, home.view, f, processes_)) return false;
   if (f.hard) return home.view.stall_ns >= seconds_to_ns(settings_.hard_evidence_s);
+  if (blames_who_was_lost(home.view, f)) return false;  // until that is hard evidence
   const Nanoseconds suspect_ns = seconds_to_ns(settings_.hang_suspect_s);
   const Nanoseconds unsure_ns = std::max(seconds_to_ns(settings_.p2p_hang_suspect_s), suspect_ns);
   const bool awaited =

@@ -129,6 +129,29 @@ TEST_CASE("Two ranks that are killed at the same moment are both named") {
   CHECK(ranks_of(only_incident(cluster).culprits) == std::set<int>{2, 6});
 }
 
+TEST_CASE("A job that is ended while all wait for long, as they may, has no culprit; a rank that is lost then is one") {
+  Cluster cluster;
+  Comm& all = running_job(cluster);
+  HangPlan busy;  // with what comes before
+  busy.launched_only = {0, 1, 2, 3, 4, 5, 6, 7};
+  all.hang(busy);
+  cluster.run_s(6);
+  REQUIRE(cluster.incidents().empty());
+  SECTION("all are ended") {
+    for (int process : {4, 0, 5, 3, 1, 7, 2, 6}) {
+      cluster.kill_process(process);
+      cluster.run_s(0.05);
+    }
+    cluster.run_s(30);
+    CHECK(cluster.incidents().empty());
+  }
+  SECTION("one is lost") {
+    cluster.kill_process(4);
+    cluster.run_s(3);
+    CHECK(ranks_of(only_incident(cluster).culprits) == std::set<int>{4});
+  }
+}
+
 TEST_CASE("A rank that was suspected and is gone by now is certain, and why it was suspected stays") {
   Cluster cluster;
   Comm& all = running_job(cluster);
