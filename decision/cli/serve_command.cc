@@ -37,7 +37,7 @@ constexpr Flag flags[] = {
     {"record-max-bytes", &ServeOptions::record_max_bytes, "BYTES", "the recording ends, with a warning, when it has so many; K, M, G"},
     {"state", &ServeOptions::state, "FOLDER", "incidents with their revisions and recordings; default: $XDG_STATE_HOME/ccld or ~/.local/state/ccld, /var/lib/ccld for root"},
     {"record-incidents", &ServeOptions::record_incidents, "FOLDER", "a recording of each confirmed incident; default: recordings/ within --state"},
-    {"history-bytes", &ServeOptions::history_bytes, "BYTES", "size of the database; the oldest closed incidents go first; K, M, G"},
+    {"history-bytes", &ServeOptions::history_bytes, "BYTES", "size of the database; the oldest closed incidents of the job with the most go first; K, M, G"},
     {"history-days", &ServeOptions::history_days, "DAYS", "closed incidents go after so many days"},
     {"take-up-s", &ServeOptions::take_up_s, "SECONDS", "an incident that an earlier run left open ends if it is not found again for so long"},
     {"record-incidents-bytes", &ServeOptions::record_incidents_bytes, "BYTES", "size of all of them together; the newest stays; K, M, G"},

@@ -25,6 +25,12 @@ absl::Status first_error(std::initializer_list<absl::Status> all) {
   return absl::OkStatus();
 }
 
+// Of the job with the most to remove, the oldest.
+constexpr char remove_closed[] =
+    "DELETE FROM incidents WHERE id IN (SELECT id FROM incidents WHERE open=0 AND job="
+    "(SELECT job FROM incidents JOIN revisions ON incident=id WHERE open=0 GROUP BY job ORDER BY count(*) DESC "
+    "LIMIT 1) ORDER BY updated_ms LIMIT ?)";
+
 absl::Status put_revision(Database& db, const Revision& r) {
   auto incident = db.prepare(
       "INSERT INTO incidents(id, run, job, class, state, open, revision, opened_ms, updated_ms) "
@@ -183,8 +189,7 @@ absl::StatusOr<uint64_t> Store::trim(const Limits& limits, int64_t now_ms) {
     if (!closed.ok()) return closed.status();
     const int64_t at_a_time = std::max<int64_t>(1, *closed / trim_steps);
     while (*used > limits.bytes_max / 100 * trimmed_percent) {
-      auto gone = change_rows(*database_, "DELETE FROM incidents WHERE id IN (SELECT id FROM incidents WHERE open=0 ORDER BY updated_ms LIMIT ?)",
-                         at_a_time);
+      auto gone = change_rows(*database_, remove_closed, at_a_time);
       if (!gone.ok()) return gone.status();
       removed += static_cast<uint64_t>(*gone);
       if (*gone == 0) {

@@ -51,8 +51,9 @@ class Store {
   // This run has ended by itself.
   absl::Status end_run(int64_t now_ms);
 
-  // Removes closed incidents that are too old, then the oldest closed ones while the database is too large, then, if that is
-  // not enough, the oldest revisions of open ones, but the newest. Returns how many incidents.
+  // Removes closed incidents that are too old, then, while the database is too large, the oldest closed ones of the job
+  // that has the most revisions of such, so that a job of which much is found takes no room from others, then, if that
+  // is not enough, the oldest revisions of open ones, but the newest. Returns how many incidents.
   absl::StatusOr<uint64_t> trim(const Limits&, int64_t now_ms);
   absl::StatusOr<uint64_t> bytes();  // in use
 

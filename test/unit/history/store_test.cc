@@ -86,6 +86,25 @@ TEST_CASE("The oldest closed incidents give way when the database is too large, 
   CHECK(open(folder, "second")->last_id() == incidents);
 }
 
+TEST_CASE("A job of which much is found takes no room from one of which little is found") {
+  const Folder folder;
+  const auto store = open(folder);
+  std::vector<Revision> revisions;
+  constexpr uint64_t quiet = 10, incidents = 400, limit = 1 << 20;
+  for (uint64_t id = 1; id <= incidents; ++id) {
+    const int64_t time_ms = start_ms + static_cast<int64_t>(id);
+    Revision r = revision(id, 1, {.state = "resolved", .job = id <= quiet ? "quiet" : "loud", .time_ms = time_ms});
+    r.line.append(5000, ' ');
+    revisions.push_back(r);
+  }
+  REQUIRE(store->append(revisions).ok());
+  REQUIRE(store->trim({.bytes_max = limit, .age_max_ms = ms_per_day}, start_ms).value() > 0);
+  CHECK(store->bytes().value() < limit);
+  CHECK(count(folder, "incidents WHERE job='quiet'") == static_cast<int64_t>(quiet));
+  CHECK(count(folder, "incidents WHERE id=400") == 1);
+  CHECK(count(folder, "incidents WHERE id=11") == 0);
+}
+
 TEST_CASE("Where only open incidents are left, their old revisions give way and the newest stays") {
   const Folder folder;
   const auto store = open(folder);
