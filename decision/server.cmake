@@ -51,6 +51,7 @@ add_library(ccld_server STATIC
   cluster/outbox.cc
   cluster/relay.cc
   history/acknowledgements.cc
+  history/database_file.cc
   history/deliveries.cc
   history/filter.cc
   history/history.cc

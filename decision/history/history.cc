@@ -54,6 +54,7 @@ absl::Status History::open_store(int64_t now_ms) {
   constexpr mode_t owner_and_group = 0640;
   chmod(path.c_str(), owner_and_group);
   store_ = *std::move(store);
+  file_ = DatabaseFile(path);
   return absl::OkStatus();
 }
 
@@ -63,13 +64,34 @@ absl::Status History::closed_if_damaged(absl::Status status) {
 }
 
 absl::Status History::follow_folder(int64_t now_ms) {
-  if (!folder_.is_replaced()) return absl::OkStatus();
+  if (!folder_.is_replaced())
+    return folder_.is_deleted() || is_database_deleted() ? put_back(now_ms) : absl::OkStatus();
   auto replacement = StateFolder::open(folder_.path());
   if (!replacement.ok()) return replacement.status();
   store_.reset();  // SQLite sees that its file has moved, and leaves the log of that name alone
   folder_ = *std::move(replacement);
   spdlog::warn("history: another folder has the place of '{}' now, and is used from here on", folder_.path());
   return open_store(now_ms);
+}
+
+bool History::is_database_deleted() const { return store_ != nullptr && file_.is_deleted(); }
+
+// A deleted database can be read for as long as it is open.
+absl::Status History::put_back(int64_t now_ms) {
+  if (folder_.is_deleted()) {
+    auto again = StateFolder::open(folder_.path());
+    if (!again.ok()) return again.status();
+    folder_ = *std::move(again);
+  }
+  if (is_database_deleted()) {
+    absl::Status status = store_->copy_to(folder_.place_for_copy());
+    if (status.ok()) status = folder_.take_copy();
+    if (!status.ok()) return closed_if_damaged(std::move(status));
+  }
+  if (absl::Status s = open_store(now_ms); !s.ok()) return s;
+  spdlog::warn("history: '{}' or a file in it was deleted; it is written again, with all that was stored",
+               folder_.path());
+  return absl::OkStatus();
 }
 
 absl::Status History::append(absl::Span<const Revision> revisions, int64_t now_ms) {

@@ -4,8 +4,9 @@
 //   history->append(revisions, now_ms);                    // stored, or kept by the caller and given again
 //
 // Contract
-//   A damaged database is renamed aside, with one warning, and a new one begins, at the start as well as later. On a full
-//   disk the reserve is given free. What append() refuses changes nothing.
+//   A damaged database is renamed aside, with one warning, and a new one begins, at the start as well as later. On a
+//   full disk the reserve is given free. What append() refuses changes nothing. A database or folder that somebody
+//   deletes is written again from the one that is still open, with one warning.
 // Units: milliseconds since 1970. Errors: one line with the path. Threads: one at a time.
 #pragma once
 
@@ -17,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "decision/history/database_file.h"
 #include "decision/history/silences.h"
 #include "decision/history/state_folder.h"
 #include "decision/history/store.h"
@@ -43,7 +45,7 @@ class History {
 
   const StoredSilences& silences() const { return silences_; }  // likewise
 
-  // Goes on in another folder that has taken the place of ours.
+  // Goes on in another folder that has taken the place of ours, and puts back what was deleted.
   absl::Status append(absl::Span<const Revision>, int64_t now_ms);
   // Something else, all or nothing.
   absl::Status change(const std::function<absl::Status(Database&)>&);
@@ -59,12 +61,15 @@ class History {
   History(HistoryOptions options, StateFolder folder) : options_(std::move(options)), folder_(std::move(folder)) {}
   absl::Status open_store(int64_t now_ms);
   absl::Status follow_folder(int64_t now_ms);
+  bool is_database_deleted() const;
+  absl::Status put_back(int64_t now_ms);
   // The next append() or maintain() opens it anew, which sets it aside.
   absl::Status closed_if_damaged(absl::Status);
 
   HistoryOptions options_;
   StateFolder folder_;
   std::unique_ptr<Store> store_;  // nullptr: a damaged one is not replaced yet
+  DatabaseFile file_;             // of store_
   uint64_t last_id_before_ = 0;
   std::vector<report::Json> left_open_;
   report::Acknowledgements acknowledgements_;

@@ -36,7 +36,7 @@ absl::Status failed(const char* what, const std::string& path) {
   return absl::UnavailableError(absl::StrCat(what, " '", path, "': ", std::strerror(errno)));
 }
 
-constexpr absl::string_view log_suffix = "-wal";
+constexpr absl::string_view log_suffix = "-wal", shared_memory_suffix = "-shm", copy_suffix = ".copy";
 
 // Databases that were set aside, oldest first, without their logs.
 std::vector<fs::path> damaged_in(const fs::path& folder) {
@@ -109,6 +109,11 @@ bool StateFolder::is_replaced() const {
   return ours.st_dev != named.st_dev || ours.st_ino != named.st_ino;
 }
 
+bool StateFolder::is_deleted() const {
+  struct stat lock {};
+  return fstat(lock_fd_, &lock) == 0 && lock.st_nlink == 0;
+}
+
 void StateFolder::keep_reserve() {
   const std::string path = fs::path(path_) / "reserve";
   std::error_code error;
@@ -133,13 +138,36 @@ absl::StatusOr<std::string> StateFolder::set_aside(int64_t now_ms) {
   if (error) return absl::UnavailableError(absl::StrCat("cannot rename '", path, "': ", error.message()));
   // The log of the old database would be taken for one of the new.
   fs::rename(absl::StrCat(path, log_suffix), absl::StrCat(aside, log_suffix), error);
-  fs::remove(path + "-shm", error);
+  fs::remove(absl::StrCat(path, shared_memory_suffix), error);
   const std::vector<fs::path> damaged = damaged_in(path_);
   for (size_t i = 0; i + damaged_max < damaged.size(); ++i) {
     fs::remove(damaged[i], error);
     fs::remove(absl::StrCat(damaged[i].string(), log_suffix), error);
   }
   return aside;
+}
+
+std::string StateFolder::place_for_copy() const {
+  const std::string path = absl::StrCat(database_path(path_), copy_suffix);
+  std::error_code error;
+  fs::remove(path, error);
+  return path;
+}
+
+absl::Status StateFolder::take_copy() {
+  const std::string path = database_path(path_), copy = absl::StrCat(path, copy_suffix);
+  // What was stored survives a loss of power, and so does its copy.
+  const int fd = ::open(copy.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return failed("cannot open", copy);
+  const absl::Cleanup close_fd = [fd] { ::close(fd); };
+  if (fsync(fd) != 0) return failed("cannot write", copy);
+  std::error_code error;
+  // The log of the deleted database would be taken for one of the copy.
+  for (const absl::string_view part : {log_suffix, shared_memory_suffix}) fs::remove(absl::StrCat(path, part), error);
+  fs::create_directory(recordings_path(path_), error);
+  fs::rename(copy, path, error);
+  if (error) return absl::UnavailableError(absl::StrCat("cannot make '", path, "' again: ", error.message()));
+  return absl::OkStatus();
 }
 
 }  // namespace ccld::decision::history

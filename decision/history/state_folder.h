@@ -46,12 +46,19 @@ class StateFolder {
   // Another folder has its name now: a disk that was repaired or replaced and mounted again. Where nothing is there
   // this is not so: what comes to lie there may come later.
   bool is_replaced() const;
+  // The lock has been deleted, with or without the folder, not only moved away.
+  bool is_deleted() const;
   // Takes the reserve, unless it is there or the disk has hardly more room than it needs.
   void keep_reserve();
   // Gives the room free. False: there was none.
   bool release_reserve();
   // Renames the database and its log; returns the new path.
   absl::StatusOr<std::string> set_aside(int64_t now_ms);
+  // Where a copy of the database has to lie that is to take its place; what lies there is removed.
+  std::string place_for_copy() const;
+  // The copy takes the place of a database that has been deleted. What is left of that one's log goes; the folder of
+  // recordings is there again, too.
+  absl::Status take_copy();
 
  private:
   StateFolder(std::string path, int lock_fd) : path_(std::move(path)), lock_fd_(lock_fd) {}

@@ -176,6 +176,13 @@ absl::StatusOr<uint64_t> Store::bytes() {
   return static_cast<uint64_t>((*pages - *spare) * *size);
 }
 
+absl::Status Store::copy_to(const std::string& path) {
+  auto copy = database_->prepare("VACUUM INTO ?");
+  if (!copy.ok()) return copy.status();
+  copy->bind(1, path);
+  return copy->run();
+}
+
 absl::StatusOr<uint64_t> Store::trim(const Limits& limits, int64_t now_ms) {
   uint64_t removed = 0;
   const auto aged = change_rows(*database_, "DELETE FROM incidents WHERE open=0 AND updated_ms<?", now_ms - limits.age_max_ms);

@@ -56,6 +56,7 @@ class Store {
   // is not enough, the oldest revisions of open ones, but the newest. Returns how many incidents.
   absl::StatusOr<uint64_t> trim(const Limits&, int64_t now_ms);
   absl::StatusOr<uint64_t> bytes();  // in use
+  absl::Status copy_to(const std::string& path);  // where no file is
 
  private:
   Store(std::unique_ptr<Database> database, std::string run) : database_(std::move(database)), run_(std::move(run)) {}

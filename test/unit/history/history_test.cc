@@ -87,6 +87,50 @@ TEST_CASE("Another folder that another service holds is left alone, and tried ag
   CHECK(HistoryReader::open(database_path(folder)).value().newest(1).ok());
 }
 
+TEST_CASE("What somebody deletes under a service is put back, with all that was stored") {
+  const Folder parent;
+  const std::string folder = parent.file("state"), path = database_path(folder);
+  const auto history = open(folder);
+  std::filesystem::create_directory(recordings_path(folder));
+  REQUIRE(history->append({revision(1, 1)}, start_ms).ok());
+  REQUIRE(history->maintain(start_ms).ok());  // some of it may be in the file, some in its log
+  REQUIRE(history->append({revision(2, 1)}, start_ms).ok());
+  SECTION("the folder") { std::filesystem::remove_all(folder); }
+  SECTION("the folder, of which an empty one took the place") {
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directory(folder);
+  }
+  SECTION("the database") { std::filesystem::remove(path); }
+  SECTION("the database and its log") {
+    for (const char* part : {"", "-wal", "-shm"}) std::filesystem::remove(path + part);
+  }
+  SECTION("the lock") { std::filesystem::remove(folder + "/lock"); }
+  REQUIRE(history->append({}, start_ms).ok());  // as the reporting thread does now and then
+  {
+    HistoryReader reader = HistoryReader::open(path).value();
+    for (const uint64_t id : {1, 2}) CHECK(reader.newest(id).ok());
+  }
+  CHECK(std::filesystem::is_directory(recordings_path(folder)));
+  CHECK(databases(folder) == 1);
+  CHECK(holder_of(folder) == getpid());
+  REQUIRE(history->append({revision(3, 1)}, start_ms).ok());
+  CHECK(HistoryReader::open(path).value().newest(3).ok());
+}
+
+TEST_CASE("A deleted folder that another service has taken is left to it, and used when it is free") {
+  const Folder parent;
+  const std::string folder = parent.file("state");
+  const auto history = open(folder);
+  REQUIRE(history->append({revision(1, 1)}, start_ms).ok());
+  std::filesystem::remove_all(folder);
+  {
+    const auto other = open(folder, "second");
+    CHECK(absl::IsUnavailable(history->append({revision(2, 1)}, start_ms)));
+  }
+  CHECK(history->append({revision(2, 1)}, start_ms).ok());
+  CHECK(HistoryReader::open(database_path(folder)).value().newest(2).ok());
+}
+
 TEST_CASE("A damaged database is set aside and a new history begins, at the start and later") {
   const Folder folder;
   open(folder.path)->append({revision(1, 1)}, start_ms).IgnoreError();
