@@ -236,6 +236,11 @@ std::optional<Explained> explained(const Communicator& comm, const Culprit& c, d
             (c.peer && same_node(comm, c.rank, *c.peer) && explains_proxy(comm, end, missing_ns, w, settings)))
           return found(end, Worker::proxies);
       break;
+    case Component::gpu:
+      // It takes no more than its proxies send on.
+      if (c.condition == Condition::gpu_takes_slowly && explains_proxy(comm, c.rank, missing_ns, w, settings))
+        return found(c.rank, Worker::proxies);
+      break;
     default: break;
   }
   return std::nullopt;

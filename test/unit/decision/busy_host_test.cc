@@ -295,6 +295,31 @@ TEST_CASE("A slow wire is named unless the proxies at its ends began to wait for
   }
 }
 
+TEST_CASE("A GPU that takes data slowly is named unless its proxies, which send it on, wait for processors") {
+  Job job;
+  RoundShape shape;
+  shape.comm_ns = 60 * ns_per_ms;
+  shape.stage_ns[{Edge{2, 3, 0}, Stage::gpu_to_gpu}] = 20 * ns_per_ms;
+  SECTION("nobody waits") {
+    job.rounds(300);
+    job.rounds(400, shape);
+    named(only(job.cluster), {3}, Component::gpu);
+  }
+  SECTION("all hosts do") {
+    job.host_waits(0, 0.3, 0.9);
+    job.host_waits(1, 0.3, 0.9);
+    job.rounds(300);
+    job.rounds(400, shape);
+    CHECK(job.cluster.reported().empty());
+  }
+  SECTION("its host does") {
+    job.rounds(300);
+    job.host_waits(0, 0.3, 0.9);
+    job.rounds(400, shape);
+    named(only(job.cluster), {0, 1, 2, 3}, Component::host);
+  }
+}
+
 TEST_CASE("Beside a rank that is late by itself the proxies of a busy machine are no second cause") {
   Job job;
   job.host_waits(0, 0.1, 0.9);
