@@ -3,6 +3,7 @@
 // (probe/agent/service_watch.h).
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "test/integration/admission/keys.h"
 #include "test/integration/serve/service.h"
@@ -26,10 +27,10 @@ class Probe {
     process_.signal(SIGTERM);
     return process_.wait() == 0;
   }
-  size_t warnings() const {
+  size_t warnings(const std::string& about = "") const {
     size_t count = 0;
     std::istringstream lines(process_.output());
-    for (std::string line; std::getline(lines, line);) count += line.rfind("WARN ", 0) == 0;
+    for (std::string line; std::getline(lines, line);) count += line.rfind("WARN ", 0) == 0 && contains(line, about);
     return count;
   }
   // Nothing while the process has no file, or the command did not end in time.
@@ -253,16 +254,21 @@ TEST_CASE("With keys telemetry goes to the right service only; what is wrong wit
 
   right.says("is there");
   CHECK(count(right.service_is("reached"), "undelivered_batches") == 0);
-  CHECK(
-      contains(rejected.says("WARN the service at"), "does not accept the key of this process (NCCL_PROBE_KEY_FILE)"));
+  // On a busy machine another trouble may be said first, and the reason once it is known.
+  std::map<Probe*, std::string> reasons;
+  const auto says_why = [&](Probe& probe, const std::string& why) {
+    reasons[&probe] = why;
+    return contains(probe.says(why), "WARN the service at");
+  };
+  CHECK(says_why(rejected, "does not accept the key of this process (NCCL_PROBE_KEY_FILE)"));
   rejected.service_is("rejected");
-  CHECK(contains(without.says("WARN the service at"),
+  CHECK(says_why(without,
                  "accepts only processes with a key: NCCL_PROBE_SERVER_KEY and NCCL_PROBE_KEY_FILE are not set"));
   without.service_is("one_sided");
-  CHECK(contains(mistaken.says("WARN the service at"), "its key is not that of NCCL_PROBE_SERVER_KEY"));
+  CHECK(says_why(mistaken, "its key is not that of NCCL_PROBE_SERVER_KEY"));
   mistaken.service_is("other_key");
   // libzmq says why only where this end is the first to see it. Otherwise that is one of the reasons in the line.
-  CHECK(contains(demanding.says("WARN the service at"), "uses no keys"));
+  CHECK(says_why(demanding, "uses no keys"));
   demanding.service_when([](const Json& s) { return s["state"] == "one_sided" || s["state"] == "other_key"; });
   CHECK(contains(unreadable.says("WARN nothing is sent to"),
                  "NCCL_PROBE_KEY_FILE=\"" + s.folder.file("none.key") + "\" cannot be used"));
@@ -275,8 +281,15 @@ TEST_CASE("With keys telemetry goes to the right service only; what is wrong wit
   rejected.service_is("reached");
   CHECK(s.service->get("/v1/status")["process_count"] == 2);
   for (Probe* each : {&rejected, &without, &mistaken, &demanding, &unreadable}) CHECK(each->ends());
-  CHECK(rejected.warnings() == 2);
-  for (Probe* each : {&without, &mistaken, &demanding, &unreadable}) CHECK(each->warnings() == 1);
+  for (const auto& [probe, why] : reasons) {
+    CHECK(probe->warnings(why) == 1);
+    // The other trouble is that nobody answers; that it is over only the one that gets in says.
+    const size_t before = probe->warnings("cannot be reached"), over = probe->warnings("is there; ");
+    CHECK(before <= 1);
+    CHECK(over == (probe == &rejected ? 1 : 0));
+    CHECK(probe->warnings() == 1 + before + over);
+  }
+  CHECK(unreadable.warnings() == 1);
   CHECK(right.ends());
   CHECK(right.warnings() == 0);
 }

@@ -322,6 +322,7 @@ TEST_CASE("A full disk delays no verdict, and what it refused is stored when the
       for (int i = 0; i < 5; ++i) send_ranks(sender, {1024, 2048}, comm_uid++, batch++);
       return s["history"]["revisions_waiting"] > 0;
     });
+    wait_for_lines(service, 1 + (comm_uid - 0x2000));  // all that was sent is judged
     const Json listed = service.get("/v1/incidents?limit=1000");
     CHECK(listed["matching"] == service.get("/v1/incidents?limit=1000&after=0")["matching"]);
     CHECK(contains(service.child.wait_for_error("history: "), "full"));
