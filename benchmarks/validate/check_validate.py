@@ -28,18 +28,36 @@ from run.network import why_not  # noqa: E402
 from validation import Validation  # noqa: E402
 
 QUICK_CASES = 1
+ATTEMPTS = 3  # a machine that is too busy to tell is asked again, as its user would
+NOT_MEASURED = 3
 PASS_SHAPES = ((2, 1), (3, 1), (4, 1), (2, 2), (2, 4), (4, 2), (2, 8), (4, 4))  # hosts, GPUs of each
+
+
+def validate(build, case, rate_mbit=None):
+    """(exit status, document, lines on standard error). `rate_mbit`: of the slow connection; None: there is none."""
+    with tempfile.TemporaryDirectory(prefix="ccld-fabric-") as logs, Fabric(case.hosts, logs) as fabric:
+        if rate_mbit is not None:
+            case.plant(fabric, "%dkbit" % (1000 * rate_mbit))
+        with Validation(build, fabric, case.gpus, case.slow_gpus) as validation:
+            return validation.result()
 
 
 def run(build, case):
     """The row of a case."""
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="ccld-fabric-") as logs, Fabric(case.hosts, logs) as fabric:
-        case.plant(fabric)
-        with Validation(build, fabric, case.gpus, case.slow_gpus) as validation:
-            status, document, errors = validation.result()
+    fault, rate_mbit = case.fault, None
+    if case.rate_mbit is not None:
+        _, before, errors = validate(build, case)
+        if before is None:
+            raise RunError("%s cannot be measured before anything is planted: %s" % (case.id, "; ".join(errors[-3:])))
+        rate_mbit = planted.rate_to_plant_mbit(case, before)
+        fault += " at %.1f Mbit/s" % rate_mbit
+    for attempt in range(1, ATTEMPTS + 1):
+        status, document, errors = validate(build, case, rate_mbit)
+        if status != NOT_MEASURED:
+            break
     why = planted.why_wrong(case, status, document)
-    row = {"id": case.id, "hosts": case.hosts, "ranks": case.hosts * case.gpus, "planted": case.fault, "right": why is None,
+    row = {"id": case.id, "hosts": case.hosts, "ranks": case.hosts * case.gpus, "planted": fault, "attempts": attempt, "right": why is None,
            "seconds": round(time.monotonic() - begun, 1)}
     if document is not None:
         row["passes"] = document["passes"]
@@ -54,8 +72,7 @@ def passes(build):
     """How many passes healthy machines of these shapes need."""
     rows = []
     for hosts, gpus in PASS_SHAPES:
-        case = planted.Case("passes/%dx%d" % (hosts, gpus), "healthy", hosts, gpus, "nothing", {}, lambda fabric: None, None)
-        row = run(build, case)
+        row = run(build, planted.healthy("passes/%dx%d" % (hosts, gpus), hosts, gpus))
         rows.append({"hosts": hosts, "ranks": row["ranks"], "passes": row.get("passes", {}).get("ring_and_tree"), "seconds": row["seconds"]})
         print("%2d ranks on %d hosts: %s passes" % (row["ranks"], hosts, rows[-1]["passes"]), flush=True)
     return rows
