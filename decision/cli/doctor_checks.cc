@@ -43,6 +43,7 @@ struct Mappings {
   bool readable = false;
   std::string libnccl;  // as the process sees the path; empty: none
   bool frames = false;
+  bool of_nccl() const { return frames || !libnccl.empty(); }
 };
 
 Mappings mappings_of(const std::string& process_dir) {
@@ -98,8 +99,7 @@ std::vector<uint32_t> processes_with_nccl(const DoctorOptions& options) {
     struct stat status {};
     if (!is_number(name) || stat(it->path().c_str(), &status) != 0) continue;
     if (geteuid() != 0 && status.st_uid != geteuid()) continue;
-    const Mappings m = mappings_of(it->path().string());
-    if (m.frames || !m.libnccl.empty()) pids.push_back(static_cast<uint32_t>(std::stoul(name)));
+    if (mappings_of(it->path().string()).of_nccl()) pids.push_back(static_cast<uint32_t>(std::stoul(name)));
   }
   std::sort(pids.begin(), pids.end());
   return pids;
@@ -155,7 +155,7 @@ void check_delivery(const std::string& who, const std::string& endpoint, size_t 
 }
 
 void check_process(const DoctorOptions& options, const LocalProcesses& processes, uint32_t pid,
-                   std::vector<Checked>& out, std::vector<std::string>* endpoints) {
+                   std::vector<Checked>& out, std::vector<std::string>& endpoints) {
   const std::string who = absl::StrCat("pid ", pid);
   const std::string folder = absl::StrCat(options.proc_dir, "/", pid);
   std::error_code error;
@@ -166,7 +166,7 @@ void check_process(const DoctorOptions& options, const LocalProcesses& processes
   const Mappings m = mappings_of(folder);
   if (!m.readable) {
     out.push_back(warn(who + ": its memory map cannot be read", "run as its owner or as root"));
-  } else if (m.libnccl.empty() && !m.frames) {
+  } else if (!m.of_nccl()) {
     out.push_back(fail(who + ": no libnccl.so.2 is loaded",
                        "it has not called NCCL yet, or NCCL is linked in: scripts/torch-demo tells which"));
     return;
@@ -202,7 +202,7 @@ void check_process(const DoctorOptions& options, const LocalProcesses& processes
     return;
   }
   const std::vector<std::string> all = endpoints_of(folder, endpoint);
-  if (endpoints != nullptr) endpoints->insert(endpoints->end(), all.begin(), all.end());
+  endpoints.insert(endpoints.end(), all.begin(), all.end());
   check_delivery(who, endpoint, all.size(), file->view(), out);
 }
 
@@ -251,10 +251,18 @@ std::vector<Checked> check_folder(const DoctorOptions& options) {
 std::vector<Checked> check_processes(const DoctorOptions& options, std::vector<std::string>* endpoints) {
   std::vector<Checked> out;
   const LocalProcesses processes(options.proc_dir);
-  const std::vector<uint32_t> pids = options.pids.empty() ? processes_with_nccl(options) : options.pids;
-  if (pids.empty())
+  const bool named = !options.pids.empty();
+  for (const uint32_t pid : named ? options.pids : processes_with_nccl(options)) {
+    std::vector<Checked> of_process;
+    std::vector<std::string> its_endpoints;
+    check_process(options, processes, pid, of_process, its_endpoints);
+    // Who ended while it was looked at has no fault, unless somebody asks for it.
+    if (!named && !mappings_of(absl::StrCat(options.proc_dir, "/", pid)).of_nccl()) continue;
+    out.insert(out.end(), of_process.begin(), of_process.end());
+    if (endpoints != nullptr) endpoints->insert(endpoints->end(), its_endpoints.begin(), its_endpoints.end());
+  }
+  if (out.empty())
     out.push_back(warn("no process of this user uses NCCL here", "run it where the ranks are; --pid N looks at one"));
-  for (const uint32_t pid : pids) check_process(options, processes, pid, out, endpoints);
   return out;
 }
 

@@ -1,10 +1,13 @@
 #include "decision/cli/doctor_checks.h"
 
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "decision/cli/local_processes.h"
@@ -62,6 +65,22 @@ TEST_CASE("A process that is not there, and a folder that is not, are findings")
   CHECK(check_folder(options).front().health == Health::fail);
   options.dir = proc.folder.path;
   CHECK(check_folder(options).back().health == Health::ok);
+}
+
+TEST_CASE("A process that ends while it is looked at is no finding") {
+  const FakeProc proc("NCCL_PROBE_ENDPOINT");
+  const std::filesystem::path folder = proc.folder.path / "7", maps = folder / "maps";
+  std::filesystem::remove(maps);
+  REQUIRE(mkfifo(maps.c_str(), 0600) == 0);
+  std::thread process([&] {
+    std::ofstream out(maps);  // opens once it is read, and what is read ends once this is closed
+    out << "7f00-7f01 r-xp 00000000 08:01 42    /lib/libnccl.so.2.29.7\n";
+    std::filesystem::remove_all(folder);
+  });
+  const auto found = proc.check({});
+  process.join();
+  REQUIRE(found.size() == 1);
+  CHECK(text_of(found[0]).find("warn  no process of this user uses NCCL here") == 0);
 }
 
 TEST_CASE("Of a process that was given several endpoints all are checked, and the one that it uses is named") {
