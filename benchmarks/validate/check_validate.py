@@ -29,7 +29,6 @@ from validation import Validation  # noqa: E402
 
 QUICK_CASES = 1
 ATTEMPTS = 3  # a machine that is too busy to tell is asked again, as its user would
-NOT_MEASURED = 3
 PASS_SHAPES = ((2, 1), (3, 1), (4, 1), (2, 2), (2, 4), (4, 2), (2, 8), (4, 4))  # hosts, GPUs of each
 
 
@@ -48,13 +47,13 @@ def run(build, case):
     fault, rate_mbit = case.fault, None
     if case.rate_mbit is not None:
         _, before, errors = validate(build, case)
-        if before is None:
+        if before is None or before["failure"]:
             raise RunError("%s cannot be measured before anything is planted: %s" % (case.id, "; ".join(errors[-3:])))
         rate_mbit = planted.rate_to_plant_mbit(case, before)
         fault += " at %.1f Mbit/s" % rate_mbit
     for attempt in range(1, ATTEMPTS + 1):
         status, document, errors = validate(build, case, rate_mbit)
-        if status != NOT_MEASURED:
+        if document is None or document["failure"] or document["verdict"] != "not_measured":
             break
     why = planted.why_wrong(case, status, document)
     row = {"id": case.id, "hosts": case.hosts, "ranks": case.hosts * case.gpus, "planted": fault, "attempts": attempt, "right": why is None,
