@@ -104,9 +104,8 @@ const Entry entries[] = {
      "second causes of recorded mixed faults made 0.11 and more, what seemed one beside a single fault below 0.05"},
     {CCLD_FIELD(processor_wait_part_min), 0.01, 10,
      "a proxy, a late host, a link or a GPU that takes data slowly is not the cause of a loss, and what stands still "
-     "is "
-     "not hard evidence, if its threads waited for a processor for this part of the time; others wait alike if they "
-     "wait for at least this part of what it waits",
+     "is not hard evidence, if its threads waited for a processor for this part of the time; others wait alike if "
+     "they wait for at least this part of what it waits",
      "what waits that long is not slow itself; waits are sampled once a second, so more cannot be asked for. Processes "
      "that share processors get equal parts of them; with a quota or pinned to one, a process waits alone"},
     {CCLD_FIELD(processor_turns_max), 0, 1000,

@@ -28,7 +28,7 @@ from run.network import why_not  # noqa: E402
 from validation import Validation  # noqa: E402
 
 QUICK_CASES = 1
-ATTEMPTS = 3  # a machine that is too busy to tell is asked again, as its user would
+ATTEMPTS = 3  # where the machine is too busy to tell, the test is repeated, as its user would
 PASS_SHAPES = ((2, 1), (3, 1), (4, 1), (2, 2), (2, 4), (4, 2), (2, 8), (4, 4))  # hosts, GPUs of each
 
 

@@ -1,7 +1,8 @@
 """Cases of the benchmark of `ccld-validate`, drawn from a seed, and whether a result is right.
 
 Faults are those of `make accuracy`: GPU clocks divided by 10 to 25, connections at what makes one of its rounds take 0.2 to 0.35 s. On a busy
-machine healthy connections of the CPU device take long, too: there the planted one is TIMES_SLOWER than they are before.
+machine healthy connections of the CPU device take long, too. So what is planted is at least TIMES_SLOWER times slower than the slowest
+connection between the same hosts was just before.
 """
 import random
 from collections import namedtuple
@@ -9,7 +10,8 @@ from collections import namedtuple
 KINDS = ("healthy", "gpu", "link", "nic")
 CLOCK_FACTORS = (10, 15, 20, 25)
 RATE_MBIT = (25, 70)
-# What margins on the CPU device are meant for (decision/validate/thresholds.cc).
+# A planted connection takes at least so many times as long as a healthy one: the margins on the CPU device are made for that
+# (decision/validate/thresholds.cc).
 TIMES_SLOWER = 8
 
 # hosts, gpus: ranks of each host. fault: what it says to people; rate_mbit: of the slow connection, None: there is none; plant: makes it slow

@@ -256,7 +256,7 @@ std::vector<Checked> check_processes(const DoctorOptions& options, std::vector<s
     std::vector<Checked> of_process;
     std::vector<std::string> its_endpoints;
     check_process(options, processes, pid, of_process, its_endpoints);
-    // Who ended while it was looked at has no fault, unless somebody asks for it.
+    // It ended while it was looked at. That is no fault, unless the user asked for this process.
     if (!named && !mappings_of(absl::StrCat(options.proc_dir, "/", pid)).of_nccl()) continue;
     out.insert(out.end(), of_process.begin(), of_process.end());
     if (endpoints != nullptr) endpoints->insert(endpoints->end(), its_endpoints.begin(), its_endpoints.end());

@@ -73,7 +73,7 @@ TEST_CASE("A process that ends while it is looked at is no finding") {
   std::filesystem::remove(maps);
   REQUIRE(mkfifo(maps.c_str(), 0600) == 0);
   std::thread process([&] {
-    std::ofstream out(maps);  // opens once it is read, and what is read ends once this is closed
+    std::ofstream out(maps);  // waits for the reader, who then waits until this is closed
     out << "7f00-7f01 r-xp 00000000 08:01 42    /lib/libnccl.so.2.29.7\n";
     std::filesystem::remove_all(folder);
   });
