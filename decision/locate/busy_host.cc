@@ -14,15 +14,17 @@ constexpr Nanoseconds told_late_ns = ns_per_s;
 constexpr int told_late_steps = 2;
 constexpr Nanoseconds past_min_ns = 3 * ns_per_s;  // a few samples
 constexpr Nanoseconds past_parts_max = 4;
+constexpr Nanoseconds starved_min_ns = 2 * ns_per_s;  // two samples
 constexpr size_t neighbours_max = 64;  // a median of so many processes of a host is enough
 
 Nanoseconds RunDelay::*wait_of(Worker which) {
   switch (which) {
     case Worker::main: return &RunDelay::main_ns;
     case Worker::proxies: return &RunDelay::proxies_ns;
-    case Worker::starved: break;
+    case Worker::starved_proxies: return &RunDelay::starved_ns;
+    case Worker::starved_gpu: break;
   }
-  return &RunDelay::starved_ns;
+  return &RunDelay::gpu_starved_ns;
 }
 
 Nanoseconds ran(const RunDelay& d, Worker which) {
@@ -176,13 +178,22 @@ bool explains_proxy(const Communicator& comm, Rank r, Nanoseconds missing_ns, co
   return process && enough(waited_for_processor(*process, Worker::proxies, w).value_or(0), missing_ns, settings);
 }
 
-bool starved(const Communicator& comm, Rank r, Nanoseconds quiet_ns, Nanoseconds now_ns, const Settings& settings) {
+std::optional<Culprit> starved(const Communicator& comm, Rank r, Mover mover, Nanoseconds quiet_ns, Nanoseconds now_ns,
+                               const Settings& settings) {
   const ProcessModel* process = process_of(comm, r);
-  const TimeWindow w{now_ns - quiet_ns, now_ns};
-  if (!process || (process->threads_stopped_ns > 0 && process->threads_stopped_ns >= w.from_ns)) return false;
-  auto waited_ns = waited_for_processor(*process, Worker::starved, w);
-  if (!waited_ns && process->host) waited_ns = host_waited_for_processor(*process->host, Worker::starved, w);
-  return enough(waited_ns.value_or(0), quiet_ns, settings);
+  const TimeWindow w{now_ns - std::max(quiet_ns, starved_min_ns), now_ns};
+  if (!process || (process->threads_stopped_ns > 0 && process->threads_stopped_ns >= w.from_ns)) return std::nullopt;
+  const auto did_not_run = [&](Worker which) {
+    auto waited_ns = waited_for_processor(*process, which, w);
+    if (!waited_ns && process->host) waited_ns = host_waited_for_processor(*process->host, which, w);
+    return enough(waited_ns.value_or(0), w.to_ns - w.from_ns, settings);
+  };
+  if (!did_not_run(Worker::starved_gpu) && (mover == Mover::gpu || !did_not_run(Worker::starved_proxies)))
+    return std::nullopt;
+  const bool alone = !process->host || shortage_of(comm, *process, Worker::proxies, w, settings) == Shortage::own;
+  return make_culprit(comm, r, alone ? Component::process : Component::host, Condition::processors_short,
+                      alone ? "its threads that move steps are ready and get no processor"
+                            : "its host is short of processors: its threads that move steps are ready and get none");
 }
 
 bool explains_late_host(const Communicator& comm, Rank r, Nanoseconds missing_ns, const TimeWindow& w,

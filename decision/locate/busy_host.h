@@ -22,8 +22,9 @@ struct TimeWindow {
   Nanoseconds from_ns = 0, to_ns = 0;
 };
 
-// The thread that launches; NCCL's progress threads, their mean; whoever moves steps, while one of these did not run.
-enum class Worker { main, proxies, starved };
+// The thread that launches; NCCL's progress threads, their mean.
+// While one of these did not run at all: the progress threads, those that stand for the GPU (CPU device).
+enum class Worker { main, proxies, starved_proxies, starved_gpu };
 
 // How long the thread waited for a processor in the window; telemetry comes up to two seconds later than what it
 // speaks of, and the doubt counts for the wait. nullopt: not known.
@@ -52,10 +53,15 @@ bool explains_late_host(const Communicator&, Rank, Nanoseconds missing_ns, const
 // ... by such a thread beyond its past.
 bool explains_growth(const Communicator&, Rank, Worker, Nanoseconds missing_ns, const TimeWindow&, const Settings&);
 
-// Whether those that move the steps of the rank (its progress threads; on the CPU device, its GPU's, too) did not run
-// for `part_min` of `quiet_ns` up to now: without a processor nothing can move. Of a process that says nothing the
-// others of its host speak.
-bool starved(const Communicator&, Rank, Nanoseconds quiet_ns, Nanoseconds now_ns, const Settings&);
+// Who moves steps: the GPU (on the CPU device, its threads; another needs no processor), or that and the progress
+// threads.
+enum class Mover { gpu, any };
+
+// Whom to blame if those that move the steps of the rank did not run for `part_min` of `quiet_ns` up to now: without a
+// processor nothing can move. It is the host, or, where its neighbours get processors, the process alone. Of a process
+// that says nothing the others of its host speak. nullopt: they ran, or are stopped.
+std::optional<Culprit> starved(const Communicator&, Rank, Mover, Nanoseconds quiet_ns, Nanoseconds now_ns,
+                               const Settings&);
 
 // The finding without culprits that a lack of processors explains, and with the host instead where one lacks them.
 // `lost_ns`: what their shares are parts of. `compared`: its wires are slower than others now, and not only than

@@ -118,11 +118,19 @@ class Verdict {
           break;
         }
         case EndKind::gpu:
+          if (auto lack = lacks_processor(f, r, Mover::gpu, quiet)) {
+            c = *std::move(lack);
+            break;
+          }
           c = make_culprit(comm_, r, Component::gpu, Condition::kernel_stuck,
                            absl::StrCat("its kernel neither moves nor waits", where));
           c.channel = channel;
           break;
         case EndKind::not_begun:
+          if (auto lack = lacks_processor(f, r, Mover::gpu, view_.stall_ns)) {
+            c = *std::move(lack);
+            break;
+          }
           c = make_culprit(comm_, r, Component::gpu, Condition::kernel_not_begun,
                            absl::StrCat("its kernel has not begun", where));
           c.channel = channel;
@@ -168,7 +176,6 @@ class Verdict {
         f.next_step =
             "Check the GPU: XID errors, ECC, NVLink state; a kernel that neither polls nor moves is stuck on the "
             "device.";
-        for (const auto& [rank, nodes] : by_rank) excuse_starved(f, Rank{rank}, quiet_min);
         break;
       case EndKind::not_begun:
         f.confidence = 0.7;
@@ -176,7 +183,6 @@ class Verdict {
         f.hard = !view_.warmup && view_.stall_ns >= seconds_to_ns(settings_.frozen_s);
         f.next_step =
             "The kernel runs on other channels only: look for other kernels that hold this GPU's multiprocessors.";
-        for (const auto& [rank, nodes] : by_rank) excuse_starved(f, Rank{rank}, view_.stall_ns);
         break;
       case EndKind::unknown_rank:
         f.fault = FaultClass::h1_not_entered;
@@ -202,6 +208,7 @@ class Verdict {
         name_odd_one(f);
         break;
     }
+    weigh_lack(f);
   }
 
   // Of an operation that nobody can end before all have given their part, either all ranks end or none: the only one
@@ -239,28 +246,51 @@ class Verdict {
 
   void name_edges(Finding& f) const {
     // One culprit per pair and component; several channels of the same pair are one link.
-    std::map<std::tuple<int32_t, int32_t, int>, std::pair<EdgeVerdict, std::set<int>>> merged;
+    struct Merged {
+      EdgeVerdict verdict;
+      std::set<int> channels;
+      std::set<Rank> movers;  // the ends, and a proxy that sends for another rank
+    };
+    std::map<std::tuple<int32_t, int32_t, int>, Merged> merged;
     Nanoseconds age_min = INT64_MAX;
     for (const auto& [edge, age] : result_.stops) {
       EdgeVerdict v = judge_edge(comm_, view_, edge, fresh_);
       age_min = std::min(age_min, age);
       const auto key = std::make_tuple(v.culprit.rank.value, v.culprit.peer ? v.culprit.peer->value : -1,
                                        static_cast<int>(v.culprit.component));
-      auto [it, added] = merged.try_emplace(key, std::move(v), std::set<int>{});
-      it->second.second.insert(edge.channel);
+      Merged& m = merged.try_emplace(key, Merged{v, {}, {}}).first->second;
+      m.channels.insert(edge.channel);
+      m.movers.insert({edge.sender, edge.receiver, v.culprit.rank});
     }
     const bool several = several_channels();
     // An edge that is known to be at fault explains those of which both ends are left.
-    const bool single = std::any_of(merged.begin(), merged.end(), [](const auto& m) { return m.second.first.single; });
+    const bool single =
+        std::any_of(merged.begin(), merged.end(), [](const auto& m) { return m.second.verdict.single; });
     f.confidence = 1;
     bool given = true;
+    std::map<Rank, bool> lacks;
+    // Names those of them that lack one.
+    const auto any_lacks_processor = [&](const std::set<Rank>& movers) {
+      bool any = false;
+      for (const Rank r : movers) {
+        const auto [known, added] = lacks.try_emplace(r);
+        if (added)
+          if (auto lack = lacks_processor(f, r, Mover::any, age_min)) {
+            known->second = true;
+            if (f.culprits.size() < culprits_max) f.culprits.push_back(*std::move(lack));
+          }
+        any |= known->second;
+      }
+      return any;
+    };
     for (auto& [key, value] : merged) {
-      auto& [verdict, channels] = value;
+      auto& [verdict, channels, movers] = value;
       if (single && !verdict.single) continue;
       if (channels.size() > 1 || !several) verdict.culprit.channel = -1;
       f.confidence = std::min(f.confidence, verdict.confidence);
       given &= verdict.given;
       for (const Evidence& e : verdict.evidence) add_evidence(f, e);
+      if (any_lacks_processor(movers)) continue;
       if (verdict.single) {
         if (f.culprits.size() < culprits_max) f.culprits.push_back(verdict.culprit);
       } else {
@@ -272,7 +302,7 @@ class Verdict {
     f.candidates.erase(std::unique(f.candidates.begin(), f.candidates.end()), f.candidates.end());
     f.hard = given && age_min >= seconds_to_ns(settings_.frozen_s);
     const bool other_proxy =
-        std::any_of(merged.begin(), merged.end(), [](const auto& m) { return m.second.first.other_proxy; });
+        std::any_of(merged.begin(), merged.end(), [](const auto& m) { return m.second.verdict.other_proxy; });
     f.next_step =
         single ? "Check the link between the two ranks: port counters, cable, switch, routing, firewall."
         : other_proxy
@@ -280,21 +310,27 @@ class Verdict {
               "that are next to its network devices, then at the link."
             : "Two GPUs of one node disagree about what was sent: compare the sizes of their operations, "
               "then check NVLink and PCIe.";
-    for (const auto& [edge, age] : result_.stops)
-      for (const Rank end : {edge.sender, edge.receiver}) excuse_starved(f, end, age_min);
-    // Not always an end: a proxy may send for another rank.
-    for (const Culprit& c : f.culprits) excuse_starved(f, c.rank, age_min);
+    weigh_lack(f);
   }
 
-  // What cannot run for want of a processor does not move, and is not stopped.
-  void excuse_starved(Finding& f, Rank r, Nanoseconds quiet_ns) const {
-    if (!f.hard || !starved(comm_, r, quiet_ns, now_ns_, settings_)) return;
+  // Who cannot run for want of a processor moves nothing, and is not stuck: what keeps it from one is the cause.
+  std::optional<Culprit> lacks_processor(Finding& f, Rank r, Mover mover, Nanoseconds quiet_ns) const {
+    std::optional<Culprit> lack = starved(comm_, r, mover, quiet_ns, now_ns_, settings_);
+    if (lack)
+      add_evidence(
+          f, {.kind = EvidenceKind::processor_missing, .rank = r.value, .value = static_cast<double>(quiet_ns) / 1e6});
+    return lack;
+  }
+
+  // It may get one at any moment.
+  static void weigh_lack(Finding& f) {
+    const auto lacks = [](const Culprit& c) { return c.condition == Condition::processors_short; };
+    if (std::none_of(f.culprits.begin(), f.culprits.end(), lacks)) return;
     f.hard = false;
-    add_evidence(
-        f, {.kind = EvidenceKind::processor_missing, .rank = r.value, .value = static_cast<double>(quiet_ns) / 1e6});
+    f.confidence = std::min(f.confidence, 0.7);
     f.next_step =
-        "Its host lacks processors: look at what else runs there. It is confirmed as soon as these threads run and "
-        "nothing moves.";
+        "Look at what else runs on the named host, and at quotas and pinning of the process. When its threads run and "
+        "still nothing moves, this verdict will name what stands.";
   }
 
   Finding nobody(Finding& f) const {

@@ -290,6 +290,7 @@ void note_run_delays(ProcessModel& p, const Metrics& m, Nanoseconds now_ns) {
       case abi::MetricId::process_proxy_run_delay_ns: delay.proxies_ns = v.value; break;
       case abi::MetricId::cgroup_throttled_us: delay.throttled_ns = us_to_ns(v.value); break;
       case abi::MetricId::process_starved_ns: delay.starved_ns = v.value; break;
+      case abi::MetricId::process_gpu_starved_ns: delay.gpu_starved_ns = v.value; break;
       case abi::MetricId::process_main_run_ns: delay.main_ran_ns = v.value; break;
       case abi::MetricId::process_proxy_run_ns: delay.proxies_ran_ns = v.value; break;
       case abi::MetricId::process_turns: turns = v.value; break;

@@ -8,9 +8,9 @@
 namespace ccld::decision {
 namespace {
 
-constexpr Nanoseconds RunDelay::*fields[] = {&RunDelay::main_ns,       &RunDelay::proxies_ns, &RunDelay::throttled_ns,
-                                             &RunDelay::pressure_ns,   &RunDelay::starved_ns, &RunDelay::main_ran_ns,
-                                             &RunDelay::proxies_ran_ns};
+constexpr Nanoseconds RunDelay::*fields[] = {
+    &RunDelay::main_ns,    &RunDelay::proxies_ns,  &RunDelay::throttled_ns,   &RunDelay::pressure_ns,
+    &RunDelay::starved_ns, &RunDelay::main_ran_ns, &RunDelay::proxies_ran_ns, &RunDelay::gpu_starved_ns};
 constexpr size_t proxies_field = 1, main_ran_field = 5, proxies_ran_field = 6;  // of them
 
 }  // namespace

@@ -14,7 +14,8 @@ struct RunDelay {
   Nanoseconds main_ns = 0, proxies_ns = 0;  // main thread; mean of NCCL's progress threads
   Nanoseconds throttled_ns = 0;             // its control group was, by a quota
   Nanoseconds pressure_ns = 0;              // some task of its host waited (PSI); only of who speaks for the host
-  Nanoseconds starved_ns = 0;               // a thread that moves steps was ready and did not run
+  // A progress thread, or one that stands for a GPU (CPU device), was ready and did not run.
+  Nanoseconds starved_ns = 0, gpu_starved_ns = 0;
   // How long the main thread, and the mean progress thread, ran; 0: not known, or it never did.
   Nanoseconds main_ran_ns = 0, proxies_ran_ns = 0;
 };
@@ -30,7 +31,7 @@ class RunDelayHistory {
   std::optional<RunDelay> between(Nanoseconds from_ns, Nanoseconds to_ns) const;
 
  private:
-  CounterHistory<7> history_;
+  CounterHistory<8> history_;
 };
 
 // How often threads of a process that serve its operations got a processor, and how long they waited for it together.

@@ -98,7 +98,9 @@ std::string headline(const Culprit& c, const Incident& i) {
     case Condition::proxy_slow: return absl::StrCat("proxy of ", rank_text(c, i), " is slow");
     case Condition::proxy_polls_seldom: return absl::StrCat("proxy of ", rank_text(c, i), " seldom runs");
     case Condition::gpu_takes_slowly: return absl::StrCat(gpu_text(c, i), " takes data slowly");
-    case Condition::processors_short: return absl::StrCat(host_text(c, i), " is short of processors");
+    case Condition::processors_short:
+      return c.component == Component::host ? absl::StrCat(host_text(c, i), " is short of processors")
+                                            : absl::StrCat(rank_text(c, i), " gets no processor");
     case Condition::gaps_longer: return absl::StrCat(rank_text(c, i), " needs longer between its calls");
     case Condition::gpu_slow: return absl::StrCat(gpu_text(c, i), " is slow");
     case Condition::unknown: break;

@@ -61,11 +61,12 @@ constexpr ProbeMetric metrics[] = {
     {Id::process_main_run_delay_ns, "process_main_run_delay_seconds", ns, "The same, of the main thread."},
     {Id::process_proxy_run_delay_ns, "process_proxy_run_delay_seconds", ns, "The same, mean of NCCL's progress threads."},
     {Id::process_proxy_threads, "process_proxy_threads", one, "NCCL's progress threads."},
-    {Id::process_starved_ns, "process_starved_seconds", ns, "Time in which a thread that moves steps was ready and did not run."},
+    {Id::process_starved_ns, "process_starved_seconds", ns, "Time in which one of NCCL's progress threads was ready and did not run."},
     {Id::process_main_run_ns, "process_main_run_seconds", ns, "Time in which the main thread ran."},
     {Id::process_proxy_run_ns, "process_proxy_run_seconds", ns, "Time in which progress threads ran, mean of them."},
     {Id::process_turns, "process_turns", one, "Times that the main thread and progress threads got a processor."},
     {Id::process_turn_waits_ns, "process_turn_waits_seconds", ns, "Time they waited for it."},
+    {Id::process_gpu_starved_ns, "process_gpu_starved_seconds", ns, "Time in which a thread that stands for a GPU (CPU device) was ready and did not run."},
 
     {Id::cgroup_throttled_periods, "cgroup_throttled_periods", one, "Periods in which the control group was throttled."},
     {Id::cgroup_throttled_us, "cgroup_throttled_seconds", us, "Time in which the control group was throttled."},

@@ -62,6 +62,8 @@ void RunDelayPart::read(Instant now, Metrics* out) {
     starved |= look->starved;
     ++threads;
   }
+  if (starved) starved_ns_ += elapsed_ns;
+  bool gpu_starved = false;
   std::map<pid_t, Thread> of_gpus;
   if (gpu_threads_)
     for (const pid_t id : *gpu_threads_) {
@@ -73,11 +75,12 @@ void RunDelayPart::read(Instant now, Metrics* out) {
         continue;
       }
       count_turns(*look, known);
-      starved |= look->starved;
+      gpu_starved |= look->starved;
     }
   of_gpus_ = std::move(of_gpus);
-  if (starved) starved_ns_ += elapsed_ns;
-  if (threads + of_gpus_.size() > 0) add_metric(out, MetricId::process_starved_ns, static_cast<int64_t>(starved_ns_));
+  if (gpu_starved) gpu_starved_ns_ += elapsed_ns;
+  if (threads > 0) add_metric(out, MetricId::process_starved_ns, static_cast<int64_t>(starved_ns_));
+  if (!of_gpus_.empty()) add_metric(out, MetricId::process_gpu_starved_ns, static_cast<int64_t>(gpu_starved_ns_));
   if (turns_ > 0) {
     add_metric(out, MetricId::process_turns, static_cast<int64_t>(turns_));
     add_metric(out, MetricId::process_turn_waits_ns, static_cast<int64_t>(turn_waits_ns_));

@@ -2,8 +2,8 @@
 // spent waiting on a runqueue" (Documentation/scheduler/sched-stats.rst), with waits that last (thread_run.h).
 //
 // RunDelayPart: the main thread and NCCL's progress threads, whose files stay open, so that they are read every period,
-// with how long they ran; for how long one of those that move steps (progress threads, threads that stand for a GPU)
-// did not run at all; and of all these threads together, how often they got a processor and how long they waited for
+// with how long they ran; for how long one of the progress threads, and one of those that stand for a GPU, did not run
+// at all; and of all these threads together, how often they got a processor and how long they waited for
 // it. ThreadsDelayPart: the sum over all threads, at most `threads_max` of them, read less often the more there are.
 // Kernels that do not count give no value.
 #pragma once
@@ -48,7 +48,7 @@ class RunDelayPart final : public HealthPart {
   std::map<pid_t, Thread> proxies_, of_gpus_;
   uint64_t read_ns_ = 0;
   uint64_t proxy_delay_ns_ = 0, proxy_ran_ns_ = 0;  // the mean of the threads that there were at each time
-  uint64_t starved_ns_ = 0;
+  uint64_t starved_ns_ = 0, gpu_starved_ns_ = 0;
   uint64_t turns_ = 0, turn_waits_ns_ = 0;
 };
 

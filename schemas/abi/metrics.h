@@ -72,8 +72,8 @@ enum class MetricId : uint16_t {
   process_main_run_delay_ns = 142,     // of its main thread
   process_proxy_run_delay_ns = 143,    // of NCCL's progress threads, the mean of them
   process_proxy_threads = 144,         // gauge: of how many
-  // Time in which a thread that moves steps (a progress thread; with the CPU device, its GPU's) was ready and did not run.
-  process_starved_ns = 145,
+  // Time in which a thread that moves steps was ready and did not run.
+  process_starved_ns = 145,            // one of NCCL's progress threads
   // Time in which they ran (the first number of schedstat): with their run-queue delay, how long they wanted a processor.
   process_main_run_ns = 146,
   process_proxy_run_ns = 147,          // the mean of them
@@ -82,6 +82,7 @@ enum class MetricId : uint16_t {
   // a processor, and how long they waited for it. A thread counts from when it is first seen.
   process_turns = 149,
   process_turn_waits_ns = 150,
+  process_gpu_starved_ns = 151,        // as process_starved_ns, one that stands for a GPU (CPU device)
 
   // ---- its control group and host
   cgroup_throttled_periods = 160,

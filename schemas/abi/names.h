@@ -241,6 +241,7 @@ constexpr const char* name_of(MetricId value) {
     case MetricId::process_run_read_monotonic_ns: return "process_run_read_monotonic_ns";
     case MetricId::process_turns: return "process_turns";
     case MetricId::process_turn_waits_ns: return "process_turn_waits_ns";
+    case MetricId::process_gpu_starved_ns: return "process_gpu_starved_ns";
     case MetricId::cgroup_throttled_periods: return "cgroup_throttled_periods";
     case MetricId::cgroup_throttled_us: return "cgroup_throttled_us";
     case MetricId::cgroup_memory_bytes: return "cgroup_memory_bytes";

@@ -6,6 +6,7 @@ from faults import inject
 
 from .errors import RunError
 from .job import Job
+from .other_work import OtherWork
 from .processes import wait_for
 from .verdicts import describe, is_confirmed, is_located, realtime_of, why_wrong
 
@@ -44,7 +45,9 @@ class HealthyOutcome:
 def run_fault(build, plan, folder, progress=lambda text: None, make_job=Job):
     """Plants the plan's faults in a fresh job and waits for the verdict."""
     outcome = FaultOutcome(plan)
+    other_work = OtherWork()
     with make_job(build, plan, folder) as job:
+        job.service.verdicts.machine_is_busy = other_work.is_busy
         progress("starting %d ranks" % plan.rank_count)
         job.wait_ready()
         progress("healthy traffic")
@@ -90,7 +93,9 @@ def _take_over(outcome, verdicts, planted_realtime):
 
 def run_healthy(build, plan, folder, progress=lambda text: None, make_job=Job):
     """Runs a plan without faults to its end; the service must have nothing to say."""
+    other_work = OtherWork()
     with make_job(build, plan, folder) as job:
+        job.service.verdicts.machine_is_busy = other_work.is_busy
         progress("starting %d ranks" % plan.rank_count)
         job.wait_ready()
         ready = time.monotonic()

@@ -6,6 +6,9 @@ open and confirmed, its class is the planted one (or one of them), its communica
   - a link at fault (sender, receiver): every culprit's rank is an end of the link, and at least one culprit names the edge, that
     is, its peer is the other end; where a cut between two nodes takes several edges, naming one of them is enough;
   - both (S3): the ranks at fault are all among the culprits, every other culprit is an end of the link, and the edge is named.
+
+On a machine that does other work, too (`machine_is_busy`), threads may stand still for want of a processor. A verdict that says just that is
+about the machine, and does not count.
 """
 import json
 from datetime import datetime
@@ -18,6 +21,7 @@ class VerdictFile:
         self._path = path
         self._offset = 0
         self.lines = []
+        self.machine_is_busy = lambda: False
 
     def poll(self):
         """Reads what is new and returns it."""
@@ -38,7 +42,7 @@ class VerdictFile:
         latest = {}
         for verdict in self.lines:
             latest[verdict["incident"]] = verdict
-        return list(latest.values())
+        return [verdict for verdict in latest.values() if not (lacks_processors(verdict) and self.machine_is_busy())]
 
 
 def realtime_of(text):
@@ -48,6 +52,12 @@ def realtime_of(text):
 
 def culprit_ranks(verdict):
     return {culprit["rank"] for culprit in verdict.get("culprits", [])}
+
+
+def lacks_processors(verdict):
+    """A standstill of which it says that those who would end it get no processor."""
+    culprits = verdict.get("culprits", [])
+    return verdict["class"] == "H3" and bool(culprits) and all(culprit.get("condition") == "processors_short" for culprit in culprits)
 
 
 def is_confirmed(verdict):

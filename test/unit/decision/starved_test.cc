@@ -1,7 +1,6 @@
-// What stands still because those that would move it have no processor is not called stopped.
+// Of what stands still because those that would move it have no processor the cause is who keeps it from one.
 #include <catch2/catch.hpp>
 
-#include "decision/locate/busy_host.h"
 #include "test/unit/decision/verdicts.h"
 
 namespace ccld::decision {
@@ -12,7 +11,8 @@ using fake::HangPlan;
 
 namespace {
 
-// Eight processes on two hosts that say each second for how long a thread that moves steps was ready and did not run.
+// Eight processes on two hosts that say each second for how long a thread that moves steps was ready and did not run: a
+// progress thread, and one of the GPU.
 class Job {
  public:
   Job() : comm(cluster.add_comm_of_all(abi::Algorithm::ring)) { comm.rounds(30); }
@@ -20,6 +20,7 @@ class Job {
   void host_starves(int node, double part) {
     for (int p = 4 * node; p < 4 * node + 4; ++p) starves(p, part);
   }
+  void has_gpu_threads(bool has) { gpu_threads_ = has; }
   void says_nothing(int process) { processes_[process].silent = true; }
   void threads_stopped(int process) { processes_[process].threads_stopped = true; }
   void run_s(int seconds) {
@@ -48,11 +49,14 @@ class Job {
     if (p.silent) return;
     Metrics m;
     m.metrics = {{abi::MetricId::process_main_run_delay_ns, "", 1},
+                 {abi::MetricId::process_proxy_run_delay_ns, "", 1 + static_cast<int64_t>(p.ns)},
                  {abi::MetricId::process_starved_ns, "", static_cast<int64_t>(p.ns)},
+                 {abi::MetricId::process_gpu_starved_ns, "", gpu_threads_ ? static_cast<int64_t>(p.ns) : 0},
                  {abi::MetricId::process_threads_stopped, "", p.threads_stopped ? 1 : 0}};
     cluster.send(at, {m});
   }
   Process processes_[8];
+  bool gpu_threads_ = true;
 };
 
 HangPlan frozen_channel(int rank) {
@@ -73,53 +77,69 @@ HangPlan begun_in_part(int rank) {
   return plan;
 }
 
-bool blames_host(const Incident& i) { return i.next_step.find("lacks processors") != std::string::npos; }
+bool lacks_processor(const Incident& i) {
+  return std::any_of(i.culprits.begin(), i.culprits.end(),
+                     [](const Culprit& c) { return c.condition == Condition::processors_short; });
+}
 
 }  // namespace
 
-TEST_CASE(
-    "What does not run for want of a processor is suspected in time, and confirmed when it runs and nothing moves") {
+TEST_CASE("Who lacks a processor is suspected in time, and what stands is confirmed when he runs and nothing moves") {
   Job job;
-  std::set<int> named;
+  int lacking = 5, standing = 5;
   SECTION("a kernel") {
     job.comm.hang(frozen_channel(5));
     job.starves(5, 0.8);
-    named = {5};
   }
   SECTION("a kernel that has begun on some channels") {
     job.comm.hang(begun_in_part(5));
     job.starves(5, 0.8);
-    named = {5};
   }
   SECTION("the proxy of a sender") {
     job.comm.hang(cut_edge());
     job.starves(3, 0.8);
-    named = {3};
+    lacking = standing = 3;
   }
   SECTION("the proxy of a receiver") {
     job.comm.hang(cut_edge());
     job.starves(4, 0.8);
-    named = {3};
+    lacking = 4, standing = 3;
   }
   SECTION("a process that does not even get to say so, on a host that lacks processors") {
     job.comm.hang(frozen_channel(5));
     job.host_starves(1, 0.8);
     job.says_nothing(5);
-    named = {5};
   }
   job.run_s(25);
   const Incident early = job.only();
   CHECK(early.state == VerdictState::suspected);
   CHECK(early.suspected_ns - early.onset_ns < 7 * ns_per_s);
-  CHECK(ranks_of(early.culprits) == named);
-  CHECK(blames_host(early));
+  CHECK(ranks_of(early.culprits) == std::set<int>{lacking});
+  CHECK(lacks_processor(early));
   job.host_starves(0, 0);
   job.host_starves(1, 0);
   job.run_s(40);
   const Incident late = job.only();
   CHECK(late.state == VerdictState::confirmed);
-  CHECK(ranks_of(late.culprits) == named);
-  CHECK_FALSE(blames_host(late));
+  CHECK(ranks_of(late.culprits) == std::set<int>{standing});
+  CHECK_FALSE(lacks_processor(late));
+}
+
+TEST_CASE("Who never gets a processor is confirmed in the end: the host, or the process that waits alone") {
+  Job job;
+  job.comm.hang(cut_edge());
+  Component component = Component::host;
+  SECTION("all processes of the host wait") { job.host_starves(1, 0.9); }
+  SECTION("its neighbours do not wait") {
+    job.starves(4, 0.9);
+    component = Component::process;
+  }
+  job.run_s(310);
+  const Incident i = job.only();
+  CHECK(i.state == VerdictState::confirmed);
+  REQUIRE(i.culprits.size() == 1);
+  CHECK(i.culprits[0].rank == Rank{4});
+  CHECK(i.culprits[0].component == component);
 }
 
 TEST_CASE(
@@ -133,6 +153,11 @@ TEST_CASE(
   SECTION("another process of its host") {
     job.comm.hang(frozen_channel(5));
     job.starves(6, 0.9);
+  }
+  SECTION("its progress threads, which a GPU that is no thread does not need") {
+    job.has_gpu_threads(false);
+    job.comm.hang(frozen_channel(5));
+    job.starves(5, 0.9);
   }
   SECTION("neither end of the edge") {
     job.comm.hang(cut_edge());
@@ -154,7 +179,7 @@ TEST_CASE(
   job.run_s(16);
   const Incident i = job.only();
   CHECK(i.state == VerdictState::confirmed);
-  CHECK_FALSE(blames_host(i));
+  CHECK_FALSE(lacks_processor(i));
 }
 
 TEST_CASE("A process that is stopped or gone is lost, however short of processors its host is") {

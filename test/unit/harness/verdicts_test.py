@@ -104,6 +104,19 @@ class FileTest(unittest.TestCase):
                 self.assertEqual(len(followed.poll()), 1)
             self.assertEqual([each["state"] for each in followed.incidents()], ["confirmed"])
 
+    def test_what_is_said_of_a_busy_machine_does_not_count(self):
+        short, stuck = {"rank": 1, "condition": "processors_short"}, {"rank": 2, "condition": "proxy_stuck"}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "verdicts")
+            followed = VerdictFile(path)
+            with open(path, "w") as file:
+                for line in (verdict(1, "H3", culprits=[short]), verdict(2, "H3", culprits=[short, stuck]), verdict(3, "S1", culprits=[short])):
+                    file.write(json.dumps(line) + "\n")
+            followed.poll()
+            self.assertEqual([each["incident"] for each in followed.incidents()], [1, 2, 3])
+            followed.machine_is_busy = lambda: True
+            self.assertEqual([each["incident"] for each in followed.incidents()], [2, 3])
+
 
 if __name__ == "__main__":
     unittest.main()

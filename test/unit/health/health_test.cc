@@ -262,7 +262,7 @@ TEST_CASE("Who sleeps, runs, is stopped or has just woken does not wait for a pr
 }
 
 TEST_CASE(
-    "The time in which something that moves steps did not run counts once: progress threads, and threads of a GPU") {
+    "The time in which a thread that moves steps did not run counts once, for progress threads and threads of a GPU") {
   FakeTree tree;
   FakeThread application(tree, getpid(), "python");
   tree.put("/proc/self/schedstat", "5000000 100000000 1\n");
@@ -274,31 +274,35 @@ TEST_CASE(
   REQUIRE(threads.open(&absent));
   REQUIRE(part.open(&absent));
   uint64_t now_ns = 100 * second;
+  using Starved = std::pair<std::optional<int64_t>, std::optional<int64_t>>;  // of the GPU, of proxies, in seconds
+  Metrics metrics;
   const auto starved = [&] {
     read_once(threads, now_ns);
-    const auto value = value_of(read_once(part, now_ns), MetricId::process_starved_ns);
+    metrics = read_once(part, now_ns);
     now_ns += second;
-    return value;
+    const auto seconds = [](std::optional<int64_t> ns) {
+      return ns ? std::optional(*ns / int64_t{second}) : std::nullopt;
+    };
+    return Starved{seconds(value_of(metrics, MetricId::process_gpu_starved_ns)),
+                   seconds(value_of(metrics, MetricId::process_starved_ns))};
   };
   const auto all_run = [&] { block.runs(1), stream.runs(1); };
-  CHECK(starved() == 0);
+  CHECK(starved() == Starved{0, {}});
   std::vector<pid_t> found = *gpu_threads;
   std::sort(found.begin(), found.end());
   CHECK(found == std::vector<pid_t>{201, 202});
   all_run();
-  CHECK(starved() == 0);
-  CHECK(starved() == int64_t{second});  // both of them
+  CHECK(starved() == Starved{0, {}});
+  CHECK(starved() == Starved{1, {}});  // both of them
   stream.runs(1);
-  CHECK(starved() == int64_t{2 * second});
+  CHECK(starved() == Starved{2, {}});
   all_run();
-  CHECK(starved() == int64_t{2 * second});
+  CHECK(starved() == Starved{2, {}});
   // The main thread launches, and moves nothing.
-  Metrics metrics;
   for (int i = 0; i < 3; ++i) {
     all_run();
-    metrics = read_once(part, now_ns += second);
+    CHECK(starved() == Starved{2, {}});
   }
-  CHECK(value_of(metrics, MetricId::process_starved_ns) == int64_t{2 * second});
   CHECK(value_of(metrics, MetricId::process_main_run_delay_ns) >= int64_t{3 * second});
   // One that has ended waits for nothing; a progress thread does.
   block.is('S');
@@ -306,12 +310,12 @@ TEST_CASE(
   starved();
   FakeThread proxy(tree, noted_thread(), "any");
   starved();
-  CHECK(starved() == int64_t{3 * second});
+  CHECK(starved() == Starved{2, 1});
   for (const pid_t id : {block.id, stream.id, proxy.id}) {
     tree.put("/proc/self/task/" + std::to_string(id) + "/schedstat", "");
     tree.put("/proc/self/task/" + std::to_string(id) + "/stat", "");
   }
-  CHECK_FALSE(starved());
+  CHECK(starved() == Starved());
   CHECK(proxy_threads().empty());
 }
 

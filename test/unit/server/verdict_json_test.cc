@@ -135,6 +135,15 @@ TEST_CASE("A title names the call that is missing, not the one that waits for it
         "GPU 2 on node-a (rank 4) did not begin replay 9 of Send 1 to rank 1");
 }
 
+TEST_CASE("A title says whether a host lacks processors, or one process alone gets none") {
+  Incident i = hang();
+  i.culprits[0].condition = Condition::processors_short, i.culprits[0].host = "node-a";
+  i.culprits[0].component = Component::host;
+  CHECK(headline(i) == "host node-a is short of processors");
+  i.culprits[0].component = Component::process;
+  CHECK(headline(i) == absl::StrCat("rank ", i.culprits[0].rank.value, " gets no processor"));
+}
+
 TEST_CASE("A title does not say that a call hangs in which ranks only differ") {
   Incident i;
   i.fault = FaultClass::h2_inconsistent;
