@@ -139,8 +139,12 @@ void HangAnalysis::forget_hang(Watch& w, Nanoseconds now_ns) {
   w.hang.calls.clear();
 }
 
+Nanoseconds HangAnalysis::least_stall_ns() const {
+  return seconds_to_ns(std::min({1.0, settings_.hard_evidence_s, settings_.hang_suspect_s}));
+}
+
 std::vector<Stall> HangAnalysis::find_stalls(std::vector<Watch*>& watches, Unheard& unheard, Nanoseconds now_ns) {
-  const Nanoseconds least_ns = seconds_to_ns(std::min({1.0, settings_.hard_evidence_s, settings_.hang_suspect_s}));
+  const Nanoseconds least_ns = least_stall_ns();
   std::vector<Stall> out;
   for (const auto& [uid, w] : watches_) {
     const Communicator& comm = w->comm;
@@ -277,7 +281,8 @@ bool HangAnalysis::follows_mismatch(const Cause& cause, const Finding& f, const 
   return true;
 }
 
-void HangAnalysis::report(const Cause& cause, Finding& f, const std::vector<Watch*>& watches, Nanoseconds now_ns) {
+void HangAnalysis::report(const Cause& cause, Finding& f, const HangView& view, const std::vector<Watch*>& watches,
+                          Nanoseconds now_ns) {
   Watch& home = *watches[cause.home];
   // One incident, wherever it was noticed first: the oldest of those that wait for it, unless they have a cause of
   // their own.
@@ -306,11 +311,11 @@ void HangAnalysis::report(const Cause& cause, Finding& f, const std::vector<Watc
   }
   if (home.hang.incident == 0)
     home.hang.incident = writer_.open(home.comm, f, home.comm.moved_ns(), now_ns);
-  else
+  else if (view.p2p || view.stall_ns >= least_stall_ns())
     writer_.update(home.hang.incident, home.comm, f, now_ns);
-  if (f.hard) {
-    writer_.book().confirm(home.hang.incident, now_ns);
-  }
+  else
+    return;  // what has just moved keeps its verdict
+  if (f.hard) writer_.book().confirm(home.hang.incident, now_ns);
 }
 
 bool HangAnalysis::may_wait_for(const KnownInit& m, const Cause& cause, const std::vector<Stall>& stalls) const {
@@ -407,7 +412,7 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
   }
   std::vector<bool> victim(stalls.size());
   for (auto& [cause, f] : reported) {
-    report(*cause, f, watches, now_ns);
+    report(*cause, f, stalls[cause->home].view, watches, now_ns);
     Watch& home = *watches[cause->home];
     for (size_t m : cause->initializations) {
       const InitKey& key = initializations_[m].key;

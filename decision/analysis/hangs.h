@@ -57,7 +57,8 @@ class HangAnalysis {
   void add_unexplained(const std::vector<Stall>&, const std::vector<Watch*>&, std::vector<Cause>&) const;
   bool suspicious(const Cause&, const Finding&, const std::vector<Stall>&, const std::vector<Watch*>&,
                   Nanoseconds now_ns) const;
-  void report(const Cause&, Finding&, const std::vector<Watch*>&, Nanoseconds now_ns);
+  void report(const Cause&, Finding&, const HangView& home, const std::vector<Watch*>&, Nanoseconds now_ns);
+  Nanoseconds least_stall_ns() const;  // what stands for less is not judged
   // Processes that an initialization may miss stand still because of this cause.
   bool may_wait_for(const KnownInit&, const Cause&, const std::vector<Stall>&) const;
   void take_out_inits(std::vector<Cause>&, const std::vector<Stall>&);

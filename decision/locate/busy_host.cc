@@ -196,6 +196,22 @@ std::optional<Culprit> starved(const Communicator& comm, Rank r, Mover mover, Na
                             : "its host is short of processors: its threads that move steps are ready and get none");
 }
 
+bool starved_is_known(const Communicator& comm, Rank r, Nanoseconds quiet_ns, Nanoseconds now_ns) {
+  const ProcessModel* process = process_of(comm, r);
+  return !process || process->run_delays.empty() || process->run_delays.tells_since(now_ns - quiet_ns, now_ns);
+}
+
+void weigh_starved(Finding& f) {
+  constexpr double confidence_max = 0.7;  // as of a kernel that has not begun: what lacks is seen, not why
+  const auto lacks = [](const Culprit& c) { return c.condition == Condition::processors_short; };
+  if (std::none_of(f.culprits.begin(), f.culprits.end(), lacks)) return;
+  f.hard = false;
+  f.confidence = std::min(f.confidence, confidence_max);
+  f.next_step =
+      "Look at what else runs on the named host, and at quotas and pinning of the process. When its threads run and "
+      "still nothing moves, this verdict will name what stands.";
+}
+
 bool explains_late_host(const Communicator& comm, Rank r, Nanoseconds missing_ns, const TimeWindow& w,
                         const Settings& settings) {
   const ProcessModel* process = process_of(comm, r);

@@ -23,7 +23,7 @@ struct TimeWindow {
 };
 
 // The thread that launches; NCCL's progress threads, their mean.
-// While one of these did not run at all: the progress threads, those that stand for the GPU (CPU device).
+// While one of these hardly ran: the progress threads, those that stand for the GPU (CPU device).
 enum class Worker { main, proxies, starved_proxies, starved_gpu };
 
 // How long the thread waited for a processor in the window; telemetry comes up to two seconds later than what it
@@ -57,11 +57,15 @@ bool explains_growth(const Communicator&, Rank, Worker, Nanoseconds missing_ns, 
 // threads.
 enum class Mover { gpu, any };
 
-// Whom to blame if those that move the steps of the rank did not run for `part_min` of `quiet_ns` up to now: without a
+// Whom to blame if those that move the steps of the rank hardly ran for `part_min` of `quiet_ns` up to now: without a
 // processor nothing can move. It is the host, or, where its neighbours get processors, the process alone. Of a process
 // that says nothing the others of its host speak. nullopt: they ran, or are stopped.
 std::optional<Culprit> starved(const Communicator&, Rank, Mover, Nanoseconds quiet_ns, Nanoseconds now_ns,
                                const Settings&);
+// Whether it is known by now: who tells it at all tells it once a second.
+bool starved_is_known(const Communicator&, Rank, Nanoseconds quiet_ns, Nanoseconds now_ns);
+// Of a hang with such culprits: they may get a processor at any moment, so nothing about it is hard evidence.
+void weigh_starved(Finding&);
 
 // The finding without culprits that a lack of processors explains, and with the host instead where one lacks them.
 // `lost_ns`: what their shares are parts of. `compared`: its wires are slower than others now, and not only than

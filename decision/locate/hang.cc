@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "decision/locate/busy_host.h"
 #include "decision/locate/links.h"
 #include "decision/locate/walk.h"
 
@@ -142,8 +143,16 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
     const RankProgress& p = view.ranks[r.value];
     const RankModel* m = comm.rank(r);
     own_words &= p.own_word;
+    // What was launched and does not start may wait for nothing but a processor.
+    auto lack = p.life == Life::well && p.progress == Progress::launched
+                    ? starved(comm, r, Mover::gpu, view.stall_ns, now_ns, settings)
+                    : std::nullopt;
+    if (lack)
+      add_evidence(f, {.kind = EvidenceKind::processor_missing,
+                       .rank = r.value,
+                       .value = static_cast<double>(view.stall_ns) / 1e6});
     if (f.culprits.size() < culprits_max)
-      f.culprits.push_back(absent_culprit(comm, view, r));
+      f.culprits.push_back(lack ? *std::move(lack) : absent_culprit(comm, view, r));
     else
       f.candidates.push_back(r);
     const RankModel::InFrame in_frame = m && m->in_frame ? *m->in_frame : RankModel::InFrame{};
@@ -178,6 +187,7 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
   add_evidence(f, {.kind = EvidenceKind::ranks_waiting, .op = view.op, .value = static_cast<double>(waiting)});
   f.confidence = view.replay != 0 ? 0.7 : own_words ? 0.95 : f.hard ? 0.85 : 0.7;
   if (!named.empty()) f.next_step = absent_next_step(view.ranks[named[0].value], view.key());
+  weigh_starved(f);
   return f;
 }
 

@@ -47,6 +47,12 @@ class Verdict {
  private:
   const RankProgress& progress(int32_t rank) const { return view_.ranks[rank]; }
 
+  // What it has done since its last word is not known.
+  Nanoseconds unseen_ns(Rank r) const {
+    const RankModel* m = comm_.rank(r);
+    return m ? std::max<Nanoseconds>(0, now_ns_ - m->sampled_ns) : 0;
+  }
+
   bool several_channels() const {
     uint64_t used = 0;
     for (const RankModel& r : comm_.ranks()) {
@@ -81,7 +87,8 @@ class Verdict {
     // Who cannot come back explains those who may have fallen silent because of him.
     const bool certain = std::any_of(by_rank.begin(), by_rank.end(),
                                      [&](const auto& r) { return cannot_return(progress(r.first).life); });
-    Nanoseconds quiet_min = INT64_MAX;
+    Nanoseconds seen_min = INT64_MAX;  // for how long all were seen to stand
+    bool known = true;                 // whether they got a processor
     for (const auto& [rank, nodes] : by_rank) {
       if (certain && !cannot_return(progress(rank).life)) {
         f.candidates.push_back(Rank{rank});
@@ -97,7 +104,9 @@ class Verdict {
         quiet = std::min(quiet, end->quiet_ns);
         waiters += end->waiters.size();
       }
-      quiet_min = std::min(quiet_min, quiet);
+      const Nanoseconds stands_ns = kind == EndKind::not_begun ? view_.stall_ns : quiet;
+      seen_min = std::min(seen_min, stands_ns - unseen_ns(r));
+      known &= starved_is_known(comm_, r, stands_ns, now_ns_);
       const int channel = channels.size() == 1 && several ? *channels.begin() : -1;
       const std::string where = channel >= 0 ? absl::StrCat(" on channel ", channel) : "";
       Culprit c;
@@ -118,7 +127,7 @@ class Verdict {
           break;
         }
         case EndKind::gpu:
-          if (auto lack = lacks_processor(f, r, Mover::gpu, quiet)) {
+          if (auto lack = lacks_processor(f, r, Mover::gpu, stands_ns)) {
             c = *std::move(lack);
             break;
           }
@@ -127,7 +136,7 @@ class Verdict {
           c.channel = channel;
           break;
         case EndKind::not_begun:
-          if (auto lack = lacks_processor(f, r, Mover::gpu, view_.stall_ns)) {
+          if (auto lack = lacks_processor(f, r, Mover::gpu, stands_ns)) {
             c = *std::move(lack);
             break;
           }
@@ -172,7 +181,7 @@ class Verdict {
         break;
       case EndKind::gpu:
         f.confidence = f.culprits.size() == 1 ? 0.95 : 0.6;
-        f.hard = quiet_min >= seconds_to_ns(settings_.frozen_s);
+        f.hard = known && seen_min >= seconds_to_ns(settings_.frozen_s);
         f.next_step =
             "Check the GPU: XID errors, ECC, NVLink state; a kernel that neither polls nor moves is stuck on the "
             "device.";
@@ -180,7 +189,7 @@ class Verdict {
       case EndKind::not_begun:
         f.confidence = 0.7;
         // While connections are set up and modules loaded, channels of a kernel may begin seconds apart.
-        f.hard = !view_.warmup && view_.stall_ns >= seconds_to_ns(settings_.frozen_s);
+        f.hard = known && !view_.warmup && seen_min >= seconds_to_ns(settings_.frozen_s);
         f.next_step =
             "The kernel runs on other channels only: look for other kernels that hold this GPU's multiprocessors.";
         break;
@@ -208,7 +217,7 @@ class Verdict {
         name_odd_one(f);
         break;
     }
-    weigh_lack(f);
+    weigh_starved(f);
   }
 
   // Of an operation that nobody can end before all have given their part, either all ranks end or none: the only one
@@ -252,10 +261,11 @@ class Verdict {
       std::set<Rank> movers;  // the ends, and a proxy that sends for another rank
     };
     std::map<std::tuple<int32_t, int32_t, int>, Merged> merged;
-    Nanoseconds age_min = INT64_MAX;
+    Nanoseconds age_min = INT64_MAX, seen_min = INT64_MAX;
     for (const auto& [edge, age] : result_.stops) {
       EdgeVerdict v = judge_edge(comm_, view_, edge, fresh_);
       age_min = std::min(age_min, age);
+      seen_min = std::min(seen_min, age - std::max(unseen_ns(edge.sender), unseen_ns(edge.receiver)));
       const auto key = std::make_tuple(v.culprit.rank.value, v.culprit.peer ? v.culprit.peer->value : -1,
                                        static_cast<int>(v.culprit.component));
       Merged& m = merged.try_emplace(key, Merged{v, {}, {}}).first->second;
@@ -267,19 +277,20 @@ class Verdict {
     const bool single =
         std::any_of(merged.begin(), merged.end(), [](const auto& m) { return m.second.verdict.single; });
     f.confidence = 1;
-    bool given = true;
+    bool given = true, known = true;
     std::map<Rank, bool> lacks;
     // Names those of them that lack one.
     const auto any_lacks_processor = [&](const std::set<Rank>& movers) {
       bool any = false;
       for (const Rank r : movers) {
-        const auto [known, added] = lacks.try_emplace(r);
+        const auto [at, added] = lacks.try_emplace(r);
         if (added)
           if (auto lack = lacks_processor(f, r, Mover::any, age_min)) {
-            known->second = true;
+            at->second = true;
             if (f.culprits.size() < culprits_max) f.culprits.push_back(*std::move(lack));
           }
-        any |= known->second;
+        any |= at->second;
+        known &= starved_is_known(comm_, r, age_min, now_ns_);
       }
       return any;
     };
@@ -300,7 +311,7 @@ class Verdict {
     }
     std::sort(f.candidates.begin(), f.candidates.end());
     f.candidates.erase(std::unique(f.candidates.begin(), f.candidates.end()), f.candidates.end());
-    f.hard = given && age_min >= seconds_to_ns(settings_.frozen_s);
+    f.hard = given && known && seen_min >= seconds_to_ns(settings_.frozen_s);
     const bool other_proxy =
         std::any_of(merged.begin(), merged.end(), [](const auto& m) { return m.second.verdict.other_proxy; });
     f.next_step =
@@ -310,7 +321,7 @@ class Verdict {
               "that are next to its network devices, then at the link."
             : "Two GPUs of one node disagree about what was sent: compare the sizes of their operations, "
               "then check NVLink and PCIe.";
-    weigh_lack(f);
+    weigh_starved(f);
   }
 
   // Who cannot run for want of a processor moves nothing, and is not stuck: what keeps it from one is the cause.
@@ -320,17 +331,6 @@ class Verdict {
       add_evidence(
           f, {.kind = EvidenceKind::processor_missing, .rank = r.value, .value = static_cast<double>(quiet_ns) / 1e6});
     return lack;
-  }
-
-  // It may get one at any moment.
-  static void weigh_lack(Finding& f) {
-    const auto lacks = [](const Culprit& c) { return c.condition == Condition::processors_short; };
-    if (std::none_of(f.culprits.begin(), f.culprits.end(), lacks)) return;
-    f.hard = false;
-    f.confidence = std::min(f.confidence, 0.7);
-    f.next_step =
-        "Look at what else runs on the named host, and at quotas and pinning of the process. When its threads run and "
-        "still nothing moves, this verdict will name what stands.";
   }
 
   Finding nobody(Finding& f) const {

@@ -37,6 +37,9 @@ class CounterHistory {
   }
   bool empty() const { return samples_.empty(); }
   Nanoseconds oldest_ns() const { return samples_.empty() ? 0 : time_of(samples_.front()); }
+  Nanoseconds newest_ns() const { return samples_.empty() ? 0 : time_of(samples_.back()); }
+  // The sample before the newest; 0: there is none.
+  Nanoseconds before_newest_ns() const { return samples_.size() < 2 ? 0 : time_of(samples_[samples_.size() - 2]); }
   // As of the newest sample, whether the counter is not 0.
   bool counted(size_t counter) const { return !samples_.empty() && samples_.back().us[counter] != 0; }
   // Of the time between the two, linear between samples. nullopt: it is not known of most of this time.

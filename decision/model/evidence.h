@@ -26,7 +26,7 @@ enum class EvidenceKind : uint8_t {
   not_moved,          // ms without a step
   waits_followed,     // connection endpoints
   waits_without_end,  // connection endpoints
-  processor_missing,  // ms for which threads that move steps were ready and did not run
+  processor_missing,  // ms for which threads that move steps were ready and hardly ran
   circle,             // `subject` waits for rank `value`
   // The stages of a connection.
   steps_posted,      // by its GPU for `peer`

@@ -28,6 +28,12 @@ bool RunDelayHistory::tells_runs() const {
   return history_.counted(main_ran_field) || history_.counted(proxies_ran_field);
 }
 
+bool RunDelayHistory::tells_since(Nanoseconds from_ns, Nanoseconds now_ns) const {
+  // Looks come once a second, on a busy machine every three. Whatever hangs may have caught the thread that looks.
+  constexpr Nanoseconds awaited_ns = 5 * ns_per_s;
+  return history_.before_newest_ns() >= from_ns || now_ns - history_.newest_ns() > awaited_ns;
+}
+
 std::optional<RunDelay> RunDelayHistory::between(Nanoseconds from_ns, Nanoseconds to_ns) const {
   const auto grown = history_.between(from_ns, to_ns);
   if (!grown) return std::nullopt;

@@ -14,7 +14,7 @@ struct RunDelay {
   Nanoseconds main_ns = 0, proxies_ns = 0;  // main thread; mean of NCCL's progress threads
   Nanoseconds throttled_ns = 0;             // its control group was, by a quota
   Nanoseconds pressure_ns = 0;              // some task of its host waited (PSI); only of who speaks for the host
-  // A progress thread, or one that stands for a GPU (CPU device), was ready and did not run.
+  // A progress thread, or one that stands for a GPU (CPU device), was ready and hardly ran.
   Nanoseconds starved_ns = 0, gpu_starved_ns = 0;
   // How long the main thread, and the mean progress thread, ran; 0: not known, or it never did.
   Nanoseconds main_ran_ns = 0, proxies_ran_ns = 0;
@@ -27,6 +27,8 @@ class RunDelayHistory {
   bool has_proxies() const;  // there were progress threads
   bool tells_runs() const;   // how long threads ran is known
   Nanoseconds oldest_ns() const { return history_.oldest_ns(); }
+  // Whether two looks since `from_ns` tell how it has been since, or the last is so old that none may come.
+  bool tells_since(Nanoseconds from_ns, Nanoseconds now_ns) const;
   // Nothing takes longer than the time between the two: what the kernel counts late belongs to the time before.
   std::optional<RunDelay> between(Nanoseconds from_ns, Nanoseconds to_ns) const;
 

@@ -2,8 +2,8 @@
 // spent waiting on a runqueue" (Documentation/scheduler/sched-stats.rst), with waits that last (thread_run.h).
 //
 // RunDelayPart: the main thread and NCCL's progress threads, whose files stay open, so that they are read every period,
-// with how long they ran; for how long one of the progress threads, and one of those that stand for a GPU, did not run
-// at all; and of all these threads together, how often they got a processor and how long they waited for
+// with how long they ran; for how long one of the progress threads, and one of those that stand for a GPU, hardly ran;
+// and of all these threads together, how often they got a processor and how long they waited for
 // it. ThreadsDelayPart: the sum over all threads, at most `threads_max` of them, read less often the more there are.
 // Kernels that do not count give no value.
 #pragma once

@@ -24,14 +24,15 @@ std::optional<ThreadRun::Look> ThreadRun::look(uint64_t elapsed_ns) {
   const uint64_t ticks =
       stat_field(fields, stat_user_ticks).value_or(0) + stat_field(fields, stat_system_ticks).value_or(0);
   const bool ran = counters != counters_ || ticks != processor_ticks_;
-  const bool starved = ready && was_ready_ && !ran;
   if (ran) lasting_ns_ = 0;  // the kernel has counted it
-  if (starved) lasting_ns_ += elapsed_ns;
+  if (ready && was_ready_ && !ran) lasting_ns_ += elapsed_ns;
   counters_ = std::move(counters);
   processor_ticks_ = ticks;
   was_ready_ = ready;
-  told_ns_ = std::max(told_ns_, *counted_ns + lasting_ns_);
-  return Look{told_ns_, ran_ns(counters_), turns(counters_), starved};
+  const uint64_t before_ns = std::exchange(told_ns_, std::max(told_ns_, *counted_ns + lasting_ns_)),
+                 ran_before_ns = std::exchange(told_ran_ns_, ran_ns(counters_));
+  const bool starved = told_ns_ - before_ns > elapsed_ns / 2 && told_ran_ns_ - ran_before_ns < elapsed_ns / hardly;
+  return Look{told_ns_, told_ran_ns_, turns(counters_), elapsed_ns > 0 && starved};
 }
 
 uint64_t ran_ns(std::string_view schedstat) { return number_at(schedstat).value_or(0); }

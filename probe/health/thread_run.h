@@ -18,6 +18,9 @@ namespace ccld::probe {
 
 class ThreadRun {
  public:
+  // Who gets less of the time than this has less than a fair part of a processor that a hundred share.
+  static constexpr uint64_t hardly = 100;
+
   // `schedstat` and `stat`: its files. False: the kernel does not count waits, or there is no such thread.
   bool open(const std::string& schedstat, const std::string& stat);
   bool is_open() const { return schedstat_.is_open(); }
@@ -26,7 +29,7 @@ class ThreadRun {
     uint64_t delay_ns;  // how long it has waited for a processor, with the wait that lasts; never falls
     uint64_t ran_ns;    // how long it has run
     uint64_t turns;     // how often it got a processor
-    bool starved;       // it was ready all the time since the look before, and did not run
+    bool starved;       // since the look before it waited for most of the time, and hardly ran
   };
   // `elapsed_ns`: since the look before. nullopt: it has ended, or nothing is counted.
   std::optional<Look> look(uint64_t elapsed_ns);
@@ -37,7 +40,7 @@ class ThreadRun {
   bool was_ready_ = false;        // then
   uint64_t processor_ticks_ = 0;  // then
   uint64_t lasting_ns_ = 0;       // of a wait that the kernel has not counted yet
-  uint64_t told_ns_ = 0;
+  uint64_t told_ns_ = 0, told_ran_ns_ = 0;
 };
 
 // The first number of schedstat, and the third; 0: there is none.

@@ -72,7 +72,7 @@ enum class MetricId : uint16_t {
   process_main_run_delay_ns = 142,     // of its main thread
   process_proxy_run_delay_ns = 143,    // of NCCL's progress threads, the mean of them
   process_proxy_threads = 144,         // gauge: of how many
-  // Time in which a thread that moves steps was ready and did not run.
+  // Time in which a thread that moves steps was ready and hardly ran.
   process_starved_ns = 145,            // one of NCCL's progress threads
   // Time in which they ran (the first number of schedstat): with their run-queue delay, how long they wanted a processor.
   process_main_run_ns = 146,

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Starts the ranks of a job as torchrun does, where there is no torchrun: stand_in_run.py --nproc-per-node N PROGRAM ARGUMENTS...
 
-Each rank is in a session of its own with RANK, LOCAL_RANK and WORLD_SIZE set; when one fails the others are ended.
+Each rank is in a process group of its own with RANK, LOCAL_RANK and WORLD_SIZE set; when one fails the others are ended. torchrun gives
+each a session: then the kernel gives each an autogroup (sched(7)), and Linux 6.18 may keep a progress thread, which yields whenever it has
+nothing to do, from its processor for a minute if anything else runs on the machine.
 """
 import argparse
 import os
@@ -23,7 +25,7 @@ def main():
     ranks = []
     for rank in range(options.nproc_per_node):
         variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": options.nproc_per_node, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": options.master_port}
-        ranks.append(subprocess.Popen([sys.executable, "-B"] + options.command, start_new_session=True,
+        ranks.append(subprocess.Popen([sys.executable, "-B"] + options.command, preexec_fn=os.setpgrp,
                                       env=dict(os.environ, **{name: str(value) for name, value in variables.items()})))
     failed = None
     while failed is None and any(rank.poll() is None for rank in ranks):

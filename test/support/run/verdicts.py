@@ -57,7 +57,7 @@ def culprit_ranks(verdict):
 def lacks_processors(verdict):
     """A standstill of which it says that those who would end it get no processor."""
     culprits = verdict.get("culprits", [])
-    return verdict["class"] == "H3" and bool(culprits) and all(culprit.get("condition") == "processors_short" for culprit in culprits)
+    return verdict["class"].startswith("H") and bool(culprits) and all(culprit.get("condition") == "processors_short" for culprit in culprits)
 
 
 def is_confirmed(verdict):

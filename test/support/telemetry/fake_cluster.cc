@@ -198,6 +198,11 @@ void Comm::hang(const HangPlan& plan) {
   }
 }
 
+void Comm::hang_further(const HangPlan& plan) {
+  if (plan.replay == 0) --op_;
+  hang(plan);
+}
+
 void Comm::recover() {
   plan_.reset();
   for (RankState& s : ranks_) {

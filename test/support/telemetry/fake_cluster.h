@@ -92,6 +92,8 @@ class Comm {
   void rounds(int count, const RoundShape& = {});
   // The next operation hangs; nothing more happens on its own.
   void hang(const HangPlan&);
+  // The operation that hangs gets on, and hangs anew.
+  void hang_further(const HangPlan&);
   // The operation that hangs completes everywhere.
   void recover();
   // Calls without completion: further operations pile up.

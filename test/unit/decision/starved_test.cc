@@ -11,7 +11,7 @@ using fake::HangPlan;
 
 namespace {
 
-// Eight processes on two hosts that say each second for how long a thread that moves steps was ready and did not run: a
+// Eight processes on two hosts that say each second for how long a thread that moves steps was ready and hardly ran: a
 // progress thread, and one of the GPU.
 class Job {
  public:
@@ -21,7 +21,7 @@ class Job {
     for (int p = 4 * node; p < 4 * node + 4; ++p) starves(p, part);
   }
   void has_gpu_threads(bool has) { gpu_threads_ = has; }
-  void says_nothing(int process) { processes_[process].silent = true; }
+  void says_nothing(int process, bool silent = true) { processes_[process].silent = silent; }
   void threads_stopped(int process) { processes_[process].threads_stopped = true; }
   void run_s(int seconds) {
     for (int s = 0; s < seconds; ++s) {
@@ -29,11 +29,11 @@ class Job {
       cluster.run_s(1);
     }
   }
-  Incident only() const {
+  Incident only(FaultClass fault = FaultClass::h3_hardware) const {
     const auto open = cluster.open_incidents();
     INFO(text(open));
     REQUIRE(open.size() == 1);
-    CHECK(open[0].fault == FaultClass::h3_hardware);
+    CHECK(open[0].fault == fault);
     return open[0];
   }
   Cluster cluster;
@@ -180,6 +180,77 @@ TEST_CASE(
   const Incident i = job.only();
   CHECK(i.state == VerdictState::confirmed);
   CHECK_FALSE(lacks_processor(i));
+}
+
+TEST_CASE("A kernel that was launched and whose GPU's threads get no processor is not named for not having started") {
+  Job job;
+  HangPlan plan;
+  plan.launched_only.insert(5);
+  job.comm.hang(plan);
+  job.host_starves(1, 0.9);
+  job.run_s(20);
+  const Incident early = job.only(FaultClass::h1_not_entered);
+  CHECK(ranks_of(early.culprits) == std::set<int>{5});
+  CHECK(lacks_processor(early));
+  job.host_starves(1, 0);
+  job.run_s(30);
+  const Incident late = job.only(FaultClass::h1_not_entered);
+  CHECK(ranks_of(late.culprits) == std::set<int>{5});
+  CHECK_FALSE(lacks_processor(late));
+}
+
+TEST_CASE("Whether threads got a processor is waited for as long as it may yet be told") {
+  Job job;
+  job.run_s(5);
+  job.comm.hang(frozen_channel(5));
+  job.says_nothing(5);
+  SECTION("two looks since it stands tell it") {
+    job.run_s(8);
+    job.says_nothing(5, false);
+    job.run_s(1);
+    job.says_nothing(5);
+    job.run_s(3);
+    CHECK(job.only().state == VerdictState::suspected);
+    job.says_nothing(5, false);
+    job.run_s(2);
+    CHECK(job.only().state == VerdictState::confirmed);
+  }
+  SECTION("what hangs may have caught the thread that looks") {
+    job.run_s(12);
+    CHECK(job.only().state == VerdictState::confirmed);
+  }
+}
+
+TEST_CASE("What gets on and stands anew keeps its verdict until it has stood for a while") {
+  Job job;
+  job.comm.hang(frozen_channel(5));
+  job.run_s(8);
+  CHECK(ranks_of(job.only().culprits) == std::set<int>{5});
+  HangPlan further;
+  further.channels[1].stop_after[2] = 15;
+  job.comm.hang_further(further);
+  for (int i = 0; i < 8; ++i) {
+    job.cluster.run_s(0.1);
+    CHECK(ranks_of(job.only().culprits) == std::set<int>{5});
+  }
+  job.run_s(4);
+  CHECK(ranks_of(job.only().culprits) == std::set<int>{2});
+}
+
+TEST_CASE("What a rank has done since its last word is no hard evidence") {
+  Job job;
+  SECTION("a kernel") { job.comm.hang(frozen_channel(5)); }
+  SECTION("an edge") { job.comm.hang(cut_edge()); }
+  const int quiet = GENERATE(4, 5);
+  job.run_s(7);
+  job.cluster.lose_telemetry(4, true);
+  job.cluster.lose_telemetry(5, true);
+  job.run_s(quiet);
+  CHECK(job.only().state == VerdictState::suspected);
+  job.cluster.lose_telemetry(4, false);
+  job.cluster.lose_telemetry(5, false);
+  job.run_s(5);
+  CHECK(job.only().state == VerdictState::confirmed);
 }
 
 TEST_CASE("A process that is stopped or gone is lost, however short of processors its host is") {

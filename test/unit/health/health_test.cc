@@ -214,6 +214,21 @@ TEST_CASE("A wait for a processor counts while it lasts, and not again when the 
   CHECK(look().delay_ns == 6 * second + 700 * ns_per_ms);
 }
 
+TEST_CASE("Who waits for most of the time and hardly ever runs starves") {
+  FakeTree tree;
+  FakeThread thread(tree, 77, "worker");
+  const std::string folder = tree.roots().proc + "/self/task/77";
+  ThreadRun run;
+  REQUIRE(run.open(folder + "/schedstat", folder + "/stat"));
+  CHECK_FALSE(run.look(0)->starved);
+  for (int i = 0; i < 3; ++i) {
+    thread.runs(second / ThreadRun::hardly / 2, second * 6 / 10);
+    CHECK(run.look(second)->starved);
+  }
+  thread.runs(second / ThreadRun::hardly / 2, second * 4 / 10);
+  CHECK_FALSE(run.look(second)->starved);
+}
+
 TEST_CASE("Who sleeps, runs, is stopped or has just woken does not wait for a processor") {
   FakeTree tree;
   FakeThread thread(tree, 77, "worker");
@@ -245,6 +260,12 @@ TEST_CASE("Who sleeps, runs, is stopped or has just woken does not wait for a pr
       CHECK_FALSE(starves());
     }
   }
+  SECTION("it waits for most of the time, and gets a fair part beside a hundred others") {
+    for (int i = 0; i < 4; ++i) {
+      thread.runs(second / ThreadRun::hardly, second - second / ThreadRun::hardly);
+      CHECK_FALSE(starves());
+    }
+  }
   SECTION("it runs without a tick, which its processor time tells alone") {
     for (int i = 0; i < 4; ++i) {
       tree.put("/proc/self/task/77/stat",
@@ -262,7 +283,7 @@ TEST_CASE("Who sleeps, runs, is stopped or has just woken does not wait for a pr
 }
 
 TEST_CASE(
-    "The time in which a thread that moves steps did not run counts once, for progress threads and threads of a GPU") {
+    "The time in which a thread that moves steps hardly ran counts once, for progress threads and threads of a GPU") {
   FakeTree tree;
   FakeThread application(tree, getpid(), "python");
   tree.put("/proc/self/schedstat", "5000000 100000000 1\n");
