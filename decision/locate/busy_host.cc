@@ -183,13 +183,10 @@ std::optional<Culprit> starved(const Communicator& comm, Rank r, Mover mover, Na
   const ProcessModel* process = process_of(comm, r);
   const TimeWindow w{now_ns - std::max(quiet_ns, starved_min_ns), now_ns};
   if (!process || (process->threads_stopped_ns > 0 && process->threads_stopped_ns >= w.from_ns)) return std::nullopt;
-  const auto did_not_run = [&](Worker which) {
-    auto waited_ns = waited_for_processor(*process, which, w);
-    if (!waited_ns && process->host) waited_ns = host_waited_for_processor(*process->host, which, w);
-    return enough(waited_ns.value_or(0), w.to_ns - w.from_ns, settings);
-  };
-  if (!did_not_run(Worker::starved_gpu) && (mover == Mover::gpu || !did_not_run(Worker::starved_proxies)))
-    return std::nullopt;
+  const Worker which = mover == Mover::gpu ? Worker::starved_gpu : Worker::starved_proxies;
+  auto waited_ns = waited_for_processor(*process, which, w);
+  if (!waited_ns && process->host) waited_ns = host_waited_for_processor(*process->host, which, w);
+  if (!enough(waited_ns.value_or(0), w.to_ns - w.from_ns, settings)) return std::nullopt;
   const bool alone = !process->host || shortage_of(comm, *process, Worker::proxies, w, settings) == Shortage::own;
   return make_culprit(comm, r, alone ? Component::process : Component::host, Condition::processors_short,
                       alone ? "its threads that move steps are ready and get no processor"

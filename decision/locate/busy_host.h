@@ -53,13 +53,13 @@ bool explains_late_host(const Communicator&, Rank, Nanoseconds missing_ns, const
 // ... by such a thread beyond its past.
 bool explains_growth(const Communicator&, Rank, Worker, Nanoseconds missing_ns, const TimeWindow&, const Settings&);
 
-// Who moves steps: the GPU (on the CPU device, its threads; another needs no processor), or that and the progress
+// Who moves steps of a rank: its GPU (on the CPU device, its threads; another needs no processor), its progress
 // threads.
-enum class Mover { gpu, any };
+enum class Mover { gpu, proxies };
 
-// Whom to blame if those that move the steps of the rank hardly ran for `part_min` of `quiet_ns` up to now: without a
-// processor nothing can move. It is the host, or, where its neighbours get processors, the process alone. Of a process
-// that says nothing the others of its host speak. nullopt: they ran, or are stopped.
+// Whom to blame if one of those that move steps of the rank hardly ran for `part_min` of `quiet_ns` up to now: without
+// a processor nothing can move. It is the host, or, where its neighbours get processors, the process alone. Of a
+// process that says nothing the others of its host speak. nullopt: they ran, or are stopped.
 std::optional<Culprit> starved(const Communicator&, Rank, Mover, Nanoseconds quiet_ns, Nanoseconds now_ns,
                                const Settings&);
 // Whether it is known by now: who tells it at all tells it once a second.

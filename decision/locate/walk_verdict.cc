@@ -258,7 +258,7 @@ class Verdict {
     struct Merged {
       EdgeVerdict verdict;
       std::set<int> channels;
-      std::set<Rank> movers;  // the ends, and a proxy that sends for another rank
+      std::set<std::pair<Rank, Mover>> movers;  // who may be the reason by not running
     };
     std::map<std::tuple<int32_t, int32_t, int>, Merged> merged;
     Nanoseconds age_min = INT64_MAX, seen_min = INT64_MAX;
@@ -270,7 +270,11 @@ class Verdict {
                                        static_cast<int>(v.culprit.component));
       Merged& m = merged.try_emplace(key, Merged{v, {}, {}}).first->second;
       m.channels.insert(edge.channel);
-      m.movers.insert({edge.sender, edge.receiver, v.culprit.rank});
+      switch (v.culprit.component) {
+        case Component::gpu: m.movers.insert({v.culprit.rank, Mover::gpu}); break;
+        case Component::proxy: m.movers.insert({v.culprit.rank, Mover::proxies}); break;
+        default: break;  // the proxies at both ends poll
+      }
     }
     const bool several = several_channels();
     // An edge that is known to be at fault explains those of which both ends are left.
@@ -278,19 +282,19 @@ class Verdict {
         std::any_of(merged.begin(), merged.end(), [](const auto& m) { return m.second.verdict.single; });
     f.confidence = 1;
     bool given = true, known = true;
-    std::map<Rank, bool> lacks;
+    std::map<std::pair<Rank, Mover>, bool> lacks;
     // Names those of them that lack one.
-    const auto any_lacks_processor = [&](const std::set<Rank>& movers) {
+    const auto any_lacks_processor = [&](const std::set<std::pair<Rank, Mover>>& movers) {
       bool any = false;
-      for (const Rank r : movers) {
-        const auto [at, added] = lacks.try_emplace(r);
+      for (const auto& mover : movers) {
+        const auto [at, added] = lacks.try_emplace(mover);
         if (added)
-          if (auto lack = lacks_processor(f, r, Mover::any, age_min)) {
+          if (auto lack = lacks_processor(f, mover.first, mover.second, age_min)) {
             at->second = true;
             if (f.culprits.size() < culprits_max) f.culprits.push_back(*std::move(lack));
           }
         any |= at->second;
-        known &= starved_is_known(comm_, r, age_min, now_ns_);
+        known &= starved_is_known(comm_, mover.first, age_min, now_ns_);
       }
       return any;
     };

@@ -30,9 +30,11 @@ std::optional<ThreadRun::Look> ThreadRun::look(uint64_t elapsed_ns) {
   processor_ticks_ = ticks;
   was_ready_ = ready;
   const uint64_t before_ns = std::exchange(told_ns_, std::max(told_ns_, *counted_ns + lasting_ns_)),
-                 ran_before_ns = std::exchange(told_ran_ns_, ran_ns(counters_));
-  const bool starved = told_ns_ - before_ns > elapsed_ns / 2 && told_ran_ns_ - ran_before_ns < elapsed_ns / hardly;
-  return Look{told_ns_, told_ran_ns_, turns(counters_), elapsed_ns > 0 && starved};
+                 ran_before_ns = std::exchange(told_ran_ns_, ran_ns(counters_)),
+                 turns_before = std::exchange(told_turns_, turns(counters_));
+  const bool hardly_ran =
+      told_ran_ns_ - ran_before_ns < elapsed_ns / hardly && told_turns_ - turns_before <= elapsed_ns / turn_ns_min;
+  return Look{told_ns_, told_ran_ns_, told_turns_, hardly_ran && told_ns_ - before_ns > elapsed_ns / 2};
 }
 
 uint64_t ran_ns(std::string_view schedstat) { return number_at(schedstat).value_or(0); }

@@ -18,8 +18,9 @@ namespace ccld::probe {
 
 class ThreadRun {
  public:
-  // Who gets less of the time than this has less than a fair part of a processor that a hundred share.
-  static constexpr uint64_t hardly = 100;
+  // Hardly to run: for less than a hundredth of the time, in one turn a second at most. Beside many others a thread
+  // that only polls gets as small a part, in many turns, and gets on.
+  static constexpr uint64_t hardly = 100, turn_ns_min = 1'000'000'000;
 
   // `schedstat` and `stat`: its files. False: the kernel does not count waits, or there is no such thread.
   bool open(const std::string& schedstat, const std::string& stat);
@@ -40,7 +41,7 @@ class ThreadRun {
   bool was_ready_ = false;        // then
   uint64_t processor_ticks_ = 0;  // then
   uint64_t lasting_ns_ = 0;       // of a wait that the kernel has not counted yet
-  uint64_t told_ns_ = 0, told_ran_ns_ = 0;
+  uint64_t told_ns_ = 0, told_ran_ns_ = 0, told_turns_ = 0;
 };
 
 // The first number of schedstat, and the third; 0: there is none.

@@ -266,6 +266,13 @@ TEST_CASE("Who sleeps, runs, is stopped or has just woken does not wait for a pr
       CHECK_FALSE(starves());
     }
   }
+  SECTION("it waits for most of the time, and polls twice") {
+    for (int i = 0; i < 4; ++i) {
+      thread.runs(1, second / 2);
+      thread.runs(1, second / 2 - 2);
+      CHECK_FALSE(starves());
+    }
+  }
   SECTION("it runs without a tick, which its processor time tells alone") {
     for (int i = 0; i < 4; ++i) {
       tree.put("/proc/self/task/77/stat",
