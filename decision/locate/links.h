@@ -24,6 +24,8 @@ struct EdgeVerdict {
   double confidence = 0;
   // Something was given to the edge and is seen to stay there. Otherwise it may still be set up.
   bool given = true;
+  // The proxy at this end is seen, and polls.
+  bool sender_polls = false, receiver_polls = false;
   std::vector<Evidence> evidence;
 };
 

@@ -273,7 +273,10 @@ class Verdict {
       switch (v.culprit.component) {
         case Component::gpu: m.movers.insert({v.culprit.rank, Mover::gpu}); break;
         case Component::proxy: m.movers.insert({v.culprit.rank, Mover::proxies}); break;
-        default: break;  // the proxies at both ends poll
+        default:
+          if (!v.sender_polls) m.movers.insert({edge.sender, Mover::proxies});
+          if (!v.receiver_polls) m.movers.insert({edge.receiver, Mover::proxies});
+          break;
       }
     }
     const bool several = several_channels();

@@ -23,6 +23,7 @@ from run.processes import Child, SharedMemory, state_of, wait_for  # noqa: E402
 BUILD = PROGRAM = None
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_", "SLURM_", "OMPI_")
 HEALTHY, SUSPECT, USAGE, NOT_MEASURED = 0, 1, 2, 3
+ATTEMPTS = 3  # where the machine is too busy to tell, the test is repeated, as its user would
 
 
 def free_port():
@@ -69,13 +70,22 @@ class ValidateTest(unittest.TestCase):
             self.start(rank, ranks, *options, **more)
         return [child.wait(120) for child in self.children]
 
+    def measure(self, ranks, *options, **more):
+        """As run_all(); once more if the machine was too busy to tell, which is no failure."""
+        for _ in range(ATTEMPTS):
+            self.children.clear()
+            statuses = self.run_all(ranks, *options, **more)
+            if statuses[0] != NOT_MEASURED or self.said(0):
+                break
+        return statuses
+
     def alone(self, *arguments, **more):
         return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=120, env=self.environment(**more))
 
     def test_a_healthy_machine_is_cleared_and_its_past_serves_the_next_time(self):
         past = os.path.join(self.folder, "past.json")
         before = set(os.listdir("/dev/shm"))
-        self.assertEqual(self.run_all(4, "--save", past), [HEALTHY] * 4, self.said(0, "out"))
+        self.assertEqual(self.measure(4, "--save", past), [HEALTHY] * 4, self.said(0, "out"))
         self.assertEqual([name for name in os.listdir("/dev/shm") if name.startswith("nccl-") and name not in before], [])
         self.assertIn("Links of NCCL's own rings and trees in 4 passes", self.said(0, "out"))
         self.assertTrue(self.said(0, "out").endswith("Healthy: nothing is slower than its peers or its past.\n"))
@@ -89,8 +99,7 @@ class ValidateTest(unittest.TestCase):
                 row[name] /= 100
         with open(past, "w", encoding="utf-8") as file:
             json.dump({"schema": "ccld-validate-past/1", "rows": rows}, file)
-        self.children.clear()
-        self.assertEqual(self.run_all(4, "--past", past, "--json")[0], SUSPECT)
+        self.assertEqual(self.measure(4, "--past", past, "--json")[0], SUSPECT)
         document = json.loads(self.said(0, "out"))
         self.assertEqual({row["basis"] for row in document["rows"] if row["finding"] == "suspect"}, {"its past"})
 
@@ -98,7 +107,7 @@ class ValidateTest(unittest.TestCase):
         control = os.path.join(self.folder, "device")
         with open(control, "w", encoding="utf-8") as file:
             file.write("gpu 2 clock_slowdown 15\n")
-        self.assertEqual(self.run_all(4, "--json", CCLD_CPU_DEVICE_CONTROL=control)[0], SUSPECT)
+        self.assertEqual(self.measure(4, "--json", CCLD_CPU_DEVICE_CONTROL=control)[0], SUSPECT)
         incident, = json.loads(self.said(0, "out"))["incidents"]
         culprit, = incident["culprits"]
         self.assertEqual((incident["class"], culprit["component"], culprit["condition"]), ("S1", "gpu", "gpu_slow"))
@@ -137,8 +146,11 @@ class ValidateTest(unittest.TestCase):
             file.write('#!/bin/sh\n[ "$1" != broken ] || exit 255\nNCCL_HOSTID="$1" exec sh -c "$(echo "$2" | sed s/NCCL_HOSTID=[^\\ ]*//)"\n')
         os.chmod(starter, 0o755)
         port = str(free_port())
-        done = self.alone("--hosts", "127.0.0.1,localhost", "--gpus", "2", "--ssh", starter, "--port", port, "--json")
-        document = json.loads(done.stdout)
+        for _ in range(ATTEMPTS):
+            done = self.alone("--hosts", "127.0.0.1,localhost", "--gpus", "2", "--ssh", starter, "--port", port, "--json")
+            document = json.loads(done.stdout)
+            if document["verdict"] != "not_measured" or document["failure"]:
+                break
         self.assertEqual((done.returncode, document["verdict"]), (HEALTHY, "healthy"), done.stderr)
         self.assertEqual([member["host"] for member in document["members"]], ["127.0.0.1"] * 2 + ["localhost"] * 2)
         done = self.alone("--hosts", "127.0.0.1,broken", "--gpus", "1", "--ssh", starter, "--port", port, "--timeout", "5")
@@ -182,7 +194,7 @@ class ValidateTest(unittest.TestCase):
     def test_nothing_is_left_behind(self):
         # Of an earlier process, which was killed and had a number that is used again.
         before = os.listdir("/dev/shm")
-        self.assertEqual(self.run_all(2), [HEALTHY] * 2)
+        self.assertEqual(self.measure(2), [HEALTHY] * 2)
         left = [name for name in os.listdir(self.folder) if name.startswith("ccld-validate-") and not name.endswith(".lock")]
         self.assertEqual(left, [])
         self.assertEqual([name for name in os.listdir("/dev/shm") if name not in before
