@@ -318,7 +318,7 @@ class Verdict {
     }
     std::sort(f.candidates.begin(), f.candidates.end());
     f.candidates.erase(std::unique(f.candidates.begin(), f.candidates.end()), f.candidates.end());
-    f.hard = given && known && seen_min >= seconds_to_ns(settings_.frozen_s);
+    f.hard = given && known && seen_min >= seconds_to_ns(settings_.frozen_s) && nobody_starves(age_min);
     const bool other_proxy =
         std::any_of(merged.begin(), merged.end(), [](const auto& m) { return m.second.verdict.other_proxy; });
     f.next_step =
@@ -329,6 +329,16 @@ class Verdict {
             : "Two GPUs of one node disagree about what was sent: compare the sizes of their operations, "
               "then check NVLink and PCIe.";
     weigh_starved(f);
+  }
+
+  // Where an end of an edge does, nothing about the edge is certain.
+  bool nobody_starves(Nanoseconds quiet_ns) const {
+    std::set<Rank> ends;
+    for (const auto& [edge, age] : result_.stops) ends.insert({edge.sender, edge.receiver});
+    return std::none_of(ends.begin(), ends.end(), [&](Rank r) {
+      return starved(comm_, r, Mover::gpu, quiet_ns, now_ns_, settings_) ||
+             starved(comm_, r, Mover::proxies, quiet_ns, now_ns_, settings_);
+    });
   }
 
   // Who cannot run for want of a processor moves nothing, and is not stuck: what keeps it from one is the cause.

@@ -164,15 +164,10 @@ TEST_CASE(
     job.comm.hang(frozen_channel(5));
     job.starves(5, 0.9);
   }
-  SECTION("the other end of an edge, which has done its part") {
-    job.comm.hang(stuck_proxy(3));
-    job.starves(4, 0.9);
-    job.starves(2, 0.9);
-  }
-  SECTION("proxies that poll nevertheless") {
+  SECTION("neither end of the edge") {
     job.comm.hang(cut_edge());
-    job.host_starves(0, 0.9);
-    job.host_starves(1, 0.9);
+    job.starves(6, 0.9);
+    job.starves(1, 0.9);
   }
   SECTION("its threads are stopped besides") {
     job.comm.hang(frozen_channel(5));
@@ -188,6 +183,29 @@ TEST_CASE(
   }
   job.run_s(16);
   const Incident i = job.only();
+  CHECK(i.state == VerdictState::confirmed);
+  CHECK_FALSE(lacks_processor(i));
+}
+
+TEST_CASE("Neither a link whose proxies poll nor the other end of a stuck proxy is called a lack of processors") {
+  Job job;
+  SECTION("the other end has done its part") {
+    job.comm.hang(stuck_proxy(3));
+    job.starves(4, 0.9);
+    job.starves(2, 0.9);
+  }
+  SECTION("the proxies poll nevertheless") {
+    job.comm.hang(cut_edge());
+    job.host_starves(0, 0.9);
+    job.host_starves(1, 0.9);
+  }
+  job.run_s(25);
+  Incident i = job.only();
+  CHECK(i.state == VerdictState::suspected);
+  CHECK(ranks_of(i.culprits) == std::set<int>{3});
+  CHECK_FALSE(lacks_processor(i));
+  job.run_s(290);
+  i = job.only();
   CHECK(i.state == VerdictState::confirmed);
   CHECK_FALSE(lacks_processor(i));
 }
