@@ -199,7 +199,8 @@ bool starved_is_known(const Communicator& comm, Rank r, Nanoseconds quiet_ns, Na
 }
 
 void weigh_starved(Finding& f) {
-  constexpr double confidence_max = 0.7;  // as of a kernel that has not begun: what lacks is seen, not why
+  // It is seen that threads get no processor, not who takes it: as sure as of a kernel that has not begun.
+  constexpr double confidence_max = 0.7;
   const auto lacks = [](const Culprit& c) { return c.condition == Condition::processors_short; };
   if (std::none_of(f.culprits.begin(), f.culprits.end(), lacks)) return;
   f.hard = false;

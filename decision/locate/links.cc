@@ -126,8 +126,8 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
   // A proxy that has nothing left to do does not look any more; one that has and does not look has stopped.
   const bool tx_stopped = tx && well(view, edge.sender) && tx->tick_age_ms > fresh_ms && !reached(tx->done, edge.want);
   const bool rx_stopped = rx && well(view, edge.receiver) && rx->tick_age_ms > fresh_ms;
-  v.sender_polls = tx && tx->tick_age_ms <= fresh_ms;
-  v.receiver_polls = rx && rx->tick_age_ms <= fresh_ms;
+  v.sender_may_starve = !tx || tx->tick_age_ms > fresh_ms;
+  v.receiver_may_starve = !rx || rx->tick_age_ms > fresh_ms;
 
   // The receiver has taken what was in the slot before. The sender's own proxy gives slots, once the network has said
   // so.

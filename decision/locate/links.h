@@ -24,8 +24,8 @@ struct EdgeVerdict {
   double confidence = 0;
   // Something was given to the edge and is seen to stay there. Otherwise it may still be set up.
   bool given = true;
-  // The proxy at this end is seen, and polls.
-  bool sender_polls = false, receiver_polls = false;
+  // A proxy has a part in it at this end, and is not seen to poll.
+  bool sender_may_starve = false, receiver_may_starve = false;
   std::vector<Evidence> evidence;
 };
 

@@ -274,8 +274,8 @@ class Verdict {
         case Component::gpu: m.movers.insert({v.culprit.rank, Mover::gpu}); break;
         case Component::proxy: m.movers.insert({v.culprit.rank, Mover::proxies}); break;
         default:
-          if (!v.sender_polls) m.movers.insert({edge.sender, Mover::proxies});
-          if (!v.receiver_polls) m.movers.insert({edge.receiver, Mover::proxies});
+          if (v.sender_may_starve) m.movers.insert({edge.sender, Mover::proxies});
+          if (v.receiver_may_starve) m.movers.insert({edge.receiver, Mover::proxies});
           break;
       }
     }
