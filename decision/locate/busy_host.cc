@@ -193,6 +193,15 @@ std::optional<Culprit> starved(const Communicator& comm, Rank r, Mover mover, Na
                             : "its host is short of processors: its threads that move steps are ready and get none");
 }
 
+std::optional<Culprit> starved(const Communicator& comm, Rank r, Mover mover, Nanoseconds quiet_ns, Nanoseconds now_ns,
+                               const Settings& settings, Finding& f) {
+  std::optional<Culprit> who = starved(comm, r, mover, quiet_ns, now_ns, settings);
+  if (who)
+    add_evidence(
+        f, {.kind = EvidenceKind::processor_missing, .rank = r.value, .value = static_cast<double>(quiet_ns) / 1e6});
+  return who;
+}
+
 bool starved_is_known(const Communicator& comm, Rank r, Nanoseconds quiet_ns, Nanoseconds now_ns) {
   const ProcessModel* process = process_of(comm, r);
   return !process || process->run_delays.empty() || process->run_delays.tells_since(now_ns - quiet_ns, now_ns);

@@ -62,6 +62,9 @@ enum class Mover { gpu, proxies };
 // process that says nothing the others of its host speak. nullopt: they ran, or are stopped.
 std::optional<Culprit> starved(const Communicator&, Rank, Mover, Nanoseconds quiet_ns, Nanoseconds now_ns,
                                const Settings&);
+// The same, and the finding says as evidence what was seen.
+std::optional<Culprit> starved(const Communicator&, Rank, Mover, Nanoseconds quiet_ns, Nanoseconds now_ns,
+                               const Settings&, Finding&);
 // Whether it is known by now: who tells it at all tells it once a second.
 bool starved_is_known(const Communicator&, Rank, Nanoseconds quiet_ns, Nanoseconds now_ns);
 // Of a hang with such culprits: they may get a processor at any moment, so nothing about it is hard evidence.

@@ -145,12 +145,8 @@ Finding not_entered(const Communicator& comm, const HangView& view, const std::v
     own_words &= p.own_word;
     // What was launched and does not start may wait for nothing but a processor.
     auto lack = p.life == Life::well && p.progress == Progress::launched
-                    ? starved(comm, r, Mover::gpu, view.stall_ns, now_ns, settings)
+                    ? starved(comm, r, Mover::gpu, view.stall_ns, now_ns, settings, f)
                     : std::nullopt;
-    if (lack)
-      add_evidence(f, {.kind = EvidenceKind::processor_missing,
-                       .rank = r.value,
-                       .value = static_cast<double>(view.stall_ns) / 1e6});
     if (f.culprits.size() < culprits_max)
       f.culprits.push_back(lack ? *std::move(lack) : absent_culprit(comm, view, r));
     else

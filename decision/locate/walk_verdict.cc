@@ -343,11 +343,7 @@ class Verdict {
 
   // Who cannot run for want of a processor moves nothing, and is not stuck: what keeps it from one is the cause.
   std::optional<Culprit> lacks_processor(Finding& f, Rank r, Mover mover, Nanoseconds quiet_ns) const {
-    std::optional<Culprit> lack = starved(comm_, r, mover, quiet_ns, now_ns_, settings_);
-    if (lack)
-      add_evidence(
-          f, {.kind = EvidenceKind::processor_missing, .rank = r.value, .value = static_cast<double>(quiet_ns) / 1e6});
-    return lack;
+    return starved(comm_, r, mover, quiet_ns, now_ns_, settings_, f);
   }
 
   Finding nobody(Finding& f) const {
