@@ -19,6 +19,7 @@ from faults import inject  # noqa: E402
 from faults.plan import Plan  # noqa: E402
 from run.build import Build  # noqa: E402
 from run.job import Job  # noqa: E402
+from run.other_work import OtherWork  # noqa: E402
 from run.processes import Child, wait_for  # noqa: E402
 
 BUILD = None
@@ -74,9 +75,14 @@ class InJobTest(unittest.TestCase):
         return subprocess.run(self.command(*options, **more), capture_output=True, text=True, timeout=180)
 
     def measured(self, *options):
-        """The test, again where the machine was too busy to tell: other programs share its processors."""
+        """The test, again where the machine was too busy to tell: other programs share its processors. Beside them a GPU of the CPU device
+        may be slow for a second, as its processor is; one that is slow by itself is so each time."""
         for _ in range(5):
+            other_work = OtherWork()
             done = self.validate(*options, "--json")
+            if done.returncode == SUSPECT and other_work.is_busy():
+                self.goes_on(2)
+                continue
             if done.returncode != NOT_MEASURED or not done.stdout:
                 break
             document = json.loads(done.stdout)
