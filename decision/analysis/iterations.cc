@@ -66,9 +66,10 @@ std::optional<IterationAnalysis::View> IterationAnalysis::view(const std::string
   if (it == jobs_.end()) return std::nullopt;
   std::optional<View> longest;
   for (const Watch* w : it->second.witnesses) {
-    const IterationLevel usual = w->iterations->usual(), now = w->iterations->now();
-    if (usual.samples < settings_.iteration_verify_min || now.samples == 0) continue;
-    if (!longest || usual.time_ns > longest->usual_ns) longest = View{usual.time_ns, now.time_ns};
+    if (w->iterations->samples() < settings_.iteration_verify_min) continue;
+    const IterationLevel usual = w->iterations->usual();
+    const View seen{usual.samples < settings_.iteration_verify_min ? 0 : usual.time_ns, w->iterations->now().time_ns};
+    if (!longest || seen.now_ns > longest->now_ns) longest = seen;
   }
   return longest;
 }

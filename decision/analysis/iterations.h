@@ -40,7 +40,8 @@ class IterationAnalysis {
 
   // The job's iteration time before the newest change and now, as the witness with the longest iterations saw it.
   struct View {
-    double usual_ns = 0, now_ns = 0;
+    double usual_ns = 0;  // 0: not known, because the change came before iteration_verify_min samples
+    double now_ns = 0;
   };
   std::optional<View> view(const std::string& job) const;
   // A witness that does the same operations as this communicator; nullptr: none.

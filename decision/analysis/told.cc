@@ -22,21 +22,23 @@ bool Told::shares_moved(const Incident& i, const Settings& settings) const {
   });
 }
 
+bool Told::news(const Incident& i) const {
+  return !facts_ || *facts_ != facts_of(i) || (i.gain.of_iteration && !told_iteration_);
+}
+
 bool Told::is_due(const Incident& i, Nanoseconds now_ns, const Settings& settings) const {
-  if (!facts_ || *facts_ != facts_of(i)) return true;
-  return shares_moved(i, settings) && now_ns - told_ns_ >= pause_ns_;
+  return news(i) || (shares_moved(i, settings) && now_ns - told_ns_ >= pause_ns_);
 }
 
 bool Told::says_all(const Incident& i, const Settings& settings) const {
-  return facts_ && *facts_ == facts_of(i) && !shares_moved(i, settings);
+  return !news(i) && !shares_moved(i, settings);
 }
 
 void Told::remember(const Incident& i, Nanoseconds now_ns, const Settings& settings) {
-  Facts now = facts_of(i);
-  const bool shares_only = facts_ && *facts_ == now;
-  pause_ns_ = shares_only ? std::llround(static_cast<double>(pause_ns_) * settings.revision_pause_factor)
-                          : std::max(pause_ns_, seconds_to_ns(settings.revision_pause_s));
-  facts_ = std::move(now);
+  pause_ns_ = news(i) ? std::max(pause_ns_, seconds_to_ns(settings.revision_pause_s))
+                      : std::llround(static_cast<double>(pause_ns_) * settings.revision_pause_factor);
+  facts_ = facts_of(i);
+  told_iteration_ |= i.gain.of_iteration;
   shares_.clear();
   for (const Culprit& c : i.culprits) shares_[named(c)] = c.lost_time_share;
   told_ns_ = now_ns;

@@ -1,6 +1,6 @@
 // What a reader was last told of an incident, and whether what it says now is worth a new revision: another state,
-// class or culprit at once; a share of the loss that moved (settings revision_...) when some time has passed. Numbers that
-// merely wander make no revision. Pure.
+// class or culprit at once, and once the time of an iteration, when it becomes known; a share of the loss that moved
+// (settings revision_...) when some time has passed. Numbers that merely wander make no revision. Pure.
 #pragma once
 
 #include <compare>
@@ -45,9 +45,11 @@ class Told {
     friend bool operator==(const Facts&, const Facts&) = default;
   };
   static Facts facts_of(const Incident&);
+  bool news(const Incident&) const;
   bool shares_moved(const Incident&, const Settings&) const;
 
   std::optional<Facts> facts_;
+  bool told_iteration_ = false;     // once the gain was told as that of an iteration
   std::map<Named, double> shares_;  // of the culprits
   Nanoseconds told_ns_ = 0;
   Nanoseconds pause_ns_ = 0;  // before shares alone are told again

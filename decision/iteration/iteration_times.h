@@ -50,6 +50,7 @@ class IterationTimes {
 
   size_t period() const { return period_; }  // operations; 0: not known
   bool in_pattern() const { return in_pattern_; }
+  size_t samples() const { return samples_.size(); }  // of the usual level and of the new one
   IterationLevel usual() const;
   IterationLevel now() const;                // of the last few samples
   // Where in the iteration, 0 .. 1, the operation is: 0 follows the longest pause. nullopt: not known.

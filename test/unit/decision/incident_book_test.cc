@@ -120,6 +120,22 @@ TEST_CASE("Numbers that wander make no revision; a share that moves by ten point
   CHECK(book.take_changed(now_ns + 301 * ns_per_s).size() == 1);
 }
 
+TEST_CASE("The time of an iteration that becomes known makes one revision") {
+  const Settings s;
+  IncidentBook book(s);
+  const uint64_t id = book.open({}).id;
+  const auto told_with = [&](Gain gain, Nanoseconds now_ns) {
+    book.find(id)->gain = gain;
+    book.changed(id);
+    return book.take_changed(now_ns).size();
+  };
+  const Gain of_window{900, 600, false}, of_iteration{300, 200, true};
+  CHECK(told_with(of_window, ns_per_s) == 1);
+  CHECK(told_with(of_iteration, 2 * ns_per_s) == 1);
+  CHECK(told_with(of_window, 3 * ns_per_s) == 0);
+  CHECK(told_with(of_iteration, 4 * ns_per_s) == 0);
+}
+
 TEST_CASE("A fault that lasts makes at most four lines in ten minutes, however its shares wander") {
   for (uint32_t seed = 1; seed <= 50; ++seed) {
     INFO("seed " << seed);

@@ -37,6 +37,17 @@ struct Job {
 
 constexpr Nanoseconds by = 40 * ns_per_ms;
 
+// Of three rounds and a larger one each. Rank 3 is late by `late`.
+void iterations(Comm& comm, int n, Nanoseconds gap, Nanoseconds late = 0) {
+  RoundShape first, second;
+  first.gap_ns = second.gap_ns = [=](int r, uint64_t) { return gap + (r == 3 ? late : 0); };
+  second.signature = fake::all_reduce(1 << 20);
+  for (int i = 0; i < n; ++i) {
+    comm.rounds(3, first);
+    comm.rounds(1, second);
+  }
+}
+
 RoundShape second_rank_late() {
   RoundShape shape;
   shape.gap_ns = [](int r, uint64_t) { return 10 * ns_per_ms + (r == 1 ? by : 0); };
@@ -199,18 +210,9 @@ TEST_CASE("An end of a slow link that is late in its other group is kept by the 
 TEST_CASE("A job of which all ranks compute longer is an incident of the job, although no round is slow") {
   Cluster cluster;
   Comm& comm = cluster.add_comm_of_all();
-  const auto job = [&](int iterations, Nanoseconds gap) {
-    RoundShape first, second;
-    first.gap_ns = second.gap_ns = [=](int, uint64_t) { return gap; };
-    second.signature = fake::all_reduce(1 << 20);
-    for (int i = 0; i < iterations; ++i) {
-      comm.rounds(3, first);
-      comm.rounds(1, second);
-    }
-  };
-  job(300, 60 * ns_per_ms);
+  iterations(comm, 300, 60 * ns_per_ms);
   CHECK(cluster.reported().empty());
-  job(300, 100 * ns_per_ms);
+  iterations(comm, 300, 100 * ns_per_ms);
   const auto open = cluster.open_incidents();
   INFO(text(open));
   REQUIRE(open.size() == 1);
@@ -224,24 +226,15 @@ TEST_CASE("A job of which all ranks compute longer is an incident of the job, al
   CHECK(open[0].gain.without_ns < open[0].gain.now_ns);
   CHECK(open[0].gain.share() > 0.3);
   CHECK(open[0].stage.effect == StageEffect::critical);
-  job(200, 60 * ns_per_ms);
+  iterations(comm, 200, 60 * ns_per_ms);
   CHECK(cluster.open_incidents().empty());
 }
 
 TEST_CASE("A rank that makes the job slow is one incident, with what it does to the iteration time") {
   Cluster cluster;
   Comm& comm = cluster.add_comm_of_all();
-  const auto job = [&](int iterations, Nanoseconds late) {
-    RoundShape first, second;
-    first.gap_ns = second.gap_ns = [=](int r, uint64_t) { return 60 * ns_per_ms + (r == 3 ? late : 0); };
-    second.signature = fake::all_reduce(1 << 20);
-    for (int i = 0; i < iterations; ++i) {
-      comm.rounds(3, first);
-      comm.rounds(1, second);
-    }
-  };
-  job(300, 0);
-  job(400, 40 * ns_per_ms);
+  iterations(comm, 300, 60 * ns_per_ms);
+  iterations(comm, 400, 60 * ns_per_ms, 40 * ns_per_ms);
   const auto all = cluster.incidents();
   INFO(text(all));
   REQUIRE(all.size() == 1);
@@ -251,6 +244,20 @@ TEST_CASE("A rank that makes the job slow is one incident, with what it does to 
   // 40 ms of four times 100 and the transfers.
   CHECK(all[0].gain.share() == Approx(0.35).margin(0.1));
   CHECK(all[0].stage.effect == StageEffect::critical);
+}
+
+TEST_CASE("What iterations take now is known of a job that was well for a few iterations only") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  iterations(comm, 22, 60 * ns_per_ms);
+  iterations(comm, 60, 60 * ns_per_ms, 100 * ns_per_ms);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(ranks_of(open[0].culprits) == std::set<int>{3});
+  CHECK(open[0].gain.of_iteration);
+  CHECK(open[0].gain.now_ns == open[0].stage.iteration_now_ns);
+  CHECK(open[0].stage.iteration_usual_ns == 0);
 }
 
 TEST_CASE("A group that knows of two causes tells the incident, not one that sees the late rank only and loses more") {
