@@ -194,8 +194,10 @@ const Entry entries[] = {
      "quartz is within 50, and disciplined clocks are far better; with half of it three of 1,600 simulated jobs, whose "
      "clocks are worse than that, had a false alarm"},
     {CCLD_FIELD(batches_differ_max_ms), 0, 1e6,
-     "the quickest batches of telemetry of two hosts take the service times that differ by no more",
-     "hosts of one data center are within 1; a service that gets no processor is as late for all"},
+     "the least times for which batches of telemetry of two hosts travel, and kernels of two GPUs queue, differ by no "
+     "more",
+     "hosts of one data center are within 1; a service that gets no processor is as late for all; in a simulated "
+     "pipeline the kernels of one stage queued for 1.3 more"},
     {CCLD_FIELD(whatif_peers_min), 1, 24,
      "a rank is compared with at least so many peers, and with its own past once so many means of it are known",
      "of two that differ, nobody knows which one is slow, and of three one may be an outlier"},

@@ -232,10 +232,9 @@ class Comparison {
     if (std::isnan(ns)) ns = std::isfinite(i.least_ns + i.most_ns) ? (i.least_ns + i.most_ns) / 2 : 0;
     ns = i.nearest(ns);
     joined_.join(group_a, group_b, ns);
-    // They may be wrong by what is proven, and by how their telemetry comes.
-    const bool same_machine = hosts_.size() == n_ && hosts_[a].machine >= 0 && hosts_[a].machine == hosts_[b].machine;
-    const double differ_ns =
-        same_machine ? 0 : std::clamp(i.most_ns - i.least_ns, 0.0, 1e6 * settings_.batches_differ_max_ms);
+    // They may be wrong by what is proven, and by how their telemetry comes; on one machine by how long their kernels
+    // queue at least.
+    const double differ_ns = std::clamp(i.most_ns - i.least_ns, 0.0, 1e6 * settings_.batches_differ_max_ms);
     if (std::isfinite(doubt_ns)) remember({a, b, ns + to_b - to_a}, doubt_ns, differ_ns);
     joined_.tidy();
   }

@@ -400,10 +400,11 @@ TEST_CASE("From the start on, the two directions of the only wire of a pipeline 
 }
 
 TEST_CASE("Where only hosts compare the clocks of two stages, a direction may seem slow by as much as they are wrong") {
-  const auto causes = [](double up_ms, double error_ms, int machines) {
+  const auto causes = [](double up_ms, double error_ms, int machines, double queues_ms = 0) {
     Job job(8);
     for (int g = 4; g < 8; ++g) job.facts[static_cast<size_t>(g)].machine = machines - 1;
     job.clock_error_ms = [&](int gpu) { return gpu < 4 ? 0 : error_ms; };
+    job.queues_ms = [&](int gpu) { return gpu < 4 ? 1 : 1 + queues_ms; };
     for (int i = 0; i < 40; ++i) {
       job.collective(40, {0, 1, 2, 3}, 1, [](int) { return 1.0; });
       job.collective(41, {4, 5, 6, 7}, 1, [](int) { return 1.0; });
@@ -419,8 +420,9 @@ TEST_CASE("Where only hosts compare the clocks of two stages, a direction may se
   const auto slow = causes(50, 2, 2);
   REQUIRE(slow.size() == 1);
   CHECK(slow[0].kind == Cause::Kind::wire);
-  // The GPUs of a machine have one clock of the host.
-  CHECK(causes(6, 0, 1).size() == 1);
+  // The GPUs of a machine have one clock of the host, but all kernels of a stage may queue for longer.
+  for (const double queues_ms : {-0.9, 2.0}) CHECK(causes(2, 0, 1, queues_ms).empty());
+  CHECK(causes(20, 0, 1).size() == 1);
 }
 
 TEST_CASE("Where threads wait for processors everywhere, a transfer is slow by more than that explains") {
