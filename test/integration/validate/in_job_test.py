@@ -19,7 +19,7 @@ from faults import inject  # noqa: E402
 from faults.plan import Plan  # noqa: E402
 from run.build import Build  # noqa: E402
 from run.job import Job  # noqa: E402
-from run.other_work import OtherWork  # noqa: E402
+from run.other_work import until_told  # noqa: E402
 from run.processes import Child, wait_for  # noqa: E402
 
 BUILD = None
@@ -77,21 +77,20 @@ class InJobTest(unittest.TestCase):
     def measured(self, *options):
         """The test, again where the machine was too busy to tell: other programs share its processors. Beside them a GPU of the CPU device
         may be slow for a second, as its processor is; one that is slow by itself is so each time."""
-        for _ in range(5):
-            other_work = OtherWork()
-            done = self.validate(*options, "--json")
-            if done.returncode == SUSPECT and other_work.is_busy():
-                self.goes_on(2)
-                continue
+        def ask():
+            self.goes_on(2)
+            return self.validate(*options, "--json")
+
+        def tells_nothing(done):
             if done.returncode != NOT_MEASURED or not done.stdout:
-                break
+                return False
             document = json.loads(done.stdout)
             self.assertIsNone(document["failure"], done.stdout)
             for row in document["rows"]:
                 if row["finding"] == "not_measured":
                     self.assertRegex(row["why"], TOO_BUSY, done.stdout)
-            self.goes_on(2)
-        return done
+            return True
+        return until_told(ask, tells_nothing, lambda done: done.returncode == SUSPECT)
 
     def quiet(self):
         """No incident was made of it."""

@@ -20,6 +20,17 @@ class OtherWork:
         return self.part() >= BUSY_PART_MIN
 
 
+def until_told(ask, tells_nothing, may_be_other_work, attempts=5):
+    """What `ask` answers. It asks again while the answer `tells_nothing` because the machine is busy, or `may_be_other_work` that slowed
+    something, and other programs did run meanwhile."""
+    for _ in range(attempts):
+        other_work = OtherWork()
+        answer = ask()
+        if not tells_nothing(answer) and not (may_be_other_work(answer) and other_work.is_busy()):
+            break
+    return answer
+
+
 def _ticks():
     """(all processors' time, what of it was not idle, what this process and its descendants used, those that have ended, too)"""
     with open("/proc/stat") as file:
