@@ -118,6 +118,7 @@ absl::StatusOr<Batch> decode(absl::Span<const uint8_t> message, DecodeNotes* not
   Batch batch;
   if (!decode_header(decoder, wire_batch, batch)) return decoder.status();
   if (notes != nullptr && !decode_payloads(decoder, wire_batch, batch, *notes)) return decoder.status();
+  if (notes != nullptr) notes->memory_bytes = decoder.memory_bytes() + batch.payloads.capacity() * sizeof(Payload);
   return batch;
 }
 

@@ -2,13 +2,16 @@
 // index, a size or a time. (Paper, section 4.1: the statistics the probes report to the decision analyzer.)
 //
 // Contract
-//   Pure and stateless. Whatever the bytes are, it returns; memory is bounded by a small multiple of the message's size
-//   (FlatBuffers lets a small message refer to one vector many times: that is refused).
+//   Pure and stateless. Whatever the bytes are, it returns. Memory is bounded by a small multiple of the message's size
+//   (FlatBuffers lets a small message refer to one vector many times: that is refused) and 65,536 rows of packed
+//   columns, which may take next to nothing on the wire: some 8 MB, or 25 if all have a long name. Whoever decodes many
+//   at once adds up what the notes say.
 //   Numbers of operation types that this version does not know are kept as they are, so that signatures of newer probes
 //   can still be compared; numbers that select behaviour (direction, wait kind, state) must be known.
 //   Text is made printable (model/printable.h): no way out of the service need do it again.
 // Errors
-//   The status names the field and says what is wrong with it; reject_reason() and reject_key() classify it for counting.
+//   The status names the field and says what is wrong with it; reject_reason() and reject_key() classify it for
+//   counting.
 // Threads
 //   Any.
 #pragma once
@@ -38,6 +41,7 @@ const char* name(RejectReason);
 
 struct DecodeNotes {
   uint64_t unknown_payloads = 0;  // of a newer sender, skipped
+  size_t memory_bytes = 0;        // of the batch, if it is one: at most
 };
 
 absl::StatusOr<Batch> decode_batch(absl::Span<const uint8_t> message, DecodeNotes* notes = nullptr);

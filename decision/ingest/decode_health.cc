@@ -100,6 +100,7 @@ bool unpack(Decoder& d, const wire::Metrics& in, Metrics& out) {
     Metric& to = out.metrics.emplace_back();
     to.id = static_cast<abi::MetricId>(r.id);
     to.instance = instances[r.instance];
+    d.row_text(to.instance);
     to.value = r.value;
   }
   return true;
@@ -139,6 +140,7 @@ bool decode(Decoder& d, const wire::NetProgress& in, const std::vector<std::stri
   out.kind = static_cast<abi::NetKind>(in.kind());
   if (out.device >= 0 && static_cast<size_t>(out.device) < names.size())
     out.device_name = names[static_cast<size_t>(out.device)];
+  d.row_text(out.device_name);
   return d.net_device("NetProgress.device", in.device()) &&
          d.within<uint32_t>("NetProgress.kind", in.kind(), 0, net_kind_max);
 }

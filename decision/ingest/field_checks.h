@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "decision/ingest/batch_decoder.h"
 #include "decision/ingest/limits.h"
+#include "decision/model/events.h"
 #include "decision/model/printable.h"
 #include "flatbuffers/flatbuffers.h"
 
@@ -29,11 +30,18 @@ size_t length(const flatbuffers::Vector<T>* v) {
 // A builder may store equal strings once; more sharing than this is not honest.
 constexpr size_t sharing_max = 4;
 
+// A row of packed columns, decoded; and how much longer than on the wire other elements become. An offset to a text, of
+// 4 bytes, becomes a string of 32.
+constexpr size_t row_bytes_max = 128, decoded_factor = 8;
+static_assert(row_bytes_max >= std::max({sizeof(Round), sizeof(P2pRound), sizeof(LinkStages), sizeof(Metric),
+                                         sizeof(NetQueue), sizeof(Sibling), sizeof(Signature)}));
+
 // The message under decoding and the first thing found wrong with it. Checks after a failure are harmless, and a decode
 // function leaves as soon as it would have to rely on one.
 class Decoder {
  public:
-  explicit Decoder(size_t message_bytes) : budget_bytes_(message_bytes * sharing_max) {}
+  explicit Decoder(size_t message_bytes)
+      : budget_at_first_bytes_(message_bytes * sharing_max), budget_bytes_(budget_at_first_bytes_) {}
 
   const absl::Status& status() const { return status_; }
   bool ok() const { return status_.ok(); }
@@ -67,6 +75,13 @@ class Decoder {
       return fail(field, absl::StrCat("has ", n, " rows, more than ", in_all_max, " in all"));
     rows_ += n;
     return true;
+  }
+  // What a row has besides: a name of its own that many have in common on the wire.
+  void row_text(const std::string& text) { row_texts_bytes_ += text.size(); }
+
+  // What was decoded takes no more memory, but for the payloads themselves.
+  size_t memory_bytes() const {
+    return decoded_factor * (budget_at_first_bytes_ - budget_bytes_) + rows_ * row_bytes_max + row_texts_bytes_;
   }
 
   // How many more there may be.
@@ -121,8 +136,8 @@ class Decoder {
   }
 
   absl::Status status_;
-  size_t budget_bytes_;
-  size_t rows_ = 0;
+  size_t budget_at_first_bytes_, budget_bytes_;
+  size_t rows_ = 0, row_texts_bytes_ = 0;
   uint64_t sent_ns_ = time_ns_max;
 };
 

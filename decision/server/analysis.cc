@@ -1,6 +1,7 @@
 #include "decision/server/analysis.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace ccld::decision::server {
@@ -34,28 +35,43 @@ Analysis::Analysis(const Settings& settings, std::optional<VerdictWriter> writer
 void Analysis::on_messages(absl::Span<const Message> messages, Nanoseconds now_ns, Nanoseconds realtime_ns,
                            absl::FunctionRef<void(size_t, const Batch*)> decoded) {
   std::vector<std::optional<ingest::Decoded>> contents(messages.size());
+  size_t done = 0;
+  do {
+    decode(messages, contents, done);
+    std::vector<std::optional<Batch>> batches;
+    batches.reserve(messages.size() - done);
+    std::vector<const Batch*> accepted;
+    const auto catch_up = [&] {
+      if (accepted.empty()) return false;
+      analyzer_.apply(accepted, now_ns);
+      accepted.clear();
+      return true;
+    };
+    AnalysisOwners owners(analyzer_, catch_up);
+    for (; done < messages.size() && contents[done].has_value(); ++done) {
+      const Message& m = messages[done];
+      const std::optional<Batch>& batch = batches.emplace_back(ingest_.accept(
+          *std::exchange(contents[done], std::nullopt), m.bytes.size(), now_ns, realtime_ns, m.speaker, &owners));
+      if (batch.has_value()) accepted.push_back(&*batch);
+      decoded(done, batch.has_value() ? &*batch : nullptr);
+    }
+    catch_up();
+    spent_ = std::move(batches);
+  } while (done < messages.size());
+}
+
+// Those from `first` on, in any order, the first for certain: as many as there is room for.
+void Analysis::decode(absl::Span<const Message> messages, std::vector<std::optional<ingest::Decoded>>& contents,
+                      size_t first) {
   constexpr size_t to_share_min = 16;  // each takes some 3 us
-  workers_.run(std::max(messages.size(), spent_.size()), to_share_min, [&](size_t i) {
+  const size_t count = messages.size() - first;
+  std::atomic<size_t> decoded_bytes{0};
+  workers_.run(std::max(count, spent_.size()), to_share_min, [&](size_t i) {
     if (i < spent_.size()) spent_[i].reset();
-    if (i < messages.size()) contents[i] = ingest::decode_message(messages[i].bytes);
+    if (i >= count || contents[first + i].has_value() || (i > 0 && decoded_bytes >= decoded_bytes_max)) return;
+    ingest::Decoded& d = contents[first + i].emplace(ingest::decode_message(messages[first + i].bytes));
+    decoded_bytes += d.notes.memory_bytes;
   });
-  std::vector<std::optional<Batch>> batches(messages.size());
-  std::vector<const Batch*> accepted;
-  const auto catch_up = [&] {
-    if (accepted.empty()) return false;
-    analyzer_.apply(accepted, now_ns);
-    accepted.clear();
-    return true;
-  };
-  AnalysisOwners owners(analyzer_, catch_up);
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const Message& m = messages[i];
-    batches[i] = ingest_.accept(*std::move(contents[i]), m.bytes.size(), now_ns, realtime_ns, m.speaker, &owners);
-    if (batches[i].has_value()) accepted.push_back(&*batches[i]);
-    decoded(i, batches[i].has_value() ? &*batches[i] : nullptr);
-  }
-  catch_up();
-  spent_ = std::move(batches);
 }
 
 std::optional<Batch> Analysis::on_message(absl::Span<const uint8_t> message, Nanoseconds now_ns, Nanoseconds realtime_ns,

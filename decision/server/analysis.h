@@ -23,6 +23,9 @@ constexpr Nanoseconds tick_period_ns = 100 * ns_per_ms;
 // More of them, decoded, do not fit into a processor's own cache.
 constexpr size_t together_max = 256;
 constexpr size_t together_bytes_max = 1 << 20;  // a message may have megabytes
+// Decoded they are more: a probe's some six times as much, a hostile one's thousands of times. Those together fill so
+// much memory at most, and one of them for each thread; the others are decoded when these have been taken in.
+constexpr size_t decoded_bytes_max = 16 << 20;
 inline bool is_room_together(size_t messages, size_t bytes) { return messages < together_max && bytes < together_bytes_max; }
 
 class Analysis {
@@ -53,6 +56,8 @@ class Analysis {
   uint64_t verdict_write_errors() const { return writer_.has_value() ? writer_->errors() : 0; }
 
  private:
+  void decode(absl::Span<const Message>, std::vector<std::optional<ingest::Decoded>>& contents, size_t first);
+
   Workers workers_;
   Analyzer analyzer_;
   ingest::Ingest ingest_;
