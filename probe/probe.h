@@ -148,16 +148,21 @@ struct PointToPoint {
 };
 // A Send or Recv call was accepted: returns the number of the call on this communicator (from 1), 0 if it is not recorded.
 uint64_t p2p_entered(Comm*, const PointToPoint&);
+// The next call is the first of a group.
+void group_begins(Comm*);
+// None of the group's calls is made: NCCL has only estimated their time. The next calls get their numbers, as on ranks
+// that have simulated nothing.
+void group_simulated(Comm*);
 // The calls turned out to be recorded into a CUDA graph. 0 is ignored.
 void operation_captured(Comm*, uint64_t op_seq);
 void p2p_captured(Comm*, uint64_t call);
 
 struct Plan {
   uint32_t token = 0;          // never 0 for a kernel that is watched
-  uint32_t replay_slot = 0;    // 1 to replay_slots_max; 0: not captured, or no slot left
+  uint32_t replay_slot = 0;    // 1 to replay_slots_max; 0: not captured, no rounds, or no slot left
 };
-// A kernel is about to be launched, or to be recorded into a graph.
-Plan plan_begins(Comm*, bool captured);
+// A kernel is about to be launched, or to be recorded into a graph. Slots are for those that write rounds.
+Plan plan_begins(Comm*, bool captured, bool writes_rounds = true);
 
 struct PlanShape {
   abi::Algorithm algorithm;

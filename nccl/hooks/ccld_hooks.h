@@ -66,6 +66,8 @@ void ccld_duplicate_gpu_found(struct ncclComm* comm, int other_rank);
 
 // An API call passed the argument check.
 void ccld_operation_entered(struct ncclInfo* info);
+// A group ends that was only simulated, on `first` and the communicators that are linked behind it: its calls are none.
+void ccld_group_simulated(struct ncclComm* first);
 // The op_seq for tasks made by the present API call; 0: the call is no collective. NCCL knows whether the call is captured.
 uint64_t ccld_current_operation(struct ncclComm* comm);
 // Likewise the number of a Send or Recv; 0: the call is neither.

@@ -21,6 +21,12 @@ uint8_t grouped_flag() {
   return static_cast<uint8_t>(ncclGroupDepth > 1 ? abi::op_grouped : 0);
 }
 
+// Whether the call that begins is the first one on this communicator in NCCL's present group.
+bool begins_group(const ncclComm* comm) {
+  const ncclComm* const in_no_group = reinterpret_cast<const ncclComm*>(0x1);
+  return comm->groupNext[ncclGroupTaskTypeCollective] == in_no_group;
+}
+
 // Whether the call whose tasks are being made is recorded into a graph: NCCL has just found out.
 bool is_captured(const ncclComm* comm) { return ncclCudaGraphValid(comm->planner.capturingGraph); }
 
@@ -41,9 +47,9 @@ probe::PlanShape shape_of(const ccld_comm& hooked, abi::Algorithm algorithm, abi
 
 probe::Plan plan_of(const ncclKernelPlan* plan) { return {plan->ccld_token, plan->ccld_replay_slot}; }
 
-void number_plan(ccld_comm& hooked, ncclKernelPlan* plan) {
+void number_plan(ccld_comm& hooked, ncclKernelPlan* plan, bool writes_rounds) {
   if (plan->ccld_token != 0) return;
-  const probe::Plan numbered = probe::plan_begins(hooked.probe, plan->persistent);
+  const probe::Plan numbered = probe::plan_begins(hooked.probe, plan->persistent, writes_rounds);
   plan->ccld_token = numbered.token;
   plan->ccld_replay_slot = numbered.replay_slot;
 }
@@ -121,6 +127,7 @@ void ccld_operation_entered(struct ncclInfo* info) {
   ccld_comm* hooked = info->comm->ccld;
   if (hooked == nullptr) return;
   if (hooked->may_hold) hooks::hold_if_asked(*hooked, info);
+  if (hooks::begins_group(info->comm)) probe::group_begins(hooked->probe);
   hooked->current_op_seq = 0;
   hooked->current_call = 0;
   if (hooks::is_point_to_point(info->coll)) {
@@ -145,6 +152,11 @@ void ccld_operation_entered(struct ncclInfo* info) {
   hooked->current_op_seq = probe::operation_entered(hooked->probe, operation);
 }
 
+void ccld_group_simulated(struct ncclComm* first) {
+  for (ncclComm* comm = first; comm != nullptr; comm = comm->groupNext[ncclGroupTaskTypeCollective])
+    if (comm->ccld != nullptr) probe::group_simulated(comm->ccld->probe);
+}
+
 uint64_t ccld_current_operation(struct ncclComm* comm) {
   const ccld_comm* hooked = comm->ccld;
   if (hooked == nullptr) return 0;
@@ -167,7 +179,7 @@ void ccld_task_placed(struct ncclTaskColl* task, int channel_low, int channel_hi
 void ccld_task_planned(struct ncclKernelPlan* plan, struct ncclTaskColl* task) {
   ccld_comm* hooked = plan->comm->ccld;
   if (hooked == nullptr) return;
-  hooks::number_plan(*hooked, plan);
+  hooks::number_plan(*hooked, plan, false);
   const abi::Algorithm algorithm = plan->isCeColl ? abi::Algorithm::copy_engine : abi::Algorithm::symmetric;
   const uint8_t signals = hooks::signals_of(*hooked, plan);
   probe::operation_planned(hooked->probe, task->ccld_op_seq, hooks::plan_of(plan),
@@ -184,7 +196,7 @@ void ccld_self_copy_dropped(struct ncclComm* comm, struct ncclTaskP2p* send, str
 void ccld_plan_begins(struct ncclComm* comm, struct ncclKernelPlan* plan) {
   ccld_comm* hooked = comm->ccld;
   if (hooked == nullptr || plan->isRma) return;
-  hooks::number_plan(*hooked, plan);
+  hooks::number_plan(*hooked, plan, !hooks::is_seen_by_stream(plan));
   // The arguments of the other kinds of plan are other structs, and their tasks are gone.
   if (hooks::is_seen_by_stream(plan)) return;
   plan->kernelArgs->ccld_token = plan->ccld_token;

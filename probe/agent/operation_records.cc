@@ -67,8 +67,18 @@ void OperationRecords::append(std::deque<Item<Record>>& items, uint64_t from, ui
   }
 }
 
+// Numbers that are taken back, of a simulated group, come again with other calls.
+template <class Record>
+void OperationRecords::take_back(std::deque<Item<Record>>& items, uint64_t to, uint64_t* settled) {
+  while (!items.empty() && items.back().number > to) items.pop_back();
+  *settled = std::min(*settled, to);
+}
+
 void OperationRecords::take_new(const Counts& counts, Sampling& s) {
   s.moved = true;
+  take_back(operations_, counts.entered_op_seq, &settled_op_seq_);
+  take_back(calls_, counts.entered_p2p, &settled_call_);
+  completed_op_seq_ = std::min(completed_op_seq_, counts.entered_op_seq);
   const uint64_t unseen = counts.unseen_while_stopped - counts_.unseen_while_stopped;
   const bool none = operations_.empty();
   append(operations_, counts_.entered_op_seq, counts.entered_op_seq, unseen, s);
@@ -197,7 +207,7 @@ void OperationRecords::pop_done() {
 }
 
 // Two operations that came later, one after the other, have run: what was entered before the first was launched and is
-// not planned yet never will be (its group was only simulated).
+// not planned yet never will be: NCCL has refused it.
 void OperationRecords::ended_in_turn(uint64_t enter_ns, uint64_t launch_ns, Sampling& s) {
   const auto look = [&](auto& items) {
     for (auto& item : items) {

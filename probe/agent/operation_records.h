@@ -83,6 +83,8 @@ class OperationRecords {
   template <class Record>
   void append(std::deque<Item<Record>>&, uint64_t from, uint64_t to, uint64_t unseen, Sampling&);
   template <class Record>
+  static void take_back(std::deque<Item<Record>>&, uint64_t to, uint64_t* settled);
+  template <class Record>
   void refresh(std::deque<Item<Record>>&, uint64_t* settled, Sampling&);
   template <class Record>
   void refresh(Item<Record>&, Sampling&);

@@ -66,6 +66,7 @@ struct Comm {
   struct UserSide {
     uint64_t op_seq = 0;  // newest accepted collective
     uint64_t p2p = 0;     // accepted Send and Recv calls
+    uint64_t op_seq_before_group = 0, p2p_before_group = 0;
     uint64_t plans = 0;   // kernels begun; the token is made of its low bits
     uint64_t unseen = 0;  // calls made while the probe was stopped
     uint64_t captured_plans = 0;

@@ -176,6 +176,25 @@ uint64_t p2p_entered(Comm* comm, const PointToPoint& call) {
   return number;
 }
 
+void group_begins(Comm* comm) {
+  if (!writable(comm)) return;
+  comm->user.op_seq_before_group = comm->user.op_seq;
+  comm->user.p2p_before_group = comm->user.p2p;
+}
+
+void group_simulated(Comm* comm) {
+  if (!writable(comm)) return;
+  Comm::UserSide& user = comm->user;
+  for (; user.p2p > user.p2p_before_group; --user.p2p) {
+    const abi::P2pRecord& record = p2p_slot_of(*comm, user.p2p);
+    if (record.commit != user.p2p) break;  // not recorded, so it is not known whose number it took
+    --user.pair_seqs[record.direction][static_cast<size_t>(record.peer)];
+  }
+  user.op_seq = std::min(user.op_seq, user.op_seq_before_group);
+  store_release(comm->header->api.entered_p2p, user.p2p);
+  store_release(comm->header->api.entered_op_seq, user.op_seq);
+}
+
 void operation_captured(Comm* comm, uint64_t op_seq) {
   if (!writable(comm) || op_seq == 0) return;
   abi::OpRecord& record = slot_of(*comm, op_seq);
@@ -188,7 +207,7 @@ void p2p_captured(Comm* comm, uint64_t call) {
   if (record.commit == call) add_flags(record, abi::op_captured);
 }
 
-Plan plan_begins(Comm* comm, bool captured) {
+Plan plan_begins(Comm* comm, bool captured, bool writes_rounds) {
   if (!writable(comm) || !recording()) return {};
   Comm::UserSide& user = comm->user;
   // 0 means "no kernel" everywhere, so the numbers whose low half is 0 are left out.
@@ -197,7 +216,7 @@ Plan plan_begins(Comm* comm, bool captured) {
   plan.token = static_cast<uint32_t>(user.plans);
   if (captured) {
     store_release(comm->header->api.captured_plans, ++user.captured_plans);
-    if (user.replay_slots < abi::replay_slots_max) plan.replay_slot = ++user.replay_slots;
+    if (writes_rounds && user.replay_slots < abi::replay_slots_max) plan.replay_slot = ++user.replay_slots;
   }
   return plan;
 }

@@ -228,6 +228,24 @@ int graph(const RankIdentity& identity) {
 }
 
 // op_seq 1 with data, 2 without
+// As torch.compile does it, to learn how long calls would take: not on all ranks.
+int simulated(const RankIdentity& identity) {
+  Rank rank(identity);
+  rank.all_reduce(small_count);
+  exchange_with_neighbours(rank, small_count);
+  for (int i = 0; i < 3 && identity.rank == 0; ++i) {
+    ncclSimInfo_t estimate = NCCL_SIM_INFO_INITIALIZER;
+    REQUIRE_OK(ncclGroupStart());
+    for (const size_t count : shared_counts) rank.all_reduce(count);
+    REQUIRE_OK(ncclSend(rank.source, small_count, ncclFloat32, rank.next(), rank.comm, rank.stream));
+    REQUIRE_OK(ncclRecv(rank.target, small_count, ncclFloat32, rank.previous(), rank.comm, rank.stream));
+    REQUIRE_OK(ncclGroupSimulateEnd(&estimate));
+  }
+  rank.all_reduce(small_count);
+  exchange_with_neighbours(rank, small_count);
+  return rank.destroy();
+}
+
 int one_rank(const RankIdentity& identity) {
   Rank rank(identity);
   rank.all_reduce(small_count);
@@ -469,6 +487,7 @@ int run_rank(const std::string& suite, const ranks::RankIdentity& identity) {
       {"all_gather_v", all_gather_v},
       {"pat", pat},
       {"graph", graph},
+      {"simulated", simulated},
       {"one_rank", one_rank},
       {"device_api", device_api},
       {"gin", gin},

@@ -482,6 +482,19 @@ bool graph_test() {
   return job.good();
 }
 
+// A rank that has simulated calls counts as the others do, or it would seem to call other operations than they.
+bool simulated_test() {
+  Job job("simulated", "simulated", job_ranks, ring("Simple"));
+  expect_pairs(job, job_ranks);
+  for (int rank = 0; rank < job_ranks; ++rank) {
+    const SeenComm& comm = job.only(rank, job_ranks);
+    for (const uint64_t op_seq : {1, 2}) job.measured(comm, rank, op_seq);
+    job.equal(comm.rounds.size(), 2, "rounds of rank " + std::to_string(rank));
+    job.equal(comm.p2ps.size(), 4, "calls of rank " + std::to_string(rank));
+  }
+  return job.good();
+}
+
 bool one_rank_test() {
   Job job("one rank", "one_rank", 1, {});
   const SeenComm& comm = job.only(0, 1);
@@ -699,6 +712,7 @@ int run_test(const std::string& name) {
       {"nvls_tree", nvls_tree_test},
       {"collnet", collnet_test},
       {"graph", graph_test},
+      {"simulated", simulated_test},
       {"one_rank", one_rank_test},
       {"device_api", device_api_test},
       {"gin", gin_test},

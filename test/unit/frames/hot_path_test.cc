@@ -261,10 +261,11 @@ TEST_CASE("What is recorded into a graph says so and gets a replay slot, as long
   CHECK(frame.p2p(1).replay_slot == 1);
   CHECK(frame->header->api.captured_plans == 1);
   CHECK(launch(frame, {}).replay_slot == 0);
+  CHECK(plan_begins(frame.comm(), true, false).replay_slot == 0);  // it would use none
   for (unsigned slot = 2; slot <= abi::replay_slots_max; ++slot)
     REQUIRE(launch(frame, {}, true, true).replay_slot == slot);
   CHECK(launch(frame, {}, true, true).replay_slot == 0);
-  CHECK(frame->header->api.captured_plans == abi::replay_slots_max + 1);
+  CHECK(frame->header->api.captured_plans == abi::replay_slots_max + 2);
 }
 
 TEST_CASE("While the probe is stopped calls are numbered and counted, but not recorded, and kernels get no token") {
@@ -298,6 +299,31 @@ TEST_CASE("An operation whose kernel comes while the probe is stopped asks nobod
   Stopped stopped;
   launch(frame, {1});
   CHECK((frame.operation(1).flags & abi::op_no_kernel) != 0);
+}
+
+TEST_CASE("A group that was only simulated leaves all numbers to the calls that come next") {
+  Frame frame;
+  group_begins(frame.comm());
+  operation_entered(frame.comm(), all_reduce(10));
+  launch(frame, {1});
+  group_begins(frame.comm());
+  p2p_entered(frame.comm(), send_to(1));
+
+  group_begins(frame.comm());
+  operation_entered(frame.comm(), all_reduce(20));
+  operation_entered(frame.comm(), all_reduce(30));
+  for (const PointToPoint& call : {send_to(1), send_to(2), recv_from(1)}) p2p_entered(frame.comm(), call);
+  group_simulated(frame.comm());
+  CHECK(frame.view().entered_op_seq() == 1);
+  CHECK(frame.view().entered_p2p() == 1);
+
+  group_begins(frame.comm());
+  CHECK(operation_entered(frame.comm(), all_reduce(40)) == 2);
+  CHECK(frame.operation(2).count == 40);
+  for (const PointToPoint& call : {send_to(1), send_to(2), recv_from(1)}) p2p_entered(frame.comm(), call);
+  CHECK(frame.p2p(2).pair_seq == 2);
+  CHECK(frame.p2p(3).pair_seq == 1);
+  CHECK(frame.p2p(4).pair_seq == 1);
 }
 
 TEST_CASE("Operations that run nothing do not keep later ones from being launched") {

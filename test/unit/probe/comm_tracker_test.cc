@@ -339,9 +339,34 @@ TEST_CASE("what the stream itself begins and ends is in flight until the stream 
   CHECK(m.rounds[0].signals == abi::signal_stream);
 }
 
-TEST_CASE("an operation whose group was only simulated is retired once two later ones have run in turn") {
+TEST_CASE("operations of a group that was only simulated are none, and their numbers come again") {
   Scene s(1);
-  s.frame.enter(1, 0, 10);  // simulated
+  s.frame.launch_operation(1, 1);
+  s.frame.run_kernel(1, 1, 10, 20);
+  s.frame.enter(10, 0, 30);
+  s.frame.enter(11, 0, 30);
+  s.sample();
+  s.settle();
+  CHECK(s.tracker.in_flight());
+  s.frame.header().api.entered_op_seq = 1;
+  s.sample();
+  CHECK_FALSE(s.tracker.in_flight());
+  CHECK(s.tracker.completed_op_seq() == 1);
+  CHECK(s.in_flight().entered_op_seq == 1);
+  CHECK(s.frame.launch_operation(2, 1) == 2);
+  s.frame.run_kernel(1, 2, 40, 50);
+  s.sample();
+  CHECK(s.tracker.completed_op_seq() == 2);
+  const RoundsMessage m = s.rounds();
+  REQUIRE(m.rounds.size() == 2);
+  CHECK(m.rounds[1].op_seq == 2);
+  CHECK(m.rounds[1].flags == counts_valid);
+  CHECK(s.tracker.lapped_rounds() == 0);
+}
+
+TEST_CASE("an operation that NCCL refused is retired once two later ones have run in turn") {
+  Scene s(1);
+  s.frame.enter(1, 0, 10);  // refused
   s.frame.enter(2, 0, 20);
   s.frame.plan(2, 1, 1);
   s.frame.launch(2, 30);
