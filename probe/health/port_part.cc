@@ -1,9 +1,11 @@
 #include "probe/health/port_part.h"
 
 #include <dirent.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 namespace ccld::probe {
@@ -45,9 +47,15 @@ std::vector<std::string> names_in(const std::string& folder) {
   while (const dirent* entry = readdir(listing.get())) {
     if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
   }
-  std::sort(names.begin(), names.end());
+  std::sort(names.begin(), names.end(),
+            [](const std::string& a, const std::string& b) { return strverscmp(a.c_str(), b.c_str()) < 0; });
   return names;
 }
+
+bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+// Of a folder in /sys/class: a device of its own, and not a virtual function of one.
+bool is_hardware(const std::string& folder) { return exists(folder + "/device") && !exists(folder + "/device/physfn"); }
 
 constexpr int64_t interface_up = 4, interface_down = 1;  // as InfiniBand's active and down
 
@@ -75,22 +83,33 @@ void PortPart::add_interface(const std::string& folder, const std::string& insta
   ports_.push_back(std::move(port));
 }
 
-void PortPart::list_ports() {
+size_t PortPart::list_ports() {
   ports_.clear();
-  const std::string infiniband = roots_.sys + "/class/infiniband";
-  for (const std::string& device : names_in(infiniband)) {
-    for (const std::string& port : names_in(infiniband + "/" + device + "/ports")) {
-      if (ports_.size() < ports_max) add_infiniband(infiniband + "/" + device + "/ports/" + port, device + ":" + port);
+  const std::string infiniband = roots_.sys + "/class/infiniband", net = roots_.sys + "/class/net";
+  size_t left_out = 0;
+  for (const bool hardware : {true, false}) {
+    const size_t most = hardware ? ports_max : few_ports;
+    const auto has_room = [&] {
+      if (ports_.size() < most) return true;
+      if (hardware) ++left_out;
+      return false;
+    };
+    for (const std::string& device : names_in(infiniband)) {
+      if (is_hardware(infiniband + "/" + device) != hardware) continue;
+      for (const std::string& port : names_in(infiniband + "/" + device + "/ports"))
+        if (has_room()) add_infiniband(infiniband + "/" + device + "/ports/" + port, device + ":" + port);
+    }
+    for (const std::string& interface : names_in(net)) {
+      if (interface == "lo" || is_hardware(net + "/" + interface) != hardware) continue;
+      if (has_room()) add_interface(net + "/" + interface, interface);
     }
   }
-  const std::string net = roots_.sys + "/class/net";
-  for (const std::string& interface : names_in(net)) {
-    if (interface != "lo" && ports_.size() < ports_max) add_interface(net + "/" + interface, interface);
-  }
+  return left_out;
 }
 
 bool PortPart::open(std::vector<std::string>* absent) {
-  list_ports();
+  if (const size_t left_out = list_ports(); left_out > 0)
+    absent->push_back(std::to_string(left_out) + " network ports beyond the first " + std::to_string(ports_max));
   const bool any_infiniband =
       std::any_of(ports_.begin(), ports_.end(), [](const Port& port) { return port.infiniband; });
   if (!any_infiniband) absent->push_back("no port in " + roots_.sys + "/class/infiniband");

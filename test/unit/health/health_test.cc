@@ -528,6 +528,40 @@ TEST_CASE("Ports of InfiniBand and interfaces: state, rate and counters in bytes
   CHECK(value_of(metrics, MetricId::port_state, "eth2") == 4);
 }
 
+TEST_CASE("Ports of hardware are looked at before virtual ones, whatever they are called") {
+  FakeTree tree;
+  const auto device = [&tree](const std::string& name) {
+    tree.put("/sys/class/infiniband/" + name + "/device/vendor", "0x15b3\n");
+    tree.put("/sys/class/infiniband/" + name + "/ports/1/state", "4: ACTIVE\n");
+  };
+  const auto interface = [&tree](const std::string& name) {
+    tree.put("/sys/class/net/" + name + "/operstate", "up\n");
+  };
+  for (int i = 0; i < 18; ++i) device("mlx5_" + std::to_string(i));
+  device("mlx5_100");
+  tree.put("/sys/class/infiniband/mlx5_100/device/physfn", "");
+  for (int i = 0; i < 20; ++i) interface("cali" + std::to_string(i));
+  interface("eth0");
+  tree.put("/sys/class/net/eth0/device/vendor", "0x15b3\n");
+  PortPart part(tree.roots());
+  std::vector<std::string> absent;
+  SECTION("those of hardware have room") {
+    REQUIRE(part.open(&absent));
+    CHECK(absent.empty());
+    const Metrics metrics = read_once(part);
+    for (int i = 0; i < 18; ++i)
+      CHECK(value_of(metrics, MetricId::port_state, ("mlx5_" + std::to_string(i) + ":1").c_str()) == 4);
+    CHECK(value_of(metrics, MetricId::port_state, "eth0") == 4);
+    CHECK_FALSE(value_of(metrics, MetricId::port_state, "mlx5_100:1"));
+    CHECK_FALSE(value_of(metrics, MetricId::port_state, "cali0"));
+  }
+  SECTION("and those that have none are counted") {
+    for (int i = 18; i < 50; ++i) device("mlx5_" + std::to_string(i));
+    REQUIRE(part.open(&absent));
+    CHECK(absent == std::vector<std::string>{"3 network ports beyond the first 48"});
+  }
+}
+
 TEST_CASE("Every source that does not exist is named once, and nothing is said of it") {
   FakeTree tree;
   std::vector<std::string> absent;
