@@ -86,7 +86,8 @@ Siblings::File Siblings::read_frame(const std::string& path, const abi::ProcessN
     unlink(path.c_str());
     return file;
   }
-  if (abi::FrameView::text(id.host) != options_.host) return file;
+  // A frame has room for the beginning of a long name.
+  if (abi::FrameView::text(id.host) != options_.host.substr(0, sizeof id.host - 1)) return file;
   if (!same_namespace && state == 'X') return file;
   if (has_left(state) && processes_.count(file.process) == 0) {
     // It left before it was looked at: told as long as any other one that left. poll() finds out.

@@ -166,6 +166,19 @@ TEST_CASE("a process that left before anybody looked is known by its frame, for 
   CHECK(siblings.states(m.clock.at).empty());
 }
 
+TEST_CASE("a host's name that is longer than a frame has room for is that of its siblings, too") {
+  Machine m;
+  m.process(101, 'T', 2);
+  const std::string name(64, 'n');
+  m.frame(101, 2, name.substr(0, sizeof(abi::FrameIdentity::host) - 1).c_str());
+  SiblingOptions options = m.options();
+  options.host = name;
+  Siblings siblings(options);
+  siblings.scan(m.clock.at);
+  siblings.poll(m.clock.at);
+  CHECK(siblings.states(m.clock.at).size() == 1);
+}
+
 TEST_CASE("of a process that cannot speak its frame says how far it had come") {
   Machine m;
   m.process(101, 'S', 2);
