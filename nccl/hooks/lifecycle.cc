@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -157,6 +158,14 @@ uint64_t split_hash(const ncclComm* parent, int child_count) {
   return hash ^ (hash >> 29);
 }
 
+// For good: a child's configuration, and plugins that were told of it, may outlive the parent. Names are few.
+const char* kept_name(const std::string& name) {
+  static std::mutex mutex;
+  static auto* const names = new std::set<std::string>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  return names->insert(name).first->c_str();
+}
+
 // That by which links are tested is none of the job's.
 bool is_for_validation(const ncclComm* comm) {
   return comm->config.commName != nullptr && strcmp(comm->config.commName, abi::validation_comm_name) == 0;
@@ -176,7 +185,7 @@ void ccld_split_exchanged(uint64_t split) { probe::init_reached(split, abi::Init
 
 void ccld_config_inherited(struct ncclComm* child, struct ncclComm* parent) {
   if (parent->ccld != nullptr && parent->config.commName != nullptr)
-    child->config.commName = parent->ccld->name.c_str();
+    child->config.commName = hooks::kept_name(parent->ccld->name);
 }
 
 void ccld_init_entered(struct ncclComm* comm, int rank, int rank_count, int cuda_device) {
