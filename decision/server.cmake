@@ -26,7 +26,7 @@ add_custom_command(
   COMMENT "Putting the page into the program"
   VERBATIM)
 
-add_library(ccld_host_port STATIC server/host_port.cc)
+add_library(ccld_host_port STATIC server/descriptor_limit.cc server/host_port.cc)
 target_compile_features(ccld_host_port PUBLIC cxx_std_20)
 target_link_libraries(ccld_host_port PUBLIC absl::statusor absl::strings PRIVATE ccld_options)
 

@@ -5,7 +5,6 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,8 +29,6 @@ constexpr Nanoseconds look_soon_ns = 10 * ns_per_ms, short_for_ns = 10 * ns_per_
 // time at most goes there.
 constexpr Nanoseconds memory_look_every_ns = 20 * ns_per_ms, memory_look_ns_per_descriptor = 20'000;
 constexpr Nanoseconds told_every_ns = 60 * ns_per_s;
-// Of which a look goes through all; the largest job that was simulated has 131,072 processes.
-constexpr size_t descriptors_needed_max = size_t{1} << 20;
 // A sixteenth, for what comes between two looks: files, questions, and probes that connect.
 constexpr size_t reserve_part = 16, reserve_least = 32, reserve_most = 4096;
 
@@ -70,17 +67,6 @@ tcp_info info_of(int descriptor) {
 }
 
 }  // namespace
-
-size_t raise_descriptor_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
-  const rlim_t wished = std::min<rlim_t>(limit.rlim_max, descriptors_needed_max);
-  if (limit.rlim_cur < wished) {
-    const rlimit raised{wished, limit.rlim_max};
-    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit.rlim_cur = wished;
-  }
-  return static_cast<size_t>(std::min<rlim_t>(limit.rlim_cur, descriptors_needed_max));
-}
 
 ConnectionRoom::ConnectionRoom(const std::string& endpoint, size_t descriptors_max, uint64_t memory_max_bytes)
     : port_(port_of(endpoint)),

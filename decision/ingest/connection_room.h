@@ -45,6 +45,8 @@ class ConnectionRoom {
   static constexpr double quiet_part = 1.0 / 16, held_part = 1.0 / 16;
   // A machine has up to 16 GPUs, and some machines may come from one address.
   static constexpr size_t of_address_most = 256;
+  // A look goes through all descriptors; the largest job that was simulated has 131,072 processes.
+  static constexpr size_t descriptors_needed_max = size_t{1} << 20;
   enum class Memory { enough, short_of, last_resort };
 
   // `endpoint`: that of the socket, with its port. `descriptors_max`: below which all numbers of descriptors are.
@@ -106,8 +108,5 @@ class ConnectionRoom {
   Nanoseconds next_look_ns_ = 0, next_memory_ns_ = 0, next_told_ns_ = 0, short_until_ns_ = 0;
   ConnectionCounters counters_, told_;
 };
-
-// Lets this process have as many descriptors as it may; how many that is.
-size_t raise_descriptor_limit();
 
 }  // namespace ccld::decision::ingest

@@ -11,6 +11,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "decision/ingest/batch_decoder.h"
+#include "decision/ingest/connection_room.h"
 #include "decision/ingest/distinct_errors.h"
 #include "decision/ingest/limits.h"
 #include "decision/ingest/speaker.h"
@@ -18,6 +19,7 @@
 #include "decision/recording/recorder.h"
 #include "decision/recording/recording_file.h"
 #include "decision/server/clock.h"
+#include "decision/server/descriptor_limit.h"
 #include "decision/server/surroundings.h"
 #include "decision/server/telemetry_access.h"
 #include "decision/server/tune.h"
@@ -26,6 +28,7 @@
 namespace ccld::decision::server {
 namespace {
 
+using ingest::ConnectionRoom;
 using ingest::TelemetrySocket;
 using recording::Recorder;
 
@@ -55,7 +58,8 @@ void acknowledge(TelemetrySocket& socket, const TelemetrySocket::Message& messag
              [&socket](const std::string& connection, absl::Span<const uint8_t> answer) { return socket.send(connection, answer); });
 }
 
-void drain(TelemetrySocket& socket, Recorder& recorder, ControlDesk& desk, ingest::DistinctErrors& errors) {
+void drain(TelemetrySocket& socket, ConnectionRoom& room, Recorder& recorder, ControlDesk& desk,
+           ingest::DistinctErrors& errors) {
   TelemetrySocket::Message message;
   constexpr int messages_max = 10000;  // a stop signal is looked for in between
   for (int i = 0; i < messages_max; ++i) {
@@ -64,6 +68,7 @@ void drain(TelemetrySocket& socket, Recorder& recorder, ControlDesk& desk, inges
       case TelemetrySocket::Received::message: {
         const Nanoseconds now_ns = monotonic_now_ns(), realtime_ns = realtime_now_ns();
         if (!is_welcome(message, errors, now_ns)) break;
+        room.spoke(message.descriptor(), message.bytes().size(), now_ns);
         recorder.message(message.bytes(), now_ns, realtime_ns);
         acknowledge(socket, message, desk, now_ns, realtime_ns);
         break;
@@ -73,7 +78,7 @@ void drain(TelemetrySocket& socket, Recorder& recorder, ControlDesk& desk, inges
   }
 }
 
-void record_until_stopped(TelemetrySocket& socket, int signal_fd, Recorder& recorder) {
+void record_until_stopped(TelemetrySocket& socket, ConnectionRoom& room, int signal_fd, Recorder& recorder) {
   zmq::pollitem_t items[] = {socket.poll_item(), {nullptr, signal_fd, ZMQ_POLLIN, 0}};
   ControlDesk desk(0);
   ingest::DistinctErrors errors(ingest::distinct_errors_max);
@@ -87,7 +92,8 @@ void record_until_stopped(TelemetrySocket& socket, int signal_fd, Recorder& reco
     }
     if ((items[1].revents & ZMQ_POLLIN) != 0 && read_stop_signal(signal_fd) != 0) return;
     socket.renew_key();
-    drain(socket, recorder, desk, errors);
+    room.look(monotonic_now_ns(), ConnectionRoom::Memory::enough);
+    drain(socket, room, recorder, desk, errors);
     const Nanoseconds now_ns = monotonic_now_ns();
     recorder.flush_if_due(now_ns);
     if (now_ns < next_forget_ns) continue;
@@ -125,7 +131,8 @@ absl::Status record(const RecordOptions& options) {
   std::fprintf(stderr, "ccld: recording %s into %s\n", socket->endpoint().c_str(), options.path.c_str());
   std::fflush(stderr);
 
-  record_until_stopped(*socket, *signal_fd, **recorder);
+  ConnectionRoom room(socket->endpoint(), raise_descriptor_limit(ConnectionRoom::descriptors_needed_max), 0);
+  record_until_stopped(*socket, room, *signal_fd, **recorder);
   (*recorder)->finish();
   const report::RecorderCounters c = (*recorder)->counters();
   std::fprintf(stderr, "ccld: %llu messages of %llu bytes recorded, %llu bytes written, %llu missing\n",

@@ -27,6 +27,7 @@
 #include "decision/server/cluster_node.h"
 #include "decision/server/cluster_side.h"
 #include "decision/server/connection_watch.h"
+#include "decision/server/descriptor_limit.h"
 #include "decision/server/http_access.h"
 #include "decision/server/http_api.h"
 #include "decision/server/layout_file.h"
@@ -412,7 +413,7 @@ absl::Status serve(const ServeOptions& options) {
     }
     return access;
   });
-  ConnectionRoom room(socket->endpoint(), ingest::raise_descriptor_limit(), *memory_max);
+  ConnectionRoom room(socket->endpoint(), raise_descriptor_limit(ConnectionRoom::descriptors_needed_max), *memory_max);
   loop.tell_connections([&room] { return room.counters(); });
   const ConnectionWatch watch(room, *memory_max, resident_bytes);
   loop.tell_http([&http = **http] { return http.counters(); });
