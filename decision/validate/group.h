@@ -44,7 +44,7 @@ struct Answer {
   std::string id;                         // identify: of rank 0, as in Step
   std::vector<Neighbours> channels;       // connect: as NCCL ordered them; empty: not known
   std::vector<Sample> samples;            // of this rank's GPU, and of links by which it sends
-  std::vector<std::pair<int, int>> hung;  // links over which nothing arrived
+  std::vector<std::pair<int, int>> hung;  // links of this rank over which nothing arrived
 };
 
 struct Answers {

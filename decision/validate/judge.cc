@@ -56,28 +56,41 @@ struct Usual {
   int count = 0;
 };
 
-// Of links that were tested beside others many may be slow, and some are fast.
-double usual_value(std::vector<double> values, Check check) {
-  if (check != Check::link || values.empty()) return middle_of(std::move(values));
-  const auto place = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 4);
-  std::nth_element(values.begin(), place, values.end());
-  return *place;
-}
+// Rows that are compared with each other, so that the usual one of all others is found without looking at each.
+class Peers {
+ public:
+  explicit Peers(Check check) : is_link_(check == Check::link) {}
 
-// The usual one of the others, each quartile by itself.
-Usual usual_of(const Row& row, const std::vector<const Row*>& group) {
-  std::vector<double> low, middle, high;
-  for (const Row* other : group) {
-    if (other == &row) continue;
-    low.push_back(other->ms.low);
-    middle.push_back(other->ms.middle);
-    high.push_back(other->ms.high);
+  void add(const Quartiles& ms) {
+    low_.push_back(ms.low);
+    middle_.push_back(ms.middle);
+    high_.push_back(ms.high);
   }
-  const int count = static_cast<int>(low.size());
-  return {{usual_value(std::move(low), row.check), usual_value(std::move(middle), row.check),
-           usual_value(std::move(high), row.check)},
-          count};
-}
+  void all_added() {
+    for (std::vector<double>* values : {&low_, &middle_, &high_}) std::sort(values->begin(), values->end());
+  }
+
+  // Without one of them; each quartile by itself.
+  Usual usual_without(const Quartiles& ms) const {
+    return {{usual_without(low_, ms.low), usual_without(middle_, ms.middle), usual_without(high_, ms.high)},
+            static_cast<int>(low_.size()) - 1};
+  }
+
+ private:
+  // `values` has `left_out`; equal ones stand for each other.
+  double usual_without(const std::vector<double>& values, double left_out) const {
+    const size_t others = values.size() - 1;
+    if (others == 0) return 0;
+    const auto place = static_cast<size_t>(std::lower_bound(values.begin(), values.end(), left_out) - values.begin());
+    const auto other = [&](size_t i) { return values[i < place ? i : i + 1]; };
+    // Of links that were tested beside others many may be slow, and some are fast.
+    if (is_link_) return other((others - 1) / 4);
+    return (other((others - 1) / 2) + other(others / 2)) / 2;
+  }
+
+  bool is_link_;
+  std::vector<double> low_, middle_, high_;
+};
 
 std::string slower_text(const Row& row, const char* than) {
   return absl::StrFormat("%s takes %.3g ms, %s %.3g ms (%.2g times)", title(row.check), row.ms.middle, than,
@@ -154,14 +167,15 @@ const char* name(Finding f) {
 
 std::vector<Row> judge(const Measured& m, const Past& past, const Thresholds& t) {
   std::vector<Row> rows = merged(m);
-  std::map<std::pair<Check, std::string>, std::vector<const Row*>> groups;
-  for (const Row& row : rows) groups[{row.check, group_of(row, m)}].push_back(&row);
+  std::map<std::pair<Check, std::string>, Peers> groups;
+  for (const Row& row : rows) groups.try_emplace({row.check, group_of(row, m)}, row.check).first->second.add(row.ms);
+  for (auto& [key, group] : groups) group.all_added();
   for (Row& row : rows) {
     const Member* peer = row.peer >= 0 ? &m.members[static_cast<size_t>(row.peer)] : nullptr;
     const auto known =
         past.find(past_key(row.check, m.members[static_cast<size_t>(row.rank)], peer, row.kind, row.bytes));
-    judge_row(row, usual_of(row, groups[{row.check, group_of(row, m)}]), known == past.end() ? nullptr : &known->second,
-              t);
+    const Peers& group = groups.at({row.check, group_of(row, m)});
+    judge_row(row, group.usual_without(row.ms), known == past.end() ? nullptr : &known->second, t);
   }
   explain_links(rows);
   return rows;

@@ -5,18 +5,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
+#include <chrono>
 #include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "decision/report/text_format.h"
+#include "decision/validate/meeting.h"
 #include "decision/validate/outcome.h"
 
 extern char** environ;
@@ -60,27 +65,41 @@ absl::StatusOr<pid_t> start(const std::vector<std::string>& words) {
   return pid;
 }
 
+using Clock = std::chrono::steady_clock;
+
 // Ends those that are left when the launcher gives up.
 class Children {
  public:
   ~Children() {
     for (const auto& [pid, rank] : ranks_) kill(pid, SIGTERM);
+    const auto end = Clock::now() + std::chrono::seconds(1);
+    while (!empty() && wait(end)) {
+    }
+    for (const auto& [pid, rank] : ranks_) kill(pid, SIGKILL);
     for (const auto& [pid, rank] : ranks_) waitpid(pid, nullptr, 0);
   }
   void add(pid_t pid, size_t rank) { ranks_[pid] = rank; }
   bool empty() const { return ranks_.empty(); }
-  // The rank that has ended, and its status; a signal counts as a shell counts it.
-  std::pair<size_t, int> wait() {
+  // A rank that has ended, and its status; a signal counts as a shell counts it. Empty: none did until then.
+  std::optional<std::pair<size_t, int>> wait(Clock::time_point end) {
+    constexpr auto ask_again = std::chrono::milliseconds(20);
     for (;;) {
       int status = 0;
-      const pid_t pid = ::wait(&status);
-      const auto found = ranks_.find(pid);
-      if (pid < 0 && errno != EINTR) return {0, -1};
-      if (found == ranks_.end()) continue;
-      const size_t rank = found->second;
-      ranks_.erase(found);
-      return {rank, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};
+      const pid_t pid = waitpid(-1, &status, WNOHANG);
+      if (const auto found = ranks_.find(pid); found != ranks_.end()) {
+        const size_t rank = found->second;
+        ranks_.erase(found);
+        return std::pair(rank, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+      }
+      if (Clock::now() >= end) return std::nullopt;
+      if (pid <= 0) std::this_thread::sleep_for(ask_again);
     }
+  }
+  std::vector<size_t> ranks() const {
+    std::vector<size_t> out;
+    for (const auto& [pid, rank] : ranks_) out.push_back(rank);
+    std::sort(out.begin(), out.end());
+    return out;
   }
 
  private:
@@ -145,12 +164,22 @@ absl::StatusOr<int> launch_on_hosts(const Options& o, int argc, char** argv) {
     children.add(*pid, rank);
   }
   int result = exit_not_measured;
+  auto end = Clock::time_point::max();
   while (!children.empty()) {
-    const auto [rank, status] = children.wait();
+    const auto ended = children.wait(end);
+    if (!ended) {  // a process that is stopped, or a GPU that never gives up its memory
+      std::fprintf(stderr, "ccld-validate: rank %zu on %s, of %zu that are left, does not end\n", children.ranks()[0],
+                   report::printable(commands[children.ranks()[0]].first).c_str(), children.ranks().size());
+      return result;
+    }
+    const auto [rank, status] = *ended;
     if (status < exit_healthy || status > exit_not_measured)
       return absl::UnavailableError(absl::StrCat("rank ", rank, " on ", commands[rank].first, " cannot be run: '",
                                                  o.ssh, "' ended with ", status));
-    if (rank == 0) result = status;
+    if (rank != 0) continue;
+    result = status;
+    end = Clock::now() +
+          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(left_alone_s(o.timeout_s)));
   }
   return result;
 }

@@ -1,5 +1,6 @@
 #include "decision/validate/meeting.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
@@ -13,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "decision/server/descriptor_limit.h"
 #include "decision/server/host_port.h"
 #include "zmq.hpp"
 
@@ -25,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto grace = std::chrono::seconds(5);
 constexpr int linger_ms = 2000;  // the last messages may need a moment
 constexpr size_t named_max = 16;
+constexpr size_t other_descriptors = 256;                   // NCCL's, CUDA's and ZeroMQ's own
 constexpr auto ask_again = std::chrono::milliseconds(100);  // whether it is still wanted
 
 Clock::duration seconds(double s) {
@@ -36,11 +39,17 @@ int milliseconds_until(Clock::time_point end) {
   return static_cast<int>(std::clamp<int64_t>(left, 0, 1'000'000));
 }
 
-// Sockets are bound to addresses, not to names.
+absl::StatusOr<server::HostPort> parsed_address(const std::string& address) {
+  auto parsed = server::parse_host_port(address);
+  if (parsed.ok() && parsed->port == 0)
+    return absl::InvalidArgumentError(absl::StrCat("'", address, "': a port is needed"));
+  return parsed;
+}
+
+// Where rank 0 is reached. Sockets are bound and connected to addresses, not to names.
 absl::StatusOr<std::string> endpoint_of(const std::string& address) {
-  const auto parsed = server::parse_host_port(address);
+  const auto parsed = parsed_address(address);
   if (!parsed.ok()) return parsed.status();
-  if (parsed->port == 0) return absl::InvalidArgumentError(absl::StrCat("'", address, "': a port is needed"));
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   if (const int error = getaddrinfo(parsed->host.c_str(), nullptr, &hints, &found); error != 0)
@@ -59,11 +68,25 @@ absl::StatusOr<std::string> endpoint_of(const std::string& address) {
   return absl::StrCat("tcp://", ipv6 ? "[" : "", text, ipv6 ? "]" : "", ":", parsed->port);
 }
 
+bool is_numeric(const std::string& host) {
+  in6_addr any{};
+  return inet_pton(AF_INET, host.c_str(), &any) == 1 || inet_pton(AF_INET6, host.c_str(), &any) == 1;
+}
+
+// Where rank 0 listens. A host's own name may stand for another address there than elsewhere (127.0.1.1 in /etc/hosts,
+// an address that is translated on the way): ranks that know it by name reach it at whichever they know.
+absl::StatusOr<std::string> endpoint_to_listen(const std::string& address) {
+  const auto parsed = parsed_address(address);
+  if (!parsed.ok()) return parsed.status();
+  if (is_numeric(parsed->host) || parsed->host == "localhost") return endpoint_of(address);
+  return absl::StrCat("tcp://*:", parsed->port);
+}
+
 void set_limits(zmq::socket_t& socket, const std::string& endpoint) {
   socket.set(zmq::sockopt::linger, linger_ms);
   socket.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(message_bytes_max));
   socket.set(zmq::sockopt::sndhwm, 0);
-  if (endpoint.find("tcp://[") == 0) socket.set(zmq::sockopt::ipv6, 1);
+  if (endpoint.find("tcp://[") == 0 || endpoint.find("tcp://*") == 0) socket.set(zmq::sockopt::ipv6, 1);
 }
 
 absl::string_view view(const zmq::message_t& m) { return {m.data<char>(), m.size()}; }
@@ -109,9 +132,12 @@ struct Meeting::State {
     return false;
   }
 
-  void send(const std::string& route, const std::string& text) {
+  // All get the same bytes: a step may have a megabyte, and ranks are many.
+  void send(const std::string& route, zmq::message_t& content) {
+    zmq::message_t shared;
+    shared.copy(content);
     socket.send(zmq::buffer(route), zmq::send_flags::sndmore);
-    socket.send(zmq::buffer(text), zmq::send_flags::none);
+    socket.send(shared, zmq::send_flags::none);
   }
 };
 
@@ -119,8 +145,12 @@ Meeting::Meeting(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Meeting::~Meeting() = default;
 
 absl::StatusOr<std::unique_ptr<Meeting>> Meeting::open(const std::string& address, int ranks, double timeout_s) {
-  const auto endpoint = endpoint_of(address);
+  const auto endpoint = endpoint_to_listen(address);
   if (!endpoint.ok()) return endpoint.status();
+  const size_t needed = static_cast<size_t>(ranks) + other_descriptors;
+  if (const size_t allowed = server::raise_descriptor_limit(needed); allowed < needed)
+    return absl::ResourceExhaustedError(
+        absl::StrCat(ranks, " ranks connect, and this process may have ", allowed, " files (ulimit -n)"));
   auto state = std::make_unique<State>();
   state->address = address;
   state->ranks = ranks;
@@ -176,9 +206,9 @@ void Meeting::set_timeout(double timeout_s) { state_->timeout_s = timeout_s; }
 
 Answers Meeting::perform(const Step& step) {
   State& s = *state_;
-  const std::string text = to_text(step);
+  zmq::message_t content(to_text(step));
   for (const std::string& route : s.routes)
-    if (!route.empty()) s.send(route, text);
+    if (!route.empty()) s.send(route, content);
   Answers out;
   if (step.kind == StepKind::end) return out;
   std::map<int, Answer> got;
@@ -197,6 +227,8 @@ Answers Meeting::perform(const Step& step) {
   }
   return out;
 }
+
+double left_alone_s(double timeout_s) { return timeout_s + 3 * std::chrono::duration<double>(grace).count(); }
 
 struct Attendance::State {
   zmq::context_t context;

@@ -37,6 +37,9 @@ class Meeting : public Group {
   std::unique_ptr<State> state_;
 };
 
+// A rank that rank 0 has left alone ends within so long, and what it still has to end with it.
+double left_alone_s(double timeout_s);
+
 // A rank's side.
 class Attendance {
  public:

@@ -62,10 +62,12 @@ class Plan {
   // False: it cannot go on, and `failure` says why.
   bool step(const Step& s, const std::string& what, std::vector<Answer>* answers = nullptr, int pass = -1) {
     Answers got = group_.perform(s);
-    for (const Answer& a : got.all) out_.hung.insert(out_.hung.end(), a.hung.begin(), a.hung.end());
-    // Both ends say it.
+    // Who is alone in saying it waited for a rank that does not answer, or failed, itself.
+    std::map<std::pair<int, int>, int> said;
+    for (const Answer& a : got.all)
+      for (const auto& link : a.hung)
+        if (++said[link] == 2) out_.hung.push_back(link);
     std::sort(out_.hung.begin(), out_.hung.end());
-    out_.hung.erase(std::unique(out_.hung.begin(), out_.hung.end()), out_.hung.end());
     if (!got.missing.empty()) {
       out_.failure =
           absl::StrCat(ranks_text(got.missing), " did not end '", what, "' within ", options_.timeout_s, " s");
@@ -142,7 +144,7 @@ class Plan {
   // All passes once, then those again that leave doubts.
   bool test_links(const std::vector<Pass>& passes) {
     for (int run = 0; run < runs_max; ++run) {
-      const std::set<int> again = doubtful(Check::link, run);
+      const std::set<int> again = run == 0 ? std::set<int>() : doubtful(Check::link, run);
       if (run > 0 && again.empty()) break;
       for (size_t p = 0; p < passes.size(); ++p)
         if ((run == 0 || again.count(static_cast<int>(p))) && !test(passes, p, "pass")) return false;

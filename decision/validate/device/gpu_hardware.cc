@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -157,26 +158,37 @@ class GpuHardware : public Hardware {
         case StepKind::pass: test_links(step, answer); break;
         default: break;  // no step of the hardware
       }
+      give_back_buffers();
     } catch (const std::runtime_error& e) {
       answer.error = e.what();
+      // Kernels may still wait for other ranks, and CUDA would wait for them to give memory back. In a job they are
+      // ended; a process of its own leaves its memory to the driver, since even an abort may wait for a broken GPU.
+      abort_in_job();
+      in_job_ ? give_back_buffers() : leave_buffers();
     }
     if (log_) log_->text();  // shows what is new
     return answer;
   }
 
  private:
-  // Before buffers are given back: CUDA waits then for kernels, which wait for other ranks.
   void abort_in_job() {
     if (in_job_ && comm_ != nullptr) ncclCommAbort(std::exchange(comm_, nullptr));
+  }
+
+  // Of the step: they outlive what it throws.
+  const Buffer& buffer(size_t bytes, Buffer::Where where) {
+    return *buffers_.emplace_back(std::make_unique<Buffer>(bytes, where));
+  }
+  void give_back_buffers() { buffers_.clear(); }
+  void leave_buffers() {
+    for (std::unique_ptr<Buffer>& left : buffers_) static_cast<void>(left.release());
+    buffers_.clear();
   }
 
   template <class Ready>
   void wait(const Ready& ready, const char* what) {
     while (!ready()) {
-      if (Clock::now() >= end_) {
-        abort_in_job();
-        throw Hung(absl::StrCat(what, " did not end in time"));
-      }
+      if (Clock::now() >= end_) throw Hung(absl::StrCat(what, " did not end in time"));
       std::this_thread::sleep_for(ask_again);
     }
   }
@@ -223,7 +235,6 @@ class GpuHardware : public Hardware {
       answer.channels = in_job_->channels;
       return;
     }
-    log_->open();
     answer.channels = read_nccl_log(log_->text(), rank).channels;
   }
 
@@ -255,14 +266,15 @@ class GpuHardware : public Hardware {
     switch (step.check) {
       case Check::gemm: sample.ms = multiply(step.repetitions); break;
       case Check::memory: {
-        const Buffer from(sizes_.memory_bytes, Where::device), to(sizes_.memory_bytes, Where::device);
+        const Buffer &from = buffer(sizes_.memory_bytes, Where::device),
+                     &to = buffer(sizes_.memory_bytes, Where::device);
         sample.bytes = 2.0 * static_cast<double>(sizes_.memory_bytes);  // read and written
         sample.ms = copy(to, from, sizes_.memory_bytes, cudaMemcpyDeviceToDevice);
         break;
       }
       case Check::host_to_device:
       case Check::device_to_host: {
-        const Buffer host(sizes_.copy_bytes, Where::host), device(sizes_.copy_bytes, Where::device);
+        const Buffer &host = buffer(sizes_.copy_bytes, Where::host), &device = buffer(sizes_.copy_bytes, Where::device);
         const bool up = step.check == Check::host_to_device;
         sample.bytes = static_cast<double>(sizes_.copy_bytes);
         sample.ms = up ? copy(device, host, sizes_.copy_bytes, cudaMemcpyHostToDevice)
@@ -276,11 +288,11 @@ class GpuHardware : public Hardware {
 
   std::vector<double> multiply(int repetitions) {
     const auto n = static_cast<size_t>(sizes_.gemm_n);
-    const Buffer a(n * n * sizeof(float), Buffer::Where::device), b(n * n * sizeof(float), Buffer::Where::device),
-        c(n * n * sizeof(float), Buffer::Where::device);
+    const auto matrix = [&]() -> const Buffer& { return buffer(n * n * sizeof(float), Buffer::Where::device); };
+    const Buffer &a = matrix(), &b = matrix(), &c = matrix();
     // 0x3f3f3f3f is 0.75: no numbers so small that processors take another way.
-    for (const Buffer* buffer : {&a, &b})
-      CCLD_CHECK(cudaMemsetAsync(buffer->as<void>(), 0x3f, n * n * sizeof(float), stream_));
+    for (const Buffer* factor : {&a, &b})
+      CCLD_CHECK(cudaMemsetAsync(factor->as<void>(), 0x3f, n * n * sizeof(float), stream_));
     return timed(repetitions, title(Check::gemm),
                  [&] { CCLD_CHECK(launch_gemm(a.as<float>(), b.as<float>(), c.as<float>(), sizes_.gemm_n, stream_)); });
   }
@@ -288,16 +300,17 @@ class GpuHardware : public Hardware {
   void test_links(const Step& step, Answer& answer) {
     for (const Pair& pair : step.pairs) {
       if (pair.from != rank_ && pair.to != rank_) continue;
-      const Buffer buffer(sizes_.link_bytes, Buffer::Where::device);
-      CCLD_CHECK(cudaMemsetAsync(buffer.as<void>(), 0, sizes_.link_bytes, stream_));
-      test_link(pair.from, pair.to, step.repetitions, buffer, answer);
-      if (pair.back) test_link(pair.to, pair.from, step.repetitions, buffer, answer);
+      const Buffer& message = buffer(sizes_.link_bytes, Buffer::Where::device);
+      CCLD_CHECK(cudaMemsetAsync(message.as<void>(), 0, sizes_.link_bytes, stream_));
+      test_link(pair.from, pair.to, step.repetitions, message, answer);
+      if (pair.back) test_link(pair.to, pair.from, step.repetitions, message, answer);
+      give_back_buffers();
     }
   }
 
   // A repetition is a message and the receiver's answer of a byte, by the sender's clock: a receiver that is late only
   // adds time. Without the answer, buffers on the way would make what is sent look faster than the link is.
-  void test_link(int from, int to, int repetitions, const Buffer& buffer, Answer& answer) {
+  void test_link(int from, int to, int repetitions, const Buffer& message, Answer& answer) {
     Sample sample;
     sample.check = Check::link;
     sample.rank = from;
@@ -306,10 +319,11 @@ class GpuHardware : public Hardware {
     const bool sends = from == rank_;
     const int peer = sends ? to : from;
     const Turn turn(cpu_device_ && !sends, end_);  // the sender's first repetition waits for it
+    const Clock::time_point begun = Clock::now();
     const auto move = [&](bool send, size_t bytes) {
       CCLD_CHECK(ncclGroupStart());
-      CCLD_CHECK(send ? ncclSend(buffer.as<void>(), bytes, ncclUint8, peer, comm_, stream_)
-                      : ncclRecv(buffer.as<void>(), bytes, ncclUint8, peer, comm_, stream_));
+      CCLD_CHECK(send ? ncclSend(message.as<void>(), bytes, ncclUint8, peer, comm_, stream_)
+                      : ncclRecv(message.as<void>(), bytes, ncclUint8, peer, comm_, stream_));
       CCLD_CHECK(ncclGroupEnd());
       wait_for_comm("connecting");
     };
@@ -321,7 +335,9 @@ class GpuHardware : public Hardware {
       if (!sends) return;
       sample.ms = std::move(ms);
     } catch (const Hung&) {
-      if (!in_job_) answer.hung.emplace_back(from, to);  // in a job it only says that the time to hold was over
+      // In a job it only says that the time to hold was over; and whose turn came late has hardly looked.
+      const auto looked = std::chrono::duration<double>(Clock::now() - begun).count();
+      if (!in_job_ && looked > timeout_s_ / 2) answer.hung.emplace_back(from, to);
       throw;
     }
     add_path(sample);
@@ -347,6 +363,7 @@ class GpuHardware : public Hardware {
   const bool cpu_device_;  // then ranks of a machine measure in turns
   const std::optional<InJob> in_job_;
   std::optional<LogFile> log_;  // none in a training process
+  std::vector<std::unique_ptr<Buffer>> buffers_;
   cudaStream_t stream_ = nullptr;
   ncclComm_t comm_ = nullptr;
   int rank_ = 0;

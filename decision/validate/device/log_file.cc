@@ -1,6 +1,6 @@
 #include "decision/validate/device/log_file.h"
 
-#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,29 +13,16 @@ LogFile::LogFile() {
   const char* wanted = getenv("NCCL_DEBUG");
   show_warnings_ = wanted != nullptr && *wanted != 0;
   show_all_ = show_warnings_ && std::string(wanted) != "WARN" && std::string(wanted) != "VERSION";
-  const char* folder = getenv("TMPDIR");
-  path_ = std::string(folder != nullptr && *folder != 0 ? folder : "/tmp") + "/ccld-validate-XXXXXX";
-  const int made = mkstemp(path_.data());
-  if (made < 0) {  // then NCCL's own orders are not known
-    path_.clear();
-    return;
-  }
-  close(made);
+  file_ = memfd_create("nccl-log", MFD_CLOEXEC);
+  if (file_ < 0) return;  // then NCCL's own orders are not known
   setenv("NCCL_DEBUG", "INFO", 1);
   setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,NET", 1);
-  setenv("NCCL_DEBUG_FILE", path_.c_str(), 1);
+  // NCCL opens it a second time: what it has written is still to be read here.
+  setenv("NCCL_DEBUG_FILE", ("/proc/self/fd/" + std::to_string(file_)).c_str(), 1);
 }
 
 LogFile::~LogFile() {
   if (file_ >= 0) close(file_);
-  if (!path_.empty()) unlink(path_.c_str());
-}
-
-void LogFile::open() {
-  if (path_.empty()) return;
-  file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  unlink(path_.c_str());
-  path_.clear();
 }
 
 const std::string& LogFile::text() {

@@ -137,6 +137,19 @@ class ValidateTest(unittest.TestCase):
         self.assertEqual(self.children[0].wait(60), NOT_MEASURED)
         self.assertRegex(self.said(0, "out"), r"rank 1 \(node1\) did not end '[^']+' within 4 s")
 
+    def test_a_link_over_which_nothing_arrives_is_named_and_every_rank_ends(self):
+        # Only kernels of NCCL have a second block: GPU 3 stops in the first one.
+        control = os.path.join(self.folder, "device")
+        with open(control, "w", encoding="utf-8") as file:
+            file.write("gpu 3 freeze_block 1\n")
+        two = dict.fromkeys(("NCCL_MIN_NCHANNELS", "NCCL_MIN_P2P_NCHANNELS", "NCCL_NCHANNELS_PER_PEER", "NCCL_NCHANNELS_PER_NET_PEER"), "2")
+        for rank in range(4):
+            self.start(rank, 4, "--timeout", "4", "--json", CCLD_CPU_DEVICE_CONTROL=control, **two)
+        self.assertEqual([child.wait(60) for child in self.children][0], SUSPECT, self.said(0, "out"))
+        incident, = json.loads(self.said(0, "out"))["incidents"]
+        self.assertEqual(incident["class"], "H3")
+        self.assertEqual({incident["culprits"][0]["rank"], incident["culprits"][0]["peer"]}, {2, 3})
+
     def test_ranks_are_started_on_hosts_and_the_result_is_that_of_rank_0(self):
         # Takes the place of ssh: a host is a node of this machine.
         starter = os.path.join(self.folder, "starter")

@@ -33,6 +33,7 @@ class FakeMachine : public Group {
   std::map<std::string, double> slow_sending, slow_receiving;  // hosts
   std::map<std::pair<std::string, std::string>, double> slow_paths;
   std::set<int> silent;                // ranks that do not answer any more
+  std::set<int> silent_in_passes, failed_in_passes;
   std::set<std::pair<int, int>> hung;  // ranks
   double noise = 0.02;                 // of every repetition, as a part of it
   double disturbed = 0;                // share of repetitions that take ten times as long
@@ -45,12 +46,13 @@ class FakeMachine : public Group {
     ++steps;
     Answers out;
     for (const Member& m : members_) {
-      if (silent.count(m.rank)) {
+      if (silent.count(m.rank) || (s.kind == StepKind::pass && silent_in_passes.count(m.rank))) {
         out.missing.push_back(m.rank);
         continue;
       }
       Answer a;
       a.rank = m.rank;
+      if (s.kind == StepKind::pass && failed_in_passes.count(m.rank)) a.error = "out of memory";
       if (s.kind == StepKind::gpu_check) a.samples.push_back(gpu_sample(s, m.rank));
       out.all.push_back(std::move(a));
     }
@@ -91,7 +93,7 @@ class FakeMachine : public Group {
     tested.emplace_back(from, to);
     if (hung.count({from, to})) {
       for (Answer& a : out.all)
-        if (a.rank == from || a.rank == to) a.hung.emplace_back(from, to);
+        if ((a.rank == from || a.rank == to) && a.error.empty()) a.hung.emplace_back(from, to);
       return;
     }
     Sample sent;
