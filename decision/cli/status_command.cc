@@ -98,6 +98,9 @@ void show_health(const StatusValues& v) {
 
 void add_status_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("status", "Show jobs and communicators, the troubled first, what is in flight and for how long, silent processes");
+  command->footer(
+      "Exit codes: 0 done, 1 the surroundings failed (service), 2 wrong usage. With --check: 0 OK, 1 suspected, 2 "
+      "confirmed, 3 unknown.");
   auto values = std::make_shared<StatusValues>();
   add_service_options(*command, values->service);
   command->add_option("--job", values->job, "this job only")->type_name("JOB");
@@ -115,7 +118,7 @@ void add_status_command(CLI::App& app) {
                     ->default_str("2")
                     ->check(CLI::Range(0.1, 86400.0));
   auto* health = command->add_flag("--health", values->health, "only whether the service is well, which needs no token: exit status 0 or 1");
-  command->add_flag("--check", values->check, "one line for a monitoring system, exit status 0 OK, 1 suspected, 2 confirmed, 3 unknown")
+  command->add_flag("--check", values->check, "one line and an exit status for a monitoring system")
       ->excludes(json)
       ->excludes(watch)
       ->excludes(health);

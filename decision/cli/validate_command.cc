@@ -17,6 +17,7 @@
 #include "decision/cli/incident_source.h"
 #include "decision/cli/validate_in_job.h"
 #include "decision/report/text_format.h"
+#include "decision/validate/outcome.h"
 
 namespace ccld::decision {
 namespace {
@@ -100,21 +101,33 @@ std::vector<std::string> command_for(const ValidateValues& v, const Json& verdic
                                  "; it is installed with the library (make install)"));
 }
 
-void validate_hardware(const ValidateValues& v) {
+// The exit code.
+int validate_hardware(const ValidateValues& v) {
   if (v.id == 0 && v.in_job.communicator.empty())
     fail(exit_usage, v.in_job.wanted ? "--incident or --communicator is needed" : "--incident is needed");
   try {
     if (v.in_job.wanted) {
       InJobValues in_job = v.in_job;
       if (in_job.communicator.empty()) in_job.communicator = report::text_of(newest(v), "communicator");
-      if (const int code = validate_in_job(v.source.service, in_job); code != 0) throw CLI::RuntimeError(code);
-      return;
+      return validate_in_job(v.source.service, in_job);
     }
     const std::vector<std::string> words = command_for(v, newest(v));
     if (v.run) become(words);
     std::printf("%s\n", absl::StrJoin(words, " ").c_str());
+    return exit_ok;
   } catch (const nlohmann::json::exception& e) {
     fail(exit_failed, absl::StrCat("the verdict is not understood: ", e.what()));
+  }
+}
+
+// Where a test was wanted, 1 means that hardware is slow, not that the service or a program was out of reach.
+int code_of_test(const ValidateValues& v) {
+  try {
+    return validate_hardware(v);
+  } catch (const CLI::RuntimeError& e) {
+    const bool tests = v.in_job.wanted || v.run;
+    throw CLI::RuntimeError(tests && e.get_exit_code() == exit_failed ? validate::exit_not_measured
+                                                                      : e.get_exit_code());
   }
 }
 
@@ -124,6 +137,9 @@ void add_validate_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "validate",
       "Test the hardware that an incident names: print, or run, the command for its hosts, or in the running job");
+  command->footer(
+      "Exit codes: 0 done, 1 the surroundings failed (service, incident), 2 wrong usage. With --run and --in-job: "
+      "0 healthy, 1 suspect, 2 wrong usage, 3 could not be measured.");
   auto v = std::make_shared<ValidateValues>();
   command->add_option("--incident", v->id, "number of the incident")->type_name("INCIDENT");
   CLI::Option* http = add_source_flags(*command, v->source);
@@ -135,13 +151,11 @@ void add_validate_command(CLI::App& app) {
   command->add_option("--gpus", v->gpus, "GPUs of each host; without it, as many as this one has")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--run", v->run,
-                    "run it instead of printing it; its exit codes: 0 healthy, 1 suspect, 2 wrong usage, "
-                    "3 could not be measured");
+  command->add_flag("--run", v->run, "run it instead of printing it");
   add_in_job_options(*command, v->in_job);
   command->callback([v, http] {
     v->source.url_given = !http->empty();
-    validate_hardware(*v);
+    if (const int code = code_of_test(*v); code != exit_ok) throw CLI::RuntimeError(code);
   });
 }
 

@@ -77,7 +77,8 @@ int validate_in_job(const ServiceAddress& service, const InJobValues& v) {
   validate::PlanOptions plan = plan_of(v, job);
   const std::string meet = v.meet.empty() ? own_address() : v.meet;
   auto meeting = validate::Meeting::open(meet, ranks, come_s);
-  if (!meeting.ok()) fail(exit_usage, absl::StrCat("--meet: ", meeting.status().message()));
+  if (!meeting.ok())
+    not_measured(absl::Status(meeting.status().code(), absl::StrCat("--meet: ", meeting.status().message())));
 
   ask_for_ranks(service, v, job, meet);
   validate::Outcome outcome;
@@ -114,7 +115,7 @@ void add_in_job_options(CLI::App& command, InJobValues& v) {
   command
       .add_flag("--in-job", v.wanted,
                 "test the hardware now, in the processes of the running job, which holds meanwhile; they need "
-                "NCCL_PROBE_VALIDATE=1 (exit codes as with --run)")
+                "NCCL_PROBE_VALIDATE=1")
       ->group("In the running job");
   const auto option = [&command](CLI::Option* o) { return o->group("In the running job")->needs("--in-job"); };
   option(command.add_option("--communicator", v.communicator, "of these ranks, in place of --incident"))

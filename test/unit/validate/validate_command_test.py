@@ -5,11 +5,13 @@ CCLD_EXECUTABLE names the program.
 import json
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import unittest
 
 CCLD = os.environ["CCLD_EXECUTABLE"]
+NOT_MEASURED = 3
 
 
 def culprit(host, peer_host=None):
@@ -22,12 +24,12 @@ class ValidateCommand(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def run_it(self, culprits, *more, program=CCLD, **environment):
+    def run_it(self, culprits, *more, program=CCLD, incident="3", **environment):
         path = os.path.join(self.folder, "verdicts.jsonl")
         with open(path, "w", encoding="utf-8") as file:
             file.write(json.dumps({"incident": 3, "run": "r", "revision": 1, "class": "S2", "kind": "SLOW", "state": "confirmed", "job": "j",
                                    "time": "2026-01-01T00:00:00.000Z", "culprits": culprits}) + "\n")
-        return subprocess.run([program, "validate", "--incident", "3", "--file", path, *more], capture_output=True, text=True, timeout=60,
+        return subprocess.run([program, "validate", "--incident", incident, "--file", path, *more], capture_output=True, text=True, timeout=60,
                               env=dict(os.environ, **environment))
 
     def test_the_command_names_each_host_once(self):
@@ -51,8 +53,9 @@ class ValidateCommand(unittest.TestCase):
         done = self.run_it([])
         self.assertEqual(done.returncode, 1)
         self.assertIn("incident 3 names no host", done.stderr)
-        done = self.run_it([culprit("a")], "--incident", "4")
-        self.assertNotEqual(done.returncode, 0)
+        done = self.run_it([culprit("a")], incident="4")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no incident 4", done.stderr)
 
     def test_run_becomes_the_program_with_its_exit_status(self):
         # Beside a copy of this program, as packages install it.
@@ -67,8 +70,17 @@ class ValidateCommand(unittest.TestCase):
     def test_where_the_program_is_not_installed_it_says_so(self):
         program = shutil.copy(CCLD, os.path.join(self.folder, "ccld"))
         done = self.run_it([culprit("a", "b")], "--run", program=program, PATH="/nowhere")
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, NOT_MEASURED)
         self.assertIn("cannot start ccld-validate", done.stderr)
+
+    def test_what_keeps_a_test_from_being_made_is_never_taken_for_slow_hardware(self):
+        self.assertEqual(self.run_it([], "--run").returncode, NOT_MEASURED)
+        self.assertEqual(self.run_it([culprit("a")], "--run", incident="4").returncode, NOT_MEASURED)
+        with socket.socket() as nobody:  # bound, and does not listen
+            nobody.bind(("127.0.0.1", 0))
+            done = subprocess.run([CCLD, "validate", "--in-job", "--communicator", "5c1d", "--http", "http://127.0.0.1:%d" % nobody.getsockname()[1]],
+                                  capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, NOT_MEASURED, done.stderr)
 
 
 if __name__ == "__main__":
