@@ -23,9 +23,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr absl::string_view prefix = "incident-";
-constexpr absl::string_view suffix = ".ccldrec";
+constexpr absl::string_view suffix = ".ccldrec", unfinished_suffix = ".ccldrec.tmp";
+// Long enough for a service that still writes one.
+constexpr int64_t unfinished_ms = 3600 * 1000;
 
-// Names sort by time: "incident-20260131T120000.123Z-7-H3.ccldrec".
+// Names sort by time: "incident-20260131T120000.123Z-7-H3.ccldrec"; ".tmp" is added while it is written.
 std::string file_name(const report::Json& incident) {
   const std::string time = absl::StrReplaceAll(report::text_of(incident, "time"), {{"-", ""}, {":", ""}});
   return absl::StrCat(prefix, time, "-", report::number_of(incident, "incident"), "-", report::text_of(incident, "class"), suffix);
@@ -48,11 +50,16 @@ absl::Status check_incident_folder(const std::string& folder) {
 
 void remove_old_incident_files(const std::string& folder, const IncidentFileLimits& limits, int64_t now_ms) {
   std::vector<std::string> names;
+  std::vector<fs::path> unfinished;
+  const std::string ended_before = absl::StrCat(prefix, time_text(now_ms - unfinished_ms));
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename();
-    if (absl::StartsWith(name, prefix) && absl::EndsWith(name, suffix)) names.push_back(name);
+    if (!absl::StartsWith(name, prefix)) continue;
+    if (absl::EndsWith(name, suffix)) names.push_back(name);
+    if (absl::EndsWith(name, unfinished_suffix) && name < ended_before) unfinished.push_back(at->path());
   }
+  for (const fs::path& path : unfinished) fs::remove(path, error);  // its service was killed while it wrote
   std::sort(names.begin(), names.end(), std::greater<>());  // newest first
   const std::string too_old = absl::StrCat(prefix, time_text(now_ms - limits.age_max_ms));
   uint64_t files = 0, bytes = 0;

@@ -1,6 +1,7 @@
 // The folder of incident recordings: incident-<time>-<number>-<class>.ccldrec, bounded by number, size and age.
-// Contract: a file appears whole, by renaming. Only files of that name are counted and removed, oldest name first.
-// Errors: one line with the path. Threads: one at a time.
+// Contract: a file appears whole, by renaming. Only files of that name are counted and removed, oldest name first; so
+// are unfinished ones of a service that was killed, after an hour. Errors: one line with the path. Threads: one at a
+// time.
 #pragma once
 
 #include <string>

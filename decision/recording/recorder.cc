@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "decision/recording/block.h"
 #include "decision/recording/incident_files.h"
 #include "decision/recording/incident_history.h"
@@ -77,6 +78,7 @@ struct Recorder::State {
   std::optional<IncidentHistory> history;
   std::optional<Nanoseconds> cleaned_ns;  // when old files were last looked for
   std::thread thread;
+  absl::Notification ended;
 
   void add(const Entry&);
   void hand_over();
@@ -129,7 +131,7 @@ void Recorder::State::hand_over() {
   const uint64_t dropped = counts.messages + counts.ticks;
   missing += dropped;
   block.missing = counts.missing + dropped;
-  builder.add({.kind = EntryKind::gap, .clock_ns = last_ns, .realtime_ns = last_ns, .missing = block.missing});
+  builder.add({.kind = EntryKind::gap, .clock_ns = last_ns, .realtime_ns = last_realtime_ns, .missing = block.missing});
   if (!std::exchange(warned_of_gap, true)) {
     spdlog::warn("the recording cannot keep up, {} entries are missing from it; further ones are only counted", dropped);
   }
@@ -180,6 +182,8 @@ void Recorder::State::run() {
     if (history.has_value()) shared.history_bytes = history->bytes();
     recording = file != nullptr || history.has_value();
   }
+  lock.unlock();
+  if (file != nullptr) close_file("stopped");
 }
 
 void Recorder::State::carry_out(Job& job) {
@@ -254,7 +258,10 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::start(const RecorderOptions&
     state->shared.file_bytes = state->file->bytes();
   }
   State* shared = state.get();
-  state->thread = std::thread([shared] { shared->run(); });
+  state->thread = std::thread([shared] {
+    shared->run();
+    shared->ended.Notify();
+  });
   return std::unique_ptr<Recorder>(new Recorder(std::move(state)));
 }
 
@@ -305,20 +312,22 @@ report::RecorderCounters Recorder::counters() const {
   return c;
 }
 
-void Recorder::finish() {
+bool Recorder::finish(absl::Duration timeout) {
   State& s = *state_;
-  if (s.finished) return;
-  s.hand_over();
-  for (const auto& pending : s.pending) s.request_incident(pending.metadata, pending.realtime_ms);
-  s.pending.clear();
-  s.finished = true;
-  {
-    const std::lock_guard lock(s.mutex);
-    s.stop = true;
+  if (!s.finished) {
+    s.hand_over();
+    for (const auto& pending : s.pending) s.request_incident(pending.metadata, pending.realtime_ms);
+    s.pending.clear();
+    s.finished = true;
+    {
+      const std::lock_guard lock(s.mutex);
+      s.stop = true;
+    }
+    s.wake.notify_one();
   }
-  s.wake.notify_one();
-  s.thread.join();
-  if (s.file != nullptr) s.close_file("stopped");
+  if (!s.ended.WaitForNotificationWithTimeout(timeout)) return false;
+  if (s.thread.joinable()) s.thread.join();
+  return true;
 }
 
 }  // namespace ccld::decision::recording

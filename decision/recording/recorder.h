@@ -23,6 +23,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "decision/model/verdict.h"
 #include "decision/recording/format.h"
@@ -63,8 +64,9 @@ class Recorder {
   void flush_if_due(Nanoseconds now_ns);
 
   report::RecorderCounters counters() const;
-  // Writes what is left and ends the file. Idempotent.
-  void finish();
+  // Writes what is left and ends the file. False: the disk did not take it in that time. Then nothing may end but the
+  // process: the thread still hangs in it.
+  bool finish(absl::Duration timeout = absl::InfiniteDuration());
 
  private:
   struct State;

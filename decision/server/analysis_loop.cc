@@ -66,15 +66,18 @@ void AnalysisLoop::follow() {
 }
 
 bool AnalysisLoop::finish(absl::Duration timeout) {
-  finish_recording();  // first: it reports where the recordings are
-  return reporter_->finish(timeout);
+  const bool recorded = finish_recording();  // first: it reports where the recordings are
+  return reporter_->finish(timeout) && recorded;
 }
 
-void AnalysisLoop::finish_recording() {
-  if (recorder_ == nullptr) return;
-  recorder_->finish();
+bool AnalysisLoop::finish_recording() {
+  // Each incident of the last seconds is a file of up to 128 MB, which a slow disk takes in some seconds.
+  constexpr absl::Duration timeout = absl::Seconds(5);
+  if (recorder_ == nullptr) return true;
+  if (!recorder_->finish(timeout)) return false;
   const report::RecorderCounters c = recorder_->counters();
   spdlog::info("recorded {} entries, {} bytes written, {} missing, {} incidents", c.entries, c.file_bytes, c.missing, c.incident_files);
+  return true;
 }
 
 void AnalysisLoop::analyse(Nanoseconds now_ns, Nanoseconds realtime_ns) {

@@ -78,7 +78,8 @@ class AnalysisLoop {
   // Requests of operators to probes.
   TuneAnswer tune(const TuneRequest& request, const ControlDesk::Send& send);
   void count_late_tick() { ++late_ticks_; }
-  // Writes what is still to be recorded and reported. Nothing is, afterwards. False: as Reporter::finish().
+  // Writes what is still to be recorded, for some seconds at most, and reported. Nothing is, afterwards. False: as
+  // Recorder::finish() or Reporter::finish().
   bool finish(absl::Duration timeout);
 
   const ingest::Ingest& ingest() const { return analysis_.ingest(); }
@@ -86,7 +87,7 @@ class AnalysisLoop {
  private:
   void analyse(Nanoseconds now_ns, Nanoseconds realtime_ns);
   void publish(Nanoseconds now_ns, Nanoseconds realtime_ns);
-  void finish_recording();
+  bool finish_recording();
 
   Settings settings_;
   Analysis analysis_;

@@ -460,7 +460,7 @@ absl::Status serve(const ServeOptions& options) {
   if (in_cluster && reported) (*node)->end();
   if (!reported) spdlog::error("a disk or the reader of verdicts hangs: what waits for it is lost");
   if (!webhook_ended || !reported || !(*http)->stop(shutdown_timeout)) {
-    // A thread hangs, or a client of the query API holds one: waiting for it would break the promised second.
+    // A thread hangs, or a client of the query API holds one: waiting for it would break the promise.
     std::_Exit(EXIT_SUCCESS);
   }
   return absl::OkStatus();

@@ -1,16 +1,16 @@
 // `ccld serve`: opens everything, says where it listens, analyses until SIGINT or SIGTERM.
 //
 // Contract
-//   Nothing is announced before everything is open. Standard error gets "ccld: listening on <telemetry> and <query API>";
-//   with ready_file the same as JSON, written whole and removed at the end.
-//   It listens beyond this host only with keys (telemetry) and tokens (query API), or with `insecure`.
-//   A signal ends the service within a second, exit 0.
-//   A state folder that cannot be used (not writable, in use by another service, a newer version) is one warning, and the
-//   service goes on without a history.
+//   Nothing is announced before everything is open. Standard error gets "ccld: listening on <telemetry> and <query
+//   API>"; with ready_file the same as JSON, written whole and removed at the end. It listens beyond this host only
+//   with keys (telemetry) and tokens (query API), or with `insecure`. A signal ends the service within a second, exit
+//   0; within six while a disk takes in a recording slowly or not at all. A state folder that cannot be used (not
+//   writable, in use by another service, a newer version) is one warning, and the service goes on without a history.
 // Errors
 //   InvalidArgument: an option that cannot be right (exit 2); anything else: the surroundings (exit 1). One line, which
 //   names the option.
-// Threads: the calling thread analyses; the query API has its own. Call before any other thread exists: signals are blocked.
+// Threads: the calling thread analyses; the query API has its own. Call before any other thread exists: signals are
+// blocked.
 #pragma once
 
 #include <string>

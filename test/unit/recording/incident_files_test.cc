@@ -55,6 +55,16 @@ TEST_CASE("Recordings of incidents go when they are too old or too large togethe
   CHECK(exists(newest));
 }
 
+TEST_CASE("What a service that was killed left unfinished goes after an hour") {
+  const Folder folder;
+  const std::string old = folder.file("incident-20260131T110000.000Z-1-H3.ccldrec.tmp"),
+                    young = folder.file("incident-20260131T120000.000Z-2-H3.ccldrec.tmp");
+  for (const std::string& name : {old, young}) std::ofstream(name) << "half";
+  remove_old_incident_files(folder.path, {}, now_ms);
+  CHECK_FALSE(std::filesystem::exists(old));
+  CHECK(std::filesystem::exists(young));
+}
+
 TEST_CASE("A folder that cannot be written is named, and nothing half written stays") {
   CHECK(contains(check_incident_folder("/proc/nowhere").message(), "'/proc/nowhere'"));
   Packer packer;

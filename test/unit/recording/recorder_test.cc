@@ -1,5 +1,13 @@
 #include "decision/recording/recorder.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <random>
+#include <thread>
+
 #include "test/unit/recording/recordings.h"
 
 namespace ccld::test {
@@ -124,7 +132,7 @@ TEST_CASE("Blocks for which there is no room are dropped, and the recording says
   auto recorder = started({.path = folder.file("r"), .queue_bytes_max = 1});
   const std::string large(block_content_bytes_wanted, 'x');
   constexpr int blocks = 200;
-  for (int i = 0; i < blocks; ++i) recorder->message(bytes_of(large), start_ns + i, 0);
+  for (int i = 0; i < blocks; ++i) recorder->message(bytes_of(large), start_ns + i, start_ns + i + calendar_ns);
   recorder->finish();
   const uint64_t missing = recorder->counters().missing;
   const Reading r = read_all(Reader::open(folder.file("r")));
@@ -132,10 +140,35 @@ TEST_CASE("Blocks for which there is no room are dropped, and the recording says
   uint64_t read = 0, said = 0;
   for (const Read& e : r.entries) {
     if (e.kind == EntryKind::message) ++read;
+    CHECK(e.realtime_ns - e.clock_ns == calendar_ns);
     said += e.missing;
   }
   CHECK(read + missing == blocks);
   CHECK(said <= missing);  // the last block may be among them
+}
+
+TEST_CASE("A disk that does not take the recording holds up whoever finishes it for as long as that is said") {
+  const Folder folder;
+  const std::string path = folder.file("full");
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  REQUIRE(reader >= 0);
+  auto recorder = started({.path = path, .replace = true});
+  std::string noise(1 << 20, 0);  // more than a pipe holds, and not to be packed
+  std::minstd_rand random(1);
+  for (char& c : noise) c = static_cast<char>(random());
+  recorder->message(bytes_of(noise), start_ns, start_ns);
+  CHECK_FALSE(recorder->finish(absl::Milliseconds(50)));
+  std::thread taker([&] {
+    std::string taken(1 << 16, 0);
+    pollfd ready{reader, POLLIN, 0};
+    while (poll(&ready, 1, -1) > 0 && read(reader, taken.data(), taken.size()) > 0) {
+    }
+  });
+  CHECK(recorder->finish());
+  taker.join();  // the file has been closed
+  close(reader);
+  CHECK(recorder->counters().write_errors == 0);
 }
 
 }  // namespace ccld::test
