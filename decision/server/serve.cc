@@ -17,6 +17,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "decision/advise/known_settings.h"
 #include "decision/history/history.h"
 #include "decision/ingest/connection_room.h"
@@ -194,10 +196,28 @@ std::string full_host_name(const std::string& name) {
   return found->ai_canonname != nullptr ? found->ai_canonname : "";
 }
 
+// Where clients of other nodes are sent to, with the path that they asked for.
+struct ClusterUrl {
+  std::string url, host;  // both empty: none was given
+};
+absl::StatusOr<ClusterUrl> cluster_url_of(const std::string& given) {
+  if (given.empty()) return ClusterUrl();
+  absl::string_view rest = given;
+  for (const absl::string_view scheme : {"http://", "https://"}) {
+    if (!absl::ConsumePrefix(&rest, scheme)) continue;
+    const auto address = parse_host_port(rest);
+    if (!address.ok()) return naming("--cluster-http-url", address.status());
+    return ClusterUrl{absl::StrCat(scheme, address->text()), address->host};
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--cluster-http-url: '", given, "' begins neither with http:// nor with https://"));
+}
+
 // In `Host`, of requests without a token.
-std::vector<std::string> names_of_service(const ServeOptions& options, const HostPort& http) {
+std::vector<std::string> names_of_service(const ServeOptions& options, const HostPort& http,
+                                          const ClusterUrl& cluster_url) {
   std::vector<std::string> names = options.http_names;
-  if (const auto url = parse_host_port(options.cluster_http_url); url.ok()) names.push_back(url->host);
+  if (!cluster_url.host.empty()) names.push_back(cluster_url.host);
   const std::string own = host_name();
   if (own.empty()) return names;
   names.push_back(own);
@@ -331,6 +351,8 @@ absl::Status serve(const ServeOptions& options) {
   if (!threads.ok()) return naming("--threads", threads.status());
   const auto http_address = parse_host_port(options.http);
   if (!http_address.ok()) return naming("--http", http_address.status());
+  const auto cluster_url = cluster_url_of(options.cluster_http_url);
+  if (!cluster_url.ok()) return cluster_url.status();
   if (absl::Status s = check_endpoint(options.listen); !s.ok()) return naming("--listen", s);
   auto telemetry_access = open_telemetry_access({options.listen, options.telemetry_secret_file, options.telemetry_allow_file, options.insecure});
   if (!telemetry_access.ok()) return telemetry_access.status();
@@ -344,7 +366,7 @@ absl::Status serve(const ServeOptions& options) {
   const auto node = ClusterNode::open({.servers = options.cluster,
                                        .name = options.cluster_name,
                                        .node = options.cluster_node,
-                                       .http_url = options.cluster_http_url,
+                                       .http_url = cluster_url->url,
                                        .credentials_file = options.cluster_credentials_file,
                                        .ca_file = options.cluster_ca_file,
                                        .certificate_file = options.cluster_certificate_file,
@@ -362,7 +384,7 @@ absl::Status serve(const ServeOptions& options) {
   HttpOptions http_options;
   http_options.allow_remote_tune = options.allow_remote_tune;
   http_options.allow_remote_ack = options.allow_remote_ack;
-  if (http_access->tokens == nullptr) http_options.names = names_of_service(options, *http_address);
+  if (http_access->tokens == nullptr) http_options.names = names_of_service(options, *http_address, *cluster_url);
   http_options.tokens = http_access->tokens;
   http_options.tls = http_access->tls;
   double look_max_s = 0;

@@ -193,6 +193,9 @@ TEST_CASE("A wrong setting, flag or config is one line that names it, and status
   require_refused({ccld, "serve", "--listen", "tcp://127.0.0.1:99999"}, 2, "--listen");
   require_refused({ccld, "serve", "--listen", "udp://127.0.0.1:5566"}, 2, "--listen");
   require_refused({ccld, "serve", "--http", "nowhere"}, 2, "--http");
+  require_refused({ccld, "serve", "--cluster-http-url", "node1:5580"}, 2,
+                  "--cluster-http-url: 'node1:5580' begins neither with http://");
+  require_refused({ccld, "serve", "--cluster-http-url", "https://node1:5580/x"}, 2, "--cluster-http-url");
   require_refused({ccld, "serve", "--log-level", "loud"}, 2, "--log-level");
   require_refused({ccld, "serve", "--config", folder.file("none.toml")}, 2, "none.toml");
   require_refused({ccld, "serve", "--config", folder.file("bad.toml")}, 2, "colour");
