@@ -219,7 +219,8 @@ std::string to_text(const std::vector<ProcessReport>& reports) {
                c.running != 0 ? "running" : "stopped", c.sample_us, c.period_us, c.budget_ppm,
                abi::name_of(static_cast<abi::LogVerbosity>(c.log)),
                endpoint.empty() ? "nothing" : ("to " + endpoint).c_str(), r.control_pending ? ", a request waits" : "");
-    if (r.build.build_id[0] != 0) out += format("  libnccl of ccld %s, build %s\n", r.build.release, r.build.build_id);
+    if (r.build.build_id[0] != 0)
+      out += format("  libnccl of ccld %s, build %s\n", text(r.build.release).c_str(), text(r.build.build_id).c_str());
     out += service_line(r.service);
     out += driver_text(r.identity);
     std::string counters;

@@ -39,7 +39,7 @@ void tune_one(const TuneValues& values, const ControlWishes& wishes) {
   request.timeout = std::chrono::milliseconds(static_cast<int64_t>(values.timeout_s * 1000));
   const auto state = tune_process(request);
   end_unless_ok(state.status());
-  const std::string endpoint = abi::ProcessView::text(state->endpoint);
+  const std::string endpoint = report::printable(abi::ProcessView::text(state->endpoint));
   std::printf("process %u: %s, sample_us=%u (now %u), budget_ppm=%u, log=%s, endpoint=%s\n", values.pid,
               state->running != 0 ? "running" : "stopped", state->sample_us, state->period_us, state->budget_ppm,
               abi::name_of(static_cast<abi::LogVerbosity>(state->log)), endpoint.empty() ? "(none)" : endpoint.c_str());

@@ -12,6 +12,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "decision/cli/frames_report.h"
 #include "schemas/abi/file_names.h"
 #include "test/unit/frames_command/process_file.h"
 #include "test/unit/schemas/synthetic_frame.h"
@@ -610,6 +611,16 @@ TEST_CASE("names that move the cursor, turn text or are no UTF-8 come out harmle
   CHECK(contains(host.show().text, "a?[2Jb?31m?c?"));
   host.options.json = true;
   CHECK(nlohmann::json::parse(host.show().text)["frames"][0]["comm_name"] == "a?[2Jb?31m?c?");
+}
+
+TEST_CASE("what a process says of its build comes out harmless, too") {
+  frames::ProcessReport report;
+  std::strcpy(report.build.release, "1\x1b[2J");
+  std::strcpy(report.build.build_id, "a\x1b]0;x\x07");
+  CHECK(contains(frames::to_text({report}), "libnccl of ccld 1?[2J, build a?]0;x?\n"));
+  const auto json = nlohmann::json::parse(frames::to_json({}, {report}, true))["processes"][0];
+  CHECK(json["release"] == "1?[2J");
+  CHECK(json["build_id"] == "a?]0;x?");
 }
 
 TEST_CASE("the files of another user are one line each that says who may read them") {
