@@ -3,6 +3,8 @@ import {element} from "./dom.js";
 import {tell} from "./service.js";
 import {isOpen} from "./words.js";
 
+let refused = null;  // what the service said of the last click, and of which incident
+
 // Name and note are asked for by the browser: a form on the page would be drawn anew under whoever fills it in.
 function requestToAcknowledge(verdict) {
   if (verdict.acknowledged) return {undo: true};
@@ -21,13 +23,18 @@ export function acknowledgeButton(verdict, refresh) {
     try {
       const request = requestToAcknowledge(verdict);
       if (request === null) return;
+      refused = null;
       await tell(`/v1/incidents/${verdict.incident}/ack`, request);
-      await refresh();
     } catch (error) {
-      const service = document.getElementById("service");
-      service.textContent = `Not acknowledged: ${error.message}`;
-      service.className = "lost";
+      refused = {incident: verdict.incident, text: `${words} failed: ${error.message}`};
     }
+    await refresh();
   });
   return button;
+}
+
+// Until the next click: whoever clicked must not take it for done.
+export function refusal(verdict) {
+  if (refused?.incident !== verdict.incident) return null;
+  return element("p", {id: "refused", className: "lost", textContent: refused.text, aria: {role: "alert"}});
 }

@@ -1,5 +1,5 @@
 // The page /i/<id>: one incident.
-import {acknowledgeButton} from "./acknowledge.js";
+import {acknowledgeButton, refusal} from "./acknowledge.js";
 import {callsSection} from "./calls.js";
 import {chainSection, progressSection} from "./chain.js";
 import {command, element} from "./dom.js";
@@ -60,7 +60,7 @@ export async function incidentPage(id, refresh) {
     sections: [
       element("section", {id: "head"}, element("h1", {textContent: page.title}), element("p", {className: `state ${verdict.state}`, textContent: page.state})),
       element("section", {id: "text"}, paragraphs(page.short, verdict.commands)),
-      element("section", {id: "on-it"}, acknowledgeButton(verdict, refresh)),
+      element("section", {id: "on-it"}, acknowledgeButton(verdict, refresh), refusal(verdict)),
       chainSection(verdict), progressSection(verdict, communicator),
       calls, lossSection(page.loss), gainSection(verdict),
       strip, takeAlong(verdict), all].filter(Boolean),
