@@ -9,7 +9,7 @@ REMEMBERED_MAX = 1000
 
 
 class StateError(Exception):
-    pass
+    """One line about the file of Memory."""
 
 
 def seconds_of(time_text):
@@ -35,22 +35,24 @@ def request_of(incident, strategy):
 
 
 class Memory:
-    """`path`: None, or a file of JSON."""
+    """`path`: None, or a file of JSON. StateError: it cannot be read or written, or is another file."""
 
     def __init__(self, path):
         self.path = path
         self.done = []
         self.said = set()
-        if path is None or not os.path.exists(path):
+        if path is None:
             return
-        try:
-            with open(path, encoding="utf-8") as file:
-                self.done = json.load(file)["done"]
-            for entry in self.done:
-                if not isinstance(entry["key"], str) or not isinstance(entry["time_s"], (int, float)):
-                    raise ValueError("an entry is not of this program")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StateError("'%s' is not a file of what was done: %s" % (path, error)) from error
+        if os.path.exists(path):
+            try:
+                with open(path, encoding="utf-8") as file:
+                    self.done = json.load(file)["done"]
+                for entry in self.done:
+                    if not isinstance(entry["key"], str) or not isinstance(entry["time_s"], (int, float)):
+                        raise ValueError("an entry is not of this program")
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise StateError("'%s' is not a file of what was done: %s" % (path, error)) from error
+        self._write(self.done)  # it is known now, not once there is something to do, that it can be written
 
     @staticmethod
     def key(incident, strategy):
@@ -60,15 +62,22 @@ class Memory:
         return any(entry["key"] == self.key(incident, strategy) for entry in self.done)
 
     def begin(self, incident, strategy, now_s):
-        self.done.append({"key": self.key(incident, strategy), "time_s": now_s, "title": incident["title"]})
-        self.done = self.done[-REMEMBERED_MAX:]
+        """If this cannot be written down, nothing was begun."""
+        done = (self.done + [{"key": self.key(incident, strategy), "time_s": now_s, "title": incident["title"]}])[-REMEMBERED_MAX:]
+        self._write(done)
+        self.done = done
+
+    def _write(self, done):
         if self.path is None:
             return
-        with open(self.path + ".new", "w", encoding="utf-8") as file:
-            json.dump({"done": self.done}, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(self.path + ".new", self.path)
+        try:
+            with open(self.path + ".new", "w", encoding="utf-8") as file:
+                json.dump({"done": done}, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(self.path + ".new", self.path)
+        except OSError as error:
+            raise StateError("'%s' cannot be written: %s" % (self.path, error.strerror)) from error
 
     def wait_s(self, now_s, at_most, within_s):
         """Until one more may be done."""

@@ -75,6 +75,20 @@ class Choice(unittest.TestCase):
                 with self.assertRaises(StateError):
                     Memory(path)
 
+    def test_what_cannot_be_written_down_is_not_begun(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(StateError, "cannot be written: No such file"):
+                Memory(os.path.join(folder, "none", "state.json"))
+            path = os.path.join(folder, "state.json")
+            memory = Memory(path)
+            os.mkdir(path + ".new")
+            with self.assertRaises(StateError):
+                memory.begin(incident(), MICRO, 100)
+            self.assertFalse(memory.has(incident(), MICRO))
+            os.rmdir(path + ".new")
+            memory.begin(incident(), MICRO, 100)
+            self.assertTrue(Memory(path).has(incident(), MICRO))
+
 
 def hook(name, action, strategy_, path=None, layout=None, **environment):
     if path:
@@ -93,7 +107,17 @@ class Hooks(unittest.TestCase):
         for tool in ("kubectl", "scontrol"):
             path = os.path.join(self.folder, tool)
             with open(path, "w", encoding="utf-8") as file:
-                file.write('#!/bin/sh\nprintf "%%s\\n" "%s $*" >> "%s"\n' % (tool, self.log))
+                # Nodes: node1, node2. The pod train-0 is on node2.
+                file.write("""#!/bin/sh
+case "$*" in
+  "get node node"*|"show node node"[0-9]) exit 0;;
+  "get node"*|"show node"*) exit 1;;
+  "get pods"*metadata.name=train-0*) printf "node2 node2"; exit 0;;
+  "get pods"*) exit 0;;
+esac
+printf "%%s\\n" "%s $*" >> "%s"
+case "$1" in drain) [ -z "$DRAIN_FAILS" ];; esac
+""" % (tool, self.log))
             os.chmod(path, 0o755)
 
     def calls(self):
@@ -133,6 +157,25 @@ class Hooks(unittest.TestCase):
         self.assertEqual(hook("kubernetes-cordon", "restart", restart, self.folder, CCLD_DRAIN="1").returncode, 0)
         self.assertEqual(len(self.calls()), 6)
         self.assertIn("drain node2", self.calls()[5])
+
+    def test_all_hosts_are_cordoned_before_one_is_drained_and_what_is_not_drained_is_said(self):
+        done = hook("kubernetes-cordon", "restart", strategy("restart", hosts=["node1", "node2"]), self.folder, CCLD_DRAIN="1", DRAIN_FAILS="1",
+                    CCLD_HOOK_TIMEOUT_S="10")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("is cordoned and not drained"), 2)
+        self.assertEqual([call.split()[1] for call in self.calls()], ["cordon", "annotate"] * 2 + ["drain"] * 2)
+        self.assertIn("--timeout=3s", self.calls()[4])  # of two, in 8 s
+
+    def test_a_host_is_found_by_the_name_that_the_scheduler_has_for_it(self):
+        self.assertEqual(hook("kubernetes-cordon", "restart", strategy("restart", hosts=["train-0", "node2"]), self.folder).returncode, 0)
+        self.assertEqual([call.split()[2] for call in self.calls()[:1]], ["node2"])
+        self.assertEqual(len(self.calls()), 2)
+        os.remove(self.log)
+        done = hook("kubernetes-cordon", "restart", strategy("restart", hosts=["node1", "train-9"]), self.folder)
+        self.assertIn("'train-9' is no node", done.stderr)
+        self.assertEqual(self.calls(), [])
+        self.assertEqual(hook("slurm-drain", "restart", strategy("restart", hosts=["node1.example.org"]), self.folder).returncode, 0)
+        self.assertIn("NodeName=node1 ", self.calls()[0])
 
     def test_no_name_becomes_an_option_or_a_command(self):
         for name in ("--all", "a b", "a;b", "a,b", ""):
@@ -214,6 +257,12 @@ class Program(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([r["action"] for r in self.requests()], ["micro_batches"])
         self.assertEqual(self.requests()[0]["incident"]["title"], "GPU 2 is slow")
+
+    def test_a_state_that_cannot_be_written_is_said_before_anything_is_done(self):
+        done = self.act([incident(MICRO)], "--do", "--state", os.path.join(self.folder, "none", "state.json"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--state: ", done.stderr)
+        self.assertEqual(self.requests(), [])
 
     def test_the_limit_holds_over_incidents(self):
         done = self.act([incident(MICRO, number=1), incident(MICRO, number=2)], "--do")
