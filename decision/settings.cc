@@ -93,7 +93,7 @@ const Entry entries[] = {
      "a slow incident is resolved after this many windows in a row that are not slow",
      "fewer than slow_repeat, because a clean window holds many clean rounds"},
     {CCLD_FIELD(slow_clean_chance_max), 1e-9, 1,
-     "and only if so many windows without it are no likelier than this by chance, as often as it was seen until then",
+     "and only if the chance of so many clean windows while the cause goes on is at most this, from how often it was seen",
      "of a hundred incidents that go on, one ends too early; a cause that is seen in half of the windows ends after "
      "seven, one that only three windows have shown after three"},
     {CCLD_FIELD(slow_alpha), 0, 1, "P below this is communication-slow (equation 4), by the paper's rules",
@@ -237,7 +237,7 @@ const Entry entries[] = {
      "a round that at least half of the ranks have reported is judged without the others after this long; 0: never",
      "as mismatch_settle_s; where telemetry is lost, hardly any round of a large communicator is whole"},
     {CCLD_FIELD(round_cells_max), 1024, 1e9, "limit of those rounds times the ranks of the communicator",
-     "28 bytes each: 120 MB for a communicator of 131,072 ranks, with 32 rounds"},
+     "24 bytes each: 100 MB for a communicator of 131,072 ranks, with 32 rounds"},
     {CCLD_FIELD(signatures_max), 1, 1e5,
      "signatures of one communicator that have a T_base by the paper's rules; later ones have none",
      "a training step has some ten"},
@@ -266,8 +266,7 @@ const Entry entries[] = {
      "kernels of a job that are looked at in a window, of each GPU an equal part but no more than 512",
      "100 bytes and a microsecond each; 8 GPUs reach hundreds of iterations of a small model, 500 a few"},
     {CCLD_FIELD(whatif_gpus_max), 0, 1e6,
-     "GPUs of all jobs together that are compared with their peers; a job for which there is no room is compared with "
-     "its past only; 0: none",
+     "GPUs of all jobs together that are compared in a window; of a job with more, a part at a time; 0: none",
      "beyond it an equal part of whatif_kernels_max is too little to compare"},
 };
 #undef CCLD_FIELD

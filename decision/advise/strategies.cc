@@ -147,7 +147,7 @@ std::string why_no_placement(const Facts& f, const Known& known) {
   if (std::string why = layout_unknown(known, f); !why.empty()) return why;
   if (!known.layout.order.starts_with("tp")) return "processes of a tensor group are not neighbours in this layout";
   if (known.layout.pipeline < 2 && any(f, Fault::link))
-    return "without a pipeline all places of a replica's copies send each other the same";
+    return "without pipeline parallelism moving ranks changes no traffic";
   if (std::string why = places_unknown(f, Fault::link); any(f, Fault::link) && !why.empty()) return why;
   return any(f, Fault::link) ? "" : places_unknown(f, Fault::compute);
 }

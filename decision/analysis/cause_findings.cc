@@ -113,7 +113,7 @@ Finding CauseFindings::describe(const Cause& cause, const std::vector<Stall>& st
       f.next_step =
           "The waits lead to processes that cannot be seen (a stopped probe, or a list of calls that is cut off): "
           "start "
-          "the probe again (ccld tune running=1) to see on.";
+          "the probe again (ccld tune --job JOB running=1) to see on.";
       break;
     case CauseKind::initialization: break;  // told of with the initialization
     case CauseKind::absent: describe_absent(f, cause, home, now_ns); break;

@@ -152,9 +152,9 @@ bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& co
       const bool host = host_part > 0.5;
       Culprit culprit = make_culprit(
           comm, k.rank, host ? Component::process : Component::gpu, host ? Condition::host_late : Condition::gpu_late,
-          absl::StrCat(absl::StrFormat("%s %.1f ms before each operation; ", host ? "its host needs" : "its GPU needs",
-                                       c.measured_ns / 1e6),
-                       reference_text(c, "need")));
+          absl::StrCat(absl::StrFormat("%s %.1f ms before each operation; ",
+                                       host ? "its process takes" : "its GPU takes", c.measured_ns / 1e6),
+                       reference_text(c, "take")));
       culprit.queued_part = 1 - host_part;
       f.culprits.push_back(std::move(culprit));
       if (f.op.value == 0) f.op = k.op, f.signature = k.signature;

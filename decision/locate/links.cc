@@ -145,7 +145,7 @@ EdgeVerdict judge_edge(const Communicator& comm, const HangView& view, const Stu
             absl::StrCat("its proxy does not give a slot for ", step));
     else
       blame(edge.sender, edge.receiver, Component::nic, Condition::nic_stuck, 0.7,
-            absl::StrCat("its network device does not say sent for what was in the slot of ", step));
+            absl::StrCat("its network device has not sent what was in the slot of ", step));
     return v;
   }
 

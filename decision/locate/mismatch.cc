@@ -112,8 +112,8 @@ Finding judge(const Communicator& comm, const RoundEntry& e) {
     f.confidence = 0.5;
     std::string fields;
     if (e.groups.size() >= 2) fields = name(difference(e.groups[0].signature, e.groups[1].signature));
-    f.next_step = absl::StrCat("As many ranks say one thing as the other (", fields,
-                               "): the program knows which of the candidates is wrong.");
+    f.next_step = absl::StrCat("As many ranks made the one call as the other (", fields,
+                               "): compare the program of the candidates with both.");
   }
   for (int r = 0; r < comm.rank_count(); ++r)
     if (std::none_of(f.culprits.begin(), f.culprits.end(), [&](const Culprit& c) { return c.rank.value == r; }))

@@ -190,8 +190,7 @@ class Verdict {
         f.confidence = 0.7;
         // While connections are set up and modules loaded, channels of a kernel may begin seconds apart.
         f.hard = known && !view_.warmup && seen_min >= seconds_to_ns(settings_.frozen_s);
-        f.next_step =
-            "The kernel runs on other channels only: look for other kernels that hold this GPU's multiprocessors.";
+        f.next_step = "The kernel runs on other channels only: look for other kernels that hold this GPU's SMs.";
         break;
       case EndKind::unknown_rank:
         f.fault = FaultClass::h1_not_entered;
@@ -205,8 +204,8 @@ class Verdict {
       case EndKind::not_watched:
         f.confidence = 0.2;
         f.next_step =
-            "The waits lead to a rank whose probe an operator has stopped: start it again (ccld tune running=1) to see "
-            "on.";
+            "The waits lead to a rank whose probe an operator has stopped: start it again (ccld tune --job JOB "
+            "running=1) to see on.";
         break;
       case EndKind::ended:
         f.fault = FaultClass::h2_inconsistent;

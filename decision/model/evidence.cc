@@ -28,7 +28,7 @@ constexpr Row rows[] = {
     {still_for, "still_for", "ms", "nothing has moved on the communicator for"},
     {last_moved_elsewhere, "last_moved_elsewhere", "ms",
      "since it last moved, on communicator $subject, operation $op"},
-    {waiters, "waiters", "connection endpoints", "wait for it directly"},
+    {waiters, "waiters", "connection endpoints", "that wait for it directly"},
     {not_moved, "not_moved", "ms", "has moved no step$channel for"},
     {waits_followed, "waits_followed", "connection endpoints", "waits that were followed to it"},
     {waits_without_end, "waits_without_end", "connection endpoints", "waits that were followed, and none ends"},

@@ -91,7 +91,7 @@ std::string headline(const Culprit& c, const Incident& i) {
     case Condition::bytes_differ: return absl::StrCat("byte counts of ", rank_text(c, i), " differ from its peers'");
     case Condition::ended_early: return absl::StrCat(rank_text(c, i), " ended ", call, " before the others");
     case Condition::ended_late: return absl::StrCat(rank_text(c, i), " expects more of ", call, " than the others sent");
-    case Condition::gpu_late: return absl::StrCat(gpu_text(c, i), " starts late");
+    case Condition::gpu_late: return absl::StrCat(gpu_text(c, i), " computes slowly");
     case Condition::host_late: return absl::StrCat("process of ", rank_text(c, i), " calls late");
     case Condition::link_slow: return absl::StrCat(link_text(c, i), " is slow");
     case Condition::nic_slow: return absl::StrCat(device_text(c, i), " is slow");

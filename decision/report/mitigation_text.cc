@@ -183,7 +183,7 @@ std::string mitigation_text(const Json& v) {
   if (actions.empty())
     add(out, "First", "Nothing that is known to help: see `ccld explain`.");
   else if (is_slow(v) && has(*actions[0], "due_time") && !is_due(v, *actions[0]))
-    add(out, "Now", "Wait: nothing has paid yet.");
+    add(out, "Now", "Wait: acting costs more than the slowness has so far.");
   const char* label = "First";
   for (const Json* s : actions) add(out, std::exchange(label, "Then"), strategy_sentences(v, *s));
   label = "Not";

@@ -241,9 +241,10 @@ std::string memory_note(const Json& memory) {
   const uint64_t turned_away =
       number_of(refused, "communicators") + number_of(refused, "processes") + number_of(refused, "initializations");
   if (forgotten + turned_away == 0) return "";
-  return absl::StrCat("room: ", count_text(number_of(gone, "communicators"), "communicator", "communicators"), " and ",
-                      count_text(number_of(gone, "processes"), "process", "processes"), " were forgotten to make some, ",
-                      count_text(turned_away, "message", "messages"), " of new ones found none");
+  return absl::StrCat(
+      "tables are full: ", count_text(number_of(gone, "communicators"), "communicator", "communicators"), " and ",
+      count_text(number_of(gone, "processes"), "process", "processes"), " were forgotten, ",
+      count_text(turned_away, "message", "messages"), " of new ones refused");
 }
 
 std::string connections_note(const Json& connections) {

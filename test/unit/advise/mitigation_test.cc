@@ -105,7 +105,7 @@ TEST_CASE("Before anything pays the page says to wait") {
   Json v = slow_verdict();
   v["time"] = "1970-01-01T00:02:01.000Z";
   set_mitigation(v, known_job());
-  CHECK(mitigation_text(v).find("Now      Wait: nothing has paid yet.") != std::string::npos);
+  CHECK(mitigation_text(v).find("Now      Wait: acting costs more than the slowness has so far.") != std::string::npos);
 }
 
 TEST_CASE("A short summary stands in the explanation of an incident") {

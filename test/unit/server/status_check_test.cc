@@ -39,9 +39,9 @@ TEST_CASE("A check says what the first incident is that nobody has silenced") {
   Json document = status(2, 1);
   document["incidents"] = {
       {{"incident", 4}, {"kind", "HANG"}, {"title", "process of rank 2 is stopped"}, {"silenced", true}},
-      {{"incident", 3}, {"kind", "SLOW"}, {"title", "GPU 6 on node1 (rank 6) | starts late"}, {"silenced", false}}};
-  CHECK(check_of(document).line.find("; 3: SLOW: GPU 6 on node1 (rank 6) / starts late (ccld explain) | confirmed=") !=
-        std::string::npos);
+      {{"incident", 3}, {"kind", "SLOW"}, {"title", "GPU 6 on node1 (rank 6) | computes slowly"}, {"silenced", false}}};
+  CHECK(check_of(document).line.find(
+            "; 3: SLOW: GPU 6 on node1 (rank 6) / computes slowly (ccld explain) | confirmed=") != std::string::npos);
 }
 
 TEST_CASE("What is silenced is counted and said, and is no reason to call anybody") {

@@ -57,7 +57,7 @@ TEST_CASE("The screen says of an incident what its title says, and how many are 
   s.incidents[1].culprits[0].cuda_device = 5;
   s.incidents[1].fault = FaultClass::s1_computation_slow;
   const auto lines = top_screen(report::status_json(s, false), 80, 24);
-  CHECK(absl::StrContains(lines[1], "SLOW: GPU 5 on node-1 (rank 5) starts late"));
+  CHECK(absl::StrContains(lines[1], "SLOW: GPU 5 on node-1 (rank 5) computes slowly"));
   CHECK(lines[7] == "and 33 more (ccld incidents --open)");
 }
 

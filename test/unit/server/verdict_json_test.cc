@@ -173,13 +173,13 @@ TEST_CASE("A title says whose rank it is where the job gives it another number")
   i.culprits.resize(1);
   const auto title = [&] { return verdict_json(i, onset_ns, clock_2023)["title"].get<std::string>(); };
   i.culprits[0].condition = Condition::gpu_late;
-  CHECK(title() == "GPU 3 on node-a (rank 3 of tp0) starts late");
+  CHECK(title() == "GPU 3 on node-a (rank 3 of tp0) computes slowly");
   i.comm_name.clear();
-  CHECK(title() == "GPU 3 on node-a (rank 3 of 0000000000000abc) starts late");
+  CHECK(title() == "GPU 3 on node-a (rank 3 of 0000000000000abc) computes slowly");
   i.culprits[0].job_rank = Rank(3);
-  CHECK(title() == "GPU 3 on node-a (rank 3) starts late");
+  CHECK(title() == "GPU 3 on node-a (rank 3) computes slowly");
   i.culprits[0].job_rank.reset();
-  CHECK(title() == "GPU 3 on node-a (rank 3) starts late");
+  CHECK(title() == "GPU 3 on node-a (rank 3) computes slowly");
 }
 
 TEST_CASE("Commands hold nothing that a shell could read as more than a name") {
