@@ -10,6 +10,11 @@ using abi::ServiceState;
 
 bool undecided(ServiceState state) { return state == ServiceState::connecting || state == ServiceState::connected; }
 
+// libzmq tells the one from the other at some attempts only.
+bool keys_do_not_fit(ServiceState state) {
+  return state == ServiceState::one_sided || state == ServiceState::other_key;
+}
+
 // How long it lasts before it is said.
 uint64_t timeout_ns(ServiceState state, bool process_ends) {
   switch (state) {
@@ -110,7 +115,8 @@ ServiceWatch::News ServiceWatch::look(const Transport::Connection& connection, u
   }
   trouble_ns_ = trouble_ ? trouble_ns_ + ran_ns : 0;
   trouble_ = true;
-  if (said_ == state || (said_ != ServiceState::none && (undecided(state) || endpoints_ > 1))) return News::none;
+  if (said_ == state || (keys_do_not_fit(said_) && keys_do_not_fit(state))) return News::none;
+  if (said_ != ServiceState::none && (undecided(state) || endpoints_ > 1)) return News::none;
   // What was not the same all the time is trouble nevertheless.
   const bool lasts = this->lasts(process_ends);
   const bool changes_for_long = said_ == ServiceState::none && trouble_ns_ >= service_undecided_ns + round_ns();

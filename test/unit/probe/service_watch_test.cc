@@ -87,6 +87,22 @@ TEST_CASE("each way not to be there is one warning that says which, after five s
   }
 }
 
+TEST_CASE("keys that do not fit are one warning, whichever end sees it at which attempt") {
+  for (const bool sure_first : {true, false}) {
+    Scene s;
+    s.link(sure_first ? Link::one_sided : Link::other_key);
+    s.run(20);
+    s.link(sure_first ? Link::other_key : Link::one_sided);
+    s.run(200);
+    CHECK(s.said.size() == 1);
+    CHECK(s.watch.state() == (sure_first ? ServiceState::other_key : ServiceState::one_sided));
+    s.link(Link::rejected);
+    s.run(200);
+    REQUIRE(s.said.size() == 2);
+    CHECK(s.said[1].state == ServiceState::rejected);
+  }
+}
+
 TEST_CASE("who never answers is deaf, who does not answer any more is stalled") {
   Scene s;
   bool ever = false;
