@@ -6,12 +6,6 @@
 #include "absl/container/flat_hash_map.h"
 
 namespace ccld::decision {
-namespace {
-
-// Numbers of a service that follows: beyond all that are told, so that a handle names one incident also after it leads.
-constexpr uint64_t own_numbers_begin = uint64_t{1} << 48;
-
-}  // namespace
 
 void IncidentBook::make_room(Nanoseconds now_ns) {
   if (incidents_.size() < settings_.incidents_max) return;
@@ -57,6 +51,7 @@ void IncidentBook::lead(Numbering numbering, std::vector<LeftOpen> left) {
   run_ = std::move(numbering.run);
   last_id_ = numbering.last_id;
   left_open_ = std::move(left);
+  for (const LeftOpen& l : left_open_) last_id_ = std::max(last_id_, l.id);
   leaving_.clear();
   changed_.clear(), fresh_.clear(), told_.clear();
   std::vector<Incident*> open, others;
@@ -88,14 +83,15 @@ void IncidentBook::lead(Numbering numbering, std::vector<LeftOpen> left) {
 void IncidentBook::follow() {
   run_.clear();
   left_open_.clear();
-  own_number_ = std::max(own_number_, own_numbers_begin);
+  own_number_ = std::max(own_number_, told_ids_end);
   last_id_ = own_number_;
 }
 
 Incident& IncidentBook::open(Incident incident) {
   make_room(incident.suspected_ns);  // which is now
   give_number(incident);
-  incident.handle = incident.id;
+  // Above all others: one that is taken up may have the number that another one had, of which nobody was told.
+  incident.handle = std::max(incident.id, own_number_ + 1);
   own_number_ = std::max(own_number_, incident.handle);
   changed(incident.handle);
   const auto place = std::upper_bound(incidents_.begin(), incidents_.end(), incident.handle, [](uint64_t v, const Incident& i) { return v < i.handle; });

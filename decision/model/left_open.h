@@ -10,6 +10,10 @@
 
 namespace ccld::decision {
 
+// Numbers of incidents that are told are below. A service that follows another one has numbers of its own from here on,
+// so that a handle names one incident also after it leads.
+constexpr uint64_t told_ids_end = uint64_t{1} << 48;
+
 struct LeftOpen {
   uint64_t id = 0;
   std::string run;           // that gave the number

@@ -105,4 +105,28 @@ TEST_CASE("Who led, follows, and leads again keeps the numbers that it gave, and
   for (size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1].id < all[i].id);
 }
 
+TEST_CASE("A number that another node has told of another incident makes no second incident of one handle") {
+  Settings s;
+  IncidentBook book(s, {"own", 0});
+  book.lead({"own", 11}, {});
+  const uint64_t first = book.open(hang("a", 7)).handle;  // 12, which nobody is told
+  book.follow();
+  book.lead({"own", 12}, {left(12, 1, hang("b", 7))});
+  CHECK(book.find(first)->id == 13);
+  const Incident taken = book.open(hang("b", 7));
+  CHECK(taken.id == 12);
+  CHECK(taken.handle > first);
+  CHECK(book.find(first)->job == "a");
+  CHECK(book.find(taken.handle)->job == "b");
+  CHECK(book.open(hang("c", 7)).handle > taken.handle);
+}
+
+TEST_CASE("No number is given that something open has, whatever the highest number is said to be") {
+  Settings s;
+  IncidentBook book(s);
+  book.follow();
+  book.lead({"own", 3}, {left(12, 1, hang("b", 7))});
+  CHECK(book.open(hang("a", 7)).id == 13);
+}
+
 }  // namespace ccld::decision
