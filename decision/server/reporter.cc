@@ -62,10 +62,11 @@ std::string log_line(const Incident& i) {
   return absl::StrCat("incident ", i.id, ": ", report::kind_text(i.fault), ": ", report::headline(i), " (", name(i.fault), ", ", name(i.state), ")");
 }
 
-// What is written about one revision.
-struct Texts {
+// One revision, and what is written about it.
+struct Report {
   report::Json verdict;
   std::string log;
+  history::Revision revision;
 };
 
 }  // namespace
@@ -111,7 +112,7 @@ struct Reporter::State {
   void store(std::vector<history::Revision>);
   void change(AwaitedChange&);
   bool kept(const report::Json& entry);
-  bool share(absl::Span<const history::Revision>);
+  void share(std::vector<Report>&);
   absl::Status share(const AwaitedChange&, history::Database&);
   absl::Status ask(const std::shared_ptr<AwaitedChange>&, absl::Duration timeout);
   absl::Status link_recordings();
@@ -164,13 +165,12 @@ void Reporter::State::run() {
 }
 
 void Reporter::State::carry_out(std::deque<Job> taken) {
-  std::vector<history::Revision> revisions;
-  std::vector<Texts> told;
+  std::vector<Report> told;
   std::vector<std::shared_ptr<AwaitedChange>> asked;
-  const auto add = [&](const report::Json& verdict, std::string log) {
+  const auto add = [&](report::Json verdict, std::string log) {
     auto revision = history::revision_of(verdict);
-    told.push_back({verdict, std::move(log)});
-    if (revision.has_value()) revisions.push_back(*std::move(revision));
+    if (!revision.has_value()) return;  // at a time that cannot be told, after 2262
+    told.push_back({std::move(verdict), std::move(log), *std::move(revision)});
   };
   for (Job& job : taken) {
     if (const auto* changed = std::get_if<Changed>(&job)) {
@@ -188,23 +188,25 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
       asked.push_back(std::move(std::get<std::shared_ptr<AwaitedChange>>(job)));
     }
   }
-  if (!share(revisions)) {
-    revisions.clear();
-    told.clear();
+  share(told);
+  if (history != nullptr) {
+    std::vector<history::Revision> revisions;
+    revisions.reserve(told.size());
+    for (Report& r : told) revisions.push_back(std::move(r.revision));
+    store(std::move(revisions));
   }
-  if (history != nullptr) store(std::move(revisions));
   for (const auto& a : asked) change(*a);
   const auto tell = [this] {
     const std::lock_guard lock(mutex);
     return listener;
   }();
-  for (const Texts& t : told) {
+  for (const Report& t : told) {
     if (!tell) break;
     report::Json answer = t.verdict;
     report::set_mitigation(answer, known);
     tell(answer);
   }
-  for (const Texts& t : told) {
+  for (const Report& t : told) {
     writer.write_line(report::to_line(t.verdict));
     spdlog::info("{}", t.log);
   }
@@ -229,15 +231,21 @@ bool Reporter::State::kept(const report::Json& entry) {
   return done;
 }
 
-bool Reporter::State::share(absl::Span<const history::Revision> revisions) {
-  if (!keep) return true;
-  while (!revisions.empty()) {
-    size_t count = 1, bytes = revisions[0].line.size();
-    while (count < revisions.size() && (bytes += revisions[count].line.size()) <= entry_bytes_max) ++count;
-    if (!kept(history::revisions_entry(revisions.first(count)))) return false;
-    revisions.remove_prefix(count);
+// Leaves those that are in the common log: of others nobody is told.
+void Reporter::State::share(std::vector<Report>& reports) {
+  if (!keep) return;
+  size_t shared = 0;
+  while (shared < reports.size()) {
+    std::vector<history::Revision> some;
+    for (size_t i = shared, bytes = 0; i < reports.size(); ++i) {
+      bytes += reports[i].revision.line.size();
+      if (!some.empty() && bytes > entry_bytes_max) break;
+      some.push_back(reports[i].revision);
+    }
+    if (!kept(history::revisions_entry(some))) break;
+    shared += some.size();
   }
-  return true;
+  reports.erase(reports.begin() + static_cast<std::ptrdiff_t>(shared), reports.end());
 }
 
 absl::Status Reporter::State::share(const AwaitedChange& asked, history::Database& db) {
