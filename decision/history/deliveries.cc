@@ -10,10 +10,13 @@
 namespace ccld::decision::history {
 namespace {
 
+// From the incidents that changed since then, by their index: those of a year are many. CROSS JOIN keeps that order.
 constexpr char waiting[] =
-    " FROM revisions JOIN incidents ON incidents.id=revisions.incident LEFT JOIN deliveries ON deliveries.incident=incidents.id"
+    " FROM incidents LEFT JOIN deliveries ON deliveries.incident=incidents.id"
     " LEFT JOIN acknowledgements ON acknowledgements.incident=incidents.id"
-    " WHERE revisions.revision>coalesce(deliveries.revision, 0) AND revisions.time_ms>=?1"
+    " CROSS JOIN revisions ON revisions.incident=incidents.id"
+    " AND revisions.revision>coalesce(deliveries.revision, 0)"
+    " WHERE incidents.open IN (0, 1) AND incidents.updated_ms>=?1 AND revisions.time_ms>=?1"
     " AND revisions.time_ms>=(SELECT value FROM numbers WHERE name='webhook_since_ms')";
 
 }  // namespace

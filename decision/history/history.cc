@@ -110,10 +110,18 @@ absl::Status History::append(absl::Span<const Revision> revisions, int64_t now_m
 }
 
 absl::Status History::change(const std::function<absl::Status(Database&)>& change) {
-  if (store_ == nullptr) return absl::UnavailableError(absl::StrCat("'", path(), "' is damaged and could not be replaced yet"));
+  if (store_ == nullptr) return damaged();
   absl::Status status = store_->change(change);
   if (absl::IsResourceExhausted(status) && folder_.release_reserve()) status = store_->change(change);
   return closed_if_damaged(std::move(status));
+}
+
+absl::Status History::read(const std::function<absl::Status(Database&)>& read) {
+  return store_ != nullptr ? closed_if_damaged(store_->read(read)) : damaged();
+}
+
+absl::Status History::damaged() const {
+  return absl::UnavailableError(absl::StrCat("'", path(), "' is damaged and could not be replaced yet"));
 }
 
 absl::Status History::set_recording(uint64_t incident, const std::string& path) {

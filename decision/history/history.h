@@ -49,6 +49,7 @@ class History {
   absl::Status append(absl::Span<const Revision>, int64_t now_ms);
   // Something else, all or nothing.
   absl::Status change(const std::function<absl::Status(Database&)>&);
+  absl::Status read(const std::function<absl::Status(Database&)>&);  // also where the disk is full or read-only
   absl::Status set_recording(uint64_t incident, const std::string& path);
   // Removes what is too old or too much, and takes the reserve again. To be called now and then.
   absl::Status maintain(int64_t now_ms);
@@ -65,6 +66,7 @@ class History {
   absl::Status put_back(int64_t now_ms);
   // The next append() or maintain() opens it anew, which sets it aside.
   absl::Status closed_if_damaged(absl::Status);
+  absl::Status damaged() const;
 
   HistoryOptions options_;
   StateFolder folder_;

@@ -130,6 +130,11 @@ absl::StatusOr<Transaction> Transaction::begin(Database& database) {
   return Transaction(database);
 }
 
+absl::StatusOr<Transaction> Transaction::begin_reading(Database& database) {
+  if (absl::Status s = database.run("BEGIN"); !s.ok()) return s;
+  return Transaction(database);
+}
+
 Transaction::Transaction(Transaction&& other) noexcept : database_(std::exchange(other.database_, nullptr)) {}
 
 Transaction::~Transaction() {

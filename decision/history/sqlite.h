@@ -85,6 +85,8 @@ class Database {
 class Transaction {
  public:
   static absl::StatusOr<Transaction> begin(Database&);
+  // Sees one state, and needs nothing of the disk: a full one can be read.
+  static absl::StatusOr<Transaction> begin_reading(Database&);
   Transaction(Transaction&&) noexcept;
   ~Transaction();
   absl::Status commit();

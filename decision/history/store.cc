@@ -159,6 +159,13 @@ absl::Status Store::change(const std::function<absl::Status(Database&)>& change)
   return transaction->commit();
 }
 
+absl::Status Store::read(const std::function<absl::Status(Database&)>& read) {
+  auto transaction = Transaction::begin_reading(*database_);
+  if (!transaction.ok()) return transaction.status();
+  if (absl::Status s = read(*database_); !s.ok()) return s;
+  return transaction->commit();
+}
+
 absl::StatusOr<report::Acknowledgements> Store::acknowledgements() { return acknowledgements_of_open(*database_); }
 
 absl::Status Store::end_run(int64_t now_ms) {

@@ -47,6 +47,7 @@ class Store {
   absl::Status set_recording(uint64_t incident, const std::string& path);
   // One transaction: what fails changes nothing.
   absl::Status change(const std::function<absl::Status(Database&)>&);
+  absl::Status read(const std::function<absl::Status(Database&)>&);  // also where the disk is full or read-only
   absl::StatusOr<report::Acknowledgements> acknowledgements();  // of open incidents
   // This run has ended by itself.
   absl::Status end_run(int64_t now_ms);

@@ -40,6 +40,9 @@ struct Recorded {
   uint64_t incident;
   std::string path;
 };
+struct Look {
+  std::function<absl::Status(history::Database&)> look;
+};
 // A change of the database that somebody waits for.
 struct AwaitedChange {
   std::function<absl::Status(history::Database&)> change;
@@ -50,7 +53,7 @@ struct AwaitedChange {
   absl::Status result;              // before `done`
   absl::Notification done;
 };
-using Job = std::variant<Changed, LeftOpenEnds, Recorded, std::shared_ptr<AwaitedChange>>;
+using Job = std::variant<Changed, LeftOpenEnds, Recorded, Look, std::shared_ptr<AwaitedChange>>;
 
 // In a cluster, of what is appended to the log at a time: servers of NATS take messages of 1 MB.
 constexpr size_t entry_bytes_max = 500'000;
@@ -81,6 +84,7 @@ struct Reporter::State {
   advise::Known known;  // as it is when the thread begins to report
   std::map<uint64_t, report::Json> left_open;  // by number, those of which this run has reported nothing
   std::vector<Recorded> links;  // recordings of which the database does not know yet
+  std::vector<Look> looks;      // that the database has not answered yet
   Nanoseconds maintained_ns = 0, tried_ns = 0;
   bool failing = false;
   std::atomic<Nanoseconds> at_work_since_ns = 0;  // with the disk and the reader of verdicts; 0: not
@@ -141,7 +145,7 @@ void Reporter::State::run() {
   std::unique_lock lock(mutex);
   while (!stop || !jobs.empty()) {
     const auto ready = [this] { return stop || !jobs.empty(); };
-    if (waiting.empty() && links.empty()) wake.wait_for(lock, std::chrono::nanoseconds(maintain_period_ns), ready);
+    if (waiting.empty() && links.empty() && looks.empty()) wake.wait_for(lock, std::chrono::nanoseconds(maintain_period_ns), ready);
     else wake.wait_for(lock, retry_period, ready);
     std::deque<Job> taken = std::exchange(jobs, {});
     counters.queue_length = 0;
@@ -184,6 +188,8 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
       left_open.clear();
     } else if (auto* recorded = std::get_if<Recorded>(&job)) {
       links.push_back(std::move(*recorded));
+    } else if (auto* look = std::get_if<Look>(&job)) {
+      looks.push_back(std::move(*look));
     } else {
       asked.push_back(std::move(std::get<std::shared_ptr<AwaitedChange>>(job)));
     }
@@ -196,6 +202,7 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
     store(std::move(revisions));
   }
   for (const auto& a : asked) change(*a);
+  if (history != nullptr) std::erase_if(looks, [this](const Look& l) { return history->read(l.look).ok(); });
   const auto tell = [this] {
     const std::lock_guard lock(mutex);
     return listener;
@@ -441,6 +448,14 @@ void Reporter::change_history_later(std::function<absl::Status(history::Database
     s.put(asked);
   }
   s.wake.notify_one();
+}
+
+void Reporter::look_later(std::function<absl::Status(history::Database&)> look) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->put(Look{std::move(look)});
+  }
+  state_->wake.notify_one();
 }
 
 void Reporter::tell(std::function<void(const report::Json&)> listener) {

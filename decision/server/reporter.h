@@ -65,8 +65,10 @@ class Reporter {
   // The same without waiting, for what may be lost; also where it is refused.
   // `entry`: what other nodes of a cluster are told of it.
   void change_history_later(std::function<absl::Status(history::Database&)> change, report::Json entry);
-  // Is told each revision, once it is stored or was refused by the disk; from the reporting thread, so it must not wait. Before
-  // the first report.
+  // Runs `look`, which only reads, in the thread that has the database; again every second as long as it fails. Returns at
+  // once.
+  void look_later(std::function<absl::Status(history::Database&)> look);
+  // Is told each revision, once it is stored or was refused by the disk; from the reporting thread, so it must not wait.
   void tell(std::function<void(const report::Json& verdict)>);
   // In a cluster: appends an entry to the common log, and waits for that. False: this node does not lead (any more): what it
   // would report nobody is told, and changes are refused. Before the first report.

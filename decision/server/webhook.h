@@ -28,7 +28,7 @@ struct WebhookOptions {
   std::string secret_file;  // empty: not signed
   std::string ca_file;      // empty: the system's
   std::string min_state = "suspected";
-  bool of_cluster = false;  // what is left, take_over_left() finds
+  bool of_cluster = false;  // another node sent until now
 };
 
 class Webhook {
@@ -36,20 +36,23 @@ class Webhook {
   // `history`: nullptr if none is kept. `run`: this run of the service.
   static absl::StatusOr<std::unique_ptr<Webhook>> open(const WebhookOptions&, history::History* history, const std::string& run, int64_t now_ms);
 
+  // In a cluster: also what the node that sent until now has not delivered, once the reporting thread has found it. It
+  // does not wait for that.
   void connect(const std::shared_ptr<Reporter>&, HttpApi&);
-  // In a cluster, where another node sent until now: what it has not delivered.
-  void take_over_left(Reporter&, int64_t now_ms);
   report::WebhookCounters counters() const { return sender_->counters(); }
   // False: as Sender::stop().
   bool stop(absl::Duration timeout) { return sender_ == nullptr || sender_->stop(timeout); }
 
  private:
   Webhook() = default;
+  class Takeover;
+  static void take_over(Reporter&, const std::shared_ptr<Takeover>&, const webhook::QueueLimits&);
 
   std::unique_ptr<webhook::Receiver> receiver_;
   webhook::SenderOptions sender_options_;
   webhook::MinState min_state_ = webhook::MinState::suspected;
   std::string run_;
+  bool of_cluster_ = false;
   history::Undelivered left_;
   std::shared_ptr<webhook::Sender> sender_;  // shared with who puts, who may outlive us
 };

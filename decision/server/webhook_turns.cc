@@ -22,7 +22,6 @@ void WebhookTurns::begin() {
     spdlog::error("webhook: nothing is sent: {}", std::string(opened.status().message()));
     return;
   }
-  (*opened)->take_over_left(*reporter_, now_ms);
   (*opened)->connect(reporter_, http_);
   const std::lock_guard lock(mutex_);
   now_ = *std::move(opened);

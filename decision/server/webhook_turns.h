@@ -19,7 +19,7 @@ class WebhookTurns {
   // `http` outlives it.
   WebhookTurns(WebhookOptions, std::string run, std::shared_ptr<Reporter>, HttpApi& http);
 
-  void begin();                        // nothing, if no webhook is asked for
+  void begin();                        // nothing, if no webhook is asked for; does not wait
   void end();                          // does not wait
   bool stop(absl::Duration timeout);   // as Webhook::stop()
   report::WebhookCounters counters() const;
