@@ -56,6 +56,7 @@ add_library(ccld_server STATIC
   history/filter.cc
   history/history.cc
   history/reader.cc
+  history/log_position.cc
   history/replica.cc
   history/revision.cc
   history/schema.cc

@@ -30,11 +30,12 @@ class LeaseWatch {
 
   Step next(Nanoseconds now_ns) const {
     if (revision_ != 0) return now_ns - asked_ns_ >= times_.renew_ns ? Step::renew : Step::none;
-    return now_ns - tried_ns_ >= times_.try_ns ? Step::take : Step::none;
+    return now_ns - tried_ns_ >= times_.try_ns && now_ns >= rests_until_ns_ ? Step::take : Step::none;
   }
   void tried(Nanoseconds now_ns) { tried_ns_ = now_ns; }
   void taken(Nanoseconds asked_ns, uint64_t revision) { asked_ns_ = tried_ns_ = asked_ns, revision_ = revision; }
   void lost() { revision_ = 0; }
+  void rest_until(Nanoseconds ns) { rests_until_ns_ = ns; }  // it is not taken before: another node may
 
   bool held(Nanoseconds now_ns) const { return revision_ != 0 && now_ns < until_ns(); }
   Nanoseconds until_ns() const { return asked_ns_ + times_.lasts_ns - times_.margin_ns; }
@@ -42,7 +43,7 @@ class LeaseWatch {
 
  private:
   LeaseTimes times_;
-  Nanoseconds asked_ns_ = 0, tried_ns_ = INT64_MIN / 2;
+  Nanoseconds asked_ns_ = 0, tried_ns_ = INT64_MIN / 2, rests_until_ns_ = INT64_MIN / 2;
   uint64_t revision_ = 0;
 };
 

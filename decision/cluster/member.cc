@@ -20,6 +20,8 @@ constexpr size_t nodes_max = 64;  // each analyses everything: more are a mistak
 // Entries that are applied with one commit.
 constexpr size_t applied_at_a_time = 500;
 constexpr std::chrono::milliseconds append_again(100);
+// Who follows asks its history now and then where it is: somebody may have put another one in its place.
+constexpr Nanoseconds position_trusted_ns = 10 * ns_per_s;
 
 absl::Span<const uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
@@ -73,20 +75,21 @@ void Member::look() {
   say_connection();
   tell_others(options_.clock_ns());
   const bool held_up = keeper_.held_up_ns() >= options_.held_up_max_ns;
-  if (held_up && leads()) give_way();
+  if (held_up && leads()) give_way("its disk or the reader of its verdicts hangs", 0);
   const bool caught_up = leads() || (!held_up && bus_.connected() && follow_log());
   look_at_lease(options_.clock_ns(), caught_up);
 }
 
-void Member::give_way() {
+void Member::give_way(const char* why, Nanoseconds rest_ns) {
   uint64_t held = 0;
   {
     const std::lock_guard lock(mutex_);
     held = lease_.revision();
     lease_.lost();
     lease_.tried(options_.clock_ns());
+    lease_.rest_until(options_.clock_ns() + rest_ns);
   }
-  follow("its disk or the reader of its verdicts hangs");
+  follow(why);
   if (held != 0) bus_.give_lease_back(held).IgnoreError();
 }
 
@@ -136,8 +139,20 @@ void Member::look_at_lease(Nanoseconds now_ns, bool caught_up) {
   }
   // What the analysis reports before it has heard that it does not lead any more has old numbers.
   if (leads() || turn_waits()) return;
-  if (const absl::Status s = begin_to_lead(); !s.ok())
-    spdlog::warn("cluster: this node has the lease and cannot lead yet: {}", std::string(s.message()));
+  const absl::Status s = begin_to_lead();
+  say_not_leading(s);
+  // Not for want of a server: another node may be able to.
+  if (absl::IsFailedPrecondition(s)) give_way("", options_.rest_ns);
+}
+
+void Member::say_not_leading(const absl::Status& s) {
+  const std::string what(s.message());
+  if (what == std::exchange(said_not_leading_, what) || s.ok()) return;
+  if (absl::IsFailedPrecondition(s))
+    spdlog::warn("cluster: this node cannot lead and leaves that to another one, for {} s each time: {}",
+                 options_.rest_ns / ns_per_s, what);
+  else
+    spdlog::warn("cluster: this node has the lease and cannot lead yet: {}", what);
 }
 
 absl::StatusOr<uint64_t> Member::ask_for_lease(LeaseWatch::Step step, uint64_t revision) {
@@ -150,39 +165,81 @@ absl::StatusOr<uint64_t> Member::ask_for_lease(LeaseWatch::Step step, uint64_t r
 }
 
 absl::Status Member::begin_to_lead() {
-  if (absl::Status s = catch_up(); !s.ok()) return s;
-  uint64_t after = 0;
+  // Before it says so: what keeps it from leading shall not fill the log.
+  auto found = standing_with_log();
+  // Its database was replaced meanwhile: the log is applied to that one.
+  if (absl::IsAborted(found.status())) found = standing_with_log();
+  if (absl::IsAborted(found.status())) return absl::FailedPreconditionError(found.status().message());
+  if (!found.ok()) return found.status();
+  history::Standing& standing = *found;
   {
     const std::lock_guard lock(mutex_);
-    after = applied_;
+    if (!lease_.held(options_.clock_ns()))
+      return absl::UnavailableError("its history took longer than the lease lasts");
   }
-  const auto appended = bus_.append(history::leads_entry(options_.node, options_.run).dump(), after);
+  const Json leads = history::leads_entry(options_.node, options_.run);
+  const auto appended = bus_.append(leads.dump(), standing.log.entry);
   if (!appended.ok()) return appended.status();
-  auto standing = keeper_.standing();
-  if (!standing.ok()) return standing.status();
+  keeper_.wrote(leads, {standing.log.made_ns, *appended});
   const std::lock_guard lock(mutex_);
   applied_ = last_ = *appended;
   leads_ = true;
-  spdlog::warn("cluster: this node leads; {} incidents are open", standing->open.size());
-  turn_ = Turn{true, *std::move(standing)};
+  spdlog::warn("cluster: this node leads; {} incidents are open", standing.open.size());
+  turn_ = Turn{true, std::move(standing)};
   return absl::OkStatus();
+}
+
+// Aborted: the history has not all of the log.
+absl::StatusOr<history::Standing> Member::standing_with_log() {
+  if (absl::Status s = catch_up(); !s.ok()) return s;
+  auto standing = keeper_.standing();
+  if (!standing.ok()) return of_history(standing.status());
+  const std::lock_guard lock(mutex_);
+  position_.reset();
+  if (standing->log != history::LogPosition{log_made_ns_, last_})
+    return absl::AbortedError("its history has not all of the log");
+  return standing;
+}
+
+// An error of this node's history: another node may have a better one.
+absl::Status Member::of_history(const absl::Status& s) {
+  const std::lock_guard lock(mutex_);
+  position_.reset();
+  return absl::IsAborted(s) ? s : absl::FailedPreconditionError(s.message());
+}
+
+absl::StatusOr<history::LogPosition> Member::position() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (position_.has_value() && options_.clock_ns() - position_asked_ns_ < position_trusted_ns) return *position_;
+  }
+  const auto now = keeper_.position();
+  if (!now.ok()) return of_history(now.status());
+  const std::lock_guard lock(mutex_);
+  position_ = *now;
+  position_asked_ns_ = options_.clock_ns();
+  return *now;
 }
 
 absl::Status Member::catch_up() {
   const auto range = bus_.log();
   if (!range.ok()) return range.status();
-  uint64_t next = 0;
+  const auto asked = position();
+  if (!asked.ok()) return asked.status();
+  history::LogPosition at = *asked;
+  const history::LogPosition newest{range->made_ns, range->last};
+  // Else it is another log, or one that has lost entries: whoever had it has lost it.
+  const bool same = at.made_ns == newest.made_ns && at.entry <= newest.entry;
+  uint64_t next = std::max(same ? at.entry + 1 : 1, range->first);
   {
     const std::lock_guard lock(mutex_);
-    if (range->last < applied_ || range->made_ns != log_made_ns_)
-      applied_ = 0;  // another log: whoever had it has lost it
-    log_made_ns_ = range->made_ns;
-    last_ = range->last;
-    next = std::max(applied_ + 1, range->first);
+    log_made_ns_ = newest.made_ns;
+    last_ = newest.entry;
+    applied_ = same ? at.entry : 0;
   }
-  while (next <= range->last) {
+  while (at != newest) {
     std::vector<Json> entries;
-    for (; next <= range->last && entries.size() < applied_at_a_time; ++next) {
+    for (; next <= newest.entry && entries.size() < applied_at_a_time; ++next) {
       const auto text = bus_.read(next);
       if (absl::IsNotFound(text.status())) continue;
       if (!text.ok()) return text.status();
@@ -190,13 +247,14 @@ absl::Status Member::catch_up() {
       // Who applies it says that it is none, and goes on: it stays in the log of all.
       entries.push_back(entry.ok() ? *std::move(entry) : Json(Json::value_t::discarded));
     }
-    if (absl::Status s = keeper_.apply(std::move(entries)); !s.ok()) return s;
+    const history::LogPosition through{newest.made_ns, std::min(next - 1, newest.entry)};
+    if (absl::Status s = keeper_.apply(std::move(entries), at, through); !s.ok()) return of_history(s);
+    at = through;
     const std::lock_guard lock(mutex_);
-    applied_ = next - 1;
-    if (stop_) return absl::UnavailableError("the service is ending");
+    position_ = at;
+    applied_ = at.entry;
+    if (stop_ && at != newest) return absl::UnavailableError("the service is ending");
   }
-  const std::lock_guard lock(mutex_);
-  applied_ = std::max(applied_, range->last);
   return absl::OkStatus();
 }
 
@@ -235,29 +293,31 @@ bool Member::turn_waits() const {
   return turn_.has_value();
 }
 
-bool Member::keep(const Json& entry) {
+absl::StatusOr<history::LogPosition> Member::keep(const Json& entry) {
   const std::lock_guard one(appending_);
   const std::string text = entry.dump();
   for (;;) {
-    uint64_t after = 0;
+    history::LogPosition newest;
     {
       const std::lock_guard lock(mutex_);
-      if (!leads_now() || stop_) return false;
-      after = last_;
+      if (!leads_now() || stop_) return absl::UnavailableError("this node does not lead");
+      newest = {log_made_ns_, last_};
     }
-    auto appended = bus_.append(text, after);
+    auto appended = bus_.append(text, newest.entry);
     if (absl::IsAborted(appended.status())) {
       // Ours, of which the answer was lost?
-      const auto next = bus_.read(after + 1);
-      if (next.ok() && *next == text)
-        appended = after + 1;
-      else if (next.ok() || absl::IsNotFound(next.status()))
-        return follow("another node has written to the log"), false;
+      const auto next = bus_.read(newest.entry + 1);
+      if (next.ok() && *next == text) {
+        appended = newest.entry + 1;
+      } else if (next.ok() || absl::IsNotFound(next.status())) {
+        follow("another node has written to the log");
+        return appended.status();
+      }
     }
     std::unique_lock lock(mutex_);
     if (appended.ok()) {
       applied_ = last_ = *appended;
-      return true;
+      return history::LogPosition{newest.made_ns, *appended};
     }
     wake_.wait_for(lock, append_again, [this] { return stop_; });
   }

@@ -3,13 +3,15 @@
 //   Member member(bus, options, keeper);
 //   member.listen(), member.start();
 //   if (auto turn = member.take_turn()) ...       // the analysis thread: lead, or follow
-//   if (member.keep(entry)) tell(...);             // the reporting thread, while it leads
+//   if (member.keep(entry).ok()) tell(...);        // the reporting thread, while it leads
 //
 // Contract
 //   One node leads. What it finds it appends to the log before it tells anybody, behind the newest entry that it knows:
 //   a node that was stopped, or cut off, and does not know yet that another one leads, can append nothing. The others
-//   apply the log to their own histories, and whoever leads next has applied all of it first. Without the bus nobody
-//   leads.
+//   apply the log to their own histories, and whoever leads next has applied all of it first. How far a history has it,
+//   the history says (history/log_position.h): what it lost, or what its leader could not store, is applied again.
+//   Without the bus nobody leads. A node that cannot lead for a reason of its own leaves the
+//   lease to the others for a while.
 // Errors: none; said once in the log each time. Threads: a thread of its own; take_turn() and view() any, keep() one.
 #pragma once
 
@@ -36,13 +38,20 @@ struct MemberOptions {
   // A leader that has waited so long for its disk, or for who reads its verdicts, lets another node lead: a disk that
   // is only slow answers within a second or two.
   Nanoseconds held_up_max_ns = 5 * ns_per_s;
+  Nanoseconds rest_ns = 5 * ns_per_s;   // after it gave the lease back because it could not lead
   Nanoseconds (*clock_ns)() = nullptr;  // monotonic
 };
 
-// The history of this node, and what it tells.
+// The history of this node, and what it tells. As server::Reporter.
 struct Keeper {
-  std::function<absl::Status(std::vector<report::Json> entries)> apply;  // in order, once they are on the disk
+  std::function<absl::StatusOr<history::LogPosition>()> position;
+  // In order, into a history that is at `after`, and then at `through`. Once they are on the disk. Aborted: it is not
+  // there.
+  std::function<absl::Status(std::vector<report::Json> entries, history::LogPosition after,
+                             history::LogPosition through)>
+      apply;
   std::function<absl::StatusOr<history::Standing>()> standing;
+  std::function<void(const report::Json& leads, history::LogPosition)> wrote;  // does not wait
   std::function<Nanoseconds()> held_up_ns;  // how long it has waited for a disk or a reader
 };
 
@@ -64,8 +73,9 @@ class Member {
   };
   std::optional<Turn> take_turn();
   bool leads() const;
-  // Appends it to the log, waiting as long as this node leads. False: it does not (any more).
-  bool keep(const report::Json& entry);
+  // Appends it to the log, waiting as long as this node leads. Where it is now. Errors: Unavailable: it does not (any
+  // more).
+  absl::StatusOr<history::LogPosition> keep(const report::Json& entry);
 
   struct Node {
     std::string name;
@@ -84,13 +94,17 @@ class Member {
 
  private:
   void run();
-  void give_way();
+  void give_way(const char* why, Nanoseconds rest_ns);
   bool follow_log();
   void look_at_lease(Nanoseconds now_ns, bool caught_up);
   absl::StatusOr<uint64_t> ask_for_lease(LeaseWatch::Step, uint64_t revision);
   absl::Status begin_to_lead();
   absl::Status catch_up();
+  absl::StatusOr<history::Standing> standing_with_log();
+  absl::StatusOr<history::LogPosition> position();
+  absl::Status of_history(const absl::Status&);
   void follow(const char* why);
+  void say_not_leading(const absl::Status&);
   // With the lock held:
   bool end_with_lease();  // true: it is over
   void stop_leading(const char* why);
@@ -113,10 +127,12 @@ class Member {
   std::map<std::string, Node> nodes_;
   uint64_t applied_ = 0, last_ = 0;  // entries of the log: in this history, and known
   int64_t log_made_ns_ = 0;
+  std::optional<history::LogPosition> position_;  // of this history; nothing: it is to be asked
+  Nanoseconds position_asked_ns_ = 0;
 
   std::mutex appending_;
   bool said_lost_ = false;
-  std::string said_log_;
+  std::string said_log_, said_not_leading_;
   Nanoseconds told_ns_ = INT64_MIN / 2;
   std::thread thread_;
 };

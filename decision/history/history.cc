@@ -94,19 +94,19 @@ absl::Status History::put_back(int64_t now_ms) {
   return absl::OkStatus();
 }
 
-absl::Status History::append(absl::Span<const Revision> revisions, int64_t now_ms) {
+absl::Status History::append(absl::Span<const Revision> revisions, int64_t now_ms, absl::Span<const OwnEntry> entries) {
   if (absl::Status s = follow_folder(now_ms); !s.ok()) return s;
   if (store_ == nullptr) {
     if (absl::Status s = open_store(now_ms); !s.ok()) return s;
   }
-  absl::Status status = store_->append(revisions);
+  absl::Status status = store_->append(revisions, entries);
   if (absl::IsResourceExhausted(status) && folder_.release_reserve()) {
     spdlog::warn("history: {}; the reserve of {} MiB is used up from here on", std::string(status.message()), reserve_bytes >> 20);
-    status = store_->append(revisions);
+    status = store_->append(revisions, entries);
   }
   if (!absl::IsDataLoss(status)) return status;
   if (status = open_store(now_ms); !status.ok()) return status;
-  return store_->append(revisions);
+  return store_->append(revisions, entries);
 }
 
 absl::Status History::change(const std::function<absl::Status(Database&)>& change) {

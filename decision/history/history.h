@@ -46,7 +46,8 @@ class History {
   const StoredSilences& silences() const { return silences_; }  // likewise
 
   // Goes on in another folder that has taken the place of ours, and puts back what was deleted.
-  absl::Status append(absl::Span<const Revision>, int64_t now_ms);
+  // `entries`: as Store::append.
+  absl::Status append(absl::Span<const Revision>, int64_t now_ms, absl::Span<const OwnEntry> entries = {});
   // Something else, all or nothing.
   absl::Status change(const std::function<absl::Status(Database&)>&);
   absl::Status read(const std::function<absl::Status(Database&)>&);  // also where the disk is full or read-only

@@ -114,7 +114,8 @@ Json delivered_entry(uint64_t incident, uint64_t revision) {
 
 absl::Status apply_entry(Database& db, const Json& entry) try {
   if (!entry.is_object()) return absl::InvalidArgumentError("an entry of the log is no JSON object");
-  if (const auto it = entry.find("revisions"); it != entry.end() && it->is_array()) return apply_revisions(db, *it);
+  if (const auto it = entry.find("revisions"); it != entry.end() && it->is_array())
+    return apply_revisions(db, *it);
   if (const auto it = entry.find("operators"); it != entry.end() && it->is_object()) return apply_operators(db, *it);
   if (const auto it = entry.find("delivered"); it != entry.end() && it->is_object())
     return set_delivered(db, report::number_of(*it, "incident"), report::number_of(*it, "revision"));
@@ -125,6 +126,9 @@ absl::Status apply_entry(Database& db, const Json& entry) try {
 
 absl::StatusOr<Standing> standing_of(Database& db, int64_t now_ms) {
   Standing standing;
+  const auto log = log_position_of(db);
+  if (!log.ok()) return log.status();
+  standing.log = *log;
   const auto last = db.integer("SELECT value FROM numbers WHERE name='last_id'");
   if (!last.ok()) return last.status();
   standing.last_id = static_cast<uint64_t>(*last);
@@ -142,7 +146,7 @@ absl::StatusOr<Standing> standing_of(Database& db, int64_t now_ms) {
   auto acknowledgements = acknowledgements_of_open(db);
   if (!acknowledgements.ok()) return acknowledgements.status();
   standing.acknowledgements = *std::move(acknowledgements);
-  auto silences = take_silences(db, now_ms);
+  auto silences = silences_in_force(db, now_ms);
   if (!silences.ok()) return silences.status();
   standing.silences = *std::move(silences);
   return standing;

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "decision/history/log_position.h"
 #include "decision/history/revision.h"
 #include "decision/history/silences.h"
 #include "decision/history/sqlite.h"
@@ -33,11 +34,12 @@ absl::Status apply_entry(Database&, const report::Json& entry);
 
 // Where the history stands for a node that is to lead.
 struct Standing {
+  LogPosition log;
   uint64_t last_id = 0;                       // the highest number of an incident
   std::vector<report::Json> open;             // the newest revision of each open incident, by number
   report::Acknowledgements acknowledgements;  // of these
   StoredSilences silences;
 };
-absl::StatusOr<Standing> standing_of(Database&, int64_t now_ms);
+absl::StatusOr<Standing> standing_of(Database&, int64_t now_ms);  // only reads
 
 }  // namespace ccld::decision::history

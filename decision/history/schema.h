@@ -3,7 +3,8 @@
 //   runs        one row per run of the service: its id, when it began and whether it ended by itself
 //   incidents   one row per incident: what it is looked up by, its newest revision, its recording
 //   revisions   one row per revision: the verdict line as it was reported
-//   numbers     last_id: the highest number ever given, also of incidents that were removed since
+//   numbers     last_id: the highest number ever given, also of incidents that were removed since; log_made,
+//               log_applied: how far a cluster's log has been applied (log_position.h)
 //   acknowledgements   (from version 2 on) who is on an incident
 //   deliveries  (from version 3 on) the newest revision of an incident that the webhook's receiver has
 //   silences    (from version 4 on) those that have not ended

@@ -31,12 +31,18 @@ absl::StatusOr<StoredSilences> take_silences(Database& db, int64_t now_ms) {
   if (!remove.ok()) return remove.status();
   remove->bind(1, now_ms);
   if (absl::Status s = remove->run(); !s.ok()) return s;
+  return silences_in_force(db, now_ms);
+}
+
+absl::StatusOr<StoredSilences> silences_in_force(Database& db, int64_t now_ms) {
   StoredSilences stored;
   const auto last = db.integer("SELECT value FROM numbers WHERE name='last_silence'");
   if (!last.ok()) return last.status();
   stored.last_id = static_cast<uint64_t>(*last);
-  auto select = db.prepare("SELECT id, job, host, kind, component, from_ms, until_ms, by, note FROM silences ORDER BY id");
+  auto select = db.prepare(
+      "SELECT id, job, host, kind, component, from_ms, until_ms, by, note FROM silences WHERE until_ms>? ORDER BY id");
   if (!select.ok()) return select.status();
+  select->bind(1, now_ms);
   for (;;) {
     const auto row = select->step();
     if (!row.ok()) return row.status();

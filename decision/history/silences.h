@@ -15,6 +15,7 @@ struct StoredSilences {
   report::Silences silences;  // whose time is not over
   uint64_t last_id = 0;       // the highest number ever given
 };
+absl::StatusOr<StoredSilences> silences_in_force(Database&, int64_t now_ms);
 // Removes those whose time is over.
 absl::StatusOr<StoredSilences> take_silences(Database&, int64_t now_ms);
 

@@ -134,11 +134,14 @@ absl::StatusOr<std::vector<std::string>> Store::left_open() {
   }
 }
 
-absl::Status Store::append(absl::Span<const Revision> revisions) {
-  if (revisions.empty()) return absl::OkStatus();
+absl::Status Store::append(absl::Span<const Revision> revisions, absl::Span<const OwnEntry> entries) {
+  if (revisions.empty() && entries.empty()) return absl::OkStatus();
   auto transaction = Transaction::begin(*database_);
   if (!transaction.ok()) return transaction.status();
   if (absl::Status s = put_revisions(*database_, revisions); !s.ok()) return s;
+  for (const OwnEntry& e : entries) {
+    if (const auto advanced = advance_log_position(*database_, e.at); !advanced.ok()) return advanced.status();
+  }
   if (absl::Status s = transaction->commit(); !s.ok()) return s;
   for (const Revision& r : revisions) last_id_ = std::max(last_id_, r.incident);
   return absl::OkStatus();

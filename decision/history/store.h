@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "decision/history/log_position.h"
 #include "decision/history/revision.h"
 #include "decision/history/sqlite.h"
 #include "decision/report/acknowledgement.h"
@@ -33,6 +34,10 @@ struct Limits {
 
 // Those that are stored already stay as they are.
 absl::Status put_revisions(Database&, absl::Span<const Revision>);
+// An entry of the cluster's log that this node wrote itself.
+struct OwnEntry {
+  LogPosition at;
+};
 
 class Store {
  public:
@@ -42,7 +47,9 @@ class Store {
   // The newest lines of incidents that earlier runs left open.
   absl::StatusOr<std::vector<std::string>> left_open();
 
-  absl::Status append(absl::Span<const Revision>);
+  // `entries`: those that say these revisions, in order; the history's position in the log goes on over them as far as
+  // it has all before.
+  absl::Status append(absl::Span<const Revision>, absl::Span<const OwnEntry> entries = {});
   // Also where the incident is not known (any more): then nothing happens.
   absl::Status set_recording(uint64_t incident, const std::string& path);
   // One transaction: what fails changes nothing.

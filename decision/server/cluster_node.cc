@@ -69,10 +69,13 @@ absl::Status ClusterNode::begin(const std::shared_ptr<Reporter>& reporter, const
                    {"version", about.version}};
   options.clock_ns = monotonic_now_ns;
   cluster::Keeper keeper;
-  keeper.apply = [reporter](std::vector<report::Json> entries) {
-    return reporter->apply(std::move(entries), log_write_timeout);
+  keeper.position = [reporter] { return reporter->log_position(log_write_timeout); };
+  keeper.apply = [reporter](std::vector<report::Json> entries, history::LogPosition after,
+                            history::LogPosition through) {
+    return reporter->apply(std::move(entries), after, through, log_write_timeout);
   };
   keeper.standing = [reporter] { return reporter->standing(log_write_timeout); };
+  keeper.wrote = [reporter](const report::Json& leads, history::LogPosition at) { reporter->wrote(leads, at); };
   keeper.held_up_ns = [reporter] { return reporter->held_up_ns(); };
   member_ = std::make_unique<cluster::Member>(*bus_, std::move(options), std::move(keeper));
   reporter->keep_with([member = member_.get()](const report::Json& entry) { return member->keep(entry); });

@@ -40,11 +40,15 @@ struct Recorded {
   uint64_t incident;
   std::string path;
 };
+struct Wrote {
+  history::OwnEntry entry;
+};
 struct Look {
   std::function<absl::Status(history::Database&)> look;
 };
 // A change of the database that somebody waits for.
 struct AwaitedChange {
+  bool only_reads = false;
   std::function<absl::Status(history::Database&)> change;
   std::function<void()> then;
   enum class Shared { no, operators, entry } shared = Shared::no;  // what other nodes of a cluster are told
@@ -53,7 +57,7 @@ struct AwaitedChange {
   absl::Status result;              // before `done`
   absl::Notification done;
 };
-using Job = std::variant<Changed, LeftOpenEnds, Recorded, Look, std::shared_ptr<AwaitedChange>>;
+using Job = std::variant<Changed, LeftOpenEnds, Recorded, Wrote, Look, std::shared_ptr<AwaitedChange>>;
 
 // In a cluster, of what is appended to the log at a time: servers of NATS take messages of 1 MB.
 constexpr size_t entry_bytes_max = 500'000;
@@ -84,10 +88,14 @@ struct Reporter::State {
   advise::Known known;  // as it is when the thread begins to report
   std::map<uint64_t, report::Json> left_open;  // by number, those of which this run has reported nothing
   std::vector<Recorded> links;  // recordings of which the database does not know yet
-  std::vector<Look> looks;      // that the database has not answered yet
+  // Of this node's own in the cluster's log, in order: what they say waits with `waiting`, or is in the database, which
+  // does not know yet that they are of the log.
+  std::vector<history::OwnEntry> own_entries;
+  std::vector<Look> looks;  // that the database has not answered yet
   Nanoseconds maintained_ns = 0, tried_ns = 0;
   bool failing = false;
   std::atomic<Nanoseconds> at_work_since_ns = 0;  // with the disk and the reader of verdicts; 0: not
+  std::atomic<uint64_t> last_id = 0;
 
   // Shared.
   mutable std::mutex mutex;
@@ -98,7 +106,7 @@ struct Reporter::State {
   uint64_t lines = 0, line_errors = 0;
   size_t asked_waiting = 0;
   std::function<void(const report::Json&)> listener;
-  std::function<bool(const report::Json&)> keep;  // nothing: this is no cluster
+  Keep keep;  // nothing: this is no cluster
   bool stop = false;
   OperatorBook book;
   ReadTurns read_turns;
@@ -115,9 +123,12 @@ struct Reporter::State {
   void carry_out(std::deque<Job>);
   void store(std::vector<history::Revision>);
   void change(AwaitedChange&);
-  bool kept(const report::Json& entry);
+  absl::StatusOr<history::LogPosition> kept(const report::Json& entry);
   void share(std::vector<Report>&);
-  absl::Status share(const AwaitedChange&, history::Database&);
+  absl::StatusOr<std::optional<history::LogPosition>> share(const AwaitedChange&, history::Database&);
+  history::LogPosition with_own_entries(history::LogPosition) const;
+  void add_waiting(history::Standing&) const;
+  void raise_last_id(uint64_t id) { last_id = std::max<uint64_t>(last_id, id); }
   absl::Status ask(const std::shared_ptr<AwaitedChange>&, absl::Duration timeout);
   absl::Status link_recordings();
   void maintain();
@@ -145,7 +156,8 @@ void Reporter::State::run() {
   std::unique_lock lock(mutex);
   while (!stop || !jobs.empty()) {
     const auto ready = [this] { return stop || !jobs.empty(); };
-    if (waiting.empty() && links.empty() && looks.empty()) wake.wait_for(lock, std::chrono::nanoseconds(maintain_period_ns), ready);
+    if (waiting.empty() && links.empty() && looks.empty())
+      wake.wait_for(lock, std::chrono::nanoseconds(maintain_period_ns), ready);
     else wake.wait_for(lock, retry_period, ready);
     std::deque<Job> taken = std::exchange(jobs, {});
     counters.queue_length = 0;
@@ -161,7 +173,7 @@ void Reporter::State::run() {
   }
   lock.unlock();
   if (history != nullptr) {
-    if (!waiting.empty() || !links.empty()) tried_ns = 0, store({});  // once more
+    if (!waiting.empty() || !links.empty() || !own_entries.empty()) tried_ns = 0, store({});  // once more
     if (!waiting.empty()) spdlog::error("history: {} revisions of incidents could not be stored", waiting.size());
     history->end_run(realtime_now_ns() / ns_per_ms).IgnoreError();  // the next run sees anyway that nobody holds the folder
   }
@@ -188,6 +200,8 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
       left_open.clear();
     } else if (auto* recorded = std::get_if<Recorded>(&job)) {
       links.push_back(std::move(*recorded));
+    } else if (const auto* wrote = std::get_if<Wrote>(&job)) {
+      own_entries.push_back(wrote->entry);
     } else if (auto* look = std::get_if<Look>(&job)) {
       looks.push_back(std::move(*look));
     } else {
@@ -198,7 +212,10 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
   if (history != nullptr) {
     std::vector<history::Revision> revisions;
     revisions.reserve(told.size());
-    for (Report& r : told) revisions.push_back(std::move(r.revision));
+    for (Report& r : told) {
+      raise_last_id(r.revision.incident);
+      revisions.push_back(std::move(r.revision));
+    }
     store(std::move(revisions));
   }
   for (const auto& a : asked) change(*a);
@@ -221,50 +238,97 @@ void Reporter::State::carry_out(std::deque<Job> taken) {
 
 void Reporter::State::change(AwaitedChange& asked) {
   if (asked.taken.exchange(true)) return;
+  std::optional<history::LogPosition> own;
   // Shared before it is kept here: what the others do not hear of is not so here either.
-  asked.result = history->change([&](history::Database& db) {
+  const auto change = [&](history::Database& db) {
     if (absl::Status s = asked.change(db); !s.ok()) return s;
-    return share(asked, db);
-  });
-  if (asked.result.ok()) asked.then();
+    const auto shared = share(asked, db);
+    if (!shared.ok()) return shared.status();
+    own = *shared;
+    return absl::OkStatus();
+  };
+  asked.result = asked.only_reads ? history->read(asked.change) : history->change(change);
+  if (asked.result.ok()) {
+    if (own.has_value()) own_entries.push_back({.at = *own});
+    asked.then();
+  }
   asked.done.Notify();
 }
 
 // The common log is no disk of this node.
-bool Reporter::State::kept(const report::Json& entry) {
+absl::StatusOr<history::LogPosition> Reporter::State::kept(const report::Json& entry) {
   at_work_since_ns = 0;
-  const bool done = keep(entry);
+  auto at = keep(entry);
   at_work_since_ns = monotonic_now_ns();
-  return done;
+  return at;
 }
 
 // Leaves those that are in the common log: of others nobody is told.
 void Reporter::State::share(std::vector<Report>& reports) {
   if (!keep) return;
-  size_t shared = 0;
-  while (shared < reports.size()) {
+  std::vector<Report> shared;
+  size_t next = 0;
+  while (next < reports.size()) {
     std::vector<history::Revision> some;
-    for (size_t i = shared, bytes = 0; i < reports.size(); ++i) {
+    for (size_t i = next, bytes = 0; i < reports.size(); ++i) {
       bytes += reports[i].revision.line.size();
       if (!some.empty() && bytes > entry_bytes_max) break;
       some.push_back(reports[i].revision);
     }
-    if (!kept(history::revisions_entry(some))) break;
-    shared += some.size();
+    const auto at = kept(history::revisions_entry(some));
+    if (!at.ok()) break;
+    own_entries.push_back({.at = *at});
+    for (const history::Revision& r : some) raise_last_id(r.incident);
+    for (size_t i = 0; i < some.size(); ++i) shared.push_back(std::move(reports[next++]));
   }
-  reports.erase(reports.begin() + static_cast<std::ptrdiff_t>(shared), reports.end());
+  reports = std::move(shared);
 }
 
-absl::Status Reporter::State::share(const AwaitedChange& asked, history::Database& db) {
-  if (!keep || asked.shared == AwaitedChange::Shared::no) return absl::OkStatus();
+// Where it is in the log, if the database cannot say so: an entry before it waits.
+absl::StatusOr<std::optional<history::LogPosition>> Reporter::State::share(const AwaitedChange& asked,
+                                                                           history::Database& db) {
+  if (!keep || asked.shared == AwaitedChange::Shared::no) return std::optional<history::LogPosition>();
   report::Json entry = asked.entry;
   if (asked.shared == AwaitedChange::Shared::operators) {
     const auto now = history::standing_of(db, realtime_now_ns() / ns_per_ms);
     if (!now.ok()) return now.status();
     entry = history::operators_entry(now->acknowledgements, now->silences.silences, now->silences.last_id);
   }
-  if (kept(entry)) return absl::OkStatus();
-  return absl::UnavailableError("this node does not lead the cluster any more: ask again");
+  const auto at = kept(entry);
+  if (!at.ok()) return absl::UnavailableError("this node does not lead the cluster any more: ask again");
+  const auto advanced = history::advance_log_position(db, *at);
+  if (!advanced.ok()) return advanced.status();
+  return *advanced ? std::optional<history::LogPosition>() : *at;
+}
+
+history::LogPosition Reporter::State::with_own_entries(history::LogPosition p) const {
+  for (const history::OwnEntry& e : own_entries)
+    if (history::is_next(e.at, p)) p = e.at;
+  return p;
+}
+
+// What was told and is not in the database.
+void Reporter::State::add_waiting(history::Standing& standing) const {
+  standing.log = with_own_entries(standing.log);
+  standing.last_id = std::max<uint64_t>(standing.last_id, last_id);
+  if (waiting.empty()) return;
+  std::map<uint64_t, report::Json> open;
+  for (report::Json& verdict : standing.open) {
+    const uint64_t id = report::number_of(verdict, "incident");
+    open.emplace(id, std::move(verdict));
+  }
+  for (const history::Revision& r : waiting) {
+    const auto known = open.find(r.incident);
+    const bool of_it = known != open.end() && report::number_of(known->second, "revision") > r.number &&
+                       report::raw_text_of(known->second, "run") == r.run;
+    if (of_it) continue;
+    if (r.open)
+      open[r.incident] = report::Json::parse(r.line, nullptr, false);
+    else
+      open.erase(r.incident);
+  }
+  standing.open.clear();
+  for (auto& [id, verdict] : open) standing.open.push_back(std::move(verdict));
 }
 
 absl::Status Reporter::State::link_recordings() {
@@ -284,10 +348,11 @@ void Reporter::State::store(std::vector<history::Revision> revisions) {
   const bool due = !failing || tried_ns == 0 || now_ns - tried_ns >= std::chrono::nanoseconds(retry_period).count();
   if (due) {
     tried_ns = now_ns;
-    status = history->append(revisions, realtime_now_ns() / ns_per_ms);
+    status = history->append(revisions, realtime_now_ns() / ns_per_ms, own_entries);
     if (status.ok()) {
       stored = revisions.size();
       revisions.clear();
+      own_entries.clear();
       status = link_recordings();
     }
   }
@@ -304,6 +369,7 @@ void Reporter::State::store(std::vector<history::Revision> revisions) {
   const size_t dropped = revisions.size() > bounds.waiting_max ? revisions.size() - bounds.waiting_max : 0;
   if (dropped > 0 && counters.revisions_dropped == 0) spdlog::error("history: {} revisions wait for the disk, the oldest are given up", revisions.size());
   counters.revisions_dropped += dropped;
+  if (dropped > 0) own_entries.clear();  // they are applied again from the log
   waiting.assign(std::make_move_iterator(revisions.begin() + static_cast<std::ptrdiff_t>(dropped)), std::make_move_iterator(revisions.end()));
   counters.revisions_waiting = waiting.size();
 }
@@ -326,6 +392,7 @@ Reporter::Reporter(VerdictWriter writer, std::unique_ptr<history::History> histo
     s.counters.enabled = true;
     s.counters.database = s.history->path();
     s.counters.last_id_before = s.history->last_id_before();
+    s.raise_last_id(s.history->last_id_before());
     s.book.set_acknowledgements(s.history->acknowledgements());
     s.book.set_silences(s.history->silences().silences, s.history->silences().last_id);
     s.take_up(s.history->left_open());
@@ -391,36 +458,65 @@ absl::Status Reporter::State::ask(const std::shared_ptr<AwaitedChange>& asked, a
   return absl::UnavailableError("the disk hangs; look later whether the change is there");
 }
 
-absl::Status Reporter::ask_history(std::function<absl::Status(history::Database&)> ask, absl::Duration timeout) {
+absl::Status Reporter::apply(std::vector<report::Json> entries, history::LogPosition after,
+                             history::LogPosition through, absl::Duration timeout) {
   const auto asked = std::make_shared<AwaitedChange>();
-  asked->change = std::move(ask);
+  asked->change = [entries = std::move(entries), after, through, s = state_.get()](history::Database& db) {
+    const auto now = history::log_position_of(db);
+    if (!now.ok()) return now.status();
+    if (*now != after) {
+      return absl::AbortedError(
+          absl::StrCat("the history has the log up to entry ", now->entry, ", not ", after.entry));
+    }
+    for (const report::Json& entry : entries) {
+      const absl::Status applied = history::apply_entry(db, entry);
+      if (absl::IsInvalidArgument(applied))
+        spdlog::error("cluster: {}", std::string(applied.message()));
+      else if (!applied.ok())
+        return applied;
+    }
+    if (absl::Status set = history::set_log_position(db, through); !set.ok()) return set;
+    const auto last_id = db.integer("SELECT value FROM numbers WHERE name='last_id'");
+    if (last_id.ok()) s->raise_last_id(static_cast<uint64_t>(*last_id));
+    return last_id.status();
+  };
   asked->then = [] {};
   return state_->ask(asked, timeout);
 }
 
-absl::Status Reporter::apply(std::vector<report::Json> entries, absl::Duration timeout) {
-  return ask_history(
-      [entries = std::move(entries)](history::Database& db) {
-        for (const report::Json& entry : entries) {
-          const absl::Status s = history::apply_entry(db, entry);
-          if (absl::IsInvalidArgument(s))
-            spdlog::error("cluster: {}", std::string(s.message()));
-          else if (!s.ok())
-            return s;
-        }
-        return absl::OkStatus();
-      },
-      timeout);
+void Reporter::wrote(const report::Json&, history::LogPosition at) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->put(Wrote{{at}});
+  }
+  state_->wake.notify_one();
+}
+
+absl::StatusOr<history::LogPosition> Reporter::log_position(absl::Duration timeout) {
+  const auto found = std::make_shared<history::LogPosition>();
+  const auto asked = std::make_shared<AwaitedChange>();
+  asked->only_reads = true;
+  asked->change = [found, s = state_.get()](history::Database& db) {
+    const auto now = history::log_position_of(db);
+    if (now.ok()) *found = s->with_own_entries(*now);
+    return now.status();
+  };
+  asked->then = [] {};
+  if (absl::Status s = state_->ask(asked, timeout); !s.ok()) return s;
+  return *found;
 }
 
 absl::StatusOr<history::Standing> Reporter::standing(absl::Duration timeout) {
   // Shared with the thread, which may come to it when nobody waits any more.
   const auto found = std::make_shared<history::Standing>();
   const auto asked = std::make_shared<AwaitedChange>();
-  asked->change = [found](history::Database& db) {
+  asked->only_reads = true;
+  asked->change = [found, s = state_.get()](history::Database& db) {
     auto now = history::standing_of(db, realtime_now_ns() / ns_per_ms);
-    if (now.ok()) *found = *std::move(now);
-    return now.status();
+    if (!now.ok()) return now.status();
+    *found = *std::move(now);
+    s->add_waiting(*found);
+    return absl::OkStatus();
   };
   asked->then = [found, s = state_.get()] {
     s->take_up(found->open);
@@ -431,7 +527,7 @@ absl::StatusOr<history::Standing> Reporter::standing(absl::Duration timeout) {
   return *found;
 }
 
-void Reporter::keep_with(std::function<bool(const report::Json&)> keep) { state_->keep = std::move(keep); }
+void Reporter::keep_with(Keep keep) { state_->keep = std::move(keep); }
 
 void Reporter::change_history_later(std::function<absl::Status(history::Database&)> change, report::Json entry) {
   State& s = *state_;

@@ -65,20 +65,26 @@ class Reporter {
   // The same without waiting, for what may be lost; also where it is refused.
   // `entry`: what other nodes of a cluster are told of it.
   void change_history_later(std::function<absl::Status(history::Database&)> change, report::Json entry);
-  // Runs `look`, which only reads, in the thread that has the database; again every second as long as it fails. Returns at
-  // once.
+  // Runs `look`, which only reads, in the thread that has the database; again every second as long as it fails. Returns
+  // at once.
   void look_later(std::function<absl::Status(history::Database&)> look);
-  // Is told each revision, once it is stored or was refused by the disk; from the reporting thread, so it must not wait.
+  // Is told each revision, once it is stored or was refused by the disk; from the reporting thread, so it must not
+  // wait.
   void tell(std::function<void(const report::Json& verdict)>);
-  // In a cluster: appends an entry to the common log, and waits for that. False: this node does not lead (any more): what it
-  // would report nobody is told, and changes are refused. Before the first report.
-  void keep_with(std::function<bool(const report::Json& entry)> keep);
-  // As change_history, for what is of no interest to other nodes.
-  absl::Status ask_history(std::function<absl::Status(history::Database&)>, absl::Duration timeout);
-  // Entries that another node wrote, into the history. Comes back when they are on the disk; one that cannot be read is left
-  // out.
-  absl::Status apply(std::vector<report::Json> entries, absl::Duration timeout);
-  // Where the history stands; from now on that is what an earlier run left open, and what operators have said.
+  // In a cluster: appends an entry to the common log, and waits for that. Errors: this node does not lead
+  // (any more): what it would report nobody is told, and changes are refused. Before the first report.
+  using Keep = std::function<absl::StatusOr<history::LogPosition>(const report::Json& entry)>;
+  void keep_with(Keep);
+  // Entries of the log into the history, which goes on from `after` to `through` with them. Comes back when they are on
+  // the disk; one that cannot be read is left out. Aborted: the history is not at `after`.
+  absl::Status apply(std::vector<report::Json> entries, history::LogPosition after, history::LogPosition through,
+                     absl::Duration timeout);
+  // An entry of the log by which this node says that it leads. Returns at once.
+  void wrote(const report::Json& leads, history::LogPosition);
+  // How far the log is in the history, or waits in memory for a disk that is full.
+  absl::StatusOr<history::LogPosition> log_position(absl::Duration timeout);
+  // Where the history stands, with what waits in memory; from now on that is what an earlier run left open, and what
+  // operators have said.
   absl::StatusOr<history::Standing> standing(absl::Duration timeout);
   // What operators have said of incidents.
   OperatorBook& book();

@@ -67,15 +67,18 @@ struct Node {
   }
 
   void hear_node(std::string_view bytes) {
-    Member member(bus,
-                  {.node = "node",
-                   .run = "run",
-                   .about = Json::object(),
-                   .lease = {},
-                   .clock_ns = [] { return Nanoseconds{ns_per_s}; }},
-                  {.apply = [](std::vector<Json>) { return absl::OkStatus(); },
-                   .standing = [] { return history::Standing(); },
-                   .held_up_ns = [] { return Nanoseconds{0}; }});
+    Member member(
+        bus,
+        {.node = "node",
+         .run = "run",
+         .about = Json::object(),
+         .lease = {},
+         .clock_ns = [] { return Nanoseconds{ns_per_s}; }},
+        {.position = [] { return history::LogPosition(); },
+         .apply = [](std::vector<Json>, history::LogPosition, history::LogPosition) { return absl::OkStatus(); },
+         .standing = [] { return history::Standing(); },
+         .wrote = [](const Json&, history::LogPosition) {},
+         .held_up_ns = [] { return Nanoseconds{0}; }});
     const size_t own = shared.listeners.size();
     FUZZ_REQUIRE(member.listen().ok());
     FUZZ_REQUIRE(other_bus.send("nodes", bytes_of(bytes)).ok());

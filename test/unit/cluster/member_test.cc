@@ -19,20 +19,47 @@ struct TestNode {
   std::vector<report::Json> applied;
   std::vector<bool> turns;  // whether it led since
   Nanoseconds held_up_ns = 0;
+  // Its history.
+  history::LogPosition position;
+  bool stores = true;  // what it tells itself
+  absl::Status disk, reading;
   Member member;
 
   TestNode(Shared& shared, const std::string& name)
       : bus(shared),
-        member(bus,
-               {.node = name, .run = "run-of-" + name, .about = report::Json::object(), .lease = {}, .clock_ns = now},
-               {.apply =
-                    [this](std::vector<report::Json> entries) {
-                      applied.insert(applied.end(), entries.begin(), entries.end());
-                      return absl::OkStatus();
-                    },
-                .standing = [] { return history::Standing(); },
-                .held_up_ns = [this] { return held_up_ns; }}) {
+        member(
+            bus,
+            {.node = name,
+             .run = "run-of-" + name,
+             .about = report::Json::object(),
+             .lease = {},
+             .clock_ns = now},
+            {.position = [this]() -> absl::StatusOr<history::LogPosition> { return position; },
+             .apply =
+                 [this](std::vector<report::Json> entries, history::LogPosition after, history::LogPosition through) {
+                   if (!disk.ok()) return disk;
+                   if (after != position) return absl::AbortedError("elsewhere");
+                   applied.insert(applied.end(), entries.begin(), entries.end());
+                   position = through;
+                   return absl::OkStatus();
+                 },
+             .standing = [this]() -> absl::StatusOr<history::Standing> {
+               if (!reading.ok()) return reading;
+               history::Standing s;
+               s.log = position;
+               return s;
+             },
+             .wrote = [this](const report::Json&, history::LogPosition at) { own(at); },
+             .held_up_ns = [this] { return held_up_ns; }}) {
     REQUIRE(member.listen().ok());
+  }
+  void own(history::LogPosition at) {
+    if (stores && history::is_next(at, position)) position = at;
+  }
+  bool keep(const report::Json& entry) {
+    const auto at = member.keep(entry);
+    if (at.ok()) own(*at);
+    return at.ok();
   }
   // What it was told, without who led when.
   std::vector<int> numbers() const {
@@ -68,6 +95,11 @@ struct Cluster {
 
 report::Json entry(int n) { return {{"n", n}}; }
 
+int leads_entries(const Shared& shared) {
+  return static_cast<int>(std::count_if(shared.log.begin(), shared.log.end(),
+                                        [](const std::string& e) { return e.find("\"leads\"") != e.npos; }));
+}
+
 }  // namespace
 
 TEST_CASE("One node leads; when it is gone another one does, having applied all that it wrote") {
@@ -77,9 +109,9 @@ TEST_CASE("One node leads; when it is gone another one does, having applied all 
   REQUIRE(c[0].member.leads());
   CHECK(c[0].turns == std::vector<bool>{true});
   CHECK(c[1].turns.empty());
-  CHECK(c[0].member.keep(entry(1)));
-  CHECK(c[0].member.keep(entry(2)));
-  CHECK_FALSE(c[1].member.keep(entry(3)));
+  CHECK(c[0].keep(entry(1)));
+  CHECK(c[0].keep(entry(2)));
+  CHECK_FALSE(c[1].keep(entry(3)));
   c.pass(10 * ns_per_s, {0, 1, 2});  // the lease is renewed
   CHECK(c[0].member.leads());
   CHECK(c[1].member.view().leader == "a");
@@ -89,7 +121,7 @@ TEST_CASE("One node leads; when it is gone another one does, having applied all 
   REQUIRE(c[1].member.leads());
   CHECK_FALSE(c[2].member.leads());
   CHECK(c[1].numbers() == std::vector<int>{1, 2});
-  CHECK(c[1].member.keep(entry(3)));
+  CHECK(c[1].keep(entry(3)));
   c.pass(ns_per_s, {1, 2});
   CHECK(c[2].numbers() == std::vector<int>{1, 2, 3});
 }
@@ -97,12 +129,12 @@ TEST_CASE("One node leads; when it is gone another one does, having applied all 
 TEST_CASE("A node that was stopped while it led, and goes on, writes nothing and follows") {
   Cluster c(2);
   c.pass(ns_per_s, {0, 1});
-  REQUIRE(c[0].member.keep(entry(1)));
+  REQUIRE(c[0].keep(entry(1)));
   c.pass(4 * ns_per_s, {1});
   REQUIRE(c[1].member.leads());
   CHECK_FALSE(c[0].member.leads());  // its lease is over by its own clock
-  CHECK_FALSE(c[0].member.keep(entry(9)));
-  REQUIRE(c[1].member.keep(entry(2)));
+  CHECK_FALSE(c[0].keep(entry(9)));
+  REQUIRE(c[1].keep(entry(2)));
   c.pass(ns_per_s, {0, 1});
   CHECK(c.leading() == 1);
   CHECK(c[1].member.leads());
@@ -114,11 +146,11 @@ TEST_CASE("A node that was stopped while it led, and goes on, writes nothing and
 TEST_CASE("A node whose clock stood still with it writes nothing either: the log has another newest entry") {
   Cluster c(2);
   c.pass(ns_per_s, {0, 1});
-  REQUIRE(c[0].member.keep(entry(1)));
+  REQUIRE(c[0].keep(entry(1)));
   c.pass(4 * ns_per_s, {1});
   REQUIRE(c[1].member.leads());
   c.shared.now_ns -= 4 * ns_per_s;  // what the first one believes
-  CHECK_FALSE(c[0].member.keep(entry(9)));
+  CHECK_FALSE(c[0].keep(entry(9)));
   CHECK_FALSE(c[0].member.leads());
   c.shared.now_ns += 4 * ns_per_s;
   for (const std::string& text : c.shared.log) CHECK(text != entry(9).dump());
@@ -143,8 +175,8 @@ TEST_CASE("An entry of which the answer was lost is in the log once") {
   Cluster c(1);
   c.pass(ns_per_s, {0});
   c.shared.loses_answers = true;
-  CHECK(c[0].member.keep(entry(1)));
-  CHECK(c[0].member.keep(entry(2)));
+  CHECK(c[0].keep(entry(1)));
+  CHECK(c[0].keep(entry(2)));
   CHECK(std::count(c.shared.log.begin(), c.shared.log.end(), entry(1).dump()) == 1);
 }
 
@@ -185,7 +217,7 @@ TEST_CASE("A node does not lead again before its analysis has heard that it did 
   c.pass(ns_per_s, {0});
   REQUIRE(c[0].member.leads());
   c.shared.log.push_back(entry(7).dump());  // of another node
-  CHECK_FALSE(c[0].member.keep(entry(1)));
+  CHECK_FALSE(c[0].keep(entry(1)));
   c[0].member.look();
   CHECK_FALSE(c[0].member.leads());
   CHECK_FALSE(c[0].member.take_turn()->leads);
@@ -197,7 +229,7 @@ TEST_CASE("A node does not lead again before its analysis has heard that it did 
 TEST_CASE("A log that was lost and has as many entries again is applied from its beginning") {
   Cluster c(2);
   c.pass(ns_per_s, {0, 1});
-  REQUIRE(c[0].member.keep(entry(1)));
+  REQUIRE(c[0].keep(entry(1)));
   c.pass(ns_per_s, {0, 1});
   c.shared.log = {entry(2).dump(), entry(3).dump(), entry(4).dump()};
   c.shared.log_made_ns = 2;
@@ -208,7 +240,7 @@ TEST_CASE("A log that was lost and has as many entries again is applied from its
 TEST_CASE("A node whose disk hangs lets another one lead, and leads again only when it answers") {
   Cluster c(2);
   c.pass(ns_per_s, {0, 1});
-  REQUIRE(c[0].member.keep(entry(1)));
+  REQUIRE(c[0].keep(entry(1)));
   c[0].held_up_ns = 2 * ns_per_s;  // slow
   c.pass(ns_per_s, {0, 1});
   CHECK(c[0].member.leads());
@@ -217,7 +249,7 @@ TEST_CASE("A node whose disk hangs lets another one lead, and leads again only w
   CHECK(c[1].member.leads());
   CHECK(c[0].turns == std::vector<bool>{true, false});
   CHECK(c[1].numbers() == std::vector<int>{1});
-  REQUIRE(c[1].member.keep(entry(2)));
+  REQUIRE(c[1].keep(entry(2)));
   c.pass(4 * ns_per_s, {0});  // the other one is killed
   CHECK(c.leading() == 0);
   CHECK(c[0].applied.empty());
@@ -249,6 +281,76 @@ TEST_CASE("A node that ends gives the lease back") {
   CHECK_FALSE(c.shared.lease.has_value());
   c.pass(ns_per_s, {1});
   CHECK(c[1].member.leads());
+}
+
+TEST_CASE("A node goes on from where its history is: after a restart, and where the database is another one") {
+  Cluster c(2);
+  c.pass(ns_per_s, {0, 1});
+  REQUIRE(c[0].keep(entry(1)));
+  c.pass(ns_per_s, {0, 1});
+  REQUIRE(c[1].numbers() == std::vector<int>{1});
+  TestNode again(c.shared, "b");
+  again.position = c[1].position;
+  again.member.look();
+  CHECK(again.applied.empty());
+  // Its database is set aside; an older copy takes its place.
+  again.position.entry = 1;
+  c.pass(11 * ns_per_s, {0});
+  again.member.look();
+  CHECK(again.numbers() == std::vector<int>{1});
+  again.position.entry = 1;
+  REQUIRE(c[0].keep(entry(2)));
+  again.member.look();
+  again.member.look();
+  CHECK(again.numbers() == std::vector<int>{1, 1, 2});
+}
+
+TEST_CASE("What its leader could not store it has from the log before it leads again") {
+  Cluster c(1);
+  c.pass(ns_per_s, {0});
+  REQUIRE(c[0].keep(entry(1)));
+  c[0].stores = false;
+  REQUIRE(c[0].keep(entry(2)));
+  c[0].stores = true;
+  REQUIRE(c[0].keep(entry(3)));  // behind one that is missing
+  c.shared.now_ns += 4 * ns_per_s;
+  c.pass(ns_per_s, {0});
+  REQUIRE(c[0].turns == std::vector<bool>{true, false, true});
+  CHECK(c[0].numbers() == std::vector<int>{2, 3});
+}
+
+TEST_CASE("A database that is replaced while its node is about to lead gets all of the log first") {
+  Cluster c(2);
+  c.pass(ns_per_s, {0, 1});
+  REQUIRE(c[0].keep(entry(1)));
+  c.pass(ns_per_s, {0, 1});
+  c[1].position = {};
+  c.pass(4 * ns_per_s, {1});
+  REQUIRE(c[1].member.leads());
+  CHECK(c[1].numbers() == std::vector<int>{1, 1});
+}
+
+TEST_CASE("A node that cannot lead, for its own history, leaves that to another one and writes nothing") {
+  Cluster c(2);
+  c[0].reading = absl::UnavailableError("disk I/O error");
+  c.pass(ns_per_s, {0});
+  CHECK(c.leading() == 0);
+  CHECK(c.shared.log.empty());
+  CHECK_FALSE(c.shared.lease.has_value());
+  c.pass(ns_per_s, {0, 1});
+  CHECK(c[1].member.leads());
+  CHECK(leads_entries(c.shared) == 1);
+}
+
+TEST_CASE("A node that cannot lead tries again after some seconds") {
+  Cluster c(1);
+  c[0].reading = absl::UnavailableError("disk I/O error");
+  c.pass(ns_per_s, {0});
+  c[0].reading = absl::OkStatus();
+  c.pass(2 * ns_per_s, {0});
+  CHECK(c.leading() == 0);
+  c.pass(4 * ns_per_s, {0});
+  CHECK(c[0].member.leads());
 }
 
 }  // namespace ccld::decision::cluster

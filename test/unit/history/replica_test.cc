@@ -99,6 +99,18 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("Where a history stands is read without a change: a silence that is over stays until the next start") {
+  Copy copy;
+  REQUIRE(copy.apply(silenced(Json::array({Json{{"id", 3}, {"job", "demo"}, {"until_ms", start_ms}}}))).ok());
+  CHECK(copy.standing().silences.silences.empty());
+  REQUIRE(copy.store
+              ->read([](Database& db) {
+                CHECK(*db.integer("SELECT count(*) FROM silences") == 1);
+                return absl::OkStatus();
+              })
+              .ok());
+}
+
 TEST_CASE("An entry that cannot be read changes nothing") {
   Copy copy;
   CHECK(absl::IsInvalidArgument(copy.apply(Json::array())));

@@ -47,6 +47,29 @@ TEST_CASE("A revision that comes again is stored once, and an older one does not
   CHECK(store->left_open().value().empty());
 }
 
+TEST_CASE("The position in the log goes on with what is stored, and stays before what is not") {
+  const Folder folder;
+  const auto store = open(folder);
+  const auto position = [&] {
+    LogPosition p;
+    REQUIRE(store
+                ->read([&](Database& db) {
+                  p = *log_position_of(db);
+                  return absl::OkStatus();
+                })
+                .ok());
+    return p;
+  };
+  REQUIRE(store->change([](Database& db) { return set_log_position(db, {.made_ns = 9, .entry = 4}); }).ok());
+  REQUIRE(store->append({revision(1, 1)}, {{.at = {9, 5}}, {.at = {9, 6}}}).ok());
+  CHECK(position() == LogPosition{9, 6});
+  REQUIRE(store->append({}, {{.at = {9, 8}}}).ok());   // 7 is missing
+  REQUIRE(store->append({}, {{.at = {10, 7}}}).ok());  // of another log
+  CHECK(position() == LogPosition{9, 6});
+  REQUIRE(store->append({}, {{.at = {9, 7}}}).ok());
+  CHECK(position() == LogPosition{9, 7});
+}
+
 TEST_CASE("Closed incidents go when they are too old, open ones stay") {
   const Folder folder;
   const auto store = open(folder);
