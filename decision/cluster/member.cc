@@ -176,13 +176,15 @@ absl::Status Member::begin_to_lead() {
     const std::lock_guard lock(mutex_);
     if (!lease_.held(options_.clock_ns()))
       return absl::UnavailableError("its history took longer than the lease lasts");
+    standing.last_id = std::max(standing.last_id, last_id_heard_);
   }
-  const Json leads = history::leads_entry(options_.node, options_.run);
+  const Json leads = history::leads_entry(options_.node, options_.run, standing.last_id);
   const auto appended = bus_.append(leads.dump(), standing.log.entry);
   if (!appended.ok()) return appended.status();
   keeper_.wrote(leads, {standing.log.made_ns, *appended});
   const std::lock_guard lock(mutex_);
   applied_ = last_ = *appended;
+  led_last_id_ = standing.last_id;
   leads_ = true;
   spdlog::warn("cluster: this node leads; {} incidents are open", standing.open.size());
   turn_ = Turn{true, std::move(standing)};
@@ -329,8 +331,14 @@ void Member::tell_others(Nanoseconds now_ns) {
   Json about = options_.about;
   about["node"] = options_.node;
   about["leads"] = leads() && !turn_waits();  // others send questions to it
+  about["last_id"] = keeper_.last_id();       // whoever leads next goes on after it
   bus_.send("nodes", bytes_of(about.dump())).IgnoreError();
   const std::lock_guard lock(mutex_);
+  // Else what it finds would take the numbers, and with them the places, of incidents that only that node has. A node
+  // may have heard of a number from the log before this one has: not at once.
+  if (leads_now() && heard_before_ > std::max(led_last_id_, about["last_id"].get<uint64_t>()))
+    stop_leading("another node has incidents of higher numbers; it goes on after them");
+  heard_before_ = last_id_heard_;
   nodes_[options_.node] = {options_.node, std::move(about), now_ns, leads_now()};
   std::erase_if(nodes_, [&](const auto& n) { return now_ns - n.second.heard_ns > node_gone_ns; });
 }
@@ -341,9 +349,12 @@ void Member::heard(absl::Span<const uint8_t> bytes) {
   const Json& name = report::member(*about, "node");
   const Json& leads = report::member(*about, "leads");
   if (!name.is_string() || !leads.is_boolean()) return;
+  const Json& last_id = report::member(*about, "last_id");
+  const uint64_t highest = last_id.is_number_unsigned() ? last_id.get<uint64_t>() : 0;
   Node node{name.get<std::string>(), {}, options_.clock_ns(), leads.get<bool>()};
   node.about = *std::move(about);
   const std::lock_guard lock(mutex_);
+  if (highest < told_ids_end) last_id_heard_ = std::max(last_id_heard_, highest);
   if (nodes_.size() < nodes_max || nodes_.contains(node.name)) nodes_[node.name] = std::move(node);
 }
 

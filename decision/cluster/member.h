@@ -52,6 +52,7 @@ struct Keeper {
       apply;
   std::function<absl::StatusOr<history::Standing>()> standing;
   std::function<void(const report::Json& leads, history::LogPosition)> wrote;  // does not wait
+  std::function<uint64_t()> last_id;
   std::function<Nanoseconds()> held_up_ns;  // how long it has waited for a disk or a reader
 };
 
@@ -127,6 +128,9 @@ class Member {
   std::map<std::string, Node> nodes_;
   uint64_t applied_ = 0, last_ = 0;  // entries of the log: in this history, and known
   int64_t log_made_ns_ = 0;
+  uint64_t last_id_heard_ = 0;                    // the highest number of an incident that another node has
+  uint64_t heard_before_ = 0;                     // as it was a second ago
+  uint64_t led_last_id_ = 0;                      // numbers went on after it when this node began to lead
   std::optional<history::LogPosition> position_;  // of this history; nothing: it is to be asked
   Nanoseconds position_asked_ns_ = 0;
 

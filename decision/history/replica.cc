@@ -35,12 +35,17 @@ report::Silence silence_of(const Json& j) {
           .note = report::raw_text_of(j, "note")};
 }
 
-absl::Status apply_revisions(Database& db, const Json& verdicts) {
+absl::Status apply_revisions(Database& db, const Json& verdicts, uint64_t* removed) {
   std::vector<Revision> revisions;
   for (const Json& verdict : verdicts) {
     if (auto r = revision_of(verdict); r.has_value()) revisions.push_back(*std::move(r));
   }
-  return put_revisions(db, revisions);
+  return put_revisions(db, revisions, removed);
+}
+
+absl::Status apply_leads(Database& db, const Json& leads) {
+  const uint64_t last_id = report::number_of(leads, "last_id");
+  return last_id > 0 && last_id < told_ids_end ? raise_last_id(db, last_id) : absl::OkStatus();
 }
 
 report::Acknowledgement acknowledgement_of(const Json& j) {
@@ -87,8 +92,8 @@ absl::Status apply_operators(Database& db, const Json& all) {
 
 }  // namespace
 
-Json leads_entry(const std::string& node, const std::string& run) {
-  return {{"leads", {{"node", node}, {"run", run}}}};
+Json leads_entry(const std::string& node, const std::string& run, uint64_t last_id) {
+  return {{"leads", {{"node", node}, {"run", run}, {"last_id", last_id}}}};
 }
 
 Json revisions_entry(absl::Span<const Revision> revisions) {
@@ -112,10 +117,11 @@ Json delivered_entry(uint64_t incident, uint64_t revision) {
   return {{"delivered", {{"incident", incident}, {"revision", revision}}}};
 }
 
-absl::Status apply_entry(Database& db, const Json& entry) try {
+absl::Status apply_entry(Database& db, const Json& entry, uint64_t* removed) try {
   if (!entry.is_object()) return absl::InvalidArgumentError("an entry of the log is no JSON object");
   if (const auto it = entry.find("revisions"); it != entry.end() && it->is_array())
-    return apply_revisions(db, *it);
+    return apply_revisions(db, *it, removed);
+  if (const auto it = entry.find("leads"); it != entry.end() && it->is_object()) return apply_leads(db, *it);
   if (const auto it = entry.find("operators"); it != entry.end() && it->is_object()) return apply_operators(db, *it);
   if (const auto it = entry.find("delivered"); it != entry.end() && it->is_object())
     return set_delivered(db, report::number_of(*it, "incident"), report::number_of(*it, "revision"));

@@ -1,7 +1,7 @@
 // Entries of the log by which the nodes of a cluster have the same history (cluster/README.md). The node that leads
 // writes them, before it tells anybody; the others apply them to their own databases.
 //
-//   {"leads": {"node", "run"}}                           a node has begun to lead
+//   {"leads": {"node", "run", "last_id"}}                a node has begun to lead; numbers go on after that one
 //   {"revisions": [verdict, ...]}                        of incidents, in order
 //   {"operators": {"acknowledgements", "silences", "last_silence"}}   all that is in force
 //   {"delivered": {"incident", "revision"}}              the webhook's receiver has it
@@ -24,13 +24,14 @@
 
 namespace ccld::decision::history {
 
-report::Json leads_entry(const std::string& node, const std::string& run);
+report::Json leads_entry(const std::string& node, const std::string& run, uint64_t last_id);
 report::Json revisions_entry(absl::Span<const Revision>);
 report::Json operators_entry(const report::Acknowledgements&, const report::Silences&, uint64_t last_silence_id);
 report::Json delivered_entry(uint64_t incident, uint64_t revision);
 
-// What is there already stays as it is. Members that this version does not know mean nothing to it.
-absl::Status apply_entry(Database&, const report::Json& entry);
+// What is there already stays as it is. Members that this version does not know mean nothing to it. `removed`: as
+// put_revisions().
+absl::Status apply_entry(Database&, const report::Json& entry, uint64_t* removed = nullptr);
 
 // Where the history stands for a node that is to lead.
 struct Standing {

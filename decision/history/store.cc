@@ -31,10 +31,21 @@ constexpr char remove_closed[] =
     "(SELECT job FROM incidents JOIN revisions ON incident=id WHERE open=0 GROUP BY job ORDER BY count(*) DESC "
     "LIMIT 1) ORDER BY updated_ms LIMIT ?)";
 
+// Numbers of two histories that became one: what they say of each must not be mixed.
+absl::Status remove_of_another_run(Database& db, const Revision& r, uint64_t& removed) {
+  auto remove = db.prepare("DELETE FROM incidents WHERE id=? AND run<>?");
+  if (!remove.ok()) return remove.status();
+  remove->bind(1, static_cast<int64_t>(r.incident));
+  remove->bind(2, r.run);
+  if (absl::Status s = remove->run(); !s.ok()) return s;
+  removed += static_cast<uint64_t>(db.changes());
+  return absl::OkStatus();
+}
+
 absl::Status put_revision(Database& db, const Revision& r) {
   auto incident = db.prepare(
       "INSERT INTO incidents(id, run, job, class, state, open, revision, opened_ms, updated_ms) "
-      "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8) ON CONFLICT(id) DO UPDATE SET run=?2, job=?3, class=?4, state=?5, open=?6, "
+      "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8) ON CONFLICT(id) DO UPDATE SET job=?3, class=?4, state=?5, open=?6, "
       "revision=?7, updated_ms=?8 WHERE ?7 > revision");
   if (!incident.ok()) return incident.status();
   incident->bind(1, static_cast<int64_t>(r.incident));
@@ -71,16 +82,21 @@ absl::StatusOr<int64_t> change_rows(Database& db, absl::string_view sql, int64_t
 
 }  // namespace
 
-absl::Status put_revisions(Database& db, absl::Span<const Revision> revisions) {
-  uint64_t last_id = 0;
+absl::Status put_revisions(Database& db, absl::Span<const Revision> revisions, uint64_t* removed) {
+  uint64_t last_id = 0, gone = 0;
   for (const Revision& r : revisions) {
+    if (absl::Status s = remove_of_another_run(db, r, gone); !s.ok()) return s;
     if (absl::Status s = put_revision(db, r); !s.ok()) return s;
     last_id = std::max(last_id, r.incident);
   }
-  if (last_id == 0) return absl::OkStatus();
+  if (removed != nullptr) *removed += gone;
+  return last_id == 0 ? absl::OkStatus() : raise_last_id(db, last_id);
+}
+
+absl::Status raise_last_id(Database& db, uint64_t id) {
   auto number = db.prepare("INSERT INTO numbers VALUES('last_id', ?1) ON CONFLICT(name) DO UPDATE SET value=max(value, ?1)");
   if (!number.ok()) return number.status();
-  number->bind(1, static_cast<int64_t>(last_id));
+  number->bind(1, static_cast<int64_t>(id));
   return number->run();
 }
 
@@ -140,6 +156,9 @@ absl::Status Store::append(absl::Span<const Revision> revisions, absl::Span<cons
   if (!transaction.ok()) return transaction.status();
   if (absl::Status s = put_revisions(*database_, revisions); !s.ok()) return s;
   for (const OwnEntry& e : entries) {
+    if (e.last_id != 0) {
+      if (absl::Status s = raise_last_id(*database_, e.last_id); !s.ok()) return s;
+    }
     if (const auto advanced = advance_log_position(*database_, e.at); !advanced.ok()) return advanced.status();
   }
   if (absl::Status s = transaction->commit(); !s.ok()) return s;

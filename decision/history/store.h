@@ -32,11 +32,16 @@ struct Limits {
   int64_t age_max_ms = 0;  // since the newest revision of a closed incident
 };
 
-// Those that are stored already stay as they are.
-absl::Status put_revisions(Database&, absl::Span<const Revision>);
+// Those that are stored already stay as they are. An incident of the same number that another run gave is another one:
+// it is removed, and counted in `removed`.
+absl::Status put_revisions(Database&, absl::Span<const Revision>, uint64_t* removed = nullptr);
+// The highest number ever given, also if no incident has it.
+absl::Status raise_last_id(Database&, uint64_t id);
+
 // An entry of the cluster's log that this node wrote itself.
 struct OwnEntry {
   LogPosition at;
+  uint64_t last_id = 0;  // as it says; 0: it says none
 };
 
 class Store {

@@ -76,6 +76,7 @@ absl::Status ClusterNode::begin(const std::shared_ptr<Reporter>& reporter, const
   };
   keeper.standing = [reporter] { return reporter->standing(log_write_timeout); };
   keeper.wrote = [reporter](const report::Json& leads, history::LogPosition at) { reporter->wrote(leads, at); };
+  keeper.last_id = [reporter] { return reporter->last_id(); };
   keeper.held_up_ns = [reporter] { return reporter->held_up_ns(); };
   member_ = std::make_unique<cluster::Member>(*bus_, std::move(options), std::move(keeper));
   reporter->keep_with([member = member_.get()](const report::Json& entry) { return member->keep(entry); });

@@ -460,8 +460,10 @@ absl::Status Reporter::State::ask(const std::shared_ptr<AwaitedChange>& asked, a
 
 absl::Status Reporter::apply(std::vector<report::Json> entries, history::LogPosition after,
                              history::LogPosition through, absl::Duration timeout) {
+  const auto removed = std::make_shared<uint64_t>(0);
   const auto asked = std::make_shared<AwaitedChange>();
-  asked->change = [entries = std::move(entries), after, through, s = state_.get()](history::Database& db) {
+  asked->change = [entries = std::move(entries), after, through, removed, s = state_.get()](history::Database& db) {
+    *removed = 0;
     const auto now = history::log_position_of(db);
     if (!now.ok()) return now.status();
     if (*now != after) {
@@ -469,7 +471,7 @@ absl::Status Reporter::apply(std::vector<report::Json> entries, history::LogPosi
           absl::StrCat("the history has the log up to entry ", now->entry, ", not ", after.entry));
     }
     for (const report::Json& entry : entries) {
-      const absl::Status applied = history::apply_entry(db, entry);
+      const absl::Status applied = history::apply_entry(db, entry, removed.get());
       if (absl::IsInvalidArgument(applied))
         spdlog::error("cluster: {}", std::string(applied.message()));
       else if (!applied.ok())
@@ -480,14 +482,19 @@ absl::Status Reporter::apply(std::vector<report::Json> entries, history::LogPosi
     if (last_id.ok()) s->raise_last_id(static_cast<uint64_t>(*last_id));
     return last_id.status();
   };
-  asked->then = [] {};
+  asked->then = [removed] {
+    if (*removed > 0)
+      spdlog::warn("cluster: {} incidents of this node's own history had numbers of the cluster's, and were removed",
+                   *removed);
+  };
   return state_->ask(asked, timeout);
 }
 
-void Reporter::wrote(const report::Json&, history::LogPosition at) {
+void Reporter::wrote(const report::Json& leads, history::LogPosition at) {
+  const uint64_t last_id = report::number_of(report::member(leads, "leads"), "last_id");
   {
     const std::lock_guard lock(state_->mutex);
-    state_->put(Wrote{{at}});
+    state_->put(Wrote{{at, last_id}});
   }
   state_->wake.notify_one();
 }
@@ -526,6 +533,8 @@ absl::StatusOr<history::Standing> Reporter::standing(absl::Duration timeout) {
   if (absl::Status s = state_->ask(asked, timeout); !s.ok()) return s;
   return *found;
 }
+
+uint64_t Reporter::last_id() const { return state_->last_id; }
 
 void Reporter::keep_with(Keep keep) { state_->keep = std::move(keep); }
 

@@ -86,6 +86,7 @@ class Reporter {
   // Where the history stands, with what waits in memory; from now on that is what an earlier run left open, and what
   // operators have said.
   absl::StatusOr<history::Standing> standing(absl::Duration timeout);
+  uint64_t last_id() const;  // the highest number that is known, or was told
   // What operators have said of incidents.
   OperatorBook& book();
   const OperatorBook& book() const;

@@ -47,6 +47,7 @@ struct Node {
     FUZZ_REQUIRE(opened.ok());
     db = *std::move(opened);
     FUZZ_REQUIRE(history::prepare_schema(*db).ok());
+    FUZZ_REQUIRE(db->run("PRAGMA foreign_keys=ON").ok());
   }
 
   void relay_telemetry(std::string_view bytes) {
@@ -78,6 +79,7 @@ struct Node {
          .apply = [](std::vector<Json>, history::LogPosition, history::LogPosition) { return absl::OkStatus(); },
          .standing = [] { return history::Standing(); },
          .wrote = [](const Json&, history::LogPosition) {},
+         .last_id = [] { return uint64_t{0}; },
          .held_up_ns = [] { return Nanoseconds{0}; }});
     const size_t own = shared.listeners.size();
     FUZZ_REQUIRE(member.listen().ok());

@@ -154,4 +154,45 @@ TEST_CASE("A node whose verdicts nobody reads lets another one lead, and follows
   CHECK(wait_until([&] { return first.leads(); }));
 }
 
+TEST_CASE("A service that has run alone joins a cluster: no incident is taken for another one, and numbers go on") {
+  const NatsServers nats;
+  Node old("old", nats);
+  old.end();
+  std::filesystem::remove_all(old.state());
+  {
+    Service alone({"--state", old.state(), "--set", "mismatch_settle_s=0"});
+    Sender sender(alone.telemetry);
+    for (uint64_t comm_uid : {0xb1, 0xb2}) Mismatch(comm_uid, {&sender, &sender}).send(1);
+    REQUIRE(wait_until([&] { return alone.get("/v1/incidents")["incidents"].size() == 2; }));
+    alone.child.signal(SIGTERM);
+    CHECK(alone.child.wait(start_max) == 0);
+  }
+  Node fresh("fresh", nats);
+  REQUIRE(wait_until([&] { return fresh.leads(); }));
+  Sender sender(fresh.service->telemetry);
+  const Mismatch first{0xa1, {&sender, &sender}}, second{0xa2, {&sender, &sender}};
+  first.send(1);
+  REQUIRE(wait_until([&] { return fresh.told().size() == 1; }));
+  CHECK(fresh.told().front()["incident"] == 1);
+
+  old.start();
+  CHECK(old.service->child.wait_for_error("1 incidents of this node's own history had numbers of the cluster's",
+                                          start_max) != "");
+  CHECK(fresh.service->child.wait_for_error("another node has incidents of higher numbers", start_max) != "");
+  REQUIRE(wait_until([&] { return fresh.leads(); }));
+  second.send(1);
+  REQUIRE(wait_until([&] {
+    for (const Json& v : fresh.told())
+      if (v["communicator"] == "00000000000000a2") return v["incident"] == 3;
+    return false;
+  }));
+  Json all;
+  REQUIRE(wait_until([&] {
+    all = Json::parse(run({ccld, "incidents", "--json", "--state", old.state()}).output, nullptr, false);
+    return all.is_object() && all["incidents"].size() == 3;
+  }));
+  CHECK(incident(all, 1)["run"] == fresh.told().front()["run"]);
+  CHECK(incident(all, 2)["run"] != fresh.told().front()["run"]);
+}
+
 }  // namespace ccld::test

@@ -18,9 +18,11 @@ struct TestNode {
   SharedBus bus;
   std::vector<report::Json> applied;
   std::vector<bool> turns;  // whether it led since
+  std::vector<uint64_t> last_ids;  // with which it led
   Nanoseconds held_up_ns = 0;
   // Its history.
   history::LogPosition position;
+  uint64_t last_id = 0;
   bool stores = true;  // what it tells itself
   absl::Status disk, reading;
   Member member;
@@ -47,9 +49,11 @@ struct TestNode {
                if (!reading.ok()) return reading;
                history::Standing s;
                s.log = position;
+               s.last_id = last_id;
                return s;
              },
              .wrote = [this](const report::Json&, history::LogPosition at) { own(at); },
+             .last_id = [this] { return last_id; },
              .held_up_ns = [this] { return held_up_ns; }}) {
     REQUIRE(member.listen().ok());
   }
@@ -83,7 +87,10 @@ struct Cluster {
     for (const Nanoseconds until_ns = shared.now_ns + ns; shared.now_ns < until_ns; shared.now_ns += 100 * ns_per_ms)
       for (size_t i : running) {
         nodes[i]->member.look();
-        if (const auto turn = nodes[i]->member.take_turn()) nodes[i]->turns.push_back(turn->leads);
+        if (const auto turn = nodes[i]->member.take_turn()) {
+          nodes[i]->turns.push_back(turn->leads);
+          if (turn->leads) nodes[i]->last_ids.push_back(turn->standing.last_id);
+        }
       }
   }
   int leading() const {
@@ -351,6 +358,34 @@ TEST_CASE("A node that cannot lead tries again after some seconds") {
   CHECK(c.leading() == 0);
   c.pass(4 * ns_per_s, {0});
   CHECK(c[0].member.leads());
+}
+
+TEST_CASE("Numbers go on after the highest that any node has, and all are told so") {
+  Cluster c(2);
+  c[1].last_id = 100;
+  c.pass(100 * ns_per_ms, {1});  // it says so and leads
+  c.pass(ns_per_s, {0, 1});
+  REQUIRE(c[1].last_ids == std::vector<uint64_t>{100});
+  c.pass(4 * ns_per_s, {0});
+  REQUIRE(c[0].last_ids == std::vector<uint64_t>{100});
+  CHECK(report::Json::parse(c.shared.log.back())["leads"]["last_id"] == 100);
+}
+
+TEST_CASE(
+    "A node with a history of its own that joins one that leads: it leads anew, and its numbers go on after that") {
+  Cluster c(2);
+  c.pass(ns_per_s, {0});
+  REQUIRE(c[0].last_ids == std::vector<uint64_t>{0});
+  c[1].last_id = 100;
+  c.pass(4 * ns_per_s, {0, 1});
+  CHECK(c[0].turns == std::vector<bool>{true, false, true});
+  CHECK(c[0].last_ids == std::vector<uint64_t>{0, 100});
+  c.pass(10 * ns_per_s, {0, 1});
+  CHECK(c[0].turns.size() == 3);
+  const std::string forged = R"({"node": "z", "leads": false, "last_id": 18446744073709551615})";
+  REQUIRE(c[1].bus.send("nodes", {reinterpret_cast<const uint8_t*>(forged.data()), forged.size()}).ok());
+  c.pass(4 * ns_per_s, {0, 1});
+  CHECK(c[0].turns.size() == 3);
 }
 
 }  // namespace ccld::decision::cluster

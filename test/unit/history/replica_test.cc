@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "decision/history/acknowledgements.h"
 #include "test/unit/history/verdicts.h"
 
 namespace ccld::test {
@@ -42,7 +43,7 @@ TEST_CASE("A history made from the log has the incidents, what operators said, a
   const std::vector<Revision> told = {revision(7, 1), revision(8, 1), revision(7, 2, {.state = "confirmed"}),
                                       revision(8, 2, {.state = "resolved"})};
   for (int times = 0; times < 2; ++times) {  // also where it is read again
-    REQUIRE(copy.apply(leads_entry("a", "first")).ok());
+    REQUIRE(copy.apply(leads_entry("a", "first", 5)).ok());
     REQUIRE(copy.apply(revisions_entry(told)).ok());
   }
   const report::Silence silence{.id = 3,
@@ -97,6 +98,45 @@ TEST_CASE(
                 })
                 .ok());
   }
+}
+
+TEST_CASE("Numbers go on after the one that a node led with, unless it is none that is told") {
+  Copy copy;
+  REQUIRE(copy.apply(leads_entry("a", "first", 100)).ok());
+  REQUIRE(copy.apply(leads_entry("b", "other", 7)).ok());
+  CHECK(copy.standing().last_id == 100);
+  REQUIRE(copy.apply(leads_entry("a", "first", told_ids_end)).ok());
+  CHECK(copy.standing().last_id == 100);
+}
+
+TEST_CASE(
+    "An incident of the node's own history gives way to one of the log that has its number, and is not mixed with it") {
+  Copy copy;
+  const std::vector<Revision> before = {revision(1, 5, {.run = "alone"}), revision(2, 1, {.run = "alone"}),
+                                        revision(3, 1, {.state = "resolved", .run = "alone"})};
+  REQUIRE(copy.store->append(before).ok());
+  REQUIRE(copy.store
+              ->change([](Database& db) {
+                return put_acknowledgement(db, 1, {.time_ms = start_ms, .by = "alice", .note = ""});
+              })
+              .ok());
+  const std::vector<Revision> told = {revision(1, 1), revision(3, 1), revision(1, 2, {.state = "confirmed"})};
+  uint64_t removed = 0;
+  for (int times = 0; times < 2; ++times)
+    REQUIRE(copy.store->change([&](Database& db) { return apply_entry(db, revisions_entry(told), &removed); }).ok());
+  CHECK(removed == 2);
+  const Standing s = copy.standing();
+  REQUIRE(s.open.size() == 3);
+  CHECK(s.open[0] == verdict(1, 2, {.state = "confirmed"}));
+  CHECK(s.open[1] == verdict(2, 1, {.run = "alone"}));
+  CHECK(s.open[2] == verdict(3, 1));
+  CHECK(s.acknowledgements.empty());
+  REQUIRE(copy.store
+              ->read([](Database& db) {
+                CHECK(*db.integer("SELECT count(*) FROM revisions WHERE incident=1") == 2);
+                return absl::OkStatus();
+              })
+              .ok());
 }
 
 TEST_CASE("Where a history stands is read without a change: a silence that is over stays until the next start") {

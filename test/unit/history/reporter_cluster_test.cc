@@ -36,7 +36,7 @@ struct ReportingNode {
   }
   void lead() {
     REQUIRE(reporter->apply({}, position(), {1, log_last}, patience).ok());
-    reporter->wrote(leads_entry("a", "first"), {1, ++log_last});
+    reporter->wrote(leads_entry("a", "first", 0), {1, ++log_last});
   }
   LogPosition position() const {
     const auto now = reporter->log_position(patience);
@@ -101,6 +101,7 @@ TEST_CASE("Entries are applied to the history that they are for, and to no other
   const std::vector<Revision> told = {revision(7, 1)};
   REQUIRE(node.reporter->apply({revisions_entry(told)}, {}, {1, 5}, patience).ok());
   CHECK(node.position() == LogPosition{1, 5});
+  CHECK(node.reporter->last_id() == 7);
   CHECK(absl::IsAborted(node.reporter->apply({}, {}, {1, 9}, patience)));
   CHECK(node.position() == LogPosition{1, 5});
   REQUIRE(node.reporter->apply({}, {1, 5}, {2, 3}, patience).ok());  // another log
@@ -157,7 +158,7 @@ TEST_CASE("A node with a full disk that leads again knows what it told: numbers 
   CHECK(number_of(standing->open[0], "revision") == 2);
   CHECK(number_of(standing->open[1], "incident") == 3);
   // As it leads again.
-  node.reporter->wrote(leads_entry("a", "first"), {1, ++node.log_last});
+  node.reporter->wrote(leads_entry("a", "first", 3), {1, ++node.log_last});
   CHECK(node.has_all_of_log());
 }
 

@@ -61,13 +61,14 @@ TEST_CASE("The position in the log goes on with what is stored, and stays before
     return p;
   };
   REQUIRE(store->change([](Database& db) { return set_log_position(db, {.made_ns = 9, .entry = 4}); }).ok());
-  REQUIRE(store->append({revision(1, 1)}, {{.at = {9, 5}}, {.at = {9, 6}}}).ok());
+  REQUIRE(store->append({revision(1, 1)}, {{.at = {9, 5}}, {.at = {9, 6}, .last_id = 50}}).ok());
   CHECK(position() == LogPosition{9, 6});
   REQUIRE(store->append({}, {{.at = {9, 8}}}).ok());   // 7 is missing
   REQUIRE(store->append({}, {{.at = {10, 7}}}).ok());  // of another log
   CHECK(position() == LogPosition{9, 6});
   REQUIRE(store->append({}, {{.at = {9, 7}}}).ok());
   CHECK(position() == LogPosition{9, 7});
+  CHECK(open(folder, "second")->last_id() == 50);
 }
 
 TEST_CASE("Closed incidents go when they are too old, open ones stay") {
