@@ -30,6 +30,9 @@ std::string text_of(const Json& c) {
   else
     absl::StrAppend(&out, report::has(c, "leader") ? absl::StrCat("node ", report::text_of(c, "leader"), " leads\n")
                                                    : std::string("no node leads\n"));
+  if (report::has(log, "error"))
+    absl::StrAppend(
+        &out, "NATS refuses entries of the log, so nobody is told of incidents: ", report::text_of(log, "error"), "\n");
   std::vector<std::vector<std::string>> rows = {{"node", "", "heard", "query API", "telemetry", "version"}};
   for (const Json& n : report::member(c, "nodes")) {
     rows.push_back({report::text_of(n, "node"), n["leads"].get<bool>() ? "leads" : "follows",

@@ -2,7 +2,8 @@
 // NATS gives it (nats_bus.h); tests put their own behind it.
 //
 // Errors: Unavailable: no connection, or no answer in time: whether it was done is not known; Aborted: somebody else
-// was first. Threads: any. Handlers are called from threads of the bus, one after the other for each subscription.
+// was first; FailedPrecondition: the servers answer that they cannot do it. Threads: any. Handlers are called from
+// threads of the bus, one after the other for each subscription.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +54,8 @@ class Bus {
   };
   virtual absl::StatusOr<Range> log() = 0;
   virtual absl::StatusOr<std::string> read(uint64_t number) = 0;  // NotFound: it is gone
-  // Kept by as many servers as there are to be. Aborted: the newest one is not `after` (any more).
+  // Kept by as many servers as there are to be. Aborted: the newest one is not `after` (any more). OutOfRange: it is
+  // longer than what the servers take.
   virtual absl::StatusOr<uint64_t> append(const std::string& entry, uint64_t after) = 0;
 };
 

@@ -76,6 +76,7 @@ void Member::look() {
   tell_others(options_.clock_ns());
   const bool held_up = keeper_.held_up_ns() >= options_.held_up_max_ns;
   if (held_up && leads()) give_way("its disk or the reader of its verdicts hangs", 0);
+  if (hands_over()) give_way("the servers refuse its entries of the log", options_.rest_ns);
   const bool caught_up = leads() || (!held_up && bus_.connected() && follow_log());
   look_at_lease(options_.clock_ns(), caught_up);
 }
@@ -91,6 +92,11 @@ void Member::give_way(const char* why, Nanoseconds rest_ns) {
   }
   follow(why);
   if (held != 0) bus_.give_lease_back(held).IgnoreError();
+}
+
+bool Member::hands_over() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(hands_over_, false);
 }
 
 bool Member::follow_log() {
@@ -142,7 +148,7 @@ void Member::look_at_lease(Nanoseconds now_ns, bool caught_up) {
   const absl::Status s = begin_to_lead();
   say_not_leading(s);
   // Not for want of a server: another node may be able to.
-  if (absl::IsFailedPrecondition(s)) give_way("", options_.rest_ns);
+  if (absl::IsFailedPrecondition(s) || absl::IsOutOfRange(s)) give_way("", options_.rest_ns);
 }
 
 void Member::say_not_leading(const absl::Status& s) {
@@ -180,11 +186,18 @@ absl::Status Member::begin_to_lead() {
   }
   const Json leads = history::leads_entry(options_.node, options_.run, standing.last_id);
   const auto appended = bus_.append(leads.dump(), standing.log.entry);
-  if (!appended.ok()) return appended.status();
+  if (!appended.ok()) {
+    const std::lock_guard lock(mutex_);
+    // As long as it is not for long, it may be that the servers choose who of them leads.
+    if (absl::IsFailedPrecondition(appended.status()) && !refused_for_long(appended.status()))
+      return absl::UnavailableError(appended.status().message());
+    return appended.status();
+  }
   keeper_.wrote(leads, {standing.log.made_ns, *appended});
   const std::lock_guard lock(mutex_);
   applied_ = last_ = *appended;
   led_last_id_ = standing.last_id;
+  refusal_.clear(), refused_since_.reset();
   leads_ = true;
   spdlog::warn("cluster: this node leads; {} incidents are open", standing.open.size());
   turn_ = Turn{true, std::move(standing)};
@@ -255,6 +268,7 @@ absl::Status Member::catch_up() {
     const std::lock_guard lock(mutex_);
     position_ = at;
     applied_ = at.entry;
+    refusal_.clear();  // the servers take entries of some node
     if (stop_ && at != newest) return absl::UnavailableError("the service is ending");
   }
   return absl::OkStatus();
@@ -275,6 +289,7 @@ void Member::stop_leading(const char* why) {
   if (!std::exchange(leads_, false)) return;
   spdlog::warn("cluster: this node does not lead any more: {}", why);
   turn_ = Turn{};
+  refused_since_.reset();
 }
 
 std::optional<Member::Turn> Member::take_turn() {
@@ -306,6 +321,7 @@ absl::StatusOr<history::LogPosition> Member::keep(const Json& entry) {
       newest = {log_made_ns_, last_};
     }
     auto appended = bus_.append(text, newest.entry);
+    if (absl::IsOutOfRange(appended.status())) return appended.status();
     if (absl::IsAborted(appended.status())) {
       // Ours, of which the answer was lost?
       const auto next = bus_.read(newest.entry + 1);
@@ -319,10 +335,31 @@ absl::StatusOr<history::LogPosition> Member::keep(const Json& entry) {
     std::unique_lock lock(mutex_);
     if (appended.ok()) {
       applied_ = last_ = *appended;
+      refusal_.clear(), refused_since_.reset();
       return history::LogPosition{newest.made_ns, *appended};
+    }
+    if (refused_for_long(appended.status())) {
+      stop_leading("the servers refuse its entries of the log");
+      hands_over_ = true;
+      return appended.status();
     }
     wake_.wait_for(lock, append_again, [this] { return stop_; });
   }
+}
+
+bool Member::refused_for_long(const absl::Status& append) {
+  if (!absl::IsFailedPrecondition(append)) {
+    refused_since_.reset();
+    return false;
+  }
+  const std::string what(append.message());
+  if (what != refusal_)
+    spdlog::error("cluster: the servers are reached and refuse an entry of the log; nobody is told of incidents: {}",
+                  what);
+  refusal_ = what;
+  const Nanoseconds now_ns = options_.clock_ns();
+  if (!refused_since_.has_value()) refused_since_ = now_ns;
+  return now_ns - *refused_since_ >= options_.refused_max_ns;
 }
 
 void Member::tell_others(Nanoseconds now_ns) {
@@ -366,6 +403,7 @@ Member::View Member::view() const {
   v.reports = v.leads && !turn_.has_value();
   v.log_applied = applied_;
   v.log_last = last_;
+  v.log_error = refusal_;
   Nanoseconds newest_ns = INT64_MIN;
   for (const auto& [name, node] : nodes_) {
     v.nodes.push_back(node);

@@ -10,8 +10,8 @@
 //   a node that was stopped, or cut off, and does not know yet that another one leads, can append nothing. The others
 //   apply the log to their own histories, and whoever leads next has applied all of it first. How far a history has it,
 //   the history says (history/log_position.h): what it lost, or what its leader could not store, is applied again.
-//   Without the bus nobody leads. A node that cannot lead for a reason of its own leaves the
-//   lease to the others for a while.
+//   Without the bus nobody leads. A node that cannot lead for a reason of its own, or whose entries the servers refuse,
+//   leaves the lease to the others for a while.
 // Errors: none; said once in the log each time. Threads: a thread of its own; take_turn() and view() any, keep() one.
 #pragma once
 
@@ -38,6 +38,8 @@ struct MemberOptions {
   // A leader that has waited so long for its disk, or for who reads its verdicts, lets another node lead: a disk that
   // is only slow answers within a second or two.
   Nanoseconds held_up_max_ns = 5 * ns_per_s;
+  // So long the servers may refuse what this node appends, while they are reached.
+  Nanoseconds refused_max_ns = 10 * ns_per_s;
   Nanoseconds rest_ns = 5 * ns_per_s;   // after it gave the lease back because it could not lead
   Nanoseconds (*clock_ns)() = nullptr;  // monotonic
 };
@@ -75,7 +77,7 @@ class Member {
   std::optional<Turn> take_turn();
   bool leads() const;
   // Appends it to the log, waiting as long as this node leads. Where it is now. Errors: Unavailable: it does not (any
-  // more).
+  // more); OutOfRange: as Bus::append.
   absl::StatusOr<history::LogPosition> keep(const report::Json& entry);
 
   struct Node {
@@ -90,12 +92,14 @@ class Member {
     std::string leader;       // empty: not known
     std::vector<Node> nodes;  // heard of lately, this one too, by name
     uint64_t log_applied = 0, log_last = 0;
+    std::string log_error;  // why the servers take no entry; empty: they do, as far as is known
   };
   View view() const;
 
  private:
   void run();
   void give_way(const char* why, Nanoseconds rest_ns);
+  bool hands_over();
   bool follow_log();
   void look_at_lease(Nanoseconds now_ns, bool caught_up);
   absl::StatusOr<uint64_t> ask_for_lease(LeaseWatch::Step, uint64_t revision);
@@ -107,6 +111,7 @@ class Member {
   void follow(const char* why);
   void say_not_leading(const absl::Status&);
   // With the lock held:
+  bool refused_for_long(const absl::Status& append);
   bool end_with_lease();  // true: it is over
   void stop_leading(const char* why);
   bool leads_now() const;
@@ -133,6 +138,9 @@ class Member {
   uint64_t led_last_id_ = 0;                      // numbers went on after it when this node began to lead
   std::optional<history::LogPosition> position_;  // of this history; nothing: it is to be asked
   Nanoseconds position_asked_ns_ = 0;
+  std::string refusal_;                       // why the servers took no entry
+  std::optional<Nanoseconds> refused_since_;  // of keep(), without a break
+  bool hands_over_ = false;                   // the lease is to be given back
 
   std::mutex appending_;
   bool said_lost_ = false;

@@ -27,6 +27,8 @@ constexpr std::chrono::seconds mend_period(5);
 // If only the order of the servers hides that some refuse this node.
 constexpr std::chrono::seconds mend_late_period(60);
 constexpr size_t denied_max = 16;  // that are said
+// Of what the servers take in one message, the headers that JetStream reads have some tens.
+constexpr int64_t header_bytes_max = 512;
 
 class NatsBus final : public Bus {
  public:
@@ -215,6 +217,10 @@ class NatsBus final : public Bus {
   absl::StatusOr<uint64_t> put(const char* where, const std::string& text, jsPubOptions& options) {
     const auto link = reach_streams();
     if (!link.ok()) return link.status();
+    const int64_t bytes_max = nats_.natsConnection_GetMaxPayload((*link)->connection());
+    if (bytes_max > 0 && static_cast<int64_t>(text.size()) + header_bytes_max > bytes_max)
+      return absl::OutOfRangeError(
+          absl::StrCat("NATS: ", where, ": ", text.size(), " bytes; servers take ", bytes_max));
     Owned<jsPubAck> ack(nats_.jsPubAck_Destroy);
     jsErrCode code{};
     const natsStatus s = nats_.js_Publish(ack.out(), (*link)->js(), full(where).c_str(), text.data(),
@@ -223,7 +229,9 @@ class NatsBus final : public Bus {
     if (code == JSStreamWrongLastSequenceErr)
       return absl::AbortedError(absl::StrCat("NATS: ", where, ": somebody else was first"));
     if (s == NATS_NO_RESPONDERS || code == JSStreamNotFoundErr) return lost_streams(**link, where, s);
-    return (*link)->error(where, s);
+    const absl::Status why = (*link)->error(where, s);
+    if (s == NATS_MAX_PAYLOAD || code == JSStreamMessageExceedsMaximumErr) return absl::OutOfRangeError(why.message());
+    return code != 0 ? absl::FailedPreconditionError(why.message()) : why;  // it has answered
   }
 
   // They are made again at the next attempt, if the servers have lost them.

@@ -34,6 +34,7 @@ namespace ccld::decision::cluster {
   f(natsConnection_Connect) \
   f(natsConnection_Close) \
   f(natsConnection_GetLastError) \
+  f(natsConnection_GetMaxPayload) \
   f(natsConnection_Destroy) \
   f(natsConnection_Publish) \
   f(natsConnection_Subscribe) \

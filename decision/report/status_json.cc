@@ -385,8 +385,15 @@ Json cluster_json(const ClusterStatus& c) {
           {"leader", c.leader.empty() ? Json(nullptr) : Json(c.leader)},
           {"connected", c.connected},
           {"nodes", std::move(nodes)},
-          {"log", {{"applied", c.log_applied}, {"last", c.log_last}}},
-          {"telemetry", {{"sent", c.sent}, {"not_sent", c.not_sent}, {"received", c.received}, {"received_dropped", c.received_dropped}}}};
+          {"log",
+           {{"applied", c.log_applied},
+            {"last", c.log_last},
+            {"error", c.log_error.empty() ? Json(nullptr) : Json(c.log_error)}}},
+          {"telemetry",
+           {{"sent", c.sent},
+            {"not_sent", c.not_sent},
+            {"received", c.received},
+            {"received_dropped", c.received_dropped}}}};
 }
 
 Json tune_json(const Snapshot& s, uint64_t sequence) {

@@ -108,6 +108,7 @@ report::ClusterStatus ClusterNode::status() const {
   s.leads = view.reports;
   s.log_applied = view.log_applied;
   s.log_last = view.log_last;
+  s.log_error = view.log_error;
   const Nanoseconds now_ns = monotonic_now_ns();
   for (const cluster::Member::Node& n : view.nodes)
     s.nodes.push_back({n.name, report::raw_text_of(n.about, "http"), report::raw_text_of(n.about, "telemetry"),

@@ -126,6 +126,7 @@ struct Reporter::State {
   absl::StatusOr<history::LogPosition> kept(const report::Json& entry);
   void share(std::vector<Report>&);
   absl::StatusOr<std::optional<history::LogPosition>> share(const AwaitedChange&, history::Database&);
+  void say_too_long(const history::Revision&);
   history::LogPosition with_own_entries(history::LogPosition) const;
   void add_waiting(history::Standing&) const;
   void raise_last_id(uint64_t id) { last_id = std::max<uint64_t>(last_id, id); }
@@ -267,21 +268,36 @@ absl::StatusOr<history::LogPosition> Reporter::State::kept(const report::Json& e
 void Reporter::State::share(std::vector<Report>& reports) {
   if (!keep) return;
   std::vector<Report> shared;
-  size_t next = 0;
+  size_t next = 0, count_max = reports.size();
   while (next < reports.size()) {
     std::vector<history::Revision> some;
-    for (size_t i = next, bytes = 0; i < reports.size(); ++i) {
+    for (size_t i = next, bytes = 0; i < reports.size() && some.size() < count_max; ++i) {
       bytes += reports[i].revision.line.size();
       if (!some.empty() && bytes > entry_bytes_max) break;
       some.push_back(reports[i].revision);
     }
     const auto at = kept(history::revisions_entry(some));
+    if (absl::IsOutOfRange(at.status())) {
+      count_max = some.size() / 2;
+      if (count_max > 0) continue;
+      say_too_long(some.front());
+      ++next, count_max = 1;
+      continue;
+    }
     if (!at.ok()) break;
     own_entries.push_back({.at = *at});
     for (const history::Revision& r : some) raise_last_id(r.incident);
     for (size_t i = 0; i < some.size(); ++i) shared.push_back(std::move(reports[next++]));
   }
   reports = std::move(shared);
+}
+
+void Reporter::State::say_too_long(const history::Revision& r) {
+  spdlog::error(
+      "cluster: revision {} of incident {} has {} bytes: the log takes no entry so long, and nobody is told of it",
+      r.number, r.incident, r.line.size());
+  const std::lock_guard lock(mutex);
+  ++counters.revisions_dropped;
 }
 
 // Where it is in the log, if the database cannot say so: an entry before it waits.
@@ -295,6 +311,7 @@ absl::StatusOr<std::optional<history::LogPosition>> Reporter::State::share(const
     entry = history::operators_entry(now->acknowledgements, now->silences.silences, now->silences.last_id);
   }
   const auto at = kept(entry);
+  if (absl::IsOutOfRange(at.status())) return absl::OutOfRangeError("the cluster's log takes no entry so long");
   if (!at.ok()) return absl::UnavailableError("this node does not lead the cluster any more: ask again");
   const auto advanced = history::advance_log_position(db, *at);
   if (!advanced.ok()) return advanced.status();

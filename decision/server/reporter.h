@@ -71,8 +71,9 @@ class Reporter {
   // Is told each revision, once it is stored or was refused by the disk; from the reporting thread, so it must not
   // wait.
   void tell(std::function<void(const report::Json& verdict)>);
-  // In a cluster: appends an entry to the common log, and waits for that. Errors: this node does not lead
-  // (any more): what it would report nobody is told, and changes are refused. Before the first report.
+  // In a cluster: appends an entry to the common log, and waits for that. Errors: OutOfRange: it is longer than an
+  // entry can be; else this node does not lead (any more): what it would report nobody is told, and changes are
+  // refused. Before the first report.
   using Keep = std::function<absl::StatusOr<history::LogPosition>(const report::Json& entry)>;
   void keep_with(Keep);
   // Entries of the log into the history, which goes on from `after` to `through` with them. Comes back when they are on

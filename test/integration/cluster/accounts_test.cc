@@ -137,4 +137,43 @@ TEST_CASE("A node whose user lacks a right says which one, once, and leads once 
   CHECK(wait_until([&] { return node.leads(); }));
 }
 
+TEST_CASE("Servers that refuse entries of the log: the nodes say why, try in turn, and tell once it takes them",
+          "[accounts]") {
+  const NatsOperator ours;
+  const NatsAccount account;
+  const NatsServers nats(1, "127.0.0.1", ours.config({&account}));
+  Cluster cluster(nats, account.user());
+  Nodes& nodes = cluster.nodes;
+  const size_t first = nodes.leader();
+  NatsClient client(nats.urls(), account.user());
+  const auto info = Json::parse(client.ask("$JS.API.STREAM.INFO.ccld-ccld-log").value_or(""));
+  const auto configure = [&](Json config) {
+    const auto answer = client.ask("$JS.API.STREAM.UPDATE.ccld-ccld-log", config.dump()).value_or("");
+    INFO(answer);
+    REQUIRE_FALSE(contains(answer, "\"error\""));
+  };
+  Json full = info["config"];
+  full["discard"] = "new";  // what is there stays, and there is no room: as on a full disk
+  full["max_msgs"] = info["state"]["messages"];
+  configure(full);
+  Sender sender(nodes[first].service->telemetry);
+  const Mismatch fault{0xa1, {&sender, &sender}};
+  fault.send(1);
+  CHECK(nodes[first].service->child.wait_for_error("refuse an entry of the log", start_max) != "");
+  CHECK(wait_until([&] { return contains(nodes[first].cluster()["log"]["error"].dump(), "maximum messages"); }));
+  CHECK(contains(nodes[first].service->ask({"cluster"}).output, "NATS refuses entries of the log"));
+  const size_t second = (first + 1) % 3;
+  CHECK(nodes[first].service->child.wait_for_error("does not lead any more: the servers refuse", start_max) != "");
+  REQUIRE(wait_until([&] { return nodes[second].cluster()["log"]["error"].is_string(); }));
+  CHECK(nodes.told().empty());
+  configure(info["config"]);
+  nodes.leader();
+  REQUIRE(is_found(nodes, fault, 1));
+  CHECK(wait_until([&] {
+    return std::all_of(nodes.all.begin(), nodes.all.end(),
+                       [](const auto& n) { return n->cluster()["log"]["error"].is_null(); });
+  }));
+  nodes.check_told_once();
+}
+
 }  // namespace ccld::test

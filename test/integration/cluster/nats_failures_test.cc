@@ -117,4 +117,15 @@ TEST_CASE("NATS servers that refuse the nodes for a while have them back, also w
   nodes.check_told_once();
 }
 
+TEST_CASE("A revision that is longer than the NATS servers take is left out and said; the node leads on") {
+  const NatsServers nats(1, "127.0.0.1", "max_payload: 1500\n");
+  const Node node("a", nats);
+  REQUIRE(wait_until([&] { return node.leads(); }));
+  Sender sender(node.service->telemetry);
+  Mismatch(0xa1, {&sender, &sender}).send(1);
+  CHECK(node.service->child.wait_for_error("the log takes no entry so long", start_max) != "");
+  CHECK(node.leads());
+  CHECK(node.told().empty());
+}
+
 }  // namespace ccld::test

@@ -35,6 +35,7 @@ struct TestNode {
              .run = "run-of-" + name,
              .about = report::Json::object(),
              .lease = {},
+             .refused_max_ns = ns_per_s,
              .clock_ns = now},
             {.position = [this]() -> absl::StatusOr<history::LogPosition> { return position; },
              .apply =
@@ -386,6 +387,42 @@ TEST_CASE(
   REQUIRE(c[1].bus.send("nodes", {reinterpret_cast<const uint8_t*>(forged.data()), forged.size()}).ok());
   c.pass(4 * ns_per_s, {0, 1});
   CHECK(c[0].turns.size() == 3);
+}
+
+TEST_CASE("A node whose entries the servers refuse says why, and after a while lets another one try") {
+  Cluster c(2);
+  c.pass(ns_per_s, {0, 1});
+  REQUIRE(c[0].member.leads());
+  c.shared.refusal = "insufficient resources";
+  c.shared.refusal_takes_ns = 300 * ns_per_ms;
+  CHECK_FALSE(c[0].keep(entry(1)));
+  CHECK(c[0].member.view().log_error == "insufficient resources");
+  CHECK_FALSE(c[0].member.leads());
+  c.shared.refusal.clear();
+  c.pass(ns_per_s, {0, 1});
+  CHECK(c[1].member.leads());
+  c.pass(ns_per_s, {0, 1});
+  CHECK(c[0].member.view().log_error.empty());
+  CHECK(c[0].turns == std::vector<bool>{true, false});
+}
+
+TEST_CASE("While the servers refuse who is to lead, the nodes try in turn") {
+  Cluster c(2);
+  c.shared.refusal = "insufficient resources";
+  c.pass(20 * ns_per_s, {0, 1});
+  CHECK(c.leading() == 0);
+  for (size_t i : {0, 1}) CHECK(c[i].member.view().log_error == "insufficient resources");
+  c.shared.refusal.clear();
+  c.pass(6 * ns_per_s, {0, 1});
+  CHECK(c.leading() == 1);
+}
+
+TEST_CASE("An entry that is too long is refused at once, and the node leads on") {
+  Cluster c(1);
+  c.pass(ns_per_s, {0});
+  c.shared.entry_bytes_max = 100;
+  CHECK(absl::IsOutOfRange(c[0].member.keep({{"n", std::string(200, 'x')}}).status()));
+  CHECK(c[0].keep(entry(1)));
 }
 
 }  // namespace ccld::decision::cluster

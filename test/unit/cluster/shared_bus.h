@@ -22,6 +22,9 @@ struct Shared {
   bool loses_answers = false;  // of what is written, which is done all the same
   Nanoseconds renewal_takes_ns = 0;  // until the answer comes
   int64_t log_made_ns = 1;
+  size_t entry_bytes_max = SIZE_MAX;
+  std::string refusal;  // of entries of the log; empty: none
+  Nanoseconds refusal_takes_ns = 0;
 };
 
 class SharedBus final : public Bus {
@@ -85,6 +88,11 @@ class SharedBus final : public Bus {
   }
   absl::StatusOr<uint64_t> append(const std::string& entry, uint64_t after) override {
     if (cut) return gone();
+    if (entry.size() > shared_.entry_bytes_max) return absl::OutOfRangeError("too long");
+    if (!shared_.refusal.empty()) {
+      shared_.now_ns += shared_.refusal_takes_ns;
+      return absl::FailedPreconditionError(shared_.refusal);
+    }
     if (after != shared_.log.size()) return absl::AbortedError("somebody was first");
     shared_.log.push_back(entry);
     return answer(shared_.log.size());

@@ -18,6 +18,7 @@ struct ReportingNode {
   Folder folder;
   std::unique_ptr<Reporter> reporter;
   uint64_t log_last = 0;
+  size_t entry_bytes_max = SIZE_MAX;
   uint64_t entries_max = UINT64_MAX;
 
   ReportingNode() { start(); }
@@ -29,7 +30,8 @@ struct ReportingNode {
     REQUIRE(history.ok());
     reporter = std::make_unique<Reporter>(*VerdictWriter::open(folder.file("v.jsonl")), *std::move(history),
                                           Reporter::Bounds());
-    reporter->keep_with([this](const Json&) -> absl::StatusOr<LogPosition> {
+    reporter->keep_with([this](const Json& entry) -> absl::StatusOr<LogPosition> {
+      if (entry.dump().size() > entry_bytes_max) return absl::OutOfRangeError("too long");
       if (log_last >= entries_max) return absl::UnavailableError("another node leads");
       return LogPosition{1, ++log_last};
     });
@@ -79,6 +81,19 @@ TEST_CASE("Of what is found at once, what the log took is stored and told; what 
   node.reporter->finish();
   CHECK(node.told() == std::vector<uint64_t>{1});
   CHECK(node.reporter->counters().revisions_stored == 1);
+}
+
+TEST_CASE(
+    "Entries are made as short as the log takes them; a revision that alone is too long is left out and counted") {
+  ReportingNode node;
+  node.entry_bytes_max = 20'000;
+  node.report({ReportingNode::incident(1, 1, 6'000), ReportingNode::incident(2, 1, 6'000),
+               ReportingNode::incident(3, 1, 30'000), ReportingNode::incident(4, 1, 6'000)});
+  node.reporter->finish();
+  CHECK(node.told() == std::vector<uint64_t>{1, 2, 4});
+  CHECK(node.log_last >= 2);
+  CHECK(node.reporter->counters().revisions_dropped == 1);
+  CHECK(node.reporter->counters().revisions_stored == 3);
 }
 
 TEST_CASE("A node that led knows after a restart how far its history has the log") {
