@@ -80,7 +80,7 @@ class Children {
   }
   void add(pid_t pid, size_t rank) { ranks_[pid] = rank; }
   bool empty() const { return ranks_.empty(); }
-  // A rank that has ended, and its status; a signal counts as a shell counts it. Empty: none did until then.
+  // A rank that has ended, and its status; a signal counts as a shell counts it. Nothing: none ended until then.
   std::optional<std::pair<size_t, int>> wait(Clock::time_point end) {
     constexpr auto ask_again = std::chrono::milliseconds(20);
     for (;;) {

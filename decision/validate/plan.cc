@@ -62,7 +62,7 @@ class Plan {
   // False: it cannot go on, and `failure` says why.
   bool step(const Step& s, const std::string& what, std::vector<Answer>* answers = nullptr, int pass = -1) {
     Answers got = group_.perform(s);
-    // Who is alone in saying it waited for a rank that does not answer, or failed, itself.
+    // Both ends must say it. If one does, the other rank does not answer, or has failed for another reason.
     std::map<std::pair<int, int>, int> said;
     for (const Answer& a : got.all)
       for (const auto& link : a.hung)

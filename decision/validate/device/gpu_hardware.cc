@@ -335,9 +335,10 @@ class GpuHardware : public Hardware {
       if (!sends) return;
       sample.ms = std::move(ms);
     } catch (const Hung&) {
-      // In a job it only says that the time to hold was over; and whose turn came late has hardly looked.
-      const auto looked = std::chrono::duration<double>(Clock::now() - begun).count();
-      if (!in_job_ && looked > timeout_s_ / 2) answer.hung.emplace_back(from, to);
+      // In a job it only says that the time to hold was over. And on the CPU device a receiver may have had its turn
+      // for the end of the timeout only: it says nothing of the link.
+      const auto waited_s = std::chrono::duration<double>(Clock::now() - begun).count();
+      if (!in_job_ && waited_s > timeout_s_ / 2) answer.hung.emplace_back(from, to);
       throw;
     }
     add_path(sample);
