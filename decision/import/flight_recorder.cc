@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -148,12 +149,31 @@ void read_operation(Fields& entry, size_t group_size, Shape& shape) {
 // Calls of a coalesced group have no events of their own, so they stay "scheduled" for ever: the entry that ends the
 // group has the state of all of them.
 bool ends_group(const Shape& s) { return absl::EndsWith(s.type, "coalesced"); }
-void give_state(std::vector<Call>& calls, const Call& end) {
-  for (auto call = calls.rbegin(); call != calls.rend() && call->sequence == end.sequence; ++call) {
-    call->state = end.state;
-    call->completed_ns = end.completed_ns;
-    call->timed_out = end.timed_out;
+void give_state(std::vector<Call>& calls, size_t from, const Call& end) {
+  for (size_t i = from; i < calls.size(); ++i) {
+    calls[i].state = end.state;
+    calls[i].completed_ns = end.completed_ns;
+    calls[i].timed_out = end.timed_out;
   }
+}
+size_t first_of(const std::vector<Call>& calls, uint64_t sequence) {
+  size_t from = calls.size();
+  while (from > 0 && calls[from - 1].sequence == sequence) --from;
+  return from;
+}
+
+// Of an entry, if it says both.
+struct GroupOf {
+  const std::string* name;
+  int64_t id;
+};
+std::optional<GroupOf> group_of(const Value& entry) {
+  const Value* group = entry.find("process_group");
+  const Value* id = entry.find("pg_id");
+  const List* pair = group == nullptr ? nullptr : group->list();
+  if (pair == nullptr || pair->empty() || (*pair)[0]->text() == nullptr || id == nullptr || id->integer() == nullptr)
+    return std::nullopt;
+  return GroupOf{(*pair)[0]->text(), *id->integer()};
 }
 
 uint64_t id_of(const std::string& name, const std::vector<int>& ranks) {
@@ -181,8 +201,9 @@ bool is_flight_recorder(const Value& document) {
 }
 
 uint32_t FlightRecorderReader::shape_of(Shape shape) {
+  const size_t sizes = shape.inputs.size() + shape.outputs.size();
   const auto [at, is_new] = shape_numbers_.try_emplace(std::move(shape), static_cast<uint32_t>(job_.shapes.size()));
-  if (is_new) job_.shapes.push_back(at->first);
+  if (is_new) job_.shapes.push_back(at->first), sizes_ += sizes;
   return at->second;
 }
 
@@ -224,19 +245,39 @@ void FlightRecorderReader::read_groups(int rank, Fields& document, absl::Status&
     const std::string name = group.text_or("name", key_text), description = group.text_or("desc", "");
     if (!status.ok()) return;
     const auto own = std::find(ranks.begin(), ranks.end(), rank);
-    if (own == ranks.end()) continue;  // of others
-    const size_t index = static_cast<size_t>(own - ranks.begin());
+    if (own == ranks.end() && !ranks.empty()) continue;  // of others
+    if (static_cast<size_t>(rank) >= ranks_max)
+      return group.refuse("ranks", absl::StrCat("rank ", rank, " is more than ", ranks_max));
     const auto [at, is_new] = group_numbers_.try_emplace({name, ranks}, job_.groups.size());
     if (is_new) {
       Group& made = job_.groups.emplace_back();
       made.name = name;
       made.description = description == "undefined" ? "" : description;
       made.id = id_of(name, ranks);
+      // A process that begins the job's group a second time does not list its ranks any more.
+      made.of_all = ranks.empty();
       for (const int r : ranks) made.members.emplace_back().rank = r;
     }
-    places_[{name, rank}] = {at->second, index};
-    job_.groups[at->second].members[index].has_dump = true;
+    std::vector<Member>& members = job_.groups[at->second].members;
+    const size_t index = static_cast<size_t>(ranks.empty() ? rank : own - ranks.begin());
+    for (int r = static_cast<int>(members.size()); members.size() <= index; ++r) members.emplace_back().rank = r;
+    places_[name] = {at->second, index};
+    members[index].has_dump = true;
   }
+}
+
+// Groups that a process has destroyed and made anew have the old name and count from the beginning: only the newest
+// counts.
+void FlightRecorderReader::find_newest(const List& entries) {
+  for (const ValuePtr& entry : entries)
+    if (const auto of = group_of(*entry)) {
+      int64_t& newest = newest_id_.try_emplace(*of->name, of->id).first->second;
+      newest = std::max(newest, of->id);
+    }
+}
+bool FlightRecorderReader::is_of_older_group(const Value& entry) const {
+  const auto of = group_of(entry);
+  return of.has_value() && of->id < newest_id_.find(*of->name)->second;
 }
 
 const FlightRecorderReader::Place* FlightRecorderReader::place_of(int rank, Fields& entry) {
@@ -248,7 +289,7 @@ const FlightRecorderReader::Place* FlightRecorderReader::place_of(int rank, Fiel
     return nullptr;
   }
   const std::string& name = *(*pair)[0]->text();
-  const auto found = places_.find({name, rank});
+  const auto found = places_.find(name);
   if (found != places_.end()) return &found->second;
   entry.refuse("process_group", absl::StrCat("pg_config has no group '", name.substr(0, 64), "' of rank ", rank));
   return nullptr;
@@ -262,21 +303,27 @@ void FlightRecorderReader::read_entry(int rank, const Value& value, size_t index
   Member* member = &group.members[place->member];
 
   Shape shape;
-  read_operation(entry, group.members.size(), shape);
+  read_operation(entry, group.of_all ? ranks_max : group.members.size(), shape);
   shape.inputs = read_sizes(entry, "input_sizes");
   shape.outputs = read_sizes(entry, "output_sizes");
   shape.input_types = read_types(entry, "input_dtypes");
   shape.output_types = read_types(entry, "output_dtypes");
   const bool is_transfer = shape.source >= 0;
   const bool group_end = ends_group(shape);
-  // Before 2.4 only the calls of a group say whether these were sends and receives.
-  const bool p2p = entry.boolean_or("is_p2p", is_transfer || (shape.type == "coalesced" && last_was_transfer_[member]));
+  // Before 2.2 collectives and transfers shared one number.
+  const bool two_numbers = entry.optional("collective_seq_id") != nullptr;
+  const int64_t collective = entry.integer(two_numbers ? "collective_seq_id" : "seq_id");
+  const int64_t transfer = !two_numbers  ? collective
+                           : is_transfer ? entry.integer("p2p_seq_id")
+                                         : entry.integer_or("p2p_seq_id", 0);
+  // PyTorch says of the end of coalesced sends and receives that it is none of them. It is behind them, with their
+  // number of collectives; coalesced collectives have one of their own.
+  Batch& batch = batches_[member];
+  const bool ends_batch = shape.type == "coalesced" && batch.open && batch.collective == collective;
+  const bool p2p = is_transfer || ends_batch;
 
   Call call;
-  // Before 2.2 collectives and transfers shared one number.
-  const int64_t sequence = entry.optional("collective_seq_id") != nullptr
-                               ? entry.integer(p2p ? "p2p_seq_id" : "collective_seq_id")
-                               : entry.integer("seq_id");
+  const int64_t sequence = p2p ? transfer : collective;
   const std::string state = entry.text("state");
   call.created_ns = entry.integer_or("time_created_ns", 0);
   const int64_t started_ns = entry.integer_or("time_discovered_started_ns", 0);
@@ -291,7 +338,11 @@ void FlightRecorderReader::read_entry(int rank, const Value& value, size_t index
   call.frame = frame_of(entry);
   if (sequence < 0) entry.refuse("collective_seq_id", "a number from 0 on is expected");
   if (++calls_ > calls_max)
-    entry.refuse("record_id", absl::StrCat("all dumps together have more than ", calls_max, " calls"));
+    entry.refuse("record_id", absl::StrCat("all dumps together have more than ", calls_max,
+                                           " calls: import fewer, or record fewer (TORCH_FR_BUFFER_SIZE)"));
+  if (sizes_ > tensors_of_shapes_max)
+    entry.refuse("input_sizes", absl::StrCat("the calls of all dumps together differ in the sizes of more than ",
+                                             tensors_of_shapes_max, " tensors: import fewer"));
   if (!status.ok()) return;
 
   call.sequence = static_cast<uint64_t>(sequence);
@@ -301,14 +352,17 @@ void FlightRecorderReader::read_entry(int rank, const Value& value, size_t index
   if (started_ns != 0) member->times_starts = true;
   if (const int64_t id = entry.integer_or("pg_id", -1); id >= 0) by_id_[id] = member;
   if (p2p) group.has_transfers = true;
-  last_was_transfer_[member] = is_transfer;
   if (is_transfer) {
+    if (!batch.open || batch.collective != collective || batch.transfer != transfer)
+      batch = {collective, transfer, member->transfers.size(), true};
     member->transfers.push_back(call);
   } else if (p2p) {
-    give_state(member->transfers, call);
+    give_state(member->transfers, batch.from, call);
+    batch.open = false;
   } else {
+    batch.open = false;
     std::vector<Call>& calls = member->collectives;
-    if (group_end) give_state(calls, call);
+    if (group_end) give_state(calls, first_of(calls, call.sequence), call);
     if (!calls.empty() && calls.back().sequence > call.sequence)
       return entry.refuse("collective_seq_id", "the numbers of a group do not ascend");
     call.part = !calls.empty() && calls.back().sequence == call.sequence ? calls.back().part + 1 : 0;
@@ -316,26 +370,32 @@ void FlightRecorderReader::read_entry(int rank, const Value& value, size_t index
   }
 }
 
-void FlightRecorderReader::read_status(int rank, Fields& document, bool& complete, absl::Status& status) {
+// Where older calls were overwritten the first coalesced call may lack its first parts.
+void FlightRecorderReader::leave_out_cut_calls() {
+  for (const auto& [name, place] : places_) {
+    std::vector<Call>& calls = job_.groups[place.group].members[place.member].collectives;
+    if (calls.empty()) continue;
+    const auto next =
+        std::find_if(calls.begin(), calls.end(), [&](const Call& c) { return c.sequence != calls.front().sequence; });
+    if (next - calls.begin() > 1 || ends_group(job_.shapes[calls.front().shape])) calls.erase(calls.begin(), next);
+  }
+}
+
+void FlightRecorderReader::read_status(Fields& document, bool& complete, absl::Status& status) {
   const Value* progress = document.optional("pg_status");
   if (!status.ok() || progress == nullptr || progress->dict() == nullptr) return;
   // Groups are named by pg_id here, and only calls say which group that is; unless there is one group only.
   Member* only = nullptr;
-  size_t groups = 0;
-  for (const auto& [key, place] : places_)
-    if (key.second == rank) {
-      only = &job_.groups[place.group].members[place.member];
-      ++groups;
-    }
+  for (const auto& [name, place] : places_) only = &job_.groups[place.group].members[place.member];
   for (const auto& [key, row] : *progress->dict()) {
     int64_t id = -1;
     if (key->text() == nullptr || !absl::SimpleAtoi(*key->text(), &id)) continue;
     Fields of_group(row.get(), absl::StrCat("pg_status[", id, "]"), status);
     const int64_t enqueued = of_group.integer_or("last_enqueued_collective", -1);
     const auto known = by_id_.find(id);
-    Member* member = known != by_id_.end()                          ? known->second
-                     : groups == 1 && progress->dict()->size() == 1 ? only
-                                                                    : nullptr;
+    Member* member = known != by_id_.end()                                  ? known->second
+                     : places_.size() == 1 && progress->dict()->size() == 1 ? only
+                                                                            : nullptr;
     if (member != nullptr)
       member->last_enqueued = enqueued;
     else if (enqueued > 0)
@@ -358,10 +418,13 @@ absl::Status FlightRecorderReader::add(int rank, const Value& value) {
     document.refuse("version", absl::StrCat("there is another dump of rank ", rank));
   if (!status.ok()) return status;
 
+  places_.clear();
+  newest_id_.clear();
   by_id_.clear();
-  last_was_transfer_.clear();
+  batches_.clear();
   read_groups(rank, document, status);
   const List& entries = document.list("entries");
+  find_newest(entries);
   bool complete = true;
   for (size_t i = 0; status.ok() && i < entries.size(); ++i) {
     // The first record that is left tells whether older ones were overwritten, or left out.
@@ -369,15 +432,24 @@ absl::Status FlightRecorderReader::add(int rank, const Value& value) {
       const Value* id = entries[0]->find("record_id");
       complete = id != nullptr && id->integer() != nullptr && *id->integer() == 0;
     }
-    read_entry(rank, *entries[i], i, status);
+    if (!is_of_older_group(*entries[i])) read_entry(rank, *entries[i], i, status);
   }
-  read_status(rank, document, complete, status);
-  for (const auto& [key, place] : places_)
-    if (key.second == rank) job_.groups[place.group].members[place.member].complete = complete;
+  if (!complete) leave_out_cut_calls();
+  read_status(document, complete, status);
+  for (const auto& [name, place] : places_) job_.groups[place.group].members[place.member].complete = complete;
   return status;
 }
 
 Job FlightRecorderReader::take() {
+  for (Group& g : job_.groups) {
+    // Who has no dump, and with whom others exchange something, is in a group of all, too.
+    int last = static_cast<int>(g.members.size()) - 1;
+    if (g.of_all)
+      for (const Member& m : g.members)
+        for (const Call& c : m.transfers)
+          last = std::max({last, job_.shapes[c.shape].source, job_.shapes[c.shape].destination});
+    for (int r = static_cast<int>(g.members.size()); r <= last; ++r) g.members.emplace_back().rank = r;
+  }
   std::set<int> missing;
   for (const Group& g : job_.groups)
     for (const Member& m : g.members)

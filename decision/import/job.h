@@ -50,6 +50,7 @@ struct Group {
   uint64_t id = 0;              // made of the name and the members
   std::vector<Member> members;  // by rank of the group
   bool has_transfers = false;
+  bool of_all = false;  // the dumps do not say who is in it: all ranks of the job
 };
 
 struct Job {

@@ -89,6 +89,12 @@ class Judge {
     std::map<int, std::vector<size_t>> waits_in;  // rank of the job
     for (size_t i = 0; i < stalls_.size(); ++i)
       for (const int m : stalls_[i].waiting) waits_in[job_rank(stalls_[i], m)].push_back(i);
+    // Who is done with a group's oldest call waits in a later one of it.
+    for (size_t i = 0; i < stalls_.size(); ++i)
+      for (const int m : stalls_[i].done) {
+        const std::vector<Call>& calls = group(stalls_[i]).members[static_cast<size_t>(m)].collectives;
+        if (!calls.empty() && calls.back().in_flight()) waits_in[job_rank(stalls_[i], m)].push_back(i);
+      }
     depends_.resize(stalls_.size());
     free_.resize(stalls_.size());
     for (size_t i = 0; i < stalls_.size(); ++i)

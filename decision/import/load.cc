@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,7 @@ namespace {
 constexpr size_t start_bytes = 4096;
 // The verbose form has some 200 bytes for each of up to 64 channels.
 constexpr size_t line_bytes_max = 256 * 1024;
+constexpr size_t missed_named_max = 4;
 
 absl::Status in_file(const File& f, const absl::Status& s) {
   return s.ok() ? s : absl::Status(s.code(), absl::StrCat(f.path, ": ", s.message()));
@@ -66,24 +68,31 @@ class Loader {
   absl::Status add(const File& f) {
     // A stray file of a folder is no reason to read it whole.
     auto start = read_start(f, start_bytes);
-    if (!start.ok()) return start.status();
+    if (!start.ok()) return miss(start.status());
     if (is_inspector(start->substr(0, start->find('\n')))) return add_lines(f);
     const bool candidate = is_pickle(*start) || may_be_json(*start);
     if (!candidate && !f.named && !start->empty()) return leave_out(f);
     auto document = read_document(f);
-    if (!document.ok()) return document.status();
+    if (!document.ok()) return miss(document.status());
     if (document->format == Format::unknown) {
       if (!f.named) return leave_out(f);
       return absl::InvalidArgumentError(
-          absl::StrCat(f.path, ": this is no dump that is known (flight-recorder, ras, inspector)"));
+          absl::StrCat(f.path,
+                       ": this is no dump that is known (flight-recorder, ras, inspector); RAS: the output of "
+                       "`ncclras -f json`, NCCL 2.28 or newer"));
     }
     if (absl::Status s = expect(f, document->format); !s.ok()) return s;
     return in_file(f, take(f, *document->value));
   }
 
   absl::StatusOr<Findings> finish() {
+    if (read_ == 0 && !missed_.empty()) return missed_[0];
     if (read_ == 0) return absl::InvalidArgumentError("there is no dump in these files");
     Findings findings = judged();
+    for (size_t m = 0; m < std::min(missed_.size(), missed_named_max); ++m)
+      findings.notes.push_back(absl::StrCat("left out, for it cannot be read: ", missed_[m].message()));
+    if (missed_.size() > missed_named_max)
+      findings.notes.push_back(absl::StrCat(missed_.size() - missed_named_max, " more files cannot be read"));
     if (left_out_ > 0)
       findings.notes.push_back(absl::StrCat(
           left_out_,
@@ -135,6 +144,11 @@ class Loader {
     }
     return absl::OkStatus();
   }
+  // Whoever dies while it writes leaves part of a file, and the others still tell why. Its rank counts as one without.
+  absl::Status miss(const absl::Status& why) {
+    missed_.push_back(why);
+    return absl::OkStatus();
+  }
   absl::Status leave_out(const File& f) {
     if (left_out_++ == 0) first_left_out_ = f.path;
     return absl::OkStatus();
@@ -147,6 +161,7 @@ class Loader {
 
   Format format_;
   size_t read_ = 0, left_out_ = 0;
+  std::vector<absl::Status> missed_;
   std::string first_left_out_;
   int64_t written_ns_ = 0;
   FlightRecorderReader flight_recorder_;

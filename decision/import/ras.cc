@@ -18,7 +18,8 @@ namespace ccld::decision::dumps {
 namespace {
 
 // ncclResult_t
-constexpr int nccl_success = 0, nccl_remote_error = 6, nccl_in_progress = 7;
+constexpr int nccl_success = 0, nccl_invalid_argument = 4, nccl_invalid_usage = 5, nccl_remote_error = 6,
+              nccl_in_progress = 7;
 
 // How sure a verdict is; judgements, as those of judge.cc.
 constexpr double sure_dead = 0.9;
@@ -34,8 +35,8 @@ const char* error_text(int result) {
     case 1: return "unhandled CUDA error";
     case 2: return "system error";
     case 3: return "internal error";
-    case 4: return "invalid argument";
-    case 5: return "invalid usage";
+    case nccl_invalid_argument: return "invalid argument";
+    case nccl_invalid_usage: return "invalid usage";
     case nccl_remote_error: return "error of a remote process";
     case nccl_in_progress: return "in progress";
     default: return "unknown error";
@@ -209,20 +210,37 @@ class RasJudge {
     return dead.has_value() || silent.has_value() || left.has_value();
   }
 
+  // Of hardware, but what NCCL refuses is the program's.
   bool errors(const RasComm& c) {
     Incident i = begin(c, FaultClass::h3_hardware, VerdictState::confirmed, sure_error);
+    Incident refused = begin(c, FaultClass::h1_not_entered, VerdictState::confirmed, sure_error);
     std::vector<Rank> remote;
     for (const RasRank& r : c.ranks) {
       for (const int result : {r.init_state, r.async_error}) {
         if (r.missing || result == nccl_success || result == nccl_in_progress) continue;
-        if (result == nccl_remote_error)
+        if (result == nccl_remote_error) {
           remote.push_back(Rank{r.rank});
-        else
-          i.culprits.push_back(culprit(r, Condition::unknown,
-                                       absl::StrCat("NCCL reports an ", error_text(result),
-                                                    result == r.init_state ? " of its initialization" : "")));
+          break;
+        }
+        Culprit of = culprit(r, Condition::unknown,
+                             absl::StrCat("NCCL reports an ", error_text(result),
+                                          result == r.init_state ? " of its initialization" : ""));
+        const bool of_program = result == nccl_invalid_argument || result == nccl_invalid_usage;
+        if (of_program) of.component = Component::application;
+        (of_program ? refused : i).culprits.push_back(std::move(of));
         break;
       }
+    }
+    if (!refused.culprits.empty()) {
+      refused.title = "NCCL refuses what the program called";
+      refused.next_step = "Look at the NCCL log (NCCL_DEBUG=WARN) of these ranks: it says what is wrong with the call.";
+      if (i.culprits.empty()) {
+        refused.victim_count = static_cast<uint32_t>(remote.size());
+        refused.victim_sample = std::move(remote);
+        remote.clear();
+      }
+      findings_.incidents.push_back(std::move(refused));
+      if (i.culprits.empty()) return true;
     }
     if (i.culprits.empty() && remote.empty()) return false;
     i.next_step = "Look at the NCCL log (NCCL_DEBUG=WARN) and at the kernel log of these ranks' hosts.";

@@ -89,32 +89,30 @@ class TransferStalls {
   void look(int sender, int receiver, const Pair& pair) {
     const Member& from = g_.members[static_cast<size_t>(sender)];
     const Member& to = g_.members[static_cast<size_t>(receiver)];
-    std::vector<const Call*> sends = in_flight(pair.sends), receives = in_flight(pair.receives);
-    if (sends.empty() && receives.empty()) return;
+    const size_t send = oldest_in_flight(pair.sends), receive = oldest_in_flight(pair.receives);
+    const bool sends = send < pair.sends.size(), receives = receive < pair.receives.size();
+    if (!sends && !receives) return;
     if (from.complete && to.complete) {
-      // Every call is known: the k-th send meets the k-th receive.
-      if (pair.sends.size() > pair.receives.size() && !sends.empty())
-        return wait_for(sender, receiver, *sends.back(), to);
-      if (pair.receives.size() > pair.sends.size() && !receives.empty())
-        return wait_for(receiver, sender, *receives.back(), from);
-    } else if (sends.empty() != receives.empty()) {
+      // Every call is known: the k-th send meets the k-th receive. Whoever runs ahead waits for its oldest call.
+      if (sends && send >= pair.receives.size()) return wait_for(sender, receiver, *pair.sends[send], to);
+      if (receives && receive >= pair.sends.size()) return wait_for(receiver, sender, *pair.receives[receive], from);
+    } else if (sends != receives) {
       // Older calls are lost, but whoever has a call in flight has its newest ones.
-      return sends.empty() ? wait_for(receiver, sender, *receives.back(), from)
-                           : wait_for(sender, receiver, *sends.back(), to);
+      return receives ? wait_for(receiver, sender, *pair.receives[receive], from)
+                      : wait_for(sender, receiver, *pair.sends[send], to);
     }
-    if (sends.empty() || receives.empty()) return;  // a small send may end before its receive is called
+    if (!sends || !receives) return;  // a small send may end before its receive is called
     Stall& s = both_.emplace_back();
     s.group = group_;
     s.transfer = true;
-    note_waiting(s, receiver, *receives.front());
-    note_waiting(s, sender, *sends.front());
+    note_waiting(s, receiver, *pair.receives[receive]);
+    note_waiting(s, sender, *pair.sends[send]);
   }
 
-  static std::vector<const Call*> in_flight(const std::vector<const Call*>& calls) {
-    std::vector<const Call*> out;
-    for (const Call* c : calls)
-      if (c->in_flight()) out.push_back(c);
-    return out;
+  // Its place; the number of calls: none is.
+  static size_t oldest_in_flight(const std::vector<const Call*>& calls) {
+    return static_cast<size_t>(std::find_if(calls.begin(), calls.end(), [](const Call* c) { return c->in_flight(); }) -
+                               calls.begin());
   }
 
   void wait_for(int waiter, int awaited, const Call& call, const Member& peer) {

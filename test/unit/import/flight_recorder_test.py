@@ -204,6 +204,80 @@ class Verdicts(Case):
         verdict = self.only(ranks)
         self.assertEqual((verdict["class"], verdict["state"], verdict["ranks"]), ("H1", "confirmed", [1]))
 
+    def test_a_healthy_pipeline_with_coalesced_transfers_has_no_incident(self):
+        for version in ("2.4", "2.10"):
+            made = [Rank(r, [WORLD], version) for r in range(4)]
+            for rank in made:
+                rank.call(WORLD)
+                for _ in range(3):  # the stages in the middle make more such calls than those at the ends
+                    if rank.rank > 0:
+                        rank.coalesced(WORLD, [(rank.rank - 1, False), (rank.rank - 1, True)])
+                    if rank.rank < 3:
+                        rank.coalesced(WORLD, [(rank.rank + 1, True), (rank.rank + 1, False)])
+                if version != "2.4":  # there a coalesced transfer moves the number of collectives
+                    rank.call(WORLD)
+            self.assertEqual(self.findings(made)["incidents"], [], version)
+
+    def test_a_coalesced_transfer_that_stands_leaves_the_collective_before_it_as_it_was(self):
+        ranks = ranks_of()
+        ranks[0].coalesced(WORLD, [(1, True)], state="started", timed_out=True)
+        verdict = self.only(ranks)
+        self.assertEqual((verdict["class"], verdict["ranks"]), ("H1", [1]))
+        self.assertEqual(verdict["culprits"][0]["reason"], "did not call recv from rank 0")
+
+    def test_a_coalesced_call_that_the_buffer_cut_in_two_is_no_mismatch(self):
+        ranks = ranks_of()
+        for rank in ranks:
+            rank.coalesced_collectives(WORLD, [("broadcast", 8), ("broadcast", 9), ("broadcast", 10)]).call(WORLD)
+        ranks[2].overwritten(5)  # two of the three broadcasts, too
+        self.assertEqual(self.findings(ranks)["incidents"], [])
+        for rank in ranks[:2]:
+            rank.call(WORLD, state="started", timed_out=True)
+        ranks[3].call(WORLD, state="started", timed_out=True)
+        verdict = self.only(ranks)
+        self.assertEqual((verdict["class"], verdict["ranks"]), ("H1", [2]))
+
+    def test_who_runs_ahead_with_its_sends_does_not_make_the_receiver_guilty(self):
+        ranks = ranks_of()
+        ranks[0].send(WORLD, 1).send(WORLD, 1, state="started", timed_out=True).send(WORLD, 1, state="scheduled")
+        ranks[1].receive(WORLD, 0).receive(WORLD, 0, state="started", timed_out=True)
+        verdict = self.only(ranks)
+        self.assertEqual((verdict["class"], verdict["ranks"], verdict["candidates"]), ("H3", [], [0, 1]))
+
+    def test_who_waits_in_the_next_call_of_a_group_is_no_cause(self):
+        one, two = Group("1", (0, 1), "one", 1), Group("2", (1, 2), "two", 2)
+        made = [Rank(r, [one, two]) for r in range(3)]
+        made[0].call(one, state="started", timed_out=True)
+        made[1].call(one).call(one, state="started", timed_out=True)
+        made[2].call(two, state="started", timed_out=True)  # rank 1 has not come so far
+        verdict = self.only(made)
+        self.assertEqual((verdict["class"], verdict["comm_name"], verdict["candidates"]), ("H3", "one (group 1)", [0]))
+        self.assertEqual([c["comm_name"] for c in verdict["victim_communicators"]], ["two (group 2)"])
+
+    def test_groups_that_a_process_made_a_second_time_count_from_the_beginning(self):
+        old, new = Group("1", range(4), "tp", 1), Group("1", range(4), "tp", 5)
+        made = ranks_of(old, calls=7)
+        for rank in made:
+            rank.groups, rank.numbers = [new], {}
+            rank.call(new)
+        self.assertEqual(self.findings(made)["incidents"], [])
+        for rank in made[1:]:
+            rank.call(new, state="started", timed_out=True)
+        verdict = self.only(made)
+        self.assertEqual((verdict["class"], verdict["ranks"], verdict["op_seq"]), ("H1", [0], 2))
+
+    def test_a_group_whose_ranks_are_not_listed_is_that_of_all(self):
+        again = Group("0", range(4), "default_pg", 1)
+        made = ranks_of(again)
+        for rank in made[1:]:
+            rank.call(again, state="started", timed_out=True)
+        again.ranks_as_dumped = "[]"
+        verdict = self.only(made)
+        self.assertEqual((verdict["class"], verdict["ranks"]), ("H1", [0]))
+        os.remove(os.path.join(self.folder, "nccl_trace_rank_0"))
+        verdict = self.read()["incidents"]
+        self.assertEqual([(i["class"], i["ranks"], i["candidates"]) for i in verdict], [("H1", [], [0])])
+
     def test_one_cause_over_several_groups_is_one_incident(self):
         tensor = Group("1", (0, 1), "tp", 1)
         data = Group("2", (1, 3), "dp", 2)
@@ -333,6 +407,24 @@ class Errors(Case):
         found = self.read()
         self.assertTrue(any("train.log" in n for n in found["notes"]), found["notes"])
         self.assertTrue(any("ranks 1, 2, 3" in n for n in found["notes"]), found["notes"])
+
+    def test_a_dump_that_cannot_be_read_counts_as_missing_beside_others(self):
+        ranks = ranks_of()
+        for rank in ranks:
+            if rank.rank != 2:
+                rank.call(WORLD, state="started", timed_out=True)
+        paths = [rank.write(self.folder) for rank in ranks]
+        os.truncate(paths[2], os.path.getsize(paths[2]) // 2)
+        open(os.path.join(self.folder, "rank2.err"), "w").close()
+        with open(os.path.join(self.folder, "optimizer.pkl"), "wb") as file:
+            file.write(pickle.dumps(subprocess.run))  # names code
+        for arguments in ([self.folder], paths):
+            done = run("--json", *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = json.loads(done.stdout)
+            verdict = found["incidents"][0]
+            self.assertEqual((verdict["class"], verdict["ranks"], verdict["candidates"]), ("H1", [], [2]))
+            self.assertTrue(any("cannot be read" in note and paths[2] in note for note in found["notes"]), found["notes"])
 
     def test_a_second_dump_of_a_rank_is_refused(self):
         rank = ranks_of()[0]

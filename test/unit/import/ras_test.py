@@ -105,6 +105,12 @@ class Verdicts(Case):
         self.assertIn("system error", verdict["culprits"][0]["reason"])
         self.assertEqual(verdict["victims"]["count"], 2)
 
+    def test_a_call_that_nccl_refuses_is_the_programs_fault_and_not_the_hardwares(self):
+        verdict = self.only(moment([rank(0, async_error=6), rank(1, async_error=5), rank(2)]))
+        self.assertEqual((verdict["class"], verdict["ranks"], verdict["culprits"][0]["component"]), ("H1", [1], "application"))
+        self.assertIn("invalid usage", verdict["culprits"][0]["reason"])
+        self.assertEqual(verdict["victims"]["count"], 1)
+
     def test_an_abort_is_named(self):
         verdict = self.only(moment([rank(r, abort_flag=(r == 3)) for r in range(4)]))
         self.assertEqual((verdict["ranks"], verdict["culprits"][0]["condition"]), ([3], "aborted"))
