@@ -77,6 +77,10 @@ def config_of(dockerfile, values):
     return config
 
 
+# The state of the service belongs to the image's user (make-root does the same).
+OWNERS = {"var/lib/ccld": 10001}
+
+
 def layer_of(root, latest):
     """The whole root file system as one tar archive."""
     data = io.BytesIO()
@@ -86,7 +90,7 @@ def layer_of(root, latest):
             for name in sorted(files + folders):
                 path = os.path.join(folder, name)
                 entry = archive.gettarinfo(path, os.path.relpath(path, root))
-                entry.uid = entry.gid = 0
+                entry.uid = entry.gid = OWNERS.get(entry.name, 0)
                 entry.uname = entry.gname = ""
                 entry.mtime = min(int(entry.mtime), latest)
                 if entry.isreg():

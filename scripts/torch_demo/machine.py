@@ -29,6 +29,11 @@ CPU_DEVICE_ENVIRONMENT = {
     "GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=16384",
 }
 ZMQ = "libzmq.so.5"
+WORKS_ALONE = "import torch; torch.cuda.nccl.version(); torch.zeros(1, device='cuda').cpu()"
+
+
+class LibraryProblem(RunError):
+    """Torch works here, but not with the library."""
 
 
 class Machine:
@@ -87,21 +92,35 @@ class Machine:
         return self.facts is not None and self.facts["devices"] < ranks
 
     def look(self, folder, timeout_s=180.0):
-        """Starts one process as ranks are started and learns from it what there is; raises when it loads another NCCL."""
+        """Starts one process as ranks are started and learns from it what there is. Raises LibraryProblem when it loads another NCCL, or does not
+        get on with ours and does without."""
         command = [self.python, "-B", RANK_PROGRAM, "--facts", "--engine", self.engine, "--library", self.library, "--folder", folder]
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                   timeout=timeout_s, env=self.environment(1))
         except subprocess.TimeoutExpired:
-            raise RunError("%s does not tell what its torch is within %.0f s" % (self.python, timeout_s))
+            raise self._failure("%s does not tell what its torch is within %.0f s" % (self.python, timeout_s))
         wrong = problem_of(folder)
         if wrong:
-            raise RunError("through %s: %s" % (self.way, wrong))
+            raise LibraryProblem("through %s: %s" % (self.way, wrong))
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode != 0 or not lines:
-            raise RunError("%s cannot use torch with %s: %s" % (self.python, self.library, (done.stderr.strip().splitlines() or ["no message"])[-1]))
+            last = (done.stderr.strip().splitlines() or ["status %d and no message" % done.returncode])[-1]
+            raise self._failure("%s cannot use torch with %s: %s" % (self.python, self.library, last))
         self.facts = json.loads(lines[-1])
         return self.facts
+
+    def _failure(self, text, timeout_s=180.0):
+        """Whose it is: torch with the NCCL that it came with is asked, too."""
+        if self.engine == "stand-in":
+            return LibraryProblem(text)
+        base = {name: value for name, value in os.environ.items() if not name.startswith(INHERITED_PREFIXES_REMOVED)}
+        try:
+            alone = subprocess.run([self.python, "-c", WORKS_ALONE], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   timeout=timeout_s, env=base).returncode == 0
+        except subprocess.TimeoutExpired:
+            alone = False
+        return LibraryProblem(text) if alone else RunError(text)
 
     def command(self, ranks, arguments):
         """The command line that starts all ranks."""

@@ -28,6 +28,13 @@ def why_not():
     """None if namespaces can be made here, otherwise one line that says why not."""
     if os.geteuid() != 0:
         return "hosts are network namespaces here, and making those needs root: run it as root"
+    try:
+        # Root of a container may not be allowed to.
+        tried = subprocess.run(["unshare", "--net", "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    except OSError as error:
+        return "hosts are network namespaces here: unshare: %s" % error.strerror
+    if tried.returncode != 0:
+        return "hosts are network namespaces here, and this machine lets nobody make them: %s" % tried.stderr.strip()
     return None
 
 

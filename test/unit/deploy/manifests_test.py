@@ -180,6 +180,11 @@ class ManifestsTest(unittest.TestCase):
             file.flush()
             self.assertIn(file.name, CHECKER.mistakes([file.name])[0])
 
+    def test_a_file_without_a_manifest_is_not_approved(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:  # as a command that failed leaves one
+            with self.assertRaisesRegex(CHECKER.NothingThere, file.name):
+                CHECKER.mistakes([file.name])
+
     def test_the_service_runs_as_the_user_and_on_the_ports_of_the_image(self):
         with open(os.path.join(ROOT, "scripts", "image", "Dockerfile")) as file:
             words = dict(line.rstrip("\n").split(" ", 1) for line in file if " " in line)
