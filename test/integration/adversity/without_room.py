@@ -23,6 +23,7 @@ class WithoutRoomTest(unittest.TestCase):
             os.chmod(frames, 0o777)
 
             def prepare():
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # which may come before the program waits for it
                 if uid is not None:
                     os.setgroups([])
                     os.setgid(uid)

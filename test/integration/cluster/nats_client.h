@@ -56,10 +56,10 @@ class NatsClient {
             NATS_OK);
     flush();
   }
-  // The answer, if there is one.
-  std::optional<std::string> ask(const std::string& subject, const std::string& text = "") {
+  // The answer, if there is one. On a busy machine it may take long.
+  std::optional<std::string> ask(const std::string& subject, const std::string& text = "", int64_t wait_ms = 30'000) {
     natsMsg* answer = nullptr;
-    if (natsConnection_RequestString(&answer, connection_, subject.c_str(), text.c_str(), 500) != NATS_OK)
+    if (natsConnection_RequestString(&answer, connection_, subject.c_str(), text.c_str(), wait_ms) != NATS_OK)
       return std::nullopt;
     std::string all(natsMsg_GetData(answer), static_cast<size_t>(natsMsg_GetDataLength(answer)));
     natsMsg_Destroy(answer);

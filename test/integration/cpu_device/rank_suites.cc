@@ -272,7 +272,7 @@ int kill_suite(const RankIdentity& identity) {
       kill(getpid(), SIGKILL);
     }
     REQUIRE_OK(run.submit());
-    const double deadline_s = now_s() + (round == 0 ? 30 : 3);
+    const double deadline_s = now_s() + (round < 3 ? 30 : 3);
     cudaError_t state;
     while ((state = cudaStreamQuery(communicator.stream)) == cudaErrorNotReady && now_s() < deadline_s) {
       ncclResult_t asynchronous = ncclSuccess;

@@ -280,7 +280,8 @@ bool disturbed_test(const std::string& name, const Environment& environment,
   return good;
 }
 
-constexpr useconds_t disturbance_us = 1500000;
+constexpr useconds_t disturbance_us =
+    3000000;  // far more than the suite looks for: a rank may be late for the round that it holds up
 
 void stop_and_continue(pid_t rank_one, const std::string&) {
   kill(rank_one, SIGSTOP);

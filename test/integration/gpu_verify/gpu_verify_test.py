@@ -48,7 +48,7 @@ for line in sys.stdin:
 def verify(script, folder, *arguments, environment=None):
     """(exit status, report, what it printed)"""
     done = subprocess.run([sys.executable, "-B", script, "--device", "cpu", "--quick", "--logs", folder] + list(arguments), stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=150, env=dict(os.environ, **(environment or {})))
+                          stderr=subprocess.STDOUT, text=True, timeout=450, env=dict(os.environ, **(environment or {})))
     try:
         with open(os.path.join(folder, "report.json")) as file:
             return done.returncode, json.load(file), done.stdout
@@ -90,7 +90,7 @@ class GpuVerifyTest(unittest.TestCase):
         with open(program, "w") as file:
             file.write(BROKEN_PROGRAM % sys.executable)
         os.chmod(program, os.stat(program).st_mode | stat.S_IXUSR)
-        status, report, output = verify(self.script, self.folder, "--build", build, "--pristine", build, "--deadline-s", "12",
+        status, report, output = verify(self.script, self.folder, "--build", build, "--pristine", build, "--deadline-s", "24",
                                         "--only", "functional,counters,cost,fences")
         self.assertEqual(status, 1, output)
         self.assertEqual(self.statuses(report), {"environment": "passed", "counters": "missed", "cost": "not_run", "fences": "skipped", "functional": "missed"}, output)
@@ -99,12 +99,12 @@ class GpuVerifyTest(unittest.TestCase):
         self.assertIn("NCCL WARN it is broken", report["parts"]["counters"]["problems"][5])
         self.assertIn("AllReduce Ring Simple 8 B", report["parts"]["cost"]["not_run"])
         self.assertIn("cost: no time for", output)
-        self.assertLess(report["seconds"], 30)
+        self.assertLess(report["seconds"], 60)
 
     def test_a_bundle_stands_alone(self):
         bundle = os.path.join(self.folder, "bundle")
         done = subprocess.run([sys.executable, "-B", self.script, "--device", "cpu", "--build", BUILD, "--pristine", BUILD, "--bundle", bundle],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stdout)
         with open(os.path.join(bundle, "bundle.json")) as file:
             packed = json.load(file)
@@ -117,7 +117,7 @@ class GpuVerifyTest(unittest.TestCase):
     def test_a_packed_bundle_is_unpacked_run_and_leaves_few_files(self):
         archive = os.path.join(self.folder, "verify.tar.gz")
         done = subprocess.run([sys.executable, "-B", self.script, "--device", "cpu", "--build", BUILD, "--pristine", BUILD, "--bundle", archive],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stdout)
         taken_away = os.path.join(self.folder, "results")
         before = set(os.listdir(tempfile.gettempdir()))

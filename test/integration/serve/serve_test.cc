@@ -356,7 +356,8 @@ TEST_CASE("Probes of a job are tuned through the service, and those that do not 
     add_control_state(b, {.sequence = request.sequence(), .running = request.running(), .sample_us = request.sample_us()});
     probe.send(b.finish({.pid = 1, .batch_seq = 2}));
   });
-  const Finished tuned = service.ask({"tune", "--job", "demo", "--wait", "--timeout", "2", "sample_us=500", "running=0"});
+  const Finished tuned =
+      service.ask({"tune", "--job", "demo", "--wait", "--timeout", "6", "sample_us=500", "running=0"});
   agent.join();
   INFO(tuned.error);
   CHECK(contains(tuned.output, "asked 2 probes of job demo"));

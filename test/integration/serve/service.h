@@ -34,9 +34,6 @@ inline const std::string ccld = CCLD_EXECUTABLE;
 inline size_t lines(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Some 20 ms, but where the machine has no processor for it.
-constexpr Milliseconds start_max(60000);
-
 // `ccld serve` on free ports, ready to be used. `within`: a command that runs it, as nsenter does.
 class Service {
  public:
@@ -49,19 +46,17 @@ class Service {
     if (http.empty()) FAIL("the service did not start: " << child.error());
   }
 
-  Json get(const std::string& path) const {
-    const auto answer = httplib::Client(http).Get(path);
-    REQUIRE(answer);
-    return Json::parse(answer->body);
-  }
+  Json get(const std::string& path) const { return Json::parse(get_text(path)); }
   std::string get_text(const std::string& path) const {
-    const auto answer = httplib::Client(http).Get(path);
+    httplib::Client client(http);
+    client.set_read_timeout(start_max);
+    const auto answer = client.Get(path);
     REQUIRE(answer);
     return answer->body;
   }
   // Asks until the status is as wished.
   Json status_when(const std::function<bool(const Json&)>& wished) const {
-    const auto deadline = Clock::now() + std::chrono::seconds(10);
+    const auto deadline = Clock::now() + start_max;
     Json status;
     do {
       status = get("/v1/status?ranks=1");

@@ -92,10 +92,13 @@ TEST_CASE("Elapsed time is measured between records", "[events]") {
   cudaEventCreate(&begin);
   float elapsed_ms = 0;
   REQUIRE(cudaEventElapsedTime(&elapsed_ms, begin, f.timed) == cudaErrorInvalidResourceHandle);
+  Gate gate;
+  gate.close_stream(f.first);
   cudaEventRecord(begin, f.first);
   ccld_cpu_device_busy(f.first, 20'000'000);
   cudaEventRecord(f.timed, f.first);
   REQUIRE(cudaEventElapsedTime(&elapsed_ms, begin, f.timed) == cudaErrorNotReady);
+  gate.open();
   REQUIRE(cudaEventSynchronize(f.timed) == cudaSuccess);
   REQUIRE(cudaEventElapsedTime(&elapsed_ms, begin, f.timed) == cudaSuccess);
   REQUIRE(elapsed_ms >= 19.9f);
