@@ -93,7 +93,8 @@ const Entry entries[] = {
      "a slow incident is resolved after this many windows in a row that are not slow",
      "fewer than slow_repeat, because a clean window holds many clean rounds"},
     {CCLD_FIELD(slow_clean_chance_max), 1e-9, 1,
-     "and only if the chance of so many clean windows while the cause goes on is at most this, from how often it was seen",
+     "and only if the chance of so many clean windows while the cause goes on is at most this, from how often it was "
+     "seen",
      "of a hundred incidents that go on, one ends too early; a cause that is seen in half of the windows ends after "
      "seven, one that only three windows have shown after three"},
     {CCLD_FIELD(slow_alpha), 0, 1, "P below this is communication-slow (equation 4), by the paper's rules",
@@ -154,7 +155,9 @@ const Entry entries[] = {
      "imbalance that moves among three ranks reaches a third; a checkpoint is far rarer than slow_rounds_min in a "
      "window"},
     {CCLD_FIELD(whatif_same_role_min), 0, 1,
-     "GPUs have the same role if the cosine between how often each of their kernels follows each is at least this",
+     "GPUs have the same role if the cosine between the logarithms of how often each of their kernels follows each is "
+     "at "
+     "least this",
      "chosen, not measured; copies of a stage do the same, stages of a pipeline do not"},
     {CCLD_FIELD(whatif_transfer_times_min), 1, 1000,
      "and, of a connection, if its steps or transfers take so many times as long as those of its peers, or as before",

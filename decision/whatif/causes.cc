@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -108,6 +109,7 @@ bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::ve
 void keep_needed_parts(const Remedy& remedy, std::vector<Candidate>& candidates, size_t i, double without_it_ns,
                        double gain_min_ns, double& length_without_ns) {
   Candidate& c = candidates[i];
+  if (c.parts.size() > candidates_max) return;
   std::stable_sort(c.parts.begin(), c.parts.end(),
                    [](const Candidate::Part& a, const Candidate::Part& b) { return a.most_ns > b.most_ns; });
   for (size_t p = c.parts.size(); p-- > 0 && c.parts.size() > 1;) {
@@ -123,6 +125,25 @@ void keep_needed_parts(const Remedy& remedy, std::vector<Candidate>& candidates,
     c.gain_ns = without_it_ns - without_part_ns;
     length_without_ns = without_part_ns;
   }
+}
+
+// Candidates that are too many to be tried one by one. Late ranks beyond are tried as one with the last of them that
+// is: where many are late, each holds up the job, and nothing is gained without a part of them.
+void keep_few(std::vector<Candidate>& candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.most_ns > b.most_ns; });
+  Candidate* last = nullptr;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (!is_late(candidates[i].first())) continue;
+    if (i < candidates_max) {
+      last = &candidates[i];
+      continue;
+    }
+    if (last == nullptr) break;
+    last->most_ns += candidates[i].most_ns;
+    std::move(candidates[i].parts.begin(), candidates[i].parts.end(), std::back_inserter(last->parts));
+  }
+  if (candidates.size() > candidates_max) candidates.resize(candidates_max);
 }
 
 bool stands_out(const Beyond::OfGpu& of, double least_ns, const Settings& settings) {
@@ -223,9 +244,7 @@ Explanation explain(const Graph& g, const Timeline& t, const Past& past, const L
     parts.push_back(std::move(c));
   }
   std::vector<Candidate> candidates = by_place(std::move(parts), g, facts, collectives);
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.most_ns > b.most_ns; });
-  if (candidates.size() > candidates_max) candidates.resize(candidates_max);
+  keep_few(candidates);
 
   // The smallest set: whoever is not missed leaves, the least first.
   const Remedy remedy(g, beyond, transfer_less_ns, collectives);

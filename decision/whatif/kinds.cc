@@ -23,6 +23,8 @@ size_t kind_of(const Graph& g, const Timeline& t, const Node& n) {
   return kind;
 }
 
+// How often one kind follows another, as a logarithm: a stage of a pipeline calls the same many times, and what few
+// calls it has besides tell it from the others.
 using Habits = std::map<size_t, double>;
 
 double angle(const Habits& a, const Habits& b) {
@@ -45,6 +47,7 @@ std::vector<int> roles_of(const Graph& g, const std::vector<size_t>& kinds, doub
       if (const int before = at(g.nodes, i).before; before != none)
         ++habits[absl::HashOf(at(kinds, before), at(kinds, i))];
     if (habits.empty()) continue;
+    for (auto& [what, n] : habits) n = std::log1p(n);
     size_t role = 0;
     while (role < known.size() && angle(known[role], habits) < same_role_min) ++role;
     if (role == known.size()) known.push_back(std::move(habits));

@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   uint64_t seeds = 100, first = 1;
   std::optional<uint64_t> one;
   bool restart = false, ends = false, mild = false;
-  bool verbose = false, from_start = false, pipeline_links = false, nvls = false, calibrate = false;
+  bool verbose = false, from_start = false, pipeline_links = false, nvls = false, calibrate = false, layers = false;
   std::optional<double> share;
   int ranks = 0;
   unsigned jobs = 1;
@@ -111,6 +111,9 @@ int main(int argc, char** argv) {
                "the service starts again, before a hang, within it or when it is known; healthy jobs too");
   app.add_flag("--end", ends, "the processes of a job that hangs leave, by an error or because they are ended");
   app.add_flag("--nvls", nvls, "tensor groups that lie within a node reduce by NVLS");
+  app.add_flag(
+      "--layers", layers,
+      "stages of pipelines have many equal calls, and the last and the first one compute more than the others");
   app.add_flag("--calibrate", calibrate, "slow faults only, every second seed as with the two above: for the table of confidences");
   app.add_option("--share", share, "another share than a quarter and a third, 0 to 1")->check(CLI::Range(0.0, 1.0));
   app.add_option("--canary", canary, "spoil what was planted; the check must then fail")
@@ -127,6 +130,7 @@ int main(int argc, char** argv) {
   if (pipeline_links) options.wishes.pipeline_links = share.value_or(links);
   options.wishes.nvls = nvls ? 1 : 0;
   options.wishes.mild = mild ? 1 : 0;
+  options.wishes.layers = layers ? 1 : 0;
   options.wishes.restart = restart ? 1 : 0;
   options.wishes.ends = ends ? 1 : 0;
   if (ranks > 0) {

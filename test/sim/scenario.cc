@@ -141,6 +141,13 @@ void reduce_by_nvls(const LayoutSizes& sizes, Traffic& t) {
   }
 }
 
+// Stages as they are: many equal calls, and a head and an embedding that the others have not.
+void draw_layers(Stream s, Traffic& t) {
+  t.layers = static_cast<int>(s.range(2, 8));
+  t.head = s.log_real(0.05, 0.6);
+  t.embedding = s.chance(0.5) ? s.log_real(0.02, 0.2) : 0;
+}
+
 // What healthy jobs do and no alarm may come of.
 void draw_irregularities(Stream& s, Scenario& sc) {
   Traffic& t = sc.traffic;
@@ -231,6 +238,8 @@ Scenario draw(uint64_t seed, const Wishes& wishes) {
     sc.sizes = draw_layout(layouts, wishes);
     sc.traffic = draw_traffic(traffic, sc.sizes);
     if (nvls) reduce_by_nvls(sc.sizes, sc.traffic);
+    if (sc.sizes.pipeline > 1 && Stream(seed, "layers").chance(wishes.layers))
+      draw_layers(Stream(seed, "of a stage", static_cast<uint64_t>(attempt)), sc.traffic);
     sc.longest_wait_ns = 0;
     draw_irregularities(irregular, sc);
     if (plan_fault(kind, slowness, plans, sc)) break;

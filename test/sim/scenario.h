@@ -42,6 +42,7 @@ struct Wishes {
   double nvls = 0;            // of the jobs with tensor groups within nodes, the share in which these reduce by NVLS
   double restart = 0;  // of the hangs and the healthy jobs, the share in which the service starts again meanwhile
   double ends = 0;     // of the hangs, the share in which the processes leave because of it
+  double layers = 0;   // of the pipelines, the share whose stages have several layers, and whose ends compute more
   double pipeline_links = 0;  // of the S2 faults, the share on links and proxies that only Send and Recv use
 };
 

@@ -52,11 +52,15 @@ std::vector<Action> iteration_of(const Layout& layout, const Traffic& t, uint64_
 
   for (int m = 0; m < t.microbatches; ++m) {
     if (stage > 0) w.call(stage - 1, abi::Direction::recv);
-    w.compute(compute_ns(0.5));
-    w.collective(t.tensor_forward);
-    w.collective(t.expert);
-    w.compute(compute_ns(0.5));
-    w.collective(t.tensor_forward);
+    if (stage == 0 && t.embedding > 0) w.compute(compute_ns(t.embedding));
+    for (int l = 0; l < t.layers; ++l) {
+      w.compute(compute_ns(0.5 / t.layers));
+      w.collective(t.tensor_forward);
+      w.collective(t.expert);
+      w.compute(compute_ns(0.5 / t.layers));
+      w.collective(t.tensor_forward);
+    }
+    if (stage + 1 == stages && t.head > 0) w.compute(compute_ns(t.head));
     if (stage + 1 < stages) w.call(stage + 1, abi::Direction::send);
   }
   if (evaluates) {
@@ -66,10 +70,13 @@ std::vector<Action> iteration_of(const Layout& layout, const Traffic& t, uint64_
   }
   for (int m = 0; m < t.microbatches; ++m) {
     if (stage + 1 < stages) w.call(stage + 1, abi::Direction::recv);
-    w.compute(compute_ns(1));
-    w.collective(t.tensor_backward);
-    w.collective(t.expert);
-    w.compute(compute_ns(1));
+    if (stage + 1 == stages && t.head > 0) w.compute(compute_ns(2 * t.head));
+    for (int l = 0; l < t.layers; ++l) {
+      w.compute(compute_ns(1.0 / t.layers));
+      w.collective(t.tensor_backward);
+      w.collective(t.expert);
+      w.compute(compute_ns(1.0 / t.layers));
+    }
     if (stage > 0) w.call(stage - 1, abi::Direction::send);
   }
   for (int g : t.gradients) {

@@ -43,6 +43,8 @@ struct Traffic {
   std::vector<int> gradients;  // reduced at the end of each iteration
   int gather = -1;             // parameters, after the gradients (sharded optimizer)
   int microbatches = 1;
+  int layers = 1;                           // of a stage: each reduces twice forward, and once backward
+  double head = 0, embedding = 0;           // what the last and the first stage compute besides, in forward passes
   Nanoseconds compute_ns = 10 * ns_per_ms;  // of one microbatch of a stage, forward
   double jitter = 0.02;                     // of every time
   double imbalance = 0;                     // additional part of compute, different for each data index and iteration

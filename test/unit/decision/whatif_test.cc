@@ -1,6 +1,8 @@
 // What a job would gain, on timelines that are written down here.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <vector>
@@ -82,6 +84,19 @@ TEST_CASE("Two that are equally slow are both named: without one of them nothing
   std::set<int> named;
   for (const Cause& c : e.causes) named.insert(c.gpu);
   CHECK(named == std::set<int>{1, 6});
+}
+
+TEST_CASE("A quarter of many GPUs that is slow is named whole, however many these are") {
+  Job job(96);
+  std::vector<int> all(96);
+  std::iota(all.begin(), all.end(), 0);
+  for (int i = 0; i < 40; ++i) job.collective(1, all, 5, [](int g) { return g % 4 == 1 ? 40.0 + g % 7 : 20.0; });
+  const Explanation e = job.explain();
+  std::set<int> named;
+  for (const Cause& c : e.causes) named.insert(c.gpu);
+  CHECK(named.size() == 24);
+  CHECK(std::all_of(named.begin(), named.end(), [](int g) { return g % 4 == 1; }));
+  CHECK(e.length_without_ns / e.length_ns < 0.6);
 }
 
 TEST_CASE("A late rank and a connection that has become slow are both named, although the job waits for others then") {
@@ -467,6 +482,31 @@ TEST_CASE("Stages of a pipeline have roles of their own: the longer one is no st
     for (int s = 0; s < 2; ++s)
       job.collective(40 + static_cast<uint64_t>(s), {4 * s, 4 * s + 1, 4 * s + 2, 4 * s + 3}, 2,
                      [](int) { return 1.0; });
+  }
+  CHECK(job.explain().causes.empty());
+}
+
+TEST_CASE("A last stage that computes more is no straggler, however many calls all stages have in common") {
+  Job job(8);  // four stages of two GPUs
+  const auto reduce = [&](int stage, double first_ms, double ms) {
+    for (int layer = 0; layer < 10; ++layer)
+      job.collective(40 + static_cast<uint64_t>(stage), {2 * stage, 2 * stage + 1}, 1,
+                     [&](int) { return layer == 0 ? first_ms : ms; });
+  };
+  const auto send = [&](int from, int to) {
+    for (int t = 0; t < 2; ++t)
+      job.transfer(static_cast<uint64_t>(50 + 10 * t + std::min(from, to)), 2 * from + t, 2 * to + t, from < to, 0.5,
+                   0.5);
+  };
+  for (int i = 0; i < 20; ++i) {
+    for (int s = 0; s < 4; ++s) {
+      reduce(s, 2, 2);
+      if (s < 3) send(s, s + 1);
+    }
+    for (int s = 3; s >= 0; --s) {
+      reduce(s, s == 3 ? 25 : 4, 4);
+      if (s > 0) send(s, s - 1);
+    }
   }
   CHECK(job.explain().causes.empty());
 }
