@@ -19,6 +19,8 @@ using whatif::Cause;
 
 // A part of a large job is looked at for so many windows if nothing is seen there.
 constexpr int fruitless_max = 2;
+// Fewer GPUs cannot tell which of them is slow. Of very many large jobs not all have room at a time.
+constexpr size_t least_share = 8;
 constexpr Nanoseconds forget_after_ns = 120 * ns_per_s;
 // How long a thread waits for a processor is read once a second and told with the next message.
 constexpr Nanoseconds told_late_ns = 2 * ns_per_s;
@@ -131,7 +133,7 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
     if (graph) graph->turn_wait_ns = whatif::common_turn_wait_ns(facts);
     if (graph) explain(name, job, *graph, facts, now_ns);
   }
-  job.large |= t.left_out() > 0;
+  if (t.left_out() > 0) make_room(job);
   if (t.looks_at_ended()) job.fruitless = fruitless_max;
   job.timeline.clear(now_ns - job.started_ns, matches.open_ends);
   job.started_ns = now_ns;
@@ -140,12 +142,27 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   if (job.large) look_elsewhere(name, job);
 }
 
+// It has more GPUs than are looked at, or other jobs have taken them: from now on nobody has more than its share.
+void WhatIfAnalysis::make_room(Job& job) {
+  job.large = true;
+  const size_t share = settings_.whatif_gpus_max / jobs_.size();
+  for (auto& [name, other] : jobs_) other.large |= other.timeline.gpus().size() > share;
+}
+
+// What jobs that are looked at as a whole leave, in equal parts.
+size_t WhatIfAnalysis::share_of_large() const {
+  size_t large = 0, others = 0;
+  for (const auto& [name, job] : jobs_) job.large ? ++large : others += job.timeline.gpus().size();
+  return (settings_.whatif_gpus_max - std::min<size_t>(others, settings_.whatif_gpus_max)) / std::max<size_t>(large, 1);
+}
+
 // Where something was seen it stays; elsewhere two windows are enough to see it.
 void WhatIfAnalysis::look_elsewhere(const std::string& name, Job& job) {
   if (job.fruitless < fruitless_max) job.fruitless = job.seen.empty() && job.open.empty() ? job.fruitless + 1 : 0;
-  if (job.timeline.looks_at_all() || job.fruitless >= fruitless_max) {
+  const size_t share = std::max(share_of_large(), least_share);
+  if (job.timeline.looks_at_all() || job.fruitless >= fruitless_max || job.timeline.gpus().size() > share) {
     job.fruitless = 0;
-    job.timeline.look_at(job.focus.choose(watches_, name, settings_.whatif_gpus_max));
+    job.timeline.look_at(job.focus.choose(watches_, name, share));
   }
 }
 
@@ -212,13 +229,16 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
     if (waits(suspect, s)) s.streak = std::min(s.streak, settings_.slow_repeat);
     ++s.windows;
     s.late_ns += suspect.gain_ns, s.host_ns += suspect.host_gain_ns;
+    s.comms = suspect.comms;
     for (const std::string& key : suspect.keys) seen[key] = s, now.insert(key);
   }
   // A window without it is one step back: on a busy machine some look different.
+  std::set<CommUid> here;
+  for (const whatif::Node& n : look.graph.nodes) here.insert(n.kernel->comm);
   for (const auto& [key, before] : job.seen) {
     if (before.streak == 0) continue;
     const auto [it, missed] = seen.try_emplace(key, before);
-    if (missed) --it->second.streak, it->second.missed = true;
+    if (missed && may_show(before.comms, here)) --it->second.streak, it->second.missed = true;
   }
   job.seen = std::move(seen);
   if (came_back)
@@ -228,6 +248,7 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
   iterations_.suspect(name, !now.empty());
   std::erase_if(job.open, [&](Open& o) {
     const bool goes_on = std::any_of(now.begin(), now.end(), [&](const std::string& key) { return o.has(key); });
+    if (!goes_on && !may_show(o.comms, here)) return false;
     ++o.windows;
     o.with += goes_on;
     if (goes_on)
@@ -241,6 +262,13 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
   std::vector<uint64_t> own{iterations_.incident(name)};
   for (const Open& o : job.open) own.push_back(o.incident);
   report(job, look, suspects, writer_.book().any_open(name, own), now_ns);
+}
+
+// A window may be shorter than an iteration, and training pauses: without an operation that a cause slows it is no
+// evidence of its end.
+bool WhatIfAnalysis::may_show(const std::set<CommUid>& comms, const std::set<CommUid>& here) const {
+  return std::none_of(comms.begin(), comms.end(), [&](CommUid c) { return watches_.contains(c); }) ||
+         std::any_of(comms.begin(), comms.end(), [&](CommUid c) { return here.contains(c); });
 }
 
 // What is caught now and then only (waits are sampled) is not over because it was not caught once more. But it was
@@ -320,6 +348,7 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
       if (!tell(look, *suspect, *comm, host_part, suspect->gain_ns / gains_ns, f)) return false;
       told.causes.push_back(suspect->keys);
       told.hosts.insert(suspect->hosts.begin(), suspect->hosts.end());
+      told.comms.insert(suspect->comms.begin(), suspect->comms.end());
       (is_late(look.explanation.causes[suspect->causes.front()]) ? late : network) = true;
       for (size_t i : suspect->causes) {
         const whatif::Cause& cause = look.explanation.causes[i];
@@ -382,6 +411,7 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     if (is_new || may_come_back.empty()) {
       known->comm = comm->uid();
       known->causes = std::move(told.causes), known->hosts = std::move(told.hosts);
+      known->comms = std::move(told.comms);
       known->causes.insert(known->causes.end(), may_come_back.begin(), may_come_back.end());
       writer_.update(known->incident, *comm, f, now_ns);
     }

@@ -63,6 +63,7 @@ class WhatIfAnalysis {
     uint64_t transfers = 0;           // of Send and Recv, in these
     bool missed = false;              // not in the newest one
     double late_ns = 0, host_ns = 0;  // gains over the streak, and of them those of a late host
+    std::set<CommUid> comms;          // in whose operations it shows; none: in all
     Nanoseconds since_ns = 0;         // begin of the first window
   };
   struct Open {
@@ -70,6 +71,7 @@ class WhatIfAnalysis {
     CommUid comm;                               // which tells it
     std::vector<std::set<std::string>> causes;  // keys of each
     std::set<std::string> hosts;                // between which their connections are
+    std::set<CommUid> comms;                    // in whose operations they show; none: in all
     bool has(const std::string& key) const {
       return std::any_of(causes.begin(), causes.end(), [&](const auto& keys) { return keys.contains(key); });
     }
@@ -103,7 +105,10 @@ class WhatIfAnalysis {
   bool is_due(const Job&, Nanoseconds now_ns) const;
   bool facts_of(const whatif::Timeline&, Nanoseconds since_ns, Nanoseconds now_ns, MachineClocks&,
                 std::vector<whatif::HostClock>&, std::vector<whatif::GpuFacts>&) const;
+  bool may_show(const std::set<CommUid>&, const std::set<CommUid>& here) const;
   bool is_over(const Open&, Nanoseconds now_ns) const;
+  void make_room(Job&);
+  size_t share_of_large() const;
   void look_elsewhere(const std::string& name, Job&);
   void judge(const std::string& name, Job&, Nanoseconds now_ns);
   void explain(const std::string& name, Job&, const whatif::Graph&, const std::vector<whatif::GpuFacts>&,

@@ -128,6 +128,18 @@ uint64_t slow_transfers_of_one(const Suspect& s, const WhatIfLook& look) {
   return most;
 }
 
+std::set<CommUid> comms_of(const Suspect& s, const WhatIfLook& look) {
+  std::set<CommUid> comms;
+  for (size_t i : s.causes) {
+    const Cause& c = look.explanation.causes[i];
+    if (is_late(c)) return {};
+    if (c.kind == Cause::Kind::collectives) comms.insert(whatif::at(look.collectives, c.collectives).comm->uid());
+    for (int t : c.transfers)
+      comms.insert(whatif::at(look.graph.nodes, whatif::at(look.graph.transfers, t).recv).kernel->comm);
+  }
+  return comms;
+}
+
 }  // namespace
 
 std::vector<Suspect> put_together(const WhatIfLook& look) {
@@ -180,7 +192,7 @@ std::vector<Suspect> put_together(const WhatIfLook& look) {
   for (size_t i = 0; i < out.size(); ++i) any |= network(i);
   for (size_t i = out.size(); any && i-- > 0;)
     if (!is_late(causes[out[i].causes.front()]) && !network(i)) out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
-  for (Suspect& s : out) s.slow_transfers = slow_transfers_of_one(s, look);
+  for (Suspect& s : out) s.slow_transfers = slow_transfers_of_one(s, look), s.comms = comms_of(s, look);
   std::stable_sort(out.begin(), out.end(), [](const Suspect& a, const Suspect& b) { return a.gain_ns > b.gain_ns; });
   return out;
 }

@@ -19,6 +19,7 @@ struct Suspect {
   std::set<std::string> hosts;           // between which its connections are
   double gain_ns = 0, host_gain_ns = 0;  // of all; of it, that of a late host
   uint64_t slow_transfers = 0;           // of Send and Recv, on the connection that has most of them
+  std::set<CommUid> comms;               // whose transfers it slows; of a late rank: none
 };
 
 // The one that gains most first.

@@ -46,6 +46,7 @@ struct ClusterOptions {
   double loss = 0, duplicates = 0;  // probability for each batch
   Nanoseconds delay_max_ns = 0;     // extra delay of a batch, uniform; batches overtake each other
   bool reads_frames = false;        // siblings say what the frames of stopped and lost processes say
+  int processes_per_job = 0;        // 0: all are of one
 };
 
 Signature all_reduce(uint64_t count = 1 << 16, abi::Algorithm algorithm = abi::Algorithm::ring);

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <numeric>
+
 #include "test/unit/decision/verdicts.h"
 
 namespace ccld::decision {
@@ -358,6 +360,70 @@ TEST_CASE("Lost reports of kernels in which a rank was kept make it late in no o
   REQUIRE(all.size() == 1);
   CHECK(all[0].comm == job.tensor0.uid());
   CHECK(all[0].fault == FaultClass::s2_communication_slow);
+}
+
+TEST_CASE("A slow link of operations that few windows hold is found, and not over while they hold none of them") {
+  // An iteration takes 1.2 s or more, and of each window its first 0.4 s are kept.
+  Settings settings;
+  settings.whatif_kernels_max = 8 * 30;
+  Cluster cluster(settings, fake::ClusterOptions{8, 2});
+  Comm &often = cluster.add_comm_of_all(), &seldom = cluster.add_comm({0, 2, 4, 6});
+  RoundShape slow;
+  const auto iterations = [&](int n, bool is_slow) {
+    for (int i = 0; i < n; ++i) {
+      often.rounds(77);
+      seldom.rounds(6, is_slow ? slow : RoundShape{});
+    }
+  };
+  iterations(40, false);
+  CHECK(cluster.reported().empty());
+  slow.comm_ns = 60 * ns_per_ms;
+  slow.stage_ns[{Edge{1, 2, 0}, Stage::sender_nic}] = 20 * ns_per_ms;
+  iterations(250, true);
+  auto all = cluster.open_incidents();
+  INFO(text(all));
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].state == VerdictState::confirmed);
+  REQUIRE(all[0].culprits.size() == 1);
+  CHECK(all[0].culprits[0].pid == 102u);
+  often.rounds(4000);  // the job generates, and trains no more for a minute
+  CHECK(cluster.open_incidents().size() == 1);
+  iterations(150, false);
+  CHECK(cluster.open_incidents().empty());
+}
+
+TEST_CASE("A job that comes when others have taken all GPUs that are looked at has its share of them") {
+  Settings settings;
+  settings.whatif_gpus_max = 24;
+  fake::ClusterOptions options{32, 4};
+  options.processes_per_job = 16;
+  Cluster cluster(settings, options);
+  const auto of = [](int first) {
+    std::vector<int> all(16);
+    std::iota(all.begin(), all.end(), first);
+    return all;
+  };
+  Comm &first = cluster.add_comm(of(0)), &second = cluster.add_comm(of(16));
+  RoundShape slow;
+  slow.gap_ns = [](int r, uint64_t) { return 10 * ns_per_ms + (r == 5 ? by : 0); };
+  const int slow_job = GENERATE(0, 1);
+  CAPTURE(slow_job);
+  first.rounds(300);
+  const auto steps = [&](int n, bool is_slow) {
+    for (int i = 0; i < n; ++i) {
+      first.rounds(1, is_slow && slow_job == 0 ? slow : RoundShape{});
+      second.rounds(1, is_slow && slow_job == 1 ? slow : RoundShape{});
+    }
+  };
+  steps(1000, false);
+  CHECK(cluster.reported().empty());
+  steps(2000, true);
+  const auto all = cluster.incidents();
+  INFO(text(all));
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].state == VerdictState::confirmed);
+  REQUIRE(all[0].culprits.size() == 1);
+  CHECK(all[0].culprits[0].pid == (slow_job == 0 ? 105u : 121u));
 }
 
 TEST_CASE("A job with more GPUs than are looked at is looked at where it waits, and in its slowest network") {
