@@ -20,12 +20,8 @@ constexpr Nanoseconds init_waits_ns = ns_per_s;
 // So long after a rank's last mismatch a hang at that rank, on any communicator, is its consequence.
 constexpr Nanoseconds mismatch_follows_ns = 120 * ns_per_s;
 
-// Ranks that come late because of what the application does, and whose processes are well: so does a checkpoint look.
-bool may_be_pause(const Finding& f) {
-  return !f.hard && f.fault == FaultClass::h1_not_entered &&
-         std::all_of(f.culprits.begin(), f.culprits.end(),
-                     [](const Culprit& c) { return c.component == Component::application; });
-}
+// Ranks that come late, and nothing proves that they cannot: so does a checkpoint look, and a GPU with more to compute.
+bool may_be_pause(const Finding& f) { return !f.hard && f.fault == FaultClass::h1_not_entered; }
 
 // After a start of the service in the middle of a job processes speak one after the other: who seems to be missing, or
 // to wait for nobody, may not have been heard of yet.
@@ -315,7 +311,10 @@ void HangAnalysis::report(const Cause& cause, Finding& f, const HangView& view, 
     writer_.update(home.hang.incident, home.comm, f, now_ns);
   else
     return;  // what has just moved keeps its verdict
-  if (f.hard) writer_.book().confirm(home.hang.incident, now_ns);
+  // Time is no evidence of a fault: what ends by itself was a pause, however long, and the next one may be as long.
+  const bool overdue = std::any_of(cause.stalls.begin(), cause.stalls.end(),
+                                   [&](size_t i) { return watches[i]->hang.alarm && watches[i]->hang.alarm->overdue; });
+  if (f.hard || overdue) writer_.book().confirm(home.hang.incident, now_ns);
 }
 
 bool HangAnalysis::may_wait_for(const KnownInit& m, const Cause& cause, const std::vector<Stall>& stalls) const {
@@ -405,8 +404,6 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
     if (std::any_of(cause.stalls.begin(), cause.stalls.end(), is_in(ending.over))) continue;
     if (!known && !f.hard && std::any_of(cause.stalls.begin(), cause.stalls.end(), is_in(ending.begun))) continue;
     if (!known && !suspicious(cause, f, stalls, watches, now_ns)) continue;
-    f.hard |= std::any_of(cause.stalls.begin(), cause.stalls.end(),
-                          [&](size_t i) { return watches[i]->hang.alarm && watches[i]->hang.alarm->overdue; });
     watches[cause.home]->hang.located_ns = now_ns;  // it has a cause of its own
     reported.emplace_back(&cause, std::move(f));
   }

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include "test/unit/decision/verdicts.h"
 
 namespace ccld::decision {
@@ -135,6 +137,23 @@ TEST_CASE("A pause that outlasts the threshold is at most a suspicion, which res
   cluster.run_s(1);
   CHECK_FALSE(ever(cluster, VerdictState::confirmed));
   CHECK(cluster.open_incidents().empty());
+}
+
+TEST_CASE("A checkpoint that takes longer than a hang may is confirmed as one once, and not the next time") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  comm.rounds(20);
+  for (const bool first : {true, false}) {
+    const size_t before = cluster.reported().size();
+    comm.hang(absent(0));
+    cluster.run_s(400);
+    comm.recover();
+    comm.rounds(20);
+    cluster.run_s(1);
+    CHECK(cluster.open_incidents().empty());
+    CHECK(std::any_of(cluster.reported().begin() + static_cast<std::ptrdiff_t>(before), cluster.reported().end(),
+                      [](const Incident& i) { return i.state == VerdictState::confirmed; }) == first);
+  }
 }
 
 TEST_CASE("If the service hears nobody, nobody is accused") {
