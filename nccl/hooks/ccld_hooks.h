@@ -29,8 +29,9 @@ struct ncclTaskP2p;
 // The members of `parent` begin to exchange what a split needs. Returns a number for the next hook.
 uint64_t ccld_split_entered(struct ncclComm* parent, int child_count);
 void ccld_split_exchanged(uint64_t split);
-// `child` got a copy of `parent`'s configuration. Its name is the user's memory, which may be gone.
-void ccld_config_inherited(struct ncclComm* child, struct ncclComm* parent);
+// `comm` has its configuration. Its name is the caller's memory, which may be gone when this call returns: while the
+// rest of the making waits for the group's end or goes on in a thread, and in children that inherit it.
+void ccld_config_named(struct ncclComm* comm);
 // The making begins: nothing is known but its hash, and no other rank was talked to.
 void ccld_init_entered(struct ncclComm* comm, int rank, int rank_count, int cuda_device);
 // All ranks have found each other.

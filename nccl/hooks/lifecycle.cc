@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <set>
@@ -158,12 +159,16 @@ uint64_t split_hash(const ncclComm* parent, int child_count) {
   return hash ^ (hash >> 29);
 }
 
-// For good: a child's configuration, and plugins that were told of it, may outlive the parent. Names are few.
-const char* kept_name(const std::string& name) {
+// For good: a child's configuration, and plugins that were told of it, may outlive the communicator. Names are few; of
+// a program that makes them up without end, later ones are empty.
+const char* kept_name(const char* name) {
+  constexpr size_t names_max = 1 << 16;
   static std::mutex mutex;
-  static auto* const names = new std::set<std::string>;
+  static auto* const names = new std::set<std::string, std::less<>>;
   const std::lock_guard<std::mutex> lock(mutex);
-  return names->insert(name).first->c_str();
+  const auto known = names->find(name);
+  if (known != names->end()) return known->c_str();
+  return names->size() < names_max ? names->emplace(name).first->c_str() : "";
 }
 
 // That by which links are tested is none of the job's.
@@ -183,15 +188,16 @@ uint64_t ccld_split_entered(struct ncclComm* parent, int child_count) {
 
 void ccld_split_exchanged(uint64_t split) { probe::init_reached(split, abi::InitStage::ready, ncclSuccess, 0); }
 
-void ccld_config_inherited(struct ncclComm* child, struct ncclComm* parent) {
-  if (parent->ccld != nullptr && parent->config.commName != nullptr)
-    child->config.commName = hooks::kept_name(parent->ccld->name);
+void ccld_config_named(struct ncclComm* comm) {
+  hooks::connect_log();
+  if (probe::enabled() && comm->config.commName != nullptr)
+    comm->config.commName = hooks::kept_name(comm->config.commName);
 }
 
 void ccld_init_entered(struct ncclComm* comm, int rank, int rank_count, int cuda_device) {
   hooks::connect_log();
   hooks::say_build(rank);
-  if (hooks::is_for_validation(comm)) return;
+  if (!probe::enabled() || hooks::is_for_validation(comm)) return;
   comm->ccld_making = probe::init_entered(comm->commHash, rank, rank_count, cuda_device);
 }
 

@@ -28,6 +28,7 @@ class Ranks:
         self.call = Functions()
         self.world = [ctypes.c_void_p() for _ in range(RANKS)]
         self.name = ctypes.create_string_buffer(256)
+        self.gone_before_the_end = False
 
     def config(self):
         config = new_config()
@@ -40,6 +41,8 @@ class Ranks:
         for rank in range(RANKS):
             self.call.cuda("cudaSetDevice", rank)
             one(rank)
+        if self.gone_before_the_end:
+            self.name.value = b"what else was put there"
         self.call.nccl("ncclGroupEnd")
 
     def make_world(self, name):
@@ -63,6 +66,11 @@ def inherited(ranks):
     ranks.split(child)
 
 
+def gone(ranks):
+    ranks.gone_before_the_end = True  # the communicator is made by the group's end
+    ranks.make_world(b"world")
+
+
 def own(ranks):
     ranks.make_world(b"parent")
     ranks.name.value = b"child"  # in the same memory
@@ -77,7 +85,7 @@ def no_text(ranks):
     ranks.make_world(b"\xff\xfe\x80")
 
 
-CASES = {case.__name__: case for case in (inherited, own, too_long, no_text)}
+CASES = {case.__name__: case for case in (inherited, gone, own, too_long, no_text)}
 
 
 class NamesTest(unittest.TestCase):
@@ -92,6 +100,9 @@ class NamesTest(unittest.TestCase):
 
     def test_a_child_that_inherits_has_the_name_its_parent_was_made_with(self):
         self.assertEqual(self.names("inherited"), ["parent"] * 3 * RANKS)
+
+    def test_a_name_is_read_before_the_call_returns(self):
+        self.assertEqual(self.names("gone"), ["world"] * RANKS)
 
     def test_a_child_with_a_configuration_has_its_own(self):
         self.assertEqual(self.names("own"), ["child"] * RANKS + ["parent"] * RANKS)
