@@ -40,11 +40,16 @@ void Hold::add(Comm* comm) {
 }
 
 void Hold::remove(Comm* comm) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
+  comm->hold_before.store(hold_never, std::memory_order_seq_cst);
   comms_.erase(std::remove(comms_.begin(), comms_.end(), comm), comms_.end());
-  if (target_ != comm) return;
-  release(true);
-  target_ = nullptr;
+  if (target_ == comm) {
+    release(true);
+    target_ = nullptr;
+  }
+  // A call that holds in it, as where another thread aborts it, goes on before it is gone.
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return std::find(inside_.begin(), inside_.end(), comm) == inside_.end(); });
 }
 
 void Hold::set_all(uint64_t before) {
@@ -61,11 +66,12 @@ void Hold::release(bool over) {
 
 void Hold::here(Comm& comm, bool collective, bool captured) {
   std::unique_lock<std::mutex> lock(mutex_);
+  if (has_to_hold(comm, collective) && captured) {
+    refused_ = true;
+    return release(true);
+  }
+  inside_.push_back(&comm);
   while (has_to_hold(comm, collective)) {
-    if (captured) {
-      refused_ = true;
-      return release(true);
-    }
     if (!holds_) {
       begun_ns_ = now_ns();
       until_ns_ = begun_ns_ + budget_ns_;
@@ -76,6 +82,8 @@ void Hold::here(Comm& comm, bool collective, bool captured) {
     if (changed_.wait_until(lock, at(until_ns_)) == std::cv_status::timeout && holds_ && now_ns() >= until_ns_)
       release(true);
   }
+  inside_.erase(std::find(inside_.begin(), inside_.end(), &comm));
+  changed_.notify_all();
 }
 
 bool Hold::begin(uint64_t comm_uid, uint64_t budget_ns, Place* place, std::string* refusal) {

@@ -56,6 +56,7 @@ class Hold {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Comm*> comms_;  // guarded by mutex_, as all below
+  std::vector<Comm*> inside_;  // of the calls in here()
   Comm* target_ = nullptr;    // null: there is no test, or its communicator has ended
   uint64_t before_ = 0;       // 0: nothing was asked yet
   uint64_t budget_ns_ = 0;    // left when the present hold began

@@ -215,5 +215,21 @@ TEST_CASE("a communicator that ends is tested no more") {
   CHECK(s.hold.operations() == 0);
 }
 
+TEST_CASE("a communicator that ends while a call holds in it lets it go on, and nobody holds any more") {
+  Scene s;
+  Rank ends(0x88, &s.hold);
+  s.hold.add(&ends.comm);
+  ends.train();
+  REQUIRE(s.begin(long_ns, 0x88).empty());
+  const uint64_t before = s.hold.operations() + 200;
+  REQUIRE(s.hold.before(before) == HoldState::coming);
+  REQUIRE(s.hold.wait(in_a_minute(), always_idle) == HoldState::holds);
+  s.hold.remove(&ends.comm);
+  CHECK(!s.hold.holds());
+  ends.wait_until_called(before + 5);
+  s.rank.call();
+  CHECK(!s.hold.holds());
+}
+
 }  // namespace
 }  // namespace ccld::probe
