@@ -18,7 +18,7 @@ bool leaves_room(const std::string& path, size_t bytes, std::string* error) {
   struct statvfs status {};
   if (statvfs(folder.c_str(), &status) != 0 || status.f_blocks == 0) return true;  // the file itself tells what is wrong
   const uint64_t total = uint64_t{status.f_blocks} * status.f_frsize, free = uint64_t{status.f_bavail} * status.f_frsize;
-  const uint64_t kept = std::min(total / 2, left_to_others_bytes);
+  const uint64_t kept = std::min(total / 4 * 3, left_to_others_bytes);
   if (free >= bytes + kept) return true;
   *error = "no room for " + path + ": " + folder + " has " + std::to_string(free >> 20) + " MiB free, and " +
            std::to_string(kept >> 20) + " MiB are left to NCCL";

@@ -10,9 +10,10 @@
 
 namespace ccld::probe {
 
-// The folder is NCCL's too, for its shared memory, without which training does not begin. So much of it is left to others,
-// or half of it if it is small: containers often have no more than 64 MiB.
-constexpr uint64_t left_to_others_bytes = uint64_t{256} << 20;
+// The folder is NCCL's too, for its shared memory, without which training does not begin: 34 MiB of each rank that uses
+// the network. So much of it is left to others, or three quarters if it is small: containers often have no more than 64
+// MiB.
+constexpr uint64_t left_to_others_bytes = uint64_t{512} << 20;
 
 // Who may open a file of ours. Whoever may write may truncate it, so nobody may that need not.
 enum class Access : unsigned {
