@@ -37,6 +37,7 @@ def main():
     parser = argparse.ArgumentParser(prog="check_cluster.py", description=__doc__.split("\n")[0])
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "dev"), metavar="FOLDER", help="the build tree")
     parser.add_argument("--failovers", type=int, default=100, metavar="N")
+    parser.add_argument("--at-once", type=int, default=100, metavar="N", help="incidents for each failover, and a few more")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     parser.add_argument("--ranks", type=int, default=16384, metavar="N", help="of the job whose telemetry is relayed")
     parser.add_argument("--out", metavar="FILE", help="write the numbers to this JSON file")
@@ -46,7 +47,8 @@ def main():
         print("check_cluster.py: %s is missing: build it with make build" % program, file=sys.stderr)
         return 2
     begun = time.monotonic()
-    soak, content = run(program, "[soak]", {"CCLD_TEST_FAILOVERS": str(arguments.failovers), "CCLD_TEST_SEED": str(arguments.seed)},
+    soak, content = run(program, "[soak]", {"CCLD_TEST_FAILOVERS": str(arguments.failovers), "CCLD_TEST_INCIDENTS_AT_ONCE": str(arguments.at_once),
+                                           "CCLD_TEST_SEED": str(arguments.seed)},
                         120 + SECONDS_PER_FAILOVER * arguments.failovers)
     if soak is None:
         print("check_cluster.py: the test ended before it had counted", file=sys.stderr)
