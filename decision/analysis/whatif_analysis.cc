@@ -142,7 +142,7 @@ void WhatIfAnalysis::judge(const std::string& name, Job& job, Nanoseconds now_ns
   if (job.large) look_elsewhere(name, job);
 }
 
-// It has more GPUs than are looked at, or other jobs have taken them: from now on nobody has more than its share.
+// This job has more GPUs than are looked at, or other jobs have taken them: from now on no job has more than its share.
 void WhatIfAnalysis::make_room(Job& job) {
   job.large = true;
   const size_t share = settings_.whatif_gpus_max / jobs_.size();

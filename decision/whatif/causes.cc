@@ -109,7 +109,7 @@ bool is_second(const std::vector<Candidate>& candidates, size_t i, const std::ve
 void keep_needed_parts(const Remedy& remedy, std::vector<Candidate>& candidates, size_t i, double without_it_ns,
                        double gain_min_ns, double& length_without_ns) {
   Candidate& c = candidates[i];
-  if (c.parts.size() > candidates_max) return;
+  if (c.parts.size() > candidates_max) return;  // too many to be tried one by one: all stay
   std::stable_sort(c.parts.begin(), c.parts.end(),
                    [](const Candidate::Part& a, const Candidate::Part& b) { return a.most_ns > b.most_ns; });
   for (size_t p = c.parts.size(); p-- > 0 && c.parts.size() > 1;) {
@@ -127,8 +127,8 @@ void keep_needed_parts(const Remedy& remedy, std::vector<Candidate>& candidates,
   }
 }
 
-// Candidates that are too many to be tried one by one. Late ranks beyond are tried as one with the last of them that
-// is: where many are late, each holds up the job, and nothing is gained without a part of them.
+// No more candidates than can be tried one by one. Late ranks that are beyond these are tried together with the last
+// late one among them: where many are late, each holds up the job, and to leave out some of them gains nothing.
 void keep_few(std::vector<Candidate>& candidates) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.most_ns > b.most_ns; });

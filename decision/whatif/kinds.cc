@@ -23,8 +23,8 @@ size_t kind_of(const Graph& g, const Timeline& t, const Node& n) {
   return kind;
 }
 
-// How often one kind follows another, as a logarithm: a stage of a pipeline calls the same many times, and what few
-// calls it has besides tell it from the others.
+// How often one kind follows another, as a logarithm: most calls of a pipeline's stages are the same in all of them,
+// and the few others tell the stages apart.
 using Habits = std::map<size_t, double>;
 
 double angle(const Habits& a, const Habits& b) {

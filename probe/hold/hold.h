@@ -24,7 +24,8 @@ namespace ccld::probe {
 
 class Hold {
  public:
-  // Communicators of this process, from ready to end. One that ends is tested no more.
+  // Communicators of this process, from ready to end. One that ends is tested no more: a call that holds in it goes on,
+  // and remove() waits for that.
   void add(Comm*);
   void remove(Comm*);
 
