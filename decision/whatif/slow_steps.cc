@@ -39,14 +39,14 @@ bool only_seems_slow(const SlowLink& l, double longer_part, double explained_min
 }
 
 // While a late rank is awaited, steps queue up on connections that are well. So beside a late rank an operation loses
-// by a connection at most what it takes longer than before. And a step that takes longer than the whole transfer, which
-// counts from the last begin, has waited for the late rank.
-void leave_out_late(std::vector<SlowLink>& links, std::optional<double> longer_part, double transfer_ns,
+// by a connection at most what it may take longer than before. And a step that takes longer than the whole transfer,
+// which counts from the last begin, has waited for the late rank.
+void leave_out_late(std::vector<SlowLink>& links, std::optional<double> longer_most_part, double transfer_ns,
                     const Settings& settings) {
   std::erase_if(links, [&](SlowLink& l) {
     if (l.longer_ns > transfer_ns) return true;
-    if (!longer_part || !became_slow(l, settings.whatif_explained_min)) return false;
-    l.lost_part = std::min(l.lost_part, *longer_part);
+    if (!longer_most_part || !became_slow(l, settings.whatif_explained_min)) return false;
+    l.lost_part = std::min(l.lost_part, *longer_most_part);
     return l.lost_part < settings.whatif_gain_min;
   });
 }
@@ -83,12 +83,14 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, const Late& 
   const SlowGpu gpu = find_slow_gpu(connections, reference, out_of_sight);
   if (gpu.link && of.links.empty() && late.who == Late::nobody && all_ranks_known(kind)) of.links.push_back(*gpu.link);
   of.slow = network.slow || gpu.slow || !of.links.empty();
-  const auto before_ns = past.transfer_ns(comm.uid(), kind.kind);
-  const double longer_part = before_ns ? 1 - *before_ns * static_cast<double>(kind.rounds.size()) / kind.sum_ns : 0;
+  const auto before = past.transfer(comm.uid(), kind.kind);
+  const double mean_ns = kind.sum_ns / static_cast<double>(kind.rounds.size());
+  const double longer_part = before ? 1 - before->ns / mean_ns : 0;
+  std::optional<double> longer_most_part;
+  if (before) longer_most_part = longer_part + settings.whatif_deviations_min * before->deviation_ns / mean_ns;
   if (late.who != Late::nobody)
-    leave_out_late(of.links, before_ns ? std::optional(longer_part) : std::nullopt,
-                   kind.sum_ns / static_cast<double>(kind.rounds.size()), settings);
-  else if (before_ns)
+    leave_out_late(of.links, longer_most_part, mean_ns, settings);
+  else if (before)
     std::erase_if(of.links,
                   [&](const SlowLink& l) { return only_seems_slow(l, longer_part, settings.whatif_explained_min); });
   else

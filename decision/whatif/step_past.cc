@@ -49,10 +49,10 @@ void StepPast::learn(const Key& key, const std::vector<Passage>& passages) {
   seen.given_after_ns.add(given_after, settings_);
 }
 
-std::optional<double> StepPast::transfer_ns(CommUid comm, size_t kind) const {
+std::optional<StepPast::UsualTransfer> StepPast::transfer(CommUid comm, size_t kind) const {
   const auto it = kinds_.find({comm, kind});
   if (it == kinds_.end() || it->second.transfer_ns.size() < settings_.whatif_peers_min) return std::nullopt;
-  return it->second.transfer_ns.middle();
+  return UsualTransfer{it->second.transfer_ns.middle(), it->second.transfer_ns.deviation()};
 }
 
 StepPast::SeenKind* StepPast::kind_of(CommUid comm, size_t kind) {

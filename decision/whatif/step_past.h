@@ -37,7 +37,10 @@ class StepPast {
   // nullopt: fewer than whatif_peers_min means are known.
   std::optional<UsualStep> usual(const Key&) const;
   // From the last begin to the last end of such an operation; nullopt: likewise.
-  std::optional<double> transfer_ns(CommUid, size_t kind) const;
+  struct UsualTransfer {
+    double ns = 0, deviation_ns = 0;
+  };
+  std::optional<UsualTransfer> transfer(CommUid, size_t kind) const;
   // Those of a window, in the order of time.
   void learn(CommUid, size_t kind, const std::vector<OperationSteps>&);
   // The operations of a window and, of connections that report fewer than slow_rounds_min of them, the newest ones

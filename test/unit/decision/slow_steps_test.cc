@@ -254,6 +254,18 @@ TEST_CASE("What waits for a late rank is no cause beside what waits longer elsew
   check_only(slow, {3, 4}, Component::link);
 }
 
+TEST_CASE(
+    "Beside a late rank a wire loses no more than operations may have become longer, as far as their past tells") {
+  for (const double varies_ms : {2, 40}) {  // from window to window
+    Job job(ring);
+    for (int i = 0; i < 6; ++i) CHECK(!job.window({}, {Late::nobody}, 100 + varies_ms * (i % 3 - 1)));
+    // Ranks that wait for a late one leave it the processors: an operation is shorter than it was without both.
+    const auto slow = job.window(on_the_wire({3, 4}, 10), {Late::hosts}, 95);
+    CHECK(slow.has_value() == (varies_ms == 40));
+    if (slow) check_only(slow, {3, 4}, Component::link);
+  }
+}
+
 TEST_CASE("A queue along several healthy connections that is no longer than a rank is late is no slow wire") {
   const std::vector<Ends> across{{0, 4}, {4, 1}, {1, 5}, {5, 2}, {2, 6}, {6, 3}, {3, 7}, {7, 0}};
   Longer queue;
