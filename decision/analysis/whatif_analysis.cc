@@ -342,6 +342,7 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
     uint64_t streak = UINT64_MAX;
     Nanoseconds since_ns = now_ns;
     bool late = false, network = false, proxies_came_by = true;
+    told.links = true;
     std::erase_if(sure, [&](const Suspect* suspect) {
       const Seen s = seen_of(job, *suspect);
       const double host_part = s.late_ns > 0 ? s.host_ns / s.late_ns : 0;
@@ -349,6 +350,7 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
       told.causes.push_back(suspect->keys);
       told.hosts.insert(suspect->hosts.begin(), suspect->hosts.end());
       told.comms.insert(suspect->comms.begin(), suspect->comms.end());
+      told.links &= suspect->is_link;
       (is_late(look.explanation.causes[suspect->causes.front()]) ? late : network) = true;
       for (size_t i : suspect->causes) {
         const whatif::Cause& cause = look.explanation.causes[i];
@@ -412,6 +414,7 @@ void WhatIfAnalysis::report(Job& job, const WhatIfLook& look, const std::vector<
       known->comm = comm->uid();
       known->causes = std::move(told.causes), known->hosts = std::move(told.hosts);
       known->comms = std::move(told.comms);
+      known->links = told.links;
       known->causes.insert(known->causes.end(), may_come_back.begin(), may_come_back.end());
       writer_.update(known->incident, *comm, f, now_ns);
     }

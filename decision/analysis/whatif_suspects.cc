@@ -189,7 +189,10 @@ std::vector<Suspect> put_together(const WhatIfLook& look) {
     return !is_late(causes[out[i].causes.front()]) && places[i].component != Component::gpu;
   };
   bool any = false;
-  for (size_t i = 0; i < out.size(); ++i) any |= network(i);
+  for (size_t i = 0; i < out.size(); ++i) {
+    any |= network(i);
+    out[i].is_link = network(i) && places[i].component != Component::proxy;
+  }
   for (size_t i = out.size(); any && i-- > 0;)
     if (!is_late(causes[out[i].causes.front()]) && !network(i)) out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
   for (Suspect& s : out) s.slow_transfers = slow_transfers_of_one(s, look), s.comms = comms_of(s, look);

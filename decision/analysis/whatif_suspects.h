@@ -17,6 +17,7 @@ struct Suspect {
   std::vector<size_t> causes;            // of the explanation; the first one says what it is
   std::set<std::string> keys;            // by which it is recognised in the next window: any of them
   std::set<std::string> hosts;           // between which its connections are
+  bool is_link = false;                  // a wire or a network device
   double gain_ns = 0, host_gain_ns = 0;  // of all; of it, that of a late host
   uint64_t slow_transfers = 0;           // of Send and Recv, on the connection that has most of them
   std::set<CommUid> comms;               // whose transfers it slows; of a late rank: none
