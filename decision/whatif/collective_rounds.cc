@@ -11,7 +11,7 @@ namespace {
 size_t kind_of(const Graph& g, int group, const Kinds& kinds) {
   const int member = at(g.groups, group).front();
   const Kernel& k = *at(g.nodes, member).kernel;
-  return absl::HashOf(at(kinds.of_node, member), k.signature.algorithm, k.signature.protocol, k.replay != 0);
+  return absl::HashOf(at(kinds.of_steps, member), k.signature.algorithm, k.signature.protocol, k.replay != 0);
 }
 
 // Since when a rank's proxies can post receives for this operation: they take one operation of a communicator after the

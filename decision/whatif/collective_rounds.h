@@ -17,7 +17,7 @@ namespace ccld::decision::whatif {
 
 struct CollectiveRound {
   int group = none;  // of the graph
-  size_t kind = 0;   // equal: the same operation
+  size_t kind = 0;   // equal: the same operation, of a like size
   OpSeq op;
   Signature signature;
   double transfer_ns = 0;         // from the last begin to the last end

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "decision/measure/middle.h"
+#include "decision/whatif/kinds.h"
 
 namespace ccld::decision::whatif {
 namespace {
@@ -14,6 +15,7 @@ struct Connection {
   int sender = none, receiver = none;  // GPUs
   std::vector<int> transfers;
   std::vector<int> unmeasured;           // one end of them was not reported
+  uint64_t bytes = 0;                    // of the largest
   double sum_ns = 0, longest_ns = 0, doubt_ns = 0;  // of transfers; of the longest; of each, as clocks of hosts tell it
   double reference_ns = 0;               // of a slow one: what it would take
   size_t peers = 0;                      // that say so; 0: its past, or the settings
@@ -140,13 +142,14 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
   std::vector<Cause> causes;
   const auto host = [&](int gpu) { return at(facts, gpu).host; };
   const auto process = [&](int gpu) { return at(facts, gpu).process; };
-  // Comparable: the same bytes, over the network or not.
+  // Comparable: about the same bytes, over the network or not.
   std::map<std::pair<uint64_t, bool>, std::map<std::pair<int, int>, Connection>> kinds;
   for (size_t i = 0; i < g.transfers.size(); ++i) {
     const Transfer& t = g.transfers[i];
     const int sender = at(g.nodes, t.send).gpu, receiver = at(g.nodes, t.recv).gpu;
-    Connection& c = kinds[{t.bytes, host(sender) != host(receiver)}][{sender, receiver}];
+    Connection& c = kinds[{transfer_class(t.bytes, settings), host(sender) != host(receiver)}][{sender, receiver}];
     c.sender = sender, c.receiver = receiver;
+    c.bytes = std::max(c.bytes, t.bytes);
     if (!t.measured) {
       c.unmeasured.push_back(static_cast<int>(i));
       continue;
@@ -167,7 +170,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
     std::vector<Connection*> slow;
     std::vector<StepTimes> others;
     for (auto& [ends, c] : connections) {
-      const Means* const before = past.transfer(c.sender, c.receiver, kind.first, timeline);
+      const Means* const before = past.transfer(c.sender, c.receiver, c.bytes, timeline);
       const double usual_ns = before ? before->middle() : INFINITY,
                    least_ns = before ? std::max((settings.whatif_transfer_times_min - 1) * usual_ns,
                                                 settings.whatif_deviations_min * before->deviation())
@@ -192,7 +195,7 @@ std::vector<Cause> slow_connections(const Graph& g, const Timeline& timeline, co
         c.reference_ns = usual_ns;
       } else if (by_peers) {
         c.reference_ns = healthy.reference_ns, c.peers = healthy.peers;
-      } else if (const double most_ns = expected_ns(kind.first, settings);
+      } else if (const double most_ns = expected_ns(c.bytes, settings);
                  kind.second && exceeds(most_ns, most_ns, most_ns, c.doubt_ns)) {
         c.reference_ns = most_ns, c.expected = true;
       } else {

@@ -2,25 +2,36 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "absl/hash/hash.h"
 
 namespace ccld::decision::whatif {
 namespace {
 
-size_t kind_of(const Graph& g, const Timeline& t, const Node& n) {
-  const Kernel& k = *n.kernel;
-  if (k.op.value != 0) {
-    const size_t here = n.group == none ? 0 : at(g.groups, n.group).size(),
-                 members = k.ranks > 0 ? static_cast<size_t>(k.ranks) : here;
-    return absl::HashOf(k.signature.function, k.signature.count, k.signature.datatype, members);
-  }
-  size_t kind = 0;
+// What an exchange with experts carries is another size each time, so only the order of magnitude counts. A pipeline's
+// stage has two neighbours at most, and which of them it talks to tells it from other stages; among more peers all have
+// the same role.
+size_t kind_of_calls(const Gpu& gpu, const Kernel& k, const Settings& settings) {
+  uint64_t bytes = 0;
+  std::set<int32_t> peers;
+  bool calls[2][2] = {};  // by direction and side
   for (uint32_t c = 0; c < k.call_count; ++c) {
-    const Call& call = at(t.gpus(), n.gpu).calls[k.first_call + c];
-    kind = absl::HashOf(kind, call.direction, call.peer > k.rank, call.bytes);
+    const Call& call = at(gpu.calls, k.first_call + c);
+    if (call.peer == k.rank) continue;
+    bytes += call.bytes;
+    peers.insert(call.peer.value);
+    calls[call.direction == abi::Direction::recv][call.peer > k.rank] = true;
   }
-  return kind;
+  const uint64_t size = size_class(bytes, settings.whatif_lone_times_min);
+  return peers.size() > 2 ? absl::HashOf(size) : absl::HashOf(size, calls[0][0], calls[0][1], calls[1][0], calls[1][1]);
+}
+
+size_t kind_of_operation(const Graph& g, const Node& n, uint64_t size) {
+  const Kernel& k = *n.kernel;
+  const size_t here = n.group == none ? 0 : at(g.groups, n.group).size(),
+               members = k.ranks > 0 ? static_cast<size_t>(k.ranks) : here;
+  return absl::HashOf(k.signature.function, size, k.signature.datatype, members);
 }
 
 // How often one kind follows another, as a logarithm: most calls of a pipeline's stages are the same in all of them,
@@ -58,9 +69,23 @@ std::vector<int> roles_of(const Graph& g, const std::vector<size_t>& kinds, doub
 
 }  // namespace
 
+uint64_t size_class(uint64_t bytes, double times) {
+  if (bytes == 0 || times <= 1) return bytes;
+  return 1 + static_cast<uint64_t>(std::lround(std::log(static_cast<double>(bytes)) / std::log(times)));
+}
+
+uint64_t transfer_class(uint64_t bytes, const Settings& settings) {
+  return size_class(bytes, std::sqrt(settings.whatif_transfer_times_min));
+}
+
 Kinds kinds_of(const Graph& g, const Timeline& t, const Settings& settings) {
   Kinds out;
-  for (const Node& n : g.nodes) out.of_node.push_back(kind_of(g, t, n));
+  for (const Node& n : g.nodes) {
+    const uint64_t count = n.kernel->signature.count;
+    out.of_node.push_back(n.kernel->op.value == 0 ? kind_of_calls(at(t.gpus(), n.gpu), *n.kernel, settings)
+                                                  : kind_of_operation(g, n, count));
+    out.of_steps.push_back(kind_of_operation(g, n, transfer_class(count, settings)));
+  }
   out.role_of_gpu = roles_of(g, out.of_node, settings.whatif_same_role_min);
   return out;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "decision/settings.h"
@@ -11,9 +12,16 @@
 namespace ccld::decision::whatif {
 
 struct Kinds {
-  std::vector<size_t> of_node;   // equal for the same operation on as many ranks, or the same Sends and Recvs
+  // Equal for the same operation on as many ranks, or for Sends and Recvs of a like size to the same sides.
+  std::vector<size_t> of_node;
+  std::vector<size_t> of_steps;  // of an operation: equal for those of a like size, whose steps are alike
   std::vector<int> role_of_gpu;  // equal if they do the same in the same order; none: it does nothing
 };
+
+// Equal sizes have equal numbers, and so have most that differ by less than so many times (1: none).
+uint64_t size_class(uint64_t bytes, double times);
+// For transfers: by the size alone none takes so much longer than the others that its connection counts as slow.
+uint64_t transfer_class(uint64_t bytes, const Settings&);
 
 Kinds kinds_of(const Graph&, const Timeline&, const Settings&);
 

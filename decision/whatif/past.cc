@@ -29,8 +29,8 @@ Work work_of(const Graph& g, const Timeline& t, const Kinds& kinds, size_t gpu, 
   return out;
 }
 
-uint64_t transfer_key(int sender, int receiver, uint64_t bytes, const Timeline& t) {
-  return absl::HashOf(at(t.gpus(), sender).key, at(t.gpus(), receiver).key, bytes);
+uint64_t transfer_key(int sender, int receiver, uint64_t bytes, const Timeline& t, const Settings& settings) {
+  return absl::HashOf(at(t.gpus(), sender).key, at(t.gpus(), receiver).key, transfer_class(bytes, settings));
 }
 
 double known(double ns) { return std::isnan(ns) ? 0 : ns; }
@@ -123,7 +123,7 @@ Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) cons
 }
 
 const Means* Past::transfer(int sender, int receiver, uint64_t bytes, const Timeline& t) const {
-  const auto it = transfers_.find(transfer_key(sender, receiver, bytes, t));
+  const auto it = transfers_.find(transfer_key(sender, receiver, bytes, t, settings_));
   return it == transfers_.end() || it->second.means.size() < settings_.whatif_peers_min ? nullptr : &it->second.means;
 }
 
@@ -136,8 +136,8 @@ void Past::learn_transfers(const Graph& g, const Timeline& t, const std::vector<
   for (size_t i = 0; i < g.transfers.size(); ++i) {
     const Transfer& transfer = g.transfers[i];
     if (!transfer.measured) continue;
-    Window& w =
-        windows[transfer_key(at(g.nodes, transfer.send).gpu, at(g.nodes, transfer.recv).gpu, transfer.bytes, t)];
+    Window& w = windows[transfer_key(at(g.nodes, transfer.send).gpu, at(g.nodes, transfer.recv).gpu, transfer.bytes, t,
+                                     settings_)];
     w.ns.push_back(transfer.ns);
     w.slow |= transfer_less_ns[i] > 0;
   }

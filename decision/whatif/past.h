@@ -39,7 +39,7 @@ class Past {
 
   // Own times beyond the usual; of kinds of work of which whatif_peers_min are known.
   Beyond compare(const Graph&, const Timeline&, const Kinds&) const;
-  // Mean times of the transfers of so many bytes between two GPUs; nullptr: fewer than whatif_peers_min.
+  // Mean times of the transfers of about so many bytes between two GPUs; nullptr: fewer than whatif_peers_min.
   const Means* transfer(int sender, int receiver, uint64_t bytes, const Timeline&) const;
   // What is not as usual is left out: `late`, by GPU, and `transfer_less_ns`, by transfer of the graph.
   void learn(const Graph&, const Timeline&, const Kinds&, const std::vector<bool>& late,

@@ -30,6 +30,26 @@ struct TwoRanks {
 
 }  // namespace
 
+TEST_CASE("Operations of a like size are of one kind: the sizes of some jobs are never the same again") {
+  Job job(2);
+  const auto reduce = [&](uint64_t count) {
+    job.count = count;
+    job.collective(1, {0, 1}, 5, [](int) { return 10.0; });
+  };
+  for (int i = 0; i < 3; ++i) reduce(1'000'000 + 1'000 * static_cast<uint64_t>(i));
+  reduce(4'000'000);
+  const std::optional<Graph> g = job.graph();
+  REQUIRE(g);
+  TwoRanks two;
+  const std::vector<CollectiveRound> rounds =
+      rounds_of(two.comm, groups_by_communicator(*g).at(CommUid{1}), *g, job.timeline,
+                kinds_of(*g, job.timeline, job.settings), job.clocks);
+  REQUIRE(rounds.size() == 4);
+  CHECK(rounds[1].kind == rounds[0].kind);
+  CHECK(rounds[2].kind == rounds[0].kind);
+  CHECK(rounds[3].kind != rounds[0].kind);
+}
+
 TEST_CASE("A rank posts its receives at its launch, but not before its operation before has ended") {
   Job job(2);
   double queued_ms = 0;  // of GPU 1

@@ -60,7 +60,7 @@ struct Job {
       Round r;
       r.op = op;
       r.signature.function = function;
-      r.signature.count = 1 << 20;
+      r.signature.count = count;
       r.signature.datatype = abi::Datatype::float32;
       r.begin_device_ns = clock_ns(members[i], begins[i]);
       r.end_device_ns = clock_ns(members[i], end_ms);
@@ -123,7 +123,7 @@ struct Job {
     r.peer = Rank{peer};
     r.direction = direction;
     r.pair_seq = seq;
-    r.bytes = 1 << 16;
+    r.bytes = bytes_of_call;
     r.begin_device_ns = clock_ns(gpu, begin_ms);
     r.end_device_ns = clock_ns(gpu, end_ms);
     if (launch_ms) r.launch_monotonic_ns = static_cast<uint64_t>((5000 + *launch_ms) * ms);
@@ -131,6 +131,27 @@ struct Job {
     if (link) m.links = {*link};
     timeline.add({&keys[static_cast<size_t>(gpu)], 0}, m);
   }
+  // All of `members` work for `own_ms(gpu)` and then exchange `bytes(from, to)` with each other in one kernel.
+  template <class Own, class Bytes>
+  void exchange(uint64_t comm, const std::vector<int>& members, double transfer_ms, Own own_ms, Bytes bytes) {
+    std::vector<double> begins;
+    for (int g : members) begins.push_back(now_ms[static_cast<size_t>(g)] + own_ms(g));
+    const double end_ms = *std::max_element(begins.begin(), begins.end()) + transfer_ms;
+    const uint64_t seq = ++pairs[{comm, true}];
+    for (size_t i = 0; i < members.size(); ++i) {
+      now_ms[static_cast<size_t>(members[i])] = end_ms;
+      for (size_t peer = 0; peer < members.size(); ++peer)
+        if (peer != i)
+          for (const abi::Direction direction : {abi::Direction::send, abi::Direction::recv}) {
+            bytes_of_call =
+                direction == abi::Direction::send ? bytes(members[i], members[peer]) : bytes(members[peer], members[i]);
+            add_call(comm, members[i], static_cast<int>(i), direction, static_cast<int>(peer), seq, begins[i], end_ms,
+                     {});
+          }
+    }
+    bytes_of_call = 1 << 16;
+  }
+  uint64_t bytes_of_call = 1 << 16, count = 1 << 20;
   double turn_wait_ms = 0;
   std::optional<Graph> graph() {
     const Matches matches = match_kernels(timeline);

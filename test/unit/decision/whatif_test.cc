@@ -471,6 +471,50 @@ TEST_CASE("What all wait for a processor is what the median process does on the 
   CHECK(common_turn_wait_ns(facts) == 0.01 * ms);
 }
 
+TEST_CASE("Of experts that exchange other sizes each time the late one is told by the others") {
+  const auto causes = [](int slow) {
+    Job job(8);
+    uint64_t drawn = 1;
+    const auto bytes = [&](int, int) { return (drawn = drawn * 6364136223846793005u + 1) >> 44; };
+    for (int i = 0; i < 40; ++i)
+      for (int layer = 0; layer < 2; ++layer)
+        job.exchange(
+            1, all_8, 3, [&](int g) { return (g == slow ? 16.0 : 10.0) + (g * 7 + i * 3) % 5 * 0.1; }, bytes);
+    return job.explain().causes;
+  };
+  CHECK(causes(-1).empty());
+  for (int slow : {0, 5}) {
+    const std::vector<Cause> found = causes(slow);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].gpu == slow);
+    CHECK(found[0].peers == 7);
+  }
+}
+
+TEST_CASE("A connection whose transfers are never of the same size is told by its past") {
+  const auto causes = [](double later_ms) {
+    Job job(2);
+    job.facts[1].host = 1;
+    std::vector<Cause> found;
+    for (int window = 0; window < 10; ++window) {
+      for (int i = 0; i < 40; ++i) {
+        job.bytes_of_call = static_cast<uint64_t>((1 << 20) + 39'997 * i + 131 * window);
+        job.transfer(1, 0, 1, true, 5, window < 9 ? 2 : later_ms);
+        job.transfer(1, 1, 0, false, 5, 2);
+      }
+      found = job.end_window().causes;
+    }
+    return found;
+  };
+  CHECK(causes(2).empty());
+  const std::vector<Cause> found = causes(50);
+  REQUIRE(!found.empty());
+  for (const Cause& c : found) {
+    CHECK(c.kind != Cause::Kind::gpu);
+    CHECK(c.reference_ns == Approx(2 * ms).epsilon(0.3));
+  }
+}
+
 TEST_CASE("Stages of a pipeline have roles of their own: the longer one is no straggler") {
   Job job(8);
   for (int i = 0; i < 40; ++i) {
