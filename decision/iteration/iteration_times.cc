@@ -134,6 +134,8 @@ void IterationTimes::add(const RoundEntry& e, Nanoseconds now_ns) {
     if (seen_.size() >= search_min && since_search_ >= search_min) search();
     return;
   }
+  // The first ones may all have come between two pauses.
+  if (period_ == 1 && since_search_ >= search_every) search();
   const Seen* before = now.op > period_ ? seen(now.op - period_) : nullptr;
   if (!before) {
     open_ = {};

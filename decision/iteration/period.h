@@ -14,8 +14,8 @@ namespace ccld::decision {
 std::vector<double> autocorrelation(const std::vector<double>& series, size_t lag_max);
 
 // `kinds`: what each operation is, equal numbers for equal operations; `intervals_ns`: from the begin of the operation
-// before it. The kinds decide; where they do not differ, the rhythm of the intervals does. 0: no period is seen at least
-// three times. 1: every operation is like the others.
+// before it. The kinds decide; where hardly any differs, the rhythm of the intervals does. 0: no period is seen at
+// least three times. 1: every operation is like the others.
 size_t find_period(const std::vector<uint16_t>& kinds, const std::vector<double>& intervals_ns);
 
 }  // namespace ccld::decision

@@ -60,6 +60,13 @@ TEST_CASE("The iteration time is that of the operations that repeat, whatever th
   CHECK_FALSE(w.risen());
 }
 
+TEST_CASE("Equal operations of which the first come without a pause have the period of their pauses all the same") {
+  Witness w;
+  for (int i = 0; i < 40; ++i)
+    for (int o = 0; o < 40; ++o) w.round(1000, o == 0 && i > 0 ? 1000 : 5, 1);
+  CHECK(w.times.period() == 40);
+}
+
 TEST_CASE("Iterations that got longer for good are reported once it has lasted") {
   Witness w;
   w.iterations(200, 90, 10);

@@ -26,6 +26,20 @@ TEST_CASE("An operation that is different now and then does not hide the period"
   CHECK(find_period(kinds, even(300)) == 3);
 }
 
+TEST_CASE("Where most operations are equal the few others tell the period") {
+  std::vector<uint16_t> one, rows, none;
+  for (int i = 0; i < 400; ++i) {
+    one.push_back(i % 40 == 0 ? 1 : 0);
+    rows.push_back(i % 60 < 30 ? 0 : 1);
+    none.push_back(i == 100 || i == 250 ? 1 : 0);
+  }
+  CHECK(find_period(one, even(400)) == 40);
+  CHECK(find_period(rows, even(400)) == 60);
+  CHECK(find_period(none, even(400)) == 1);
+  one[70] = 9;
+  CHECK(find_period(one, even(400)) == 40);
+}
+
 TEST_CASE("Equal operations have the period of their rhythm") {
   std::mt19937 random(1);
   std::vector<double> intervals;
@@ -38,6 +52,17 @@ TEST_CASE("Equal operations at an even pace are iterations of one operation") {
   std::vector<double> intervals;
   for (int i = 0; i < 120; ++i) intervals.push_back(5e6 * (1 + 0.3 * static_cast<double>(random() % 100) / 100));
   CHECK(find_period(std::vector<uint16_t>(120, 0), intervals) == 1);
+}
+
+TEST_CASE("Two pauses, however long, are no rhythm") {
+  for (const int second : {230, 249, 260}) {
+    std::mt19937 random(1);
+    std::vector<double> intervals;
+    for (int i = 0; i < 300; ++i)
+      intervals.push_back((i == 150 || i == second ? 1e10 : 5e6) *
+                          (1 + 0.1 * static_cast<double>(random() % 100) / 100));
+    CHECK(find_period(std::vector<uint16_t>(300, 0), intervals) == 1);
+  }
 }
 
 TEST_CASE("Operations without order have no period") {
