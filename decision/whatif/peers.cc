@@ -16,6 +16,14 @@ namespace {
 
 constexpr float off = NAN;  // of a node that is not compared
 
+// Of many, half may be slow: one of two hosts. Then the usual is among the faster half.
+double usual_of(std::vector<float>& values, const Settings& settings) {
+  if (values.size() < 2 * settings.whatif_peers_min) return median(values);
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
 // Operations of communicators that do the same have the same numbers.
 size_t occurrence_of(const Timeline& t, const Node& n, size_t kind) {
   const Kernel& k = *n.kernel;
@@ -95,8 +103,8 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
     }
     // The mean of two hides half of their difference.
     const float own_times = own.size() == 2 ? 2 : 1, host_times = host.size() == 2 ? 2 : 1;
-    const auto own_usual = static_cast<float>(median(own)),
-               host_usual = host.empty() ? off : static_cast<float>(median(host));
+    const auto own_usual = static_cast<float>(usual_of(own, settings)),
+               host_usual = host.empty() ? off : static_cast<float>(usual_of(host, settings));
     for (int i : nodes) {
       const Node& n = at(g.nodes, i);
       at(b.own_ns, i) = own_times * (static_cast<float>(n.own_ns) - own_usual);
@@ -120,7 +128,7 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
   std::vector<float> distances;  // 0: nothing recurs
   for (const Beyond::OfGpu& of : b.gpus)
     if (of.peers > 0) distances.push_back(static_cast<float>(std::abs(of.sum_ns)));
-  const double deviation_ns = standard_deviation(median(distances));
+  const double deviation_ns = standard_deviation(usual_of(distances, settings));
   for (Beyond::OfGpu& of : b.gpus)
     if (of.nodes > 0) of.deviation_ns = deviation_ns;
   return b;

@@ -99,6 +99,16 @@ TEST_CASE("A quarter of many GPUs that is slow is named whole, however many thes
   CHECK(e.length_without_ns / e.length_ns < 0.6);
 }
 
+TEST_CASE("Of two hosts that are equally many the slow one is told, also where it was slow from the start") {
+  Job job(8);
+  for (int i = 0; i < 40; ++i)
+    job.collective(1, all_8, 5, [&](int g) { return (g < 4 ? 10.0 : 14.0) + (g * 7 + i * 3) % 5 * 0.2; });
+  const Explanation e = job.explain();
+  std::set<int> gpus;
+  for (const Cause& c : e.causes) gpus.insert(c.gpu);
+  CHECK(gpus == std::set<int>{4, 5, 6, 7});
+}
+
 TEST_CASE("A late rank and a connection that has become slow are both named, although the job waits for others then") {
   // GPUs 4 to 7 need 80 ms an iteration; the other four 105, and 60 without either cause: one of them is enough.
   Job job(8);
