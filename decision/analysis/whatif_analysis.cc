@@ -173,7 +173,7 @@ void WhatIfAnalysis::explain(const std::string& name, Job& job, const whatif::Gr
   const whatif::Explanation explanation = whatif::explain(
       graph, job.timeline, job.past, lateness, facts,
       whatif::passages_of_transfers(graph, job.timeline, facts, job.machine_clocks), collectives, settings_);
-  job.past.learn(graph, job.timeline, lateness.kinds, lateness.late, explanation.transfer_less_ns);
+  job.past.learn(graph, job.timeline, lateness.kinds, lateness.late, explanation.transfer_less_ns, lateness.seldom);
   count(name, job, {watches_, graph, collectives, explanation}, now_ns);
 }
 
@@ -234,7 +234,8 @@ void WhatIfAnalysis::count(const std::string& name, Job& job, const WhatIfLook& 
   }
   // A window without it is one step back: on a busy machine some look different.
   std::set<CommUid> here;
-  for (const whatif::Node& n : look.graph.nodes) here.insert(n.kernel->comm);
+  for (const whatif::Node& n : look.graph.nodes)
+    if (n.is_of_window) here.insert(n.kernel->comm);
   for (const auto& [key, before] : job.seen) {
     if (before.streak == 0) continue;
     const auto [it, missed] = seen.try_emplace(key, before);

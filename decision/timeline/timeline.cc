@@ -20,6 +20,19 @@ int64_t drifted_ns(int64_t most_ns, double drift_ns) {
 
 size_t in_this_window(const Gpu& g) { return g.kernels.size() - g.earlier; }
 
+// Copies the kernel that ended last, with its calls.
+void keep_last(const Gpu& from, Gpu& to) {
+  if (from.full) return;
+  const auto last =
+      std::max_element(from.kernels.begin() + static_cast<std::ptrdiff_t>(from.earlier), from.kernels.end(),
+                       [](const Kernel& a, const Kernel& b) { return a.end_ns < b.end_ns; });
+  if (last == from.kernels.end()) return;
+  to.before = *last;
+  to.before->earlier = true;
+  to.before->first_call = static_cast<uint32_t>(to.calls.size());
+  for (uint32_t c = 0; c < last->call_count; ++c) to.calls.push_back(at(from.calls, last->first_call + c));
+}
+
 // One that doubles would leave a tenth of what the service holds of a rank empty.
 template <class T>
 void add_tightly(std::vector<T>& to, const T& value) {
@@ -50,8 +63,9 @@ Gpu* Timeline::gpu(GpuKey key) {
   return &gpus_[it->second];
 }
 
-bool Timeline::take_room(const Gpu& g) {
-  if (in_this_window(g) >= kernels_of_gpu_max_ || kernels_ >= settings_.whatif_kernels_max) return false;
+bool Timeline::take_room(Gpu& g) {
+  g.full |= in_this_window(g) >= kernels_of_gpu_max_ || kernels_ >= settings_.whatif_kernels_max;
+  if (g.full) return false;
   ++kernels_;
   return true;
 }
@@ -177,6 +191,7 @@ void Timeline::clear(Nanoseconds age_ns, const std::vector<OpenEnd>& open_ends) 
         links_of_open.insert(*it);
     }
     g.earlier = g.kernels.size();
+    keep_last(of, g);
     kept.push_back(std::move(g));
   }
   keep(std::move(kept));

@@ -4,12 +4,13 @@
 //
 // Contract: plain state, not thread-safe. Times of kernels are those of their own GPU's clock; clocks.h makes them
 // comparable. Bounded by `whatif_gpus_max` GPUs, `whatif_kernels_max` kernels and link_rows_max stages of links (of
-// each collective, and of all Sends and Recvs); what comes beyond is left out. Sends and Recvs that clear() keeps for
-// the next window come on top, at most as many. A communicator or process may be forgotten meanwhile: nothing here
+// each collective, and of all Sends and Recvs); what comes beyond is left out. What clear() keeps for the next window
+// comes on top: Sends and Recvs, at most as many, and a kernel of each GPU. A communicator or process may be forgotten meanwhile: nothing here
 // points to one.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -50,6 +51,10 @@ struct Gpu {
   std::vector<Kernel> kernels;
   std::vector<Call> calls;
   size_t earlier = 0;  // of its kernels: the first ones, of the window before
+  // The kernel of the window before that ended last, `earlier` as well; its calls are among `calls`. None: it is not
+  // known which one it was.
+  std::optional<Kernel> before;
+  bool full = false;  // a kernel found no room in this window
   // Begin (device clock) minus launch (its machine's clock), at least: a kernel that nothing held up begins at once. It
   // is remembered beyond clear(), with what clocks may have drifted apart since.
   int64_t launch_least_ns = INT64_MAX;
@@ -110,7 +115,7 @@ class Timeline {
   static CallKey key_of(const Kernel&, const Call&);
   Gpu* gpu(GpuKey);
   void keep(std::vector<Gpu>);  // instead of all GPUs
-  bool take_room(const Gpu&);
+  bool take_room(Gpu&);
 
   const Settings& settings_;
   size_t& gpus_in_all_;

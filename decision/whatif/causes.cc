@@ -194,8 +194,8 @@ Lateness find_late(const Graph& g, const Timeline& t, const Past& past, const Se
   Lateness out;
   const double least_ns = settings.whatif_gain_min * g.length_ns;
   out.kinds = kinds_of(g, t, settings);
-  out.beyond = better_supported(compare_with_peers(g, t, out.kinds, settings), past.compare(g, t, out.kinds), g,
-                                least_ns, settings);
+  out.beyond = better_supported(compare_with_peers(g, t, out.kinds, past.recurring(), settings, out.seldom),
+                                past.compare(g, t, out.kinds, out.seldom), g, least_ns, settings);
   for (const Beyond::OfGpu& of : out.beyond.gpus) out.late.push_back(stands_out(of, least_ns, settings));
   return out;
 }

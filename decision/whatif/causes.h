@@ -64,6 +64,7 @@ struct Lateness {
   Kinds kinds;
   Beyond beyond;           // the better supported of peers and past
   std::vector<bool> late;  // by GPU: more than chance, and more than whatif_gain_min
+  Seldom seldom;           // what the past is to know of this window
 };
 Lateness find_late(const Graph&, const Timeline&, const Past&, const Settings&);
 

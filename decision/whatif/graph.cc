@@ -49,6 +49,10 @@ void find_before(std::vector<Node>& nodes, int first, int last) {
   std::vector<int> running;
   int newest = none;
   for (int i = first; i < last; ++i) {
+    if (!nodes[i].is_of_window) {
+      newest = i;
+      continue;
+    }
     if (nodes[i].kernel->earlier) continue;
     const uint64_t begin = nodes[i].kernel->begin_ns;
     std::erase_if(running, [&](int r) {
@@ -134,6 +138,16 @@ void find_launches(const Timeline& t, Graph& g) {
   }
 }
 
+// The last one of the window before is what came before the first one of this window, if that is known.
+bool follows(const Gpu& gpu, const std::vector<int>& order) {
+  if (!gpu.before) return false;
+  uint64_t first_ns = UINT64_MAX;
+  for (const Kernel& k : gpu.kernels)
+    if (!k.earlier) first_ns = std::min(first_ns, k.begin_ns);
+  const auto first = std::find_if(order.begin(), order.end(), [&](int i) { return !at(gpu.kernels, i).earlier; });
+  return first != order.end() && at(gpu.kernels, *first).begin_ns == first_ns && first_ns >= gpu.before->end_ns;
+}
+
 struct UnreportedNodes {
   absl::flat_hash_map<const Collective*, std::vector<int>> of;
   absl::flat_hash_map<const OneEnd*, int> other_end;
@@ -166,6 +180,7 @@ void add_nodes(Graph& g, int gpu, const Timeline& t, const Clocks& clocks, const
     }
   };
   node_of.assign(kernels.size(), none);
+  if (follows(at(t.gpus(), gpu), order)) at(g.nodes, add(*at(t.gpus(), gpu).before, true)).is_of_window = false;
   for (int i : order) {
     add_lost_until(at(kernels, i).begin_ns);
     at(node_of, i) = add(at(kernels, i), true);
@@ -290,6 +305,10 @@ Length length_with(const Graph& g, const Change& change, std::vector<double>* wa
       if (node.group != none) at(group, node.group) = std::max(at(group, node.group), begin[i]);
       continue;
     }
+    if (!node.is_of_window) {
+      end[i] = {node.end_ns, node.end_ns};
+      continue;
+    }
     const Instant ready = ready_at(
         g, node, begin[i], node.group == none ? Instant{} : at(group, node.group),
         [&](int need) { return at(begin, need); }, launch_of);
@@ -302,6 +321,7 @@ Length length_with(const Graph& g, const Change& change, std::vector<double>* wa
   for (const auto& [from, to] : g.gpus) {
     Instant last;
     for (int i = from; i < to; ++i) {
+      if (!at(g.nodes, i).is_of_window) first = std::min(first, at(g.nodes, i).end_ns);
       if (at(g.nodes, i).kernel->earlier) continue;
       first = std::min(first, at(g.nodes, i).begin_ns);
       last = std::max(last, at(end, i));

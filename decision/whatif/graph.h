@@ -34,6 +34,7 @@ struct Node {
   int gpu = none;
   double begin_ns = 0, end_ns = 0;  // common time
   bool reported = true;             // false: begin and own time are not known (unreported.h)
+  bool is_of_window = true;         // false: it is the last one of the window before
   int before = none;                // the kernel whose end came last before its begin, on the same GPU
   double own_ns = 0;                // from there to its begin; 0: there is none before it, or it is not known
   bool own_known = false;           // measured between two reports

@@ -69,6 +69,11 @@ std::vector<int> roles_of(const Graph& g, const std::vector<size_t>& kinds, doub
 
 }  // namespace
 
+uint64_t work_after(const Graph& g, const Timeline& t, const Kinds& kinds, int node) {
+  const Node& n = at(g.nodes, node);
+  return absl::HashOf(at(t.gpus(), n.gpu).key, at(kinds.of_node, n.before), at(kinds.of_node, node));
+}
+
 uint64_t size_class(uint64_t bytes, double times) {
   if (bytes == 0 || times <= 1) return bytes;
   return 1 + static_cast<uint64_t>(std::lround(std::log(static_cast<double>(bytes)) / std::log(times)));

@@ -18,6 +18,9 @@ struct Kinds {
   std::vector<int> role_of_gpu;  // equal if they do the same in the same order; none: it does nothing
 };
 
+// Of a node before which a kernel of its GPU is known: the same work of that GPU, after the same work.
+uint64_t work_after(const Graph&, const Timeline&, const Kinds&, int node);
+
 // Equal sizes have equal numbers, and so have most that differ by less than so many times (1: none).
 uint64_t size_class(uint64_t bytes, double times);
 // For transfers: by the size alone none takes so much longer than the others that its connection counts as slow.

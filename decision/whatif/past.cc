@@ -24,7 +24,7 @@ Work work_of(const Graph& g, const Timeline& t, const Kinds& kinds, size_t gpu, 
     const Node& n = at(g.nodes, i);
     // Whoever is late to a barrier may be so on purpose: it writes a checkpoint.
     if (!n.own_known || is_barrier(n.kernel->signature, settings.barrier_bytes_max)) continue;
-    out[absl::HashOf(t.gpus()[gpu].key, at(kinds.of_node, n.before), at(kinds.of_node, i))].push_back(i);
+    out[work_after(g, t, kinds, i)].push_back(i);
   }
   return out;
 }
@@ -84,7 +84,7 @@ double Means::deviation() const {
   return standard_deviation(lower_middle(std::move(distances)));
 }
 
-Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) const {
+Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds, Seldom& seldom) const {
   Beyond b;
   b.own_ns.resize(g.nodes.size());
   b.host_ns.resize(g.nodes.size());
@@ -98,20 +98,27 @@ Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds) cons
       if (it == usual_.end() || it->second.own_ns.size() < settings_.whatif_peers_min) continue;
       const Usual& usual = it->second;
       const double usual_ns = usual.own_ns.middle(), usual_host_ns = usual.host_ns.middle();
+      bool recurs = false;
+      if (recurring_.is_seldom(nodes.size())) {
+        const uint64_t work = absl::HashOf(key, "past");
+        std::vector<float>& now = seldom[work];
+        for (int i : nodes) now.push_back(static_cast<float>(at(g.nodes, i).own_ns - usual_ns));
+        recurs = recurring_.recurs(work, now);
+      }
       for (int i : nodes) {
         const Node& node = at(g.nodes, i);
         const double own_ns = node.own_ns - usual_ns, host_ns = known(node.host_ns) - usual_host_ns;
         at(b.own_ns, i) = static_cast<float>(own_ns);
         at(b.host_ns, i) = static_cast<float>(host_ns);
         if (own_ns > most_ns)
-          second_ns = std::exchange(most_ns, own_ns), most = i;
+          second_ns = recurs ? own_ns : most_ns, most_ns = own_ns, most = i;
         else
           second_ns = std::max(second_ns, own_ns);
         of.sum_ns += own_ns, of.host_ns += std::clamp(host_ns, 0.0, std::max(0.0, own_ns)), of.own_ns += node.own_ns;
       }
       of.nodes += nodes.size();
     }
-    // What happened once in a window is no habit: a checkpoint.
+    // What happened once in a window, and not in others, is no habit: a checkpoint.
     if (most != none) {
       const double once_ns = most_ns - second_ns;
       of.sum_ns -= once_ns, of.host_ns = std::min(of.host_ns, std::max(0.0, of.sum_ns));
@@ -150,8 +157,9 @@ void Past::learn_transfers(const Graph& g, const Timeline& t, const std::vector<
 }
 
 void Past::learn(const Graph& g, const Timeline& t, const Kinds& kinds, const std::vector<bool>& late,
-                 const std::vector<double>& transfer_less_ns) {
+                 const std::vector<double>& transfer_less_ns, const Seldom& seldom) {
   ++windows_;
+  recurring_.add(seldom);
   std::vector<double> own_ns, host_ns;
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
     if (late[gpu]) continue;

@@ -35,15 +35,17 @@ class Means {
 
 class Past {
  public:
-  explicit Past(const Settings& settings) : settings_(settings) {}
+  explicit Past(const Settings& settings) : settings_(settings), recurring_(settings) {}
 
-  // Own times beyond the usual; of kinds of work of which whatif_peers_min are known.
-  Beyond compare(const Graph&, const Timeline&, const Kinds&) const;
+  const Recurring& recurring() const { return recurring_; }
+  // Own times beyond the usual; of kinds of work of which whatif_peers_min are known. `seldom`: what later windows are
+  // to know of this one.
+  Beyond compare(const Graph&, const Timeline&, const Kinds&, Seldom& seldom) const;
   // Mean times of the transfers of about so many bytes between two GPUs; nullptr: fewer than whatif_peers_min.
   const Means* transfer(int sender, int receiver, uint64_t bytes, const Timeline&) const;
   // What is not as usual is left out: `late`, by GPU, and `transfer_less_ns`, by transfer of the graph.
   void learn(const Graph&, const Timeline&, const Kinds&, const std::vector<bool>& late,
-             const std::vector<double>& transfer_less_ns);
+             const std::vector<double>& transfer_less_ns, const Seldom&);
 
  private:
   struct Usual {
@@ -53,6 +55,7 @@ class Past {
   void learn_transfers(const Graph&, const Timeline&, const std::vector<double>& transfer_less_ns);
 
   const Settings& settings_;
+  Recurring recurring_;
   uint64_t windows_ = 0;
   absl::flat_hash_map<uint64_t, Usual> usual_;
   struct Seen {

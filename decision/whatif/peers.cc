@@ -33,7 +33,9 @@ size_t occurrence_of(const Timeline& t, const Node& n, size_t kind) {
 
 // Kinds in which what is beyond the peers' does not recur are left out. It recurs if the GPU is late to a good part of
 // the operations, or if a good part of those who are as late is always the same GPU.
-void leave_out_rare(const Graph& g, const Kinds& kinds, const Settings& settings, Beyond& b) {
+// `recurring`: by node, what did so over several windows.
+void leave_out_rare(const Graph& g, const Kinds& kinds, const std::vector<bool>& recurring, const Settings& settings,
+                    Beyond& b) {
   std::map<std::pair<int, size_t>, std::vector<float>> of_role;  // and kind: by how much each is beyond
   for (size_t i = 0; i < g.nodes.size(); ++i)
     if (!std::isnan(b.own_ns[i]))
@@ -61,14 +63,36 @@ void leave_out_rare(const Graph& g, const Kinds& kinds, const Settings& settings
       if (static_cast<double>(own) <
           std::max<double>(static_cast<double>(settings.slow_rounds_min),
                            settings.whatif_recurs_min * std::min(nodes, static_cast<double>(all))))
-        for (int i : k.nodes) at(b.own_ns, i) = off;
+        for (int i : k.nodes)
+          if (!at(recurring, i)) at(b.own_ns, i) = off;
     }
   }
 }
 
+// By node: its work is seldom, and takes longer than that of its peers in window after window.
+std::vector<bool> recurring_nodes(const Graph& g, const Timeline& t, const Kinds& kinds, const Recurring& recurring,
+                                  const Beyond& b, Seldom& seldom) {
+  std::vector<bool> out(g.nodes.size());
+  for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
+    absl::flat_hash_map<uint64_t, std::vector<int>> works;
+    for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i)
+      if (!std::isnan(at(b.own_ns, i))) works[work_after(g, t, kinds, i)].push_back(i);
+    for (const auto& [work, nodes] : works) {
+      if (!recurring.is_seldom(nodes.size())) continue;
+      const uint64_t key = absl::HashOf(work, "peers");
+      std::vector<float>& now = seldom[key];
+      for (int i : nodes) now.push_back(at(b.own_ns, i));
+      if (recurring.recurs(key, now))
+        for (int i : nodes) out[static_cast<size_t>(i)] = true;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
-Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, const Settings& settings) {
+Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, const Recurring& recurring,
+                          const Settings& settings, Seldom& seldom) {
   const std::vector<size_t>& kinds = k.of_node;
   const std::vector<int>& roles = k.role_of_gpu;
   absl::flat_hash_map<std::pair<int, size_t>, std::vector<int>> occurrences;
@@ -113,7 +137,7 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
       of.peers = std::max(of.peers, static_cast<int>(nodes.size()) - 1);
     }
   }
-  leave_out_rare(g, k, settings, b);
+  leave_out_rare(g, k, recurring_nodes(g, t, k, recurring, b, seldom), settings, b);
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     Beyond::OfGpu& of = at(b.gpus, g.nodes[i].gpu);
     if (std::isnan(b.own_ns[i])) {

@@ -7,6 +7,7 @@
 #include "decision/settings.h"
 #include "decision/whatif/graph.h"
 #include "decision/whatif/kinds.h"
+#include "decision/whatif/recurring.h"
 
 namespace ccld::decision::whatif {
 
@@ -25,6 +26,8 @@ struct Beyond {
   std::vector<OfGpu> gpus;
 };
 
-Beyond compare_with_peers(const Graph&, const Timeline&, const Kinds&, const Settings&);
+// `seldom`: what later windows are to know of this one.
+Beyond compare_with_peers(const Graph&, const Timeline&, const Kinds&, const Recurring&, const Settings&,
+                          Seldom& seldom);
 
 }  // namespace ccld::decision::whatif

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include <numeric>
+#include <random>
 
 #include "test/unit/decision/verdicts.h"
 
@@ -246,6 +247,54 @@ TEST_CASE("A rank that makes the job slow is one incident, with what it does to 
   // 40 ms of four times 100 and the transfers.
   CHECK(all[0].gain.share() == Approx(0.35).margin(0.1));
   CHECK(all[0].stage.effect == StageEffect::critical);
+}
+
+namespace {
+
+// Until something is reported: so many iterations of 40 operations each. `late_ms(rank, iteration)`: to the first one.
+template <class Late>
+int long_iterations(Cluster& cluster, Comm& comm, int most, Nanoseconds usual_ns, Late late_ns) {
+  RoundShape first, others;
+  first.signature = fake::all_reduce(1 << 22);
+  others.gap_ns = [](int, uint64_t) { return ns_per_ms; };
+  for (int i = 0; i < most; ++i) {
+    if (!cluster.reported().empty()) return i;
+    first.gap_ns = [&](int r, uint64_t) { return usual_ns + late_ns(r, i); };
+    comm.rounds(1, first);
+    comm.rounds(39, others);
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("A rank that is late once in each long iteration is found, however many operations an iteration has") {
+  for (const double loss : {0.0, 0.01})
+    for (const int iteration_s : {2, 4, 12}) {
+      Cluster cluster(Settings{}, fake::ClusterOptions{8, 4, 1, loss});
+      const Nanoseconds usual_ns = iteration_s * ns_per_s * 5 / 6;
+      const int iterations = long_iterations(cluster, cluster.add_comm_of_all(), 40, usual_ns,
+                                             [&](int r, int) { return r == 3 ? usual_ns / 4 : 0; });
+      INFO(iteration_s << " s, loss " << loss << " " << text(cluster.incidents()));
+      CHECK(iterations <= 30);
+      REQUIRE(cluster.incidents().size() == 1);
+      CHECK(ranks_of(cluster.incidents()[0].culprits) == std::set<int>{3});
+    }
+}
+
+TEST_CASE("Of long iterations whoever is late in turn, or now and then, is no cause") {
+  for (const int iteration_s : {2, 4, 12}) {
+    const Nanoseconds usual_ns = iteration_s * ns_per_s * 5 / 6;
+    std::mt19937 random(7);
+    Cluster moves, seldom;
+    long_iterations(moves, moves.add_comm_of_all(), 150, usual_ns,
+                    [&](int, int) { return static_cast<Nanoseconds>(random() % 1000) * usual_ns / 4000; });
+    INFO(iteration_s << " s " << text(moves.incidents()));
+    CHECK(moves.incidents().empty());
+    long_iterations(seldom, seldom.add_comm_of_all(), 150, usual_ns,
+                    [&](int r, int i) { return r == 0 && i % 10 == 3 ? usual_ns : 0; });
+    CHECK(seldom.incidents().empty());
+  }
 }
 
 TEST_CASE("What iterations take now is known of a job that was well for a few iterations only") {

@@ -181,7 +181,7 @@ struct Job {
     REQUIRE(g);
     const Lateness late = find_late(*g, timeline, past, settings);
     Explanation e = explain(*g, late);
-    past.learn(*g, timeline, late.kinds, late.late, e.transfer_less_ns);
+    past.learn(*g, timeline, late.kinds, late.late, e.transfer_less_ns, late.seldom);
     timeline.clear(5 * ns_per_s, match_kernels(timeline).open_ends);
     return e;
   }
