@@ -170,7 +170,7 @@ const Entry entries[] = {
      "of recorded slow proxies 0.15 to 1, of throttled wires at most 0.05, on busy machines too"},
     {CCLD_FIELD(whatif_lone_times_min), 1, 1000,
      "likewise, if the connection has fewer such peers than whatif_peers_min; the other direction of a wire counts as "
-     "one",
+     "one. Sends and Recvs whose sizes differ by less may be the same work",
      "one late rank makes transfers of healthy connections differ by up to twice (recorded faults)"},
     {CCLD_FIELD(network_rate_min_mbit_s), 0, 1e7,
      "a transfer of Send and Recv over the network is slow if its connection carries less than this, in megabits a "

@@ -79,7 +79,7 @@ class WhatIfAnalysis {
     // It is not seen now and may come back, and the other one is about the network of its hosts, too: they may be one.
     // So may two directions of a wire, or wires of a device, that are seen by two communicators.
     bool may_be(const Open& other) const {
-      if (links && other.links && hosts == other.hosts) return true;
+      if (links && other.links && !hosts.empty() && hosts == other.hosts) return true;
       return clean > 0 && std::any_of(hosts.begin(), hosts.end(), [&](const auto& h) { return other.hosts.contains(h); });
     }
     uint64_t windows = 1, with = 1;  // since it was reported, and in how many of them it was seen

@@ -126,6 +126,7 @@ CommUid told_by(const Cause& c, const WhatIfLook& look) {
     const auto [from, to] = whatif::at(look.graph.gpus, c.gpu);
     for (int i = from; i < to; ++i) {
       const whatif::Node& n = whatif::at(look.graph.nodes, i);
+      if (!n.is_of_window) continue;
       double& sum = waited_ns[n.kernel->comm];
       if (n.group == none) continue;
       for (int member : whatif::at(look.graph.groups, n.group))
@@ -148,7 +149,7 @@ bool add_culprits(const Cause& c, const WhatIfLook& look, const Communicator& co
     const auto [from, to] = whatif::at(look.graph.gpus, c.gpu);
     for (int i = from; i < to; ++i) {
       const Kernel& k = kernel(look, i);
-      if (k.comm != comm.uid()) continue;
+      if (k.comm != comm.uid() || !whatif::at(look.graph.nodes, i).is_of_window) continue;
       const bool host = host_part > 0.5;
       Culprit culprit = make_culprit(
           comm, k.rank, host ? Component::process : Component::gpu, host ? Condition::host_late : Condition::gpu_late,

@@ -26,7 +26,8 @@ Place place_of(const Cause& c, const WhatIfLook& look) {
   Place p;
   if (is_late(c)) {
     p.component = Component::gpu;
-    p.at = rank_of(look, whatif::at(look.graph.gpus, c.gpu).first);
+    const int first = whatif::at(look.graph.gpus, c.gpu).first;
+    p.at = rank_of(look, whatif::at(look.graph.nodes, first).is_of_window ? first : first + 1);
     return p;
   }
   for (int i : c.transfers) {

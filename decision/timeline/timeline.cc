@@ -191,7 +191,7 @@ void Timeline::clear(Nanoseconds age_ns, const std::vector<OpenEnd>& open_ends) 
         links_of_open.insert(*it);
     }
     g.earlier = g.kernels.size();
-    keep_last(of, g);
+    if (left_out_ == 0) keep_last(of, g);
     kept.push_back(std::move(g));
   }
   keep(std::move(kept));

@@ -148,6 +148,14 @@ bool follows(const Gpu& gpu, const std::vector<int>& order) {
   return first != order.end() && at(gpu.kernels, *first).begin_ns == first_ns && first_ns >= gpu.before->end_ns;
 }
 
+// Of the calls of its kernel: they end together.
+uint64_t largest_bytes(const Timeline& t, const Node& n) {
+  uint64_t bytes = 0;
+  for (uint32_t c = 0; c < n.kernel->call_count; ++c)
+    bytes = std::max(bytes, at(at(t.gpus(), n.gpu).calls, n.kernel->first_call + c).bytes);
+  return bytes;
+}
+
 struct UnreportedNodes {
   absl::flat_hash_map<const Collective*, std::vector<int>> of;
   absl::flat_hash_map<const OneEnd*, int> other_end;
@@ -224,6 +232,7 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
   find_launches(t, g);
   std::vector<std::pair<int, int>> needs;  // node, what it needs
   const auto add_transfer = [&](int send, int recv, uint64_t bytes, uint64_t pair_seq) {
+    bytes = std::max(bytes, largest_bytes(t, at(g.nodes, recv)));
     const Node &s = at(g.nodes, send), &r = at(g.nodes, recv);
     needs.emplace_back(recv, send);
     // One that took longer than clocks may differ, and ended when its Recv began, had found no room; or when that was
@@ -264,6 +273,10 @@ std::optional<Graph> build(const Timeline& t, const Matches& m, const Clocks& cl
         [&](int i) { return Instant{at(g.nodes, i).begin_ns}; },
         [&](int i) { return Instant{at(g.nodes, i).launch_ns()}; });
     node.transfer_ns = std::max(0.0, node.end_ns - ready.ns);
+    // What a graph holds is launched together.
+    if (node.kernel->replay != 0 && node.before != none &&
+        at(g.nodes, node.before).kernel->replay == node.kernel->replay)
+      node.host_ns = 0;
     if (std::isnan(node.queued_ns)) continue;
     const double launched_after_ns = node.own_ns - node.queued_ns - at(clocks.always_queued_ns, node.gpu);
     node.host_ns = std::clamp(launched_after_ns, 0.0, node.own_ns);

@@ -55,7 +55,8 @@ struct Node {
 // A Send and its Recv.
 struct Transfer {
   int send = none, recv = none;  // nodes
-  uint64_t bytes = 0, pair_seq = 0;
+  uint64_t bytes = 0;            // of the largest that the Recv's kernel carries: all of them end together
+  uint64_t pair_seq = 0;
   double ns = 0;         // from when both had begun to the end of the Recv
   double doubt_ns = 0;   // by how much that may be wrong, as hosts' clocks tell it
   bool measured = true;  // false: one of them was not reported
@@ -70,7 +71,8 @@ struct Graph {
   std::vector<Transfer> transfers;
   std::vector<std::pair<int, int>> gpus;  // of each GPU its first node, and one past its last
   std::vector<int> order;                 // of begins (node), ends (node + n) and groups (group + 2 n)
-  double length_ns = 0;                   // mean over the GPUs: from the first begin of anything to its last end
+  // Mean over the GPUs: from the first begin of anything, or the end of what was before it, to its last end.
+  double length_ns = 0;
   double turn_wait_ns = 0;                // what all host threads wait for each time that they want a processor
 };
 

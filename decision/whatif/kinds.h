@@ -21,7 +21,7 @@ struct Kinds {
 // Of a node before which a kernel of its GPU is known: the same work of that GPU, after the same work.
 uint64_t work_after(const Graph&, const Timeline&, const Kinds&, int node);
 
-// Equal sizes have equal numbers, and so have most that differ by less than so many times (1: none).
+// Equal sizes have equal numbers; two that have the same differ by less than so many times (1: not at all).
 uint64_t size_class(uint64_t bytes, double times);
 // For transfers: by the size alone none takes so much longer than the others that its connection counts as slow.
 uint64_t transfer_class(uint64_t bytes, const Settings&);

@@ -35,24 +35,31 @@ uint64_t transfer_key(int sender, int receiver, uint64_t bytes, const Timeline& 
 
 double known(double ns) { return std::isnan(ns) ? 0 : ns; }
 
-// When the work has changed, all are longer: what counts is by how much more than the others.
+// When the work has changed, all take so much longer, or so many times as long: what counts is by how much more than
+// the others.
 void leave_out_common(const Graph& g, Beyond& b) {
-  std::vector<double> sums_ns, distances_ns;
-  for (const Beyond::OfGpu& of : b.gpus)
-    if (of.nodes > 0) sums_ns.push_back(of.sum_ns);
+  std::vector<double> sums_ns, times, distances_ns;
+  const auto usual_ns = [](const Beyond::OfGpu& of) { return of.own_ns - of.sum_ns; };
+  for (const Beyond::OfGpu& of : b.gpus) {
+    if (of.nodes == 0) continue;
+    sums_ns.push_back(of.sum_ns);
+    times.push_back(usual_ns(of) > 0 ? of.own_ns / usual_ns(of) : 1);
+  }
   if (sums_ns.empty()) return;
-  const double common_ns = lower_middle(sums_ns);
-  for (double ns : sums_ns) distances_ns.push_back(std::abs(ns - common_ns));
-  const double deviation_ns = standard_deviation(lower_middle(std::move(distances_ns)));
+  const double common_ns = lower_middle(sums_ns), common_times = lower_middle(times);
   for (size_t gpu = 0; gpu < g.gpus.size(); ++gpu) {
     Beyond::OfGpu& of = b.gpus[gpu];
     if (of.nodes == 0) continue;
-    const auto less_ns = static_cast<float>(common_ns / static_cast<double>(of.nodes));
+    const double less_ns = std::max(common_ns, (common_times - 1) * usual_ns(of));
+    const double part = of.own_ns > 0 ? less_ns / of.own_ns : 0;
     for (int i = g.gpus[gpu].first; i < g.gpus[gpu].second; ++i)
-      if (at(b.own_ns, i) != 0) at(b.own_ns, i) -= less_ns;
-    of.sum_ns -= common_ns;
-    of.deviation_ns = deviation_ns;
+      if (at(b.own_ns, i) != 0) at(b.own_ns, i) -= static_cast<float>(part * at(g.nodes, i).own_ns);
+    of.take_off(less_ns);
+    distances_ns.push_back(std::abs(of.sum_ns));
   }
+  const double deviation_ns = standard_deviation(lower_middle(std::move(distances_ns)));
+  for (Beyond::OfGpu& of : b.gpus)
+    if (of.nodes > 0) of.deviation_ns = deviation_ns;
 }
 
 }  // namespace
@@ -107,21 +114,26 @@ Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds, Seld
       }
       for (int i : nodes) {
         const Node& node = at(g.nodes, i);
-        const double own_ns = node.own_ns - usual_ns, host_ns = known(node.host_ns) - usual_host_ns;
+        const double own_ns = node.own_ns - usual_ns, host_ns = node.host_ns - usual_host_ns;
         at(b.own_ns, i) = static_cast<float>(own_ns);
         at(b.host_ns, i) = static_cast<float>(host_ns);
         if (own_ns > most_ns)
           second_ns = recurs ? own_ns : most_ns, most_ns = own_ns, most = i;
         else
           second_ns = std::max(second_ns, own_ns);
-        of.sum_ns += own_ns, of.host_ns += std::clamp(host_ns, 0.0, std::max(0.0, own_ns)), of.own_ns += node.own_ns;
+        of.add(own_ns, host_ns, node.own_ns);
       }
       of.nodes += nodes.size();
     }
     // What happened once in a window, and not in others, is no habit: a checkpoint.
     if (most != none) {
       const double once_ns = most_ns - second_ns;
-      of.sum_ns -= once_ns, of.host_ns = std::min(of.host_ns, std::max(0.0, of.sum_ns));
+      // Of what happened once the host's part leaves, too.
+      const double host_ns = at(b.host_ns, most);
+      (std::isnan(host_ns) ? of.unknown_ns : of.host_ns) -=
+          std::isnan(host_ns) ? once_ns : std::clamp(host_ns, 0.0, once_ns);
+      of.host_ns = std::max(0.0, of.host_ns);
+      of.sum_ns -= once_ns;
       at(b.own_ns, most) -= static_cast<float>(once_ns);
     }
   }

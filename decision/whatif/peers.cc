@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -16,12 +17,21 @@ namespace {
 
 constexpr float off = NAN;  // of a node that is not compared
 
-// Of many, half may be slow: one of two hosts. Then the usual is among the faster half.
-double usual_of(std::vector<float>& values, const Settings& settings) {
-  if (values.size() < 2 * settings.whatif_peers_min) return median(values);
+// Of many, half may be slow: one of two hosts. Then the usual is among the faster half. Stages in the middle of a
+// pipeline have one role, too, and one of two of them may have more to do.
+double usual_of(std::vector<float>& values, bool in_pipeline, const Settings& settings) {
+  if (in_pipeline || values.size() < 2 * settings.whatif_peers_min) return median(values);
   const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), at, values.end());
   return *at;
+}
+
+// Roles of which a GPU sends or receives.
+std::set<int> roles_in_pipelines(const Graph& g, const std::vector<int>& roles) {
+  std::set<int> out;
+  for (const Node& n : g.nodes)
+    if (n.kernel->op.value == 0) out.insert(at(roles, n.gpu));
+  return out;
 }
 
 // Operations of communicators that do the same have the same numbers.
@@ -113,12 +123,14 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
   size_t comparable = 0;  // GPUs that have a peer
   for (const auto& [role, gpus] : sizes)
     if (gpus > 1) comparable += gpus;
+  const std::set<int> pipelines = roles_in_pipelines(g, roles);
   std::vector<float> own, host;
   for (const auto& [key, nodes] : occurrences) {
     // A GPU is compared with at least whatif_peers_min peers. In the stages of a pipeline only two or three GPUs may
     // have a role: they are compared with each other if there are enough others to say what differences are usual.
     const size_t present = nodes.size(), enough = settings.whatif_peers_min;
     if (present <= enough && (present < 2 || present < sizes[key.first] || comparable - present <= enough)) continue;
+    const bool in_pipeline = pipelines.contains(key.first);
     own.clear(), host.clear();
     for (int i : nodes) {
       own.push_back(static_cast<float>(at(g.nodes, i).own_ns));
@@ -127,8 +139,8 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
     }
     // The mean of two hides half of their difference.
     const float own_times = own.size() == 2 ? 2 : 1, host_times = host.size() == 2 ? 2 : 1;
-    const auto own_usual = static_cast<float>(usual_of(own, settings)),
-               host_usual = host.empty() ? off : static_cast<float>(usual_of(host, settings));
+    const auto own_usual = static_cast<float>(usual_of(own, in_pipeline, settings)),
+               host_usual = host.empty() ? off : static_cast<float>(usual_of(host, in_pipeline, settings));
     for (int i : nodes) {
       const Node& n = at(g.nodes, i);
       at(b.own_ns, i) = own_times * (static_cast<float>(n.own_ns) - own_usual);
@@ -144,15 +156,13 @@ Beyond compare_with_peers(const Graph& g, const Timeline& t, const Kinds& k, con
       b.own_ns[i] = b.host_ns[i] = 0;
       continue;
     }
-    of.sum_ns += b.own_ns[i];
-    of.host_ns += std::isnan(b.host_ns[i]) ? 0 : std::clamp(b.host_ns[i], 0.0f, std::max(0.0f, b.own_ns[i]));
-    of.own_ns += g.nodes[i].own_ns;
+    of.add(b.own_ns[i], b.host_ns[i], g.nodes[i].own_ns);
     ++of.nodes;
   }
   std::vector<float> distances;  // 0: nothing recurs
   for (const Beyond::OfGpu& of : b.gpus)
     if (of.peers > 0) distances.push_back(static_cast<float>(std::abs(of.sum_ns)));
-  const double deviation_ns = standard_deviation(usual_of(distances, settings));
+  const double deviation_ns = standard_deviation(usual_of(distances, !pipelines.empty(), settings));
   for (Beyond::OfGpu& of : b.gpus)
     if (of.nodes > 0) of.deviation_ns = deviation_ns;
   return b;

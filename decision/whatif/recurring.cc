@@ -28,8 +28,10 @@ bool Recurring::recurs(uint64_t key, const std::vector<float>& now) const {
 void Recurring::add(const Seldom& window) {
   ++windows_;
   const size_t most = 3 * settings_.slow_rounds_min;
+  // Where sizes are never the same again no work is: then there is nothing to remember.
+  if (values_.size() + window.size() > recurring_entries_max) values_.clear();
   for (const auto& [key, ns] : window) {
-    if (values_.size() >= recurring_entries_max && !values_.contains(key)) continue;
+    if (values_.size() >= recurring_entries_max) break;
     Values& v = values_[key];
     v.last = windows_;
     v.ns.insert(v.ns.end(), ns.begin(), ns.end());

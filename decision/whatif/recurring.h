@@ -21,10 +21,10 @@ class Recurring {
  public:
   explicit Recurring(const Settings& settings) : settings_(settings) {}
 
-  // Whether there is so little of it in a window, which took so long each time.
+  // Whether a window holds too little of it to tell a habit.
   bool is_seldom(size_t times) const { return times < settings_.slow_rounds_min; }
-  // Whether it took so long, or half of it, slow_rounds_min times, and in a good part (whatif_recurs_min) of the newest
-  // ones, of which 3 slow_rounds_min are remembered.
+  // `now`: of this window. Whether it took half as long and more slow_rounds_min times, and in a good part
+  // (whatif_recurs_min) of the newest times, of which 3 slow_rounds_min are remembered.
   bool recurs(uint64_t key, const std::vector<float>& now) const;
   void add(const Seldom&);
 

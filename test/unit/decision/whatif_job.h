@@ -59,6 +59,7 @@ struct Job {
       m.rank = Rank{static_cast<int32_t>(i)};
       Round r;
       r.op = op;
+      r.replay = replay;
       r.signature.function = function;
       r.signature.count = count;
       r.signature.datatype = abi::Datatype::float32;
@@ -71,6 +72,7 @@ struct Job {
       timeline.add({&keys[static_cast<size_t>(members[i])], 0}, m);
     }
   }
+  uint32_t replay = 0;                             // of a graph
   std::function<bool(int gpu)> loses;              // a report of it
   std::function<double(int gpu)> leaves_later_ms;  // than the other ranks of an operation
   std::function<double(int gpu)> queues_ms;        // from a launch to its kernel's begin, instead of the own time

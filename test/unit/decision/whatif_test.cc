@@ -77,6 +77,24 @@ TEST_CASE(
   CHECK(e.causes[0].gpu == 5);
 }
 
+TEST_CASE("Of replays of a graph the late host is told from the slow GPU by what is within them") {
+  for (const Cause::Kind kind : {Cause::Kind::host, Cause::Kind::gpu}) {
+    Job job(8);
+    for (job.replay = 1; job.replay <= 20; ++job.replay) {
+      job.ops[1] = 0;
+      for (int i = 0; i < 4; ++i)
+        job.collective(1, all_8, 2, [&](int g) {
+          const double gpu_ms = g == 3 && kind == Cause::Kind::gpu ? 15 : 10;
+          return (i == 0 ? gpu_ms + (g == 3 && kind == Cause::Kind::host ? 25 : 5) : gpu_ms) + (g + i) % 3 * 0.1;
+        });
+    }
+    const Explanation e = job.explain();
+    REQUIRE(e.causes.size() == 1);
+    CHECK(e.causes[0].gpu == 3);
+    CHECK(e.causes[0].kind == kind);
+  }
+}
+
 TEST_CASE("Two that are equally slow are both named: without one of them nothing is gained") {
   Job job(8);
   for (int i = 0; i < 40; ++i) job.collective(1, all_8, 5, [](int g) { return g == 1 || g == 6 ? 40.0 : 10.0; });
@@ -364,6 +382,22 @@ TEST_CASE("A GPU without peers is told by its past, unless all have become slowe
   }
 }
 
+TEST_CASE("Where all take so many times as long as before, or so much longer, nobody is late, however much he does") {
+  for (const bool times : {false, true}) {
+    Job job(4);
+    for (int window = 0; window < 6; ++window) {
+      const auto own_ms = [&](double usual_ms) {
+        return window < 5 ? usual_ms : times ? 1.5 * usual_ms : usual_ms + 10;
+      };
+      for (int i = 0; i < 20; ++i) {
+        job.collective(1, {0, 1}, 2, [&](int) { return own_ms(10); });
+        job.collective(2, {2, 3}, 2, [&](int) { return own_ms(40); });
+      }
+      CHECK(job.end_window().causes.empty());
+    }
+  }
+}
+
 TEST_CASE("What is slow does not become usual: it is told for as long as it lasts") {
   Job job(2);
   for (int w = 0; w < 30; ++w) {
@@ -536,6 +570,18 @@ TEST_CASE("Stages of a pipeline have roles of their own: the longer one is no st
     for (int s = 0; s < 2; ++s)
       job.collective(40 + static_cast<uint64_t>(s), {4 * s, 4 * s + 1, 4 * s + 2, 4 * s + 3}, 2,
                      [](int) { return 1.0; });
+  }
+  CHECK(job.explain().causes.empty());
+}
+
+TEST_CASE("A stage in the middle that has a layer more than the next one is no straggler") {
+  Job job(12);  // four stages of three GPUs
+  const auto own_ms = [](int g) { return (g / 3 == 1 ? 12.0 : 10.0) + g % 3 * 0.05; };
+  for (int i = 0; i < 40; ++i) {
+    for (int g = 0; g < 9; ++g) job.transfer(30 + static_cast<uint64_t>(g), g, g + 3, true, own_ms(g), 1);
+    for (int g = 8; g >= 0; --g) job.transfer(30 + static_cast<uint64_t>(g), g + 3, g, false, own_ms(g + 3), 1);
+    for (int s = 0; s < 4; ++s)
+      job.collective(60 + static_cast<uint64_t>(s), {3 * s, 3 * s + 1, 3 * s + 2}, 2, [](int) { return 1.0; });
   }
   CHECK(job.explain().causes.empty());
 }
