@@ -80,10 +80,11 @@ CCLD_WATCHED void ccld_watched_kernel_begins(ccld::abi::DeviceChannel* frame) {
   const uint32_t run = ccld_run();
   ncclShmem.ccld_begin_ns = now_ns;
   const uint32_t slot = ncclShmem.args.ccld_replay_slot;
-  uint32_t* replays = ncclShmem.comm.ccld_replays;
   // Replays of one graph never overlap, and block 0 has the lowest channel.
-  if (slot != 0 && blockIdx.x == 0 && replays != nullptr) {
-    ccld::device::round_replays(frame, run, ++replays[slot - 1]);
+  if (slot != 0 && blockIdx.x == 0) {
+    auto* devices = reinterpret_cast<ncclKernelCommAndChannels*>(ncclShmem.args.comm);
+    static_assert(sizeof(devices->ccld_replays) == ccld::abi::replay_slots_max * sizeof(uint32_t));
+    ccld::device::round_replays(frame, run, ++devices->ccld_replays[slot - 1]);
   }
   ccld::device::round_begins(frame, run, ncclShmem.args.ccld_token, now_ns);
 }

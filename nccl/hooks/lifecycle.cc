@@ -19,7 +19,6 @@
 #include "nccl/hooks/hooked_comm.h"
 #include "nccl/hooks/net_connections.h"
 #include "nccl/hooks/own_log.h"
-#include "nccl/hooks/replays.h"
 #include "nccl/hooks/watched_comms.h"
 #include "nvmlwrap.h"
 #include "param.h"
@@ -242,7 +241,6 @@ void ccld_comm_created(struct ncclComm* comm, struct ncclKernelCommAndChannels* 
   hooked->number = header->identity.comm_number;
   hooked->channel_count = setup.channel_count;
   hooked->stream_line = frame.device_address + offsetof(abi::FrameHeader, stream);
-  device_side->comm.ccld_replays = hooks::make_replay_counters(comm);
   for (unsigned c = 0; c < setup.channel_count; ++c) {
     device_side->channels[c].ccld =
         frame.device_address + probe::device_channels_offset(frame.comm) + c * sizeof(abi::DeviceChannel);
