@@ -115,6 +115,9 @@ void comm_release(Comm*);
 FrameMemory* comm_retire(Comm*);
 void* frame_memory_address(const FrameMemory*);
 size_t frame_memory_size(const FrameMemory*);
+// False: somebody has truncated its file, so it can be nobody's frame any more. Not seen if the file was removed, or
+// has grown again, before this process has touched a page that it had lost.
+bool frame_memory_intact(const FrameMemory*);
 // Unmaps it, unless it is the caller's, and removes its file.
 void frame_memory_release(FrameMemory*);
 

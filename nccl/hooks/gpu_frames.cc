@@ -57,14 +57,17 @@ void give_back(const Spare& spare) {
 // No call of CUDA is made under its lock.
 class SpareFrames {
  public:
-  // The smallest that is large enough; `memory` is null if there is none. The taker's communicator lives from now on.
+  // The smallest intact one that is large enough; `memory` is null if there is none. The taker's communicator lives
+  // from now on. Of a file that was truncated the GPU knows pages that nobody else sees: such memory waits to be given
+  // back.
   Spare take(size_t bytes) {
     std::lock_guard<std::mutex> lock(mutex_);
     ++alive_;
     auto best = spares_.end();
     for (auto it = spares_.begin(); it != spares_.end(); ++it) {
       const size_t size = probe::frame_memory_size(it->memory);
-      if (size >= bytes && (best == spares_.end() || size < probe::frame_memory_size(best->memory))) best = it;
+      if (size < bytes || (best != spares_.end() && size >= probe::frame_memory_size(best->memory))) continue;
+      if (probe::frame_memory_intact(it->memory)) best = it;
     }
     if (best == spares_.end()) return {nullptr, false};
     const Spare taken = *best;

@@ -368,6 +368,15 @@ void* frame_memory_address(const FrameMemory* memory) { return memory->memory; }
 
 size_t frame_memory_size(const FrameMemory* memory) { return memory->bytes; }
 
+bool frame_memory_intact(const FrameMemory* memory) {
+  if (memory->guard.lost()) return false;
+  struct stat status {};
+  // A file that was removed or replaced keeps its pages as long as they are mapped.
+  if (memory->path.empty() || lstat(memory->path.c_str(), &status) != 0) return true;
+  const bool is_it = status.st_dev == memory->file.device && status.st_ino == memory->file.inode;
+  return !is_it || static_cast<size_t>(status.st_size) >= memory->bytes;
+}
+
 void frame_memory_release(FrameMemory* memory) {
   if (memory == nullptr) return;
   if (!memory->path.empty()) {

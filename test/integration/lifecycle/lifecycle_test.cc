@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -389,6 +390,34 @@ void used_again_case(const std::string& folder) {
   REQUIRE(files_in(folder, ".frame").empty() && files_in(folder, ".spare").empty());
 }
 
+// The memory of a file that somebody truncates serves nobody after that, whether the probe has seen it or not.
+void truncated_case(const std::string& folder) {
+  ncclComm_t first[pair], ended[pair], next[pair];
+  const auto truncate_all = [&](const char* ending) {
+    for (const std::string& path : files_in(folder, ending)) {
+      REQUIRE(chmod(path.c_str(), 0600) == 0);
+      REQUIRE(truncate(path.c_str(), 0) == 0);
+    }
+  };
+  REQUIRE_OK(ncclCommInitAll(first, pair, nullptr));
+  truncate_all(".frame");
+  all_reduce_works(first);
+  REQUIRE(becomes_true([] { return warnings_with("somebody has truncated") == 1; }));
+  REQUIRE_OK(ncclCommInitAll(ended, pair, nullptr));
+  destroy(first);
+  REQUIRE_OK(ncclCommInitAll(next, pair, nullptr));
+  REQUIRE(frames_in(folder).size() == 2 * pair);
+  destroy(next);
+  truncate_all(".spare");
+  REQUIRE_OK(ncclCommInitAll(next, pair, nullptr));
+  REQUIRE(frames_in(folder).size() == 2 * pair);
+  all_reduce_works(next);
+  destroy(next);
+  destroy(ended);
+  REQUIRE(registrations().given_back == registrations().taken);
+  REQUIRE(files_in(folder, ".frame").empty() && files_in(folder, ".spare").empty());
+}
+
 // A kernel of one communicator waits for its peer while another communicator ends: nothing of the probe waits for it.
 void while_a_kernel_waits_case(const std::string&) {
   ncclComm_t waiting[pair], ending[pair];
@@ -503,6 +532,8 @@ int main(int count, char** arguments) {
     no_gpu_memory_of_its_own_case(folder);
   } else if (which == "used_again") {
     used_again_case(folder);
+  } else if (which == "truncated") {
+    truncated_case(folder);
   } else if (which == "wait_is_shown") {
     setenv("NCCL_ALGO", "Ring", 1);
     setenv("NCCL_PROTO", "Simple", 1);

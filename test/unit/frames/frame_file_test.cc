@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <set>
 #include <string>
@@ -140,6 +141,43 @@ TEST_CASE("A frame whose file is truncated is lost, and the training path goes o
   CHECK(comm->guard.lost());
   frame_unlink(*comm);
   comm_release(comm);
+}
+
+TEST_CASE("The memory of a file that was truncated is not intact, of one that was removed or replaced it is") {
+  TemporaryFolder folder;
+  std::string error;
+  const std::string other = folder.path() + "/other";
+  const auto intact_after = [&](const std::function<void(const std::string& path)>& happens) {
+    Comm* comm = frame_create({folder.path(), "job"}, small_setup(), &error);
+    REQUIRE(comm != nullptr);
+    frame_hide(*comm);
+    const std::string path = comm->path;
+    FrameMemory* memory = comm_retire(comm);
+    REQUIRE(chmod(path.c_str(), 0600) == 0);
+    happens(path);
+    const bool intact = frame_memory_intact(memory);
+    frame_memory_release(memory);
+    return intact;
+  };
+  CHECK(intact_after([](const std::string&) {}));
+  CHECK(intact_after([](const std::string& path) { REQUIRE(unlink(path.c_str()) == 0); }));
+  CHECK(intact_after([&](const std::string& path) {
+    std::ofstream(other) << "another file";
+    REQUIRE(rename(other.c_str(), path.c_str()) == 0);
+  }));
+  for (const off_t bytes : {0, 4096})
+    CHECK_FALSE(intact_after([bytes](const std::string& path) { REQUIRE(truncate(path.c_str(), bytes) == 0); }));
+
+  Comm* comm = frame_create({folder.path(), "job"}, small_setup(), &error);
+  REQUIRE(comm != nullptr);
+  REQUIRE(chmod(comm->path.c_str(), 0600) == 0);
+  REQUIRE(truncate(comm->path.c_str(), 0) == 0);
+  comm->header->api.entered_op_seq = 5;
+  REQUIRE(truncate(comm->path.c_str(), static_cast<off_t>(comm->bytes)) == 0);  // too late
+  frame_hide(*comm);
+  FrameMemory* memory = comm_retire(comm);
+  CHECK_FALSE(frame_memory_intact(memory));
+  frame_memory_release(memory);
 }
 
 TEST_CASE(
