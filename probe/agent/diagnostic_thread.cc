@@ -9,6 +9,7 @@
 #include <exception>
 #include <mutex>
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 
@@ -131,7 +132,17 @@ void* run(void* argument) {
   return nullptr;
 }
 
+// A thread that waits for the system or a driver cannot be joined, and must not come back to code that is gone: whoever
+// unloads the library unloads no thread. Without the probe's threads it can be unloaded.
+void stay_loaded() {
+  Dl_info library;
+  if (dladdr(reinterpret_cast<void*>(&run), &library) == 0) return;
+  // Part of the program itself: there is nothing to unload, and no error that the program is to find.
+  if (dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) == nullptr) (void)dlerror();
+}
+
 bool start_thread(Diagnostics* d) {
+  stay_loaded();
   const int error = [d] {
     const SignalsBlocked blocked;
     return pthread_create(&d->thread, nullptr, run, d);

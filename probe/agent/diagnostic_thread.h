@@ -2,8 +2,9 @@
 //
 // Contract
 //   Started by the first communicator; named "ccld-probe", all signals blocked, its own timer slack. It ends before the
-//   process's static objects do, in bounded time, or with the library when that is unloaded. A forked child has no such
-//   thread and starts none. If the thread cannot be started there is one warning, and frames are still written.
+//   process's static objects do, in bounded time. From its start on the library stays loaded, also when it is closed. A
+//   forked child has no such thread and starts none. If the thread cannot be started there is one warning, and frames
+//   are still written.
 //
 // Threads: all functions, any thread.
 #pragma once
