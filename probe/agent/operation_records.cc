@@ -53,17 +53,14 @@ template <class Record>
 void OperationRecords::append(std::deque<Item<Record>>& items, uint64_t from, uint64_t to, uint64_t unseen,
                               Sampling& s) {
   if (to <= from) return;
-  const unsigned kept = kept_of(Record{});
-  uint64_t next = from + 1;
+  const uint64_t kept = std::min<uint64_t>(to - from, kept_of(Record{}));
   // Records that are overwritten already: only their number is known. Those read before are still followed.
-  if (to - from > kept) {
-    const uint64_t gone = to - from - kept;
-    s.lose(Record{}, gone - std::min(gone, unseen));
-    next += gone;
-  }
-  for (; next <= to; ++next) {
+  const uint64_t gone = to - from - kept;
+  s.lose(Record{}, gone - std::min(gone, unseen));
+  // By their count: if somebody has written over the frame, `to` may be the highest number there is.
+  for (uint64_t left = kept; left > 0; --left) {
     items.emplace_back();
-    items.back().number = next;
+    items.back().number = to - left + 1;
   }
 }
 

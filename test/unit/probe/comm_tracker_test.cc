@@ -60,6 +60,18 @@ TEST_CASE("nothing happens on an idle communicator") {
   CHECK_FALSE(m.late);
 }
 
+TEST_CASE("counters that somebody else has written over cost no more than those of a busy communicator") {
+  for (const uint64_t garbage : {~uint64_t{0}, ~uint64_t{0} - 1, uint64_t{1} << 63}) {
+    Scene s;
+    s.frame.launch_operation(5, 1);
+    s.sample();
+    s.frame.header().api.entered_op_seq = garbage;
+    s.frame.header().api.entered_p2p = garbage;
+    s.sample();
+    CHECK(s.in_flight().operations_total <= abi::ops_max);
+  }
+}
+
 TEST_CASE("a round has the earliest begin, the latest end and the counts of all its channels") {
   Scene s;
   const uint64_t op = s.frame.launch_operation(5, 3);
