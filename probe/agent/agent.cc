@@ -179,7 +179,9 @@ void Agent::detach_locked(Comm* comm, abi::CommState end_state, Instant now) {
   tracker.sample(now);
   ++attached.samples;
   attached.publish(now);
-  if (tells_) {
+  if (tells_ && outbox_.size() >= outbox_messages_max) {
+    ++outbox_refused_;
+  } else if (tells_) {
     // A communicator that lived shorter than the agent's period was never announced.
     // And what was found out since its last announcement would never be told.
     const bool news = attached.up_connections_version != comm->connections_version.load(std::memory_order_relaxed);
@@ -405,10 +407,12 @@ uint64_t Agent::tick() {
     next_beat_ns_ = (on_grid ? next_beat_ns_ : now.monotonic_ns) + period_ns;
   }
   std::vector<Message> messages;
+  uint64_t refused = 0;
   bool woken = false;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     messages.swap(outbox_);
+    refused = std::exchange(outbox_refused_, 0);
     if (in_force_.running)
       sample_all(now, beat, &messages);
     else
@@ -430,6 +434,7 @@ uint64_t Agent::tick() {
       health_.summed_recv_steps = losses.summed_recv_steps;
     }
   }
+  skip_batches(refused);
   if (woken) scan_ns_ = siblings_scan_ns_min;
   if (beat && !file_gone_told_) look_at_files();
   // Its own process may leave next: what is known is told at once.
@@ -744,6 +749,13 @@ void Agent::give_up_waiting() {
   waiting_bytes_ = 0;
 }
 
+// What was never made a batch: the service sees the gap.
+void Agent::skip_batches(uint64_t count) {
+  batch_seq_ += count;
+  health_.dropped_batches += count;
+  deliveries_.refused(count);
+}
+
 void Agent::close() {
   const Instant now = clock_.now();
   std::vector<Message> messages;
@@ -755,6 +767,7 @@ void Agent::close() {
       detach_locked(comm, static_cast<abi::CommState>(load_relaxed(comm->header->state.state)), now);
     }
     messages.swap(outbox_);
+    skip_batches(std::exchange(outbox_refused_, 0));
     batch_sender_ = sender_;
   }
   if (sends())

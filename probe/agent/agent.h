@@ -54,6 +54,10 @@ constexpr uint64_t publish_idle_ns = 20 * ns_per_ms;
 constexpr uint64_t rest_heartbeat_ns = 2 * ns_per_s;
 // A batch is sent when it has become that large, so that one message never grows without bound.
 constexpr size_t batch_bytes_max = 256 * 1024;
+// Of communicators that have ended since the last pass, two to four each. The thread makes a pass every 40 ms at least,
+// unless the system keeps it, or it has ended: then they must not fill the memory of the job. Such messages are small,
+// but for the rounds of communicators that ended with many unreported ones.
+constexpr size_t outbox_messages_max = 4096;
 
 class Agent {
  public:
@@ -124,6 +128,7 @@ class Agent {
   void count_deliveries();
   void publish_service();
   void give_up_waiting();
+  void skip_batches(uint64_t count);
   void change_transport(std::unique_ptr<Transport>);
   PaceOptions pace_options() const;
   uint64_t wait_ns(Instant now);
@@ -136,6 +141,7 @@ class Agent {
   Sender sender_;                                 // guarded by mutex_
   std::vector<std::unique_ptr<Attached>> comms_;  // guarded by mutex_
   std::vector<Message> outbox_;                   // guarded by mutex_: of detached communicators
+  uint64_t outbox_refused_ = 0;                   // guarded by mutex_: communicators for which it had no room
   Health gone_;                                   // guarded by mutex_: what detached communicators have lost
   bool wakes_ = false;                            // guarded by mutex_: a communicator came or went since the last tick
   bool tells_ = false;                            // guarded by mutex_: somebody is to be told of rounds

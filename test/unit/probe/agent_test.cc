@@ -209,6 +209,25 @@ TEST_CASE("batches are numbered from 1 without gaps, and a refused one leaves a 
   CHECK(s.agent->health().send_errors == 1);
 }
 
+TEST_CASE(
+    "while the thread is stuck, communicators that end leave a bounded number of messages, and a gap for the rest") {
+  Scene s;
+  constexpr size_t communicators = 5000;
+  Communicator c;
+  for (size_t i = 0; i < communicators; ++i) {
+    c.comm.identity.comm_uid = i + 1;
+    s.agent->attach(&c.comm);
+    s.agent->detach(&c.comm, abi::CommState::destroyed);
+  }
+  s.run_ms(1);
+  const size_t told = s.sent.all<wire::CommDown>().size();
+  CHECK(told >= outbox_messages_max / 4);
+  CHECK(s.sent.all<wire::CommUp>().size() == told);
+  CHECK(told <= outbox_messages_max);
+  CHECK(s.agent->health().dropped_batches == communicators - told);
+  CHECK(s.sent.batch(0)->batch_seq() == 1 + communicators - told);
+}
+
 std::vector<std::string> warnings_said, infos_said;
 struct Listening {
   Listening() {
