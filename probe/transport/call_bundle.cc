@@ -1,5 +1,6 @@
 #include "probe/transport/call_bundle.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "schemas/wire/packed_links.h"
@@ -9,6 +10,8 @@ namespace {
 
 // More than they take mostly.
 constexpr size_t bytes_per_row = 16;
+// So many kinds are looked through in less time than the one that is known is found among all.
+constexpr size_t kinds_compared_max = 8;
 
 // What finished rounds and finished calls of Send and Recv have in common.
 template <class Finished>
@@ -29,22 +32,24 @@ void CallBundle::begin_group(uint64_t comm_uid, int rank) {
   group.comm_uid = comm_uid;
   group.rank = rank;
   first_kind_ = calls_.kind_words.size();
+  kinds_.clear();
 }
 
 // Kinds of a group in the order in which they appear.
 uint32_t CallBundle::kind_of(const void* kind) {
   const size_t bytes = words_ * sizeof(uint32_t);
   std::vector<uint32_t>& all = calls_.kind_words;
-  // Newest first: a training loop repeats the last few.
-  size_t at = all.size();
-  while (at > first_kind_ && std::memcmp(&all[at - words_], kind, bytes) != 0) at -= words_;
-  if (at == first_kind_) {
-    all.resize(all.size() + words_);
-    std::memcpy(&all[all.size() - words_], kind, bytes);
-    ++calls_.groups.back().kinds;
-    at = all.size();
-  }
-  return static_cast<uint32_t>((at - first_kind_) / words_) - 1;
+  const auto number_at = [this](size_t at) { return static_cast<uint32_t>((at - first_kind_) / words_); };
+  // Newest first: a training loop repeats the last few. Who sends to every rank has as many kinds as ranks.
+  const size_t near = std::max(first_kind_, all.size() - std::min(all.size(), kinds_compared_max * words_));
+  for (size_t at = all.size(); at > near; at -= words_)
+    if (std::memcmp(&all[at - words_], kind, bytes) == 0) return number_at(at - words_);
+  const auto [known, is_new] = kinds_.try_emplace(std::string(static_cast<const char*>(kind), bytes), all.size());
+  if (!is_new) return number_at(known->second);
+  all.resize(all.size() + words_);
+  std::memcpy(&all[all.size() - words_], kind, bytes);
+  ++calls_.groups.back().kinds;
+  return number_at(known->second);
 }
 
 void CallBundle::add(const RoundsMessage& m) {

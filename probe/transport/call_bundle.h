@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,6 +39,7 @@ class CallBundle {
   const wire::Numbering numbering_;
   wire::CallGroups calls_;
   size_t first_kind_ = 0;  // of the group, in words
+  std::unordered_map<std::string, size_t> kinds_;  // of the group, by their bytes: where they begin
   std::vector<uint8_t> links_;
 };
 
