@@ -111,6 +111,7 @@ Progress own_progress(const RankModel& r, OpSeq op) {
   if (r.left()) return Progress::left;
   if (r.entered < op) return Progress::not_called;
   const InFlightOp* o = find_op(r, {op, 0});
+  if (o && o->ended_since && op <= r.last_round) return Progress::done;
   if (o && o->begun) return Progress::begun;
   if (o && o->only_captured()) return Progress::unknown;  // it called it, and nothing runs: no word on when it will
   // Launched by means that do not show when they begin.

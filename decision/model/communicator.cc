@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "decision/model/names.h"
 #include "decision/model/signature.h"
@@ -23,6 +24,12 @@ size_t kernel_rows(const std::vector<Round>& rounds, size_t first) {
          rounds[end].begin_device_ns == a.begin_device_ns && rounds[end].end_device_ns == a.end_device_ns)
     ++end;
   return end - first;
+}
+
+OpSeq oldest_shown(const InFlight& m) {
+  const auto shows = [](const InFlightOp& o) { return o.replay == 0 && !o.only_captured() && !o.ended_since; };
+  const auto oldest = std::find_if(m.operations.begin(), m.operations.end(), shows);  // oldest first
+  return oldest == m.operations.end() ? OpSeq{} : oldest->op;
 }
 
 bool is_timed(const Round& r) {
@@ -106,6 +113,22 @@ void Communicator::moved(RankModel& r, Nanoseconds at_ns) {
 // others on its GPU, the host's launch and its duration do not say.)
 Nanoseconds Communicator::shown_in_flight_ns(const RankModel& r, Nanoseconds now_ns) {
   return r.has_last && r.process ? r.process->clock.to_local(r.last.sample_monotonic_ns, now_ns) : 0;
+}
+
+// The newest snapshot shows this operation: it has ended after it.
+bool Communicator::ends_shown(RankModel& r, OpSeq op) {
+  if (r.shows_in_flight.value == 0 || op < r.shows_in_flight || op > r.last.entered) return false;
+  bool shown = false;
+  for (InFlightOp& o : r.last.operations)
+    if (o.key() == RoundKey{op}) shown |= !std::exchange(o.ended_since, true);
+  r.shows_in_flight = oldest_shown(r.last);
+  return shown;
+}
+
+// `newest`: the newest operation that has ended.
+void Communicator::complete(RankModel& r, OpSeq newest) {
+  r.completed = std::max(r.completed, newest);
+  if (r.shows_in_flight.value != 0) r.completed = std::min(r.completed, OpSeq{r.shows_in_flight.value - 1});
 }
 
 void Communicator::finished(OpSeq op, const Signature& s) {
@@ -195,6 +218,7 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
   if (!r) return;
   const Busy was = busy(*r);
   size_t kernel_first = 0, kernel_end = 0;
+  r->rounds_sent_ns = std::max(r->rounds_sent_ns, process.sent_monotonic_ns);
   if (!m.rounds.empty()) history_.prefetch(m.rounds[0].op, m.rank);
   for (size_t i = 0; i < m.rounds.size(); ++i) {
     const Round& round = m.rounds[i];
@@ -221,13 +245,16 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
       replayed(*r, round, cell, now_ns);
       continue;
     }
-    if (round.op > r->last_round) {
+    const bool newest = round.op > r->last_round;
+    if (newest) {
       r->last_round = round.op;
       r->last_round_end_ns = cell.timed || i != kernel_first ? round.end_device_ns : 0;
     }
     history_.round(round.op, m.rank, round.signature, cell, now_ns);
-    if (round.op > r->completed) {
-      r->completed = round.op;
+    if (const bool shown = ends_shown(*r, round.op); round.op > r->completed && (newest || shown)) {
+      complete(*r, r->last_round);
+      if (r->completed > round.op)
+        if (const Signature* s = history_.signature_of(r->completed, m.rank)) finished(r->completed, *s);
       const Nanoseconds began =
           process.clock.to_local(std::max(round.enter_monotonic_ns, round.launch_monotonic_ns), now_ns);
       const Nanoseconds ended = began + (cell.timed ? cell.duration_ns() : 0);
@@ -235,8 +262,10 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
     }
     r->entered = std::max(r->entered, round.op);
     r->launched = std::max(r->launched, round.op);
-    // What was not measured may be reported before it ran, and what was aborted ended without the others.
-    if ((round.flags & (round_not_measured | round_aborted)) == 0) finished(round.op, round.signature);
+    // What was not measured may be reported before it ran, and what was aborted ended without the others. What ended
+    // before an earlier operation proves nothing of that one.
+    if ((round.flags & (round_not_measured | round_aborted)) == 0 && round.op <= r->completed)
+      finished(round.op, round.signature);
   }
   recount(*r, was);
 }
@@ -323,6 +352,11 @@ void Communicator::in_flight(const InFlight& m, ProcessModel& process, Nanosecon
   else if (news)
     moved(*r, sampled_ns - static_cast<Nanoseconds>(m.moved_age_ms) * ns_per_ms);
   keep(r->last, m);
+  // Rounds that came with it, or overtook it, may have ended since. It is the next one that tells whether they have.
+  if (r->down || m.sample_monotonic_ns <= r->rounds_sent_ns)
+    for (InFlightOp& o : r->last.operations) o.ended_since = o.op <= r->completed;
+  r->shows_in_flight = oldest_shown(r->last);
+  complete(*r, r->completed);
   r->shows_replay = shows_replay(r->last);
   r->shows_p2p = shows_p2p(r->last);
   r->waiting_channels = waiting_channels(r->last);

@@ -1,7 +1,8 @@
 // One communicator: its ranks, how far each has come, when anything last moved, and its rounds.
 // (Paper, section 4.2.1: metrics are grouped by communicator.)
 //
-// Contract: applies decoded telemetry in any order, late or twice; what is known about a rank only ever advances.
+// Contract: applies decoded telemetry in any order, late or twice. What is known about a rank only advances, but for
+// `completed`, which a snapshot takes back if it shows an earlier operation still in flight.
 // Instants are those of the service's clock. Instants of snapshots are converted through the sender's ClockMap, so that
 // network delay does not look like a stall. Not thread-safe.
 #pragma once
@@ -33,12 +34,16 @@ constexpr uint32_t details_after_ms = 20;
 // What every message and every look at all ranks needs comes first: there may be 100,000 of them.
 struct RankModel {
   ProcessModel* process = nullptr;     // nullptr: never heard of
-  OpSeq entered, launched, completed;  // best knowledge
+  // Best knowledge. Completed: all up to here. A later operation may end first, as the larger of a group does, or what
+  // needs no kernel. So what the newest snapshot shows in flight is in flight until it is reported as ended.
+  OpSeq entered, launched, completed;
   Nanoseconds sampled_ns = 0;          // instant of `last`
   Nanoseconds moved_ns = 0;            // last movement of this communicator on this rank
   Nanoseconds down_ns = 0;             // when it was heard to have ended, if it has
   OpSeq last_round;                    // newest finished round reported
+  OpSeq shows_in_flight;               // of `last`: the oldest operation that nothing has ended since; 0: none
   uint64_t last_round_end_ns = 0;      // device clock
+  uint64_t rounds_sent_ns = 0;         // by the sender's monotonic clock: the newest batch that brought rounds
   Rank rank;
   int cuda_device = -1;
   bool up = false, down = false;
@@ -227,6 +232,8 @@ class Communicator {
   static Busy busy(const RankModel& r) { return {r.in_flight(), r.in_replay(), r.in_p2p()}; }
   void moved(RankModel&, Nanoseconds at_ns);
   static Nanoseconds shown_in_flight_ns(const RankModel&, Nanoseconds now_ns);
+  static bool ends_shown(RankModel&, OpSeq);
+  static void complete(RankModel&, OpSeq newest);
   void finished(OpSeq, const Signature&);
   void recount(RankModel&, Busy was);
   void replayed(RankModel&, const Round&, const RoundCell&, Nanoseconds now_ns);

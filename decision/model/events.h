@@ -204,6 +204,7 @@ struct InFlightOp {
   uint32_t plan = 0;
   uint32_t enter_age_ms = 0, launch_age_ms = 0;
   bool launched = false, begun = false;
+  bool ended_since = false;  // it was reported as a round after the snapshot
   std::vector<ChannelState> channels;
   uint32_t replay = 0;
   uint8_t signals = 0;  // 0: not launched yet

@@ -222,6 +222,82 @@ TEST_CASE("So has a Send or Recv, and one that the snapshot did not show says no
   CHECK(f.comm.moved_ns() >= 10 * ns_per_s);
 }
 
+namespace {
+
+// Operations 5 and 6 are called together; 6 ends, and snapshots before and after show 5 in flight.
+struct EndsOutOfOrder : Fixture {
+  EndsOutOfOrder() {
+    up(0, 2);
+    up(1, 2);
+  }
+  void shows(int rank, std::vector<uint64_t> operations, uint64_t completed, Nanoseconds at_ns) {
+    InFlight m;
+    m.comm = CommUid{1};
+    m.rank = Rank{rank};
+    m.sample_monotonic_ns = static_cast<uint64_t>(at_ns);
+    m.entered = m.launched = OpSeq{6};
+    m.completed = OpSeq{completed};
+    for (uint64_t op : operations) {
+      InFlightOp& o = m.operations.emplace_back();
+      o.op = OpSeq{op};
+      o.signature = fake::all_reduce();
+      o.launched = o.begun = true;
+    }
+    m.operations_total = static_cast<uint32_t>(operations.size());
+    comm.in_flight(m, process(1 + rank, at_ns), at_ns);
+  }
+  void ends(int rank, uint64_t op, Nanoseconds at_ns, uint8_t flags = 0) {
+    Rounds m;
+    m.comm = CommUid{1};
+    m.rank = Rank{rank};
+    m.rounds.resize(1);
+    m.rounds[0].op = OpSeq{op};
+    m.rounds[0].signature = fake::all_reduce();
+    m.rounds[0].flags = flags;
+    comm.rounds(m, process(1 + rank, at_ns), at_ns);
+  }
+  const RankModel& first() const { return *comm.rank(Rank{0}); }
+};
+
+}  // namespace
+
+TEST_CASE("An operation that a snapshot shows is not over because a later one has ended") {
+  EndsOutOfOrder f;
+  SECTION("which ended after the snapshot") {
+    f.shows(0, {5, 6}, 4, 2 * ns_per_s);
+    f.ends(0, 6, 3 * ns_per_s);
+  }
+  SECTION("which needed no kernel, so that it was reported before the snapshot") {
+    f.ends(0, 6, 2 * ns_per_s, round_no_kernel);
+    f.shows(0, {5}, 4, 3 * ns_per_s);
+  }
+  CHECK(f.first().completed == OpSeq{4});
+  REQUIRE(f.first().in_flight());
+  CHECK(f.first().oldest_in_flight() == OpSeq{5});
+  CHECK(f.comm.ranks_in_flight() == 1);
+  f.ends(0, 5, 4 * ns_per_s);
+  CHECK(f.first().completed == OpSeq{6});
+  CHECK(f.comm.ranks_in_flight() == 0);
+}
+
+TEST_CASE("A later operation that has ended does not prove that all have begun the ones before") {
+  EndsOutOfOrder f;
+  f.shows(0, {5, 6}, 4, 2 * ns_per_s);
+  f.ends(0, 6, 3 * ns_per_s);
+  CHECK(f.comm.begun_by_all() < OpSeq{5});
+  f.ends(0, 5, 4 * ns_per_s);
+  CHECK(f.comm.begun_by_all() >= OpSeq{5});
+}
+
+TEST_CASE("What a snapshot shows that rounds have overtaken may have ended since") {
+  EndsOutOfOrder f;
+  f.ends(0, 5, 3 * ns_per_s);
+  f.ends(0, 6, 3 * ns_per_s);
+  f.shows(0, {5, 6}, 4, 2 * ns_per_s);
+  CHECK(f.first().completed == OpSeq{6});
+  CHECK(f.comm.ranks_in_flight() == 0);
+}
+
 TEST_CASE("A rank that left in good order is not in flight, and does not come back") {
   Fixture f;
   f.up(0, 2);
