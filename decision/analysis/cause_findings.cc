@@ -111,9 +111,9 @@ Finding CauseFindings::describe(const Cause& cause, const std::vector<Stall>& st
       f.culprits.clear();
       f.confidence = 0.2;
       f.next_step =
-          "The waits lead to processes that cannot be seen (a stopped probe, or a list of calls that is cut off): "
-          "start "
-          "the probe again (ccld tune --job JOB running=1) to see on.";
+          "The waits lead to what cannot be seen: a stopped probe (start it again: ccld tune --job JOB running=1), a "
+          "list of calls that is cut off, or symmetric kernels and copy engines (NCCL_PROBE_STREAM_WRITES=1 shows "
+          "them).";
       break;
     case CauseKind::initialization: break;  // told of with the initialization
     case CauseKind::absent: describe_absent(f, cause, home, now_ns); break;

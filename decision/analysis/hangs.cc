@@ -365,20 +365,14 @@ void HangAnalysis::settle_all(Nanoseconds now_ns) {
   std::vector<Watch*> watches;
   Unheard unheard;
   const std::vector<Stall> stalls = find_stalls(watches, unheard, now_ns);
-  const MovedAnywhere moved_anywhere = [this](const ProcessModel& process, int device) {
-    Nanoseconds moved_ns = 0;
-    for (const ProcessModel::Membership& m : process.memberships) {
-      const auto it = watches_.find(m.comm);
-      if (it == watches_.end()) continue;
-      const RankModel* r = it->second->comm.rank(m.rank);
-      if (r && r->process == &process && r->gpu() == device) moved_ns = std::max(moved_ns, r->moved_ns);
-    }
-    return moved_ns;
+  const FindCommunicator find = [this](CommUid uid) {
+    const auto it = watches_.find(uid);
+    return it == watches_.end() ? nullptr : &it->second->comm;
   };
   initializations_ = waiting_inits(inits_, processes_, watches_, init_waits_ns, now_ns);
   std::vector<InitWait> waits;
   for (const KnownInit& m : initializations_) waits.push_back(m.wait);
-  const WaitGraph graph(stalls, unheard, waits, processes_, moved_anywhere);
+  const WaitGraph graph(stalls, unheard, waits, processes_, find);
   std::vector<Cause> causes = find_causes(graph, stalls);
   add_unexplained(stalls, watches, causes);
   take_out_inits(causes, stalls);

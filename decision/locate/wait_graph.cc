@@ -8,12 +8,13 @@ using Kind = WaitNode::Kind;
 
 WaitGraph::WaitGraph(const std::vector<Stall>& stalls, const Unheard& unheard,
                      const std::vector<InitWait>& initializations, const ProcessTable& processes,
-                     const MovedAnywhere& moved_anywhere)
+                     const FindCommunicator& find)
     : stalls_(stalls),
       unheard_(unheard),
       initializations_(initializations),
       processes_(processes),
-      moved_anywhere_(moved_anywhere),
+      find_(find),
+      unseen_(find),
       wanted_(stalls.size()) {
   for (size_t i = 0; i < initializations.size(); ++i)
     for (const InitWait::Member& m : initializations[i].waiting)
@@ -71,14 +72,14 @@ int WaitGraph::actor(int stall, Rank rank) {
   return it->second;
 }
 
-int WaitGraph::actor(const InitWait::Member& member) {
-  const auto [it, added] = actors_.try_emplace({member.process, member.device}, static_cast<int>(nodes_.size()));
+int WaitGraph::actor(const ProcessModel& process, int device) {
+  const auto [it, added] = actors_.try_emplace({&process, device}, static_cast<int>(nodes_.size()));
   if (!added) return it->second;
   WaitNode& n = nodes_.emplace_back();
   n.kind = Kind::actor;
-  n.process = member.process;
-  n.device = member.device;
-  n.life = life_of(*member.process, processes_);
+  n.process = &process;
+  n.device = device;
+  n.life = life_of(process, processes_);
   n.complete = n.life == Life::well;
   return it->second;
 }
@@ -120,10 +121,21 @@ bool WaitGraph::waits_in_operation(int stall, Rank rank) const {
   return (p == Progress::called && s.view.warmup) || p == Progress::launched || p == Progress::begun;
 }
 
-bool WaitGraph::waits_unheard(const ProcessModel::Membership& m, const ProcessModel& process, int device) const {
-  const auto it = unheard_.find(m.comm);
-  const RankModel* const r = it == unheard_.end() ? nullptr : it->second->rank(m.rank);
-  return r && r->process == &process && r->gpu() == device && r->waiting();
+const RankModel* WaitGraph::rank_on(const ProcessModel::Membership& m, const ProcessModel& process, int device) const {
+  const int stall = index_of(m.comm);
+  const Communicator* const comm = stall >= 0 ? stalls_[stall].comm : find_(m.comm);
+  const RankModel* const r = comm ? comm->rank(m.rank) : nullptr;
+  return r && r->process == &process && r->gpu() == device ? r : nullptr;
+}
+
+// To those that have not made the call, if there are some; and to what is not known, for it may have ended.
+void WaitGraph::add_unseen(const ProcessModel::Membership& m, const RankModel& r, std::vector<int>& out) {
+  const Communicator& comm = *find_(m.comm);
+  const UnseenWaits::Wait& wait = unseen_.of(comm, r);
+  if (!wait.possible) return;
+  out.push_back(node(Kind::unknown, -1, Rank{-1}));
+  for (Rank behind : wait.behind)
+    if (const RankModel& other = *comm.rank(behind); other.process) out.push_back(actor(*other.process, other.gpu()));
 }
 
 // Stalls of the communicators by which the process left.
@@ -160,29 +172,31 @@ void WaitGraph::expand(int index) {
       }
     }
   } else if (kind == Kind::initialization) {
-    for (const InitWait::Member& m : initializations_[at].missing) out.push_back(actor(m));
+    for (const InitWait::Member& m : initializations_[at].missing) out.push_back(actor(*m.process, m.device));
   } else if (kind == Kind::actor && nodes_[index].process) {
     const ProcessModel& process = *nodes_[index].process;
     const int device = nodes_[index].device;
     Life life = nodes_[index].life;
     bool complete = nodes_[index].complete, outdated = false;
     for (const ProcessModel::Membership& m : process.memberships) {
-      const auto it = by_comm_.find(m.comm);
-      if (it == by_comm_.end()) {
-        outdated |= waits_unheard(m, process, device);
+      const RankModel* r = rank_on(m, process, device);
+      if (!r) continue;
+      nodes_[index].moved_ns = std::max(nodes_[index].moved_ns, r->moved_ns);
+      const int stall = index_of(m.comm);
+      if (stall < 0) {
+        outdated |= unheard_.contains(m.comm) && r->waiting();
+        add_unseen(m, *r, out);
         continue;
       }
-      const RankModel* r = stalls_[it->second].comm->rank(m.rank);
-      if (!r || r->process != &process || r->gpu() != device) continue;
       if (lost(life_of(*r, processes_))) life = life_of(*r, processes_);
       if (processes_.newest_ns() - sampled_at(*r) > processes_.silent_limit_ns()) {
         complete = false;
         outdated |= r->has_last;
       }
       if (r->last.p2p_total > r->last.p2p.size()) complete = false;
-      if (waits_in_operation(it->second, m.rank)) out.push_back(node(Kind::operation, it->second, Rank{-1}));
-      const auto [from, to] = calls_of(it->second, m.rank);
-      if (from != to) out.push_back(node(Kind::calls, it->second, m.rank));
+      if (waits_in_operation(stall, m.rank)) out.push_back(node(Kind::operation, stall, Rank{-1}));
+      const auto [from, to] = calls_of(stall, m.rank);
+      if (from != to) out.push_back(node(Kind::calls, stall, m.rank));
     }
     if (const auto makes = makes_.find({&process, device}); makes != makes_.end())
       for (int m : makes->second) out.push_back(node(Kind::initialization, m, Rank{-1}));
@@ -192,7 +206,6 @@ void WaitGraph::expand(int index) {
       out.clear();
     }
     nodes_[index].life = life;
-    nodes_[index].moved_ns = std::max(nodes_[index].moved_ns, moved_anywhere_(process, device));
     nodes_[index].complete = complete && !lost(life);
     nodes_[index].outdated = outdated && !lost(life);
   }

@@ -6,14 +6,14 @@
 //   in it; for nobody, if the cause lies inside), the Send and Recv calls of one rank (for the peers that have not made
 //   the matching call), or a communicator initialization (for the ranks that have not come, as far as their processes
 //   are known). An actor is a GPU of a process: it waits at every site where it has entered and the others have not, on
-//   any communicator. A lost process (stopped, gone, aborted, silent) waits for nobody; one that left because of
-//   another still waits, and for what broke its communicators, too. Built from what somebody waits for, so O(ranks
-//   waited for + their memberships). Groups are the strongly connected components, numbered so that a group only leads
-//   to groups with smaller numbers: one that leads nowhere is an end.
+//   any communicator. One whose newest call nobody can see leads to what is not known, too. A lost process (stopped,
+//   gone, aborted, silent) waits for nobody; one that left because of another still waits, and for what broke its
+//   communicators, too. Built from what somebody waits for, so O(ranks waited for + their memberships). Groups are the
+//   strongly connected components, numbered so that a group only leads to groups with smaller numbers: one that leads
+//   nowhere is an end.
 // Threads: none of it has state of its own.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +21,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "decision/detect/p2p.h"
 #include "decision/locate/finding.h"
+#include "decision/locate/unseen.h"
 
 namespace ccld::decision {
 
@@ -64,14 +65,11 @@ struct WaitNode {
 // speaks, or is known to be silent.
 using Unheard = absl::flat_hash_map<CommUid, const Communicator*>;
 
-// When a GPU of a process last moved on any communicator: instant of the service's clock.
-using MovedAnywhere = std::function<Nanoseconds(const ProcessModel&, int device)>;
-
 class WaitGraph {
  public:
   // All must outlive it.
   WaitGraph(const std::vector<Stall>&, const Unheard&, const std::vector<InitWait>&, const ProcessTable&,
-            const MovedAnywhere&);
+            const FindCommunicator&);
 
   const std::vector<WaitNode>& nodes() const { return nodes_; }
   int groups() const { return groups_; }
@@ -89,19 +87,22 @@ class WaitGraph {
  private:
   int node(WaitNode::Kind, int stall, Rank);
   int actor(int stall, Rank);
-  int actor(const InitWait::Member&);
+  int actor(const ProcessModel&, int device);
   void expand(int);
   void find_groups();
   bool waits_in_operation(int stall, Rank) const;
   std::vector<int> broken_of(const ProcessModel&) const;
-  bool waits_unheard(const ProcessModel::Membership&, const ProcessModel&, int device) const;
+  // The rank, if it is of this GPU; nullptr: it is not, or not known.
+  const RankModel* rank_on(const ProcessModel::Membership&, const ProcessModel&, int device) const;
+  void add_unseen(const ProcessModel::Membership&, const RankModel&, std::vector<int>& out);
   std::pair<size_t, size_t> calls_of(int stall, Rank) const;
 
   const std::vector<Stall>& stalls_;
   const Unheard& unheard_;
   const std::vector<InitWait>& initializations_;
   const ProcessTable& processes_;
-  const MovedAnywhere& moved_anywhere_;
+  const FindCommunicator& find_;
+  UnseenWaits unseen_;
   std::vector<WaitNode> nodes_;
   int groups_ = 0;
   absl::flat_hash_map<CommUid, int> by_comm_;

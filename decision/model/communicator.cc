@@ -32,6 +32,11 @@ OpSeq oldest_shown(const InFlight& m) {
   return oldest == m.operations.end() ? OpSeq{} : oldest->op;
 }
 
+bool is_unseen(const Round& r) {
+  constexpr uint8_t unseen = round_no_kernel | round_not_measured;
+  return (r.flags & unseen) == unseen && (r.signature.flags & abi::op_captured) == 0;
+}
+
 bool is_timed(const Round& r) {
   return r.has_device_times() && r.begin_device_ns != 0 && (r.flags & round_aborted) == 0;
 }
@@ -260,6 +265,7 @@ void Communicator::rounds(const Rounds& m, ProcessModel& process, Nanoseconds no
       const Nanoseconds ended = began + (cell.timed ? cell.duration_ns() : 0);
       moved(*r, std::min(now_ns, std::max(ended, shown_in_flight_ns(*r, now_ns))));
     }
+    if (is_unseen(round)) r->unseen = std::max(r->unseen, round.op);
     r->entered = std::max(r->entered, round.op);
     r->launched = std::max(r->launched, round.op);
     // What was not measured may be reported before it ran, and what was aborted ended without the others. What ended

@@ -41,6 +41,7 @@ struct RankModel {
   Nanoseconds moved_ns = 0;            // last movement of this communicator on this rank
   Nanoseconds down_ns = 0;             // when it was heard to have ended, if it has
   OpSeq last_round;                    // newest finished round reported
+  OpSeq unseen;                        // newest operation that was handed over and of which nothing tells that it ended
   OpSeq shows_in_flight;               // of `last`: the oldest operation that nothing has ended since; 0: none
   uint64_t last_round_end_ns = 0;      // device clock
   uint64_t rounds_sent_ns = 0;         // by the sender's monotonic clock: the newest batch that brought rounds

@@ -561,4 +561,102 @@ TEST_CASE("Of more absent ranks than are described the one that the others wait 
   CHECK(open[0].candidates.empty());
 }
 
+namespace {
+
+// Symmetric kernels of a tensor group {0, 1}, with data parallel groups {0, 4} and {1, 5}.
+struct SymmetricTensorGroup {
+  SymmetricTensorGroup() {
+    for (Comm* c : {&tensor, &data, &other_data}) c->rounds(20);
+  }
+  // The process hands over so many operations of the tensor group of which nothing is measured.
+  void hands_over(int process, uint64_t operations) {
+    Rounds m;
+    m.comm = tensor.uid();
+    m.rank = Rank{process};
+    for (uint64_t i = 1; i <= operations; ++i) {
+      Round& r = m.rounds.emplace_back();
+      r.op = OpSeq{tensor.op() + i};
+      r.signature = fake::all_reduce(1 << 16, abi::Algorithm::symmetric);
+      r.signature.flags = abi::op_no_kernel;
+      r.flags = round_no_kernel | round_not_measured;
+      r.signals = 0;
+    }
+    cluster.send(process, {m});
+  }
+  static void misses_first(Comm& comm) {
+    HangPlan plan;
+    plan.not_called = {0};
+    comm.hang(plan);
+  }
+  const Incident* open_on(const Comm& comm) {
+    open = cluster.open_incidents();
+    for (const Incident& i : open)
+      if (i.comm == comm.uid()) return &i;
+    return nullptr;
+  }
+  Cluster cluster;
+  Comm& tensor = cluster.add_comm({0, 1});
+  Comm& data = cluster.add_comm({0, 4});
+  Comm& other_data = cluster.add_comm({1, 5});
+  std::vector<Incident> open;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "Who may wait in an operation that nobody sees is no culprit: who has not called that one is, where it is missed") {
+  SymmetricTensorGroup job;
+  job.hands_over(0, 1);
+  job.misses_first(job.data);
+  SECTION("in another communicator: both stall because of it") {
+    job.misses_first(job.other_data);
+    job.cluster.run_s(20);
+    INFO(text(job.cluster.incidents()));
+    REQUIRE(job.cluster.open_incidents().size() == 1);
+    const Incident* const i = job.open_on(job.other_data);
+    REQUIRE(i);
+    REQUIRE(i->culprits.size() == 1);
+    CHECK(i->culprits[0].pid == 101);
+    REQUIRE(i->victim_comms.size() == 1);
+    CHECK(i->victim_comms[0].comm == job.data.uid());
+  }
+  SECTION("nowhere else: it is a candidate") {
+    job.cluster.run_s(400);
+    INFO(text(job.cluster.incidents()));
+    const Incident* const i = job.open_on(job.data);
+    REQUIRE(i);
+    CHECK(i->culprits.empty());
+    CHECK(ranks_of(i->candidates) == std::set<int>{0});
+  }
+}
+
+TEST_CASE("Where all have called an operation that nobody sees and none is seen to wait, it may be what stands") {
+  SymmetricTensorGroup job;
+  job.hands_over(0, 1);
+  job.hands_over(1, 1);
+  job.misses_first(job.data);
+  job.misses_first(job.other_data);
+  job.cluster.run_s(400);
+  INFO(text(job.cluster.incidents()));
+  for (const Comm* comm : {&job.data, &job.other_data}) {
+    const Incident* const i = job.open_on(*comm);
+    REQUIRE(i);
+    CHECK(i->culprits.empty());
+    CHECK(ranks_of(i->candidates) == std::set<int>{0});
+  }
+}
+
+TEST_CASE("Who has called fewer of the operations that nobody sees than others is the culprit") {
+  SymmetricTensorGroup job;
+  job.hands_over(0, 1);
+  job.hands_over(1, 2);
+  job.misses_first(job.data);
+  job.cluster.run_s(20);
+  INFO(text(job.cluster.incidents()));
+  const Incident* const i = job.open_on(job.data);
+  REQUIRE(i);
+  REQUIRE(i->culprits.size() == 1);
+  CHECK(i->culprits[0].pid == 100);
+}
+
 }  // namespace ccld::decision

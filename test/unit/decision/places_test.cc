@@ -92,10 +92,10 @@ struct Stages {
       if (s.located) s.finding = locate_hang(*comm, *view, settings, now_ns);
       stall.push_back(std::move(s));
     }
-    const MovedAnywhere moved = [](const ProcessModel&, int) { return Nanoseconds{0}; };
+    const FindCommunicator find = [](CommUid) { return nullptr; };
     const std::vector<InitWait> initializations;
     const Unheard unheard;
-    const WaitGraph graph(stall, unheard, initializations, processes, moved);
+    const WaitGraph graph(stall, unheard, initializations, processes, find);
     return find_causes(graph, stall);
   }
   Settings settings;
