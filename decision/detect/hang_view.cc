@@ -163,11 +163,11 @@ absl::flat_hash_set<int32_t> seen_by_neighbours(const Communicator& comm, const 
   return seen;
 }
 
-// The replay that most ranks' newest snapshots show as begun; of equals the least.
-std::optional<RoundKey> most_common_replay(const Communicator& comm) {
+// The replay that most ranks show as begun whose word counts; of equals the least.
+std::optional<RoundKey> most_common_replay(const Communicator& comm, const ProcessTable& processes) {
   std::map<RoundKey, int> ranks;
   for (const RankModel& r : comm.ranks())
-    if (r.in_replay())
+    if (r.in_replay() && life_of(r, processes) == Life::well && !outdated(r, processes))
       for (const InFlightOp& o : r.last.operations)
         if (o.replay != 0 && o.begun) ++ranks[o.key()];
   if (ranks.empty()) return std::nullopt;
@@ -180,7 +180,8 @@ std::optional<RoundKey> most_common_replay(const Communicator& comm) {
 
 // Whether it is known that the rank's GPU has not begun this replay, although it has run the one before it.
 bool misses_replay(const Communicator& comm, const RankModel& r, RoundKey key) {
-  if (comm.replays().newest_complete(key.op) + 1 != key.replay || comm.replays().reported(key, r.rank)) return false;
+  const ReplayHistory& replays = comm.replays();
+  if (!replays.reported({key.op, key.replay - 1}, r.rank) || replays.reported(key, r.rank)) return false;
   if (!r.process || !r.has_last) return false;
   // Before the first replay there is nothing to compare with but the absence of losses.
   return key.replay > 1 || r.process->lost_batches() == 0;
@@ -188,7 +189,7 @@ bool misses_replay(const Communicator& comm, const RankModel& r, RoundKey key) {
 
 std::optional<HangView> view_replay(const Communicator& comm, const ProcessTable& processes, const Settings& settings) {
   if (comm.ranks_in_replay() == 0 || !comm.rank_count_known()) return std::nullopt;
-  const std::optional<RoundKey> key = most_common_replay(comm);
+  const std::optional<RoundKey> key = most_common_replay(comm, processes);
   if (!key) return std::nullopt;
   HangView view;
   view.op = key->op;
@@ -212,6 +213,9 @@ std::optional<HangView> view_replay(const Communicator& comm, const ProcessTable
       p.progress = Progress::done;
     } else if (misses_replay(comm, r, *key)) {
       p.progress = Progress::not_called;
+    } else if (lost(p.life)) {
+      p.progress = Progress::not_called;  // as far as it could say
+      p.own_word = false;
     } else {
       return std::nullopt;
     }
@@ -220,6 +224,9 @@ std::optional<HangView> view_replay(const Communicator& comm, const ProcessTable
     any |= p.progress == Progress::begun;
   }
   if (!any || view.ranks.any([](const RankProgress& p) { return p.life == Life::unknown; })) return std::nullopt;
+  for (int32_t rank : seen_by_neighbours(comm, view))
+    if (RankProgress& p = view.ranks.at(static_cast<size_t>(rank)); lost(p.life) && p.progress != Progress::done)
+      p.progress = Progress::begun;
   view.stall_ns = std::max<Nanoseconds>(0, known_up_to - comm.moved_ns());
   return view;
 }

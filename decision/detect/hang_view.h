@@ -35,8 +35,8 @@ struct HangView {
 
 // nullopt: no rank that talks is inside an operation, a replay or a call. A replay comes first: its kernel runs, so
 // what was called waits behind it. Nobody knows from the host who has launched a graph: a replay that only some ranks
-// show gives a view only if it is known of all others that their GPUs have run the one before it and not this one. Send
-// and Recv come last: with a collective in flight, that one says who is missing.
+// show gives a view only if it is known of all others that their GPUs have run the one before it and not this one, or
+// that they are lost. Send and Recv come last: with a collective in flight, that one says who is missing.
 std::optional<HangView> view_hang(const Communicator&, const ProcessTable&, const Settings&);
 
 // Whether ranks that hung in this operation or replay still hang there, although something has moved.

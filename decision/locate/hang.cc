@@ -28,7 +28,9 @@ std::string absent_reason(const RankProgress& p, RoundKey key) {
       what = absl::StrCat(p.own_word ? "did not call operation " : "was not seen to call operation ", op.value);
       break;
   }
-  if (key.replay != 0) what = absl::StrCat("its GPU did not begin replay ", key.replay, " of operation ", op.value);
+  if (key.replay != 0)
+    what = absl::StrCat(p.own_word ? "its GPU did not begin replay " : "its GPU was not seen to begin replay ",
+                        key.replay, " of operation ", op.value);
   const std::string life = life_text(p.life);
   return life.empty() ? what : absl::StrCat(what, ": ", life);
 }

@@ -120,6 +120,81 @@ TEST_CASE("A replay that only some ranks show gives no verdict: nobody knows who
   CHECK(c.reported().empty());
 }
 
+TEST_CASE("A lost rank is named in a replay, too, although nobody knows whether its GPU had run the one before") {
+  Cluster c(quick());
+  Comm& comm = c.add_comm_of_all();
+  comm.announce();
+  comm.rounds(20);
+  for (int process = 0; process < 8; ++process) {
+    if (process == 3) continue;  // its report of replay 6 is lost with it
+    Rounds m;
+    m.comm = comm.uid();
+    m.rank = Rank{process};
+    m.rounds.resize(1);
+    m.rounds[0].op = OpSeq{20};
+    m.rounds[0].signature = all_reduce();
+    m.rounds[0].replay = 6;
+    c.send(process, {m});
+  }
+  HangPlan plan;
+  plan.replay = 7;
+  plan.launched_only = {3};
+  Condition condition = Condition::gone;
+  SECTION("its process is gone, and all others have begun") { c.kill_process(3); }
+  SECTION("its process is gone, and another GPU has not begun yet") {
+    plan.launched_only = {2, 3};
+    c.kill_process(3);
+  }
+  SECTION("its process is silent") {
+    c.silence_process(3);
+    condition = Condition::silent;
+  }
+  comm.hang(plan);
+  c.run_s(120);
+  const auto open = c.open_incidents();
+  INFO(text(c.incidents()));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h1_not_entered);
+  CHECK(open[0].replay == 7);
+  REQUIRE(ranks_of(open[0].culprits) == std::set<int>{3});
+  CHECK(open[0].culprits[0].condition == condition);
+  if (condition == Condition::silent)
+    CHECK(open[0].culprits[0].reason.find("was not seen to begin replay 7") != std::string::npos);
+}
+
+TEST_CASE("The last words of a lost rank do not say which replay the others are in") {
+  ClusterOptions two;
+  two.processes = 2;
+  Cluster c(quick(), two);
+  Comm& comm = c.add_comm_of_all();
+  comm.announce();
+  comm.rounds(20);
+  HangPlan before, now;
+  before.replay = 6;
+  before.channels[0].stop_after[1] = 4;
+  comm.hang(before);
+  c.run_s(1.5);  // both are seen in replay 6
+  c.kill_process(1);
+  Rounds m;
+  m.comm = comm.uid();
+  m.rank = Rank{0};
+  m.rounds.resize(1);
+  m.rounds[0].op = OpSeq{20};
+  m.rounds[0].signature = all_reduce();
+  m.rounds[0].replay = 6;
+  c.send(0, {m});
+  now.replay = 7;
+  now.launched_only = {1};
+  comm.hang(now);
+  c.run_s(60);
+  const auto open = c.open_incidents();
+  INFO(text(c.incidents()));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].replay == 7);
+  REQUIRE(ranks_of(open[0].culprits) == std::set<int>{1});
+  CHECK(open[0].culprits[0].condition == Condition::gone);
+}
+
 TEST_CASE("A process that falls silent after a request to its probe may have been told to report elsewhere") {
   Settings s;
   ProcessTable processes(s);
