@@ -87,15 +87,13 @@ std::vector<KnownInit> waiting_inits(const InitBook& inits, const ProcessTable& 
     k.key = key;
     k.wait.name = init_name(key);
     k.wait.rank_count = key.rank_count;
-    bool failed = false;
     for (const auto& [rank, r] : m.ranks) {
-      failed |= r.stage == abi::InitStage::failed;
       if (being_initialized(r) && now_ns - r.entered_ns >= least_ns)
         k.wait.waiting.push_back({r.process, r.cuda_device, Rank{rank}});
     }
-    if (failed || k.wait.waiting.empty()) continue;
+    if (k.wait.waiting.empty()) continue;
     const size_t missing = static_cast<size_t>(key.rank_count) - std::min<size_t>(m.ranks.size(), key.rank_count);
-    if (missing > 0) {
+    if (missing > 0 && !failed(m)) {
       if (const Communicator* comm = like(key, m, watches)) {
         for (const RankModel& r : comm->ranks())
           if (!m.ranks.contains(r.rank.value) && r.process) k.wait.missing.push_back({r.process, r.gpu(), r.rank});

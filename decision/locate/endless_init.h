@@ -11,7 +11,9 @@
 
 namespace ccld::decision {
 
-// nullopt: something has moved in it within init_hang_s, or it failed and says so itself. Otherwise who is missing.
+// nullopt: something has moved in it within init_hang_s, or nobody waits in it because all who came have failed or are
+// through. Otherwise who is missing. Whose initialization has failed cannot come back: if others wait for it, that is
+// known after hang_suspect_s.
 std::optional<Finding> find_endless_init(const InitKey&, const Initialization&, const ProcessTable&, const Settings&,
                                          Nanoseconds now_ns);
 

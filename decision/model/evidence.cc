@@ -50,6 +50,7 @@ constexpr Row rows[] = {
     {ranks_in_stage, "ranks_in_stage", "ranks", "ranks that are $subject"},
     {ranks_never_heard, "ranks_never_heard", "ranks", "ranks that were never heard of"},
     {initialization_age, "initialization_age", "ms", "since the first rank began the initialization"},
+    {initialization_result, "initialization_result", "", "its initialization failed with ncclResult_t"},
     {ranks_of_comm_wait, "ranks_of_comm_wait", "ranks", "ranks of communicator $subject wait for it"},
     {ranks_of_comm_may_wait, "ranks_of_comm_may_wait", "ranks", "ranks of communicator $subject may wait for it"},
     {steps_more_than_before, "steps_more_than_before", "steps", "to rank $peer more steps $subject than before"},

@@ -45,8 +45,9 @@ enum class EvidenceKind : uint8_t {
   // Communicator initialization, and who else waits.
   ranks_in_stage,  // ranks that are `subject`
   ranks_never_heard,
-  initialization_age,  // ms
-  ranks_of_comm_wait,  // ranks of communicator `subject`
+  initialization_age,     // ms
+  initialization_result,  // ncclResult_t of a failure
+  ranks_of_comm_wait,     // ranks of communicator `subject`
   ranks_of_comm_may_wait,
   // Slowness.
   steps_more_than_before,  // waiting steps, `subject` says where, to `peer`

@@ -209,6 +209,7 @@ const char* name(Condition c) {
     case Condition::replay_not_begun: return "replay_not_begun";
     case Condition::never_heard: return "never_heard";
     case Condition::initialization_behind: return "initialization_behind";
+    case Condition::initialization_failed: return "initialization_failed";
     case Condition::stopped: return "stopped";
     case Condition::gone: return "gone";
     case Condition::silent: return "silent";

@@ -30,6 +30,7 @@ enum class Condition {
   unknown,
   // It is not in the operation that others wait in.
   not_called, not_launched, kernel_not_started, left, replay_not_begun, never_heard, initialization_behind,
+  initialization_failed,
   // Its process or host.
   stopped, gone, silent, host_silent, aborted,
   // It is in the operation, and something of it stands.

@@ -72,6 +72,8 @@ std::string headline(const Culprit& c, const Incident& i) {
     case Condition::replay_not_begun: return absl::StrCat(gpu_text(c, i), " ", replay_text(c, i, plain_call_text(i)));
     case Condition::never_heard: return absl::StrCat(rank_text(c, i), " was never heard of");
     case Condition::initialization_behind: return absl::StrCat(rank_text(c, i), " is behind in the communicator initialization");
+    case Condition::initialization_failed:
+      return absl::StrCat("communicator initialization of ", rank_text(c, i), " failed");
     case Condition::stopped: return absl::StrCat("process of ", rank_text(c, i), " is stopped");
     case Condition::gone: return absl::StrCat("process of ", rank_text(c, i), " is gone");
     case Condition::silent: return absl::StrCat("process of ", rank_text(c, i), " is silent");

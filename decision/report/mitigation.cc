@@ -48,6 +48,7 @@ Fault fault_of(const std::string& condition, bool has_peer) {
       {"left", Fault::process},
       {"replay_not_begun", Fault::process},
       {"initialization_behind", Fault::process},
+      {"initialization_failed", Fault::process},
       {"call_differs", Fault::program},
       {"call_skipped", Fault::program},
       {"call_added", Fault::program},

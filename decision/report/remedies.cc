@@ -60,6 +60,7 @@ std::string command_for(const Culprit& c) {
     }
     case Condition::processors_short: return "cat /proc/pressure/cpu; top -b -n 1 | head -n 20";
     case Condition::left:
+    case Condition::initialization_failed:
     case Condition::host_silent:
     case Condition::aborted:
     case Condition::unknown: return "";

@@ -156,15 +156,55 @@ TEST_CASE("When all have come, those that are behind the others are named") {
   CHECK(ranks_of(open[0].culprits) == std::set<int>{0, 1});
 }
 
-TEST_CASE("An initialization that failed is shown with its result, and is no hang") {
+TEST_CASE("An initialization that failed on all ranks is shown with its results, and is no hang") {
   Start start(2);
-  start.reach(0, InitStage::entered);
+  start.reach(0, InitStage::failed, 6);
   start.reach(1, InitStage::failed, 3);
   start.run_s(400);
   const auto status = start.status();
   REQUIRE(status.size() == 1);
   CHECK(status[0].failed);
   CHECK(status[0].ranks[1].result == 3);
+  CHECK(start.open().empty());
+}
+
+TEST_CASE("A rank whose initialization failed is named soon if others wait for it, with its result") {
+  Start start(4);
+  for (int r : {0, 1, 2, 3}) start.reach(r, InitStage::entered);
+  start.run_s(10);
+  start.reach(2, InitStage::failed, 3);
+  start.run_s(3);
+  CHECK(start.open().empty());
+  SECTION("and its process lives") { start.run_s(4); }
+  SECTION("and others have failed because of it") {
+    start.reach(0, InitStage::failed, 6);
+    start.run_s(1);
+    start.reach(3, InitStage::failed, 2);
+    start.run_s(7);
+  }
+  const auto open = start.open();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].fault == FaultClass::h1_not_entered);
+  CHECK(open[0].state == VerdictState::confirmed);
+  REQUIRE(ranks_of(open[0].culprits) == std::set<int>{2});
+  CHECK(open[0].culprits[0].condition == Condition::initialization_failed);
+  CHECK(open[0].culprits[0].pid == 4713);
+  CHECK(std::any_of(open[0].evidence.begin(), open[0].evidence.end(), [](const Evidence& e) {
+    return e.kind == EvidenceKind::initialization_result && e.rank == 2 && e.value == 3;
+  }));
+  for (int r : {0, 1, 3}) start.reach(r, InitStage::failed, 6);
+  start.run_s(2);
+  CHECK(start.open().empty());
+}
+
+TEST_CASE("A failed initialization of which the others have left keeps nobody waiting") {
+  Start start(4);
+  for (int r : {0, 1, 2, 3}) start.reach(r, InitStage::entered);
+  start.run_s(10);
+  start.reach(2, InitStage::failed, 3);
+  start.silent = {0, 1, 3};
+  start.run_s(20);
   CHECK(start.open().empty());
 }
 

@@ -135,4 +135,36 @@ TEST_CASE("A rank that does not come to an initialization is named with its proc
   CHECK(open[0].culprits[0].reason == "did not come to the initialization of the communicator");
 }
 
+TEST_CASE("Who waits in an initialization that has failed on another rank is no culprit where he is missed") {
+  Cluster cluster(with_init_timeout(100));
+  Comm& data = cluster.add_comm({0, 1});
+  data.rounds(20);
+  HangPlan absent;
+  absent.not_called = {1};
+  data.hang(absent);
+  for (int second = 0; second < 30; ++second) {
+    for (int process : {1, 2}) {
+      CommInit m;
+      m.comm_hash = 0xabc;
+      m.rank = Rank{process - 1};
+      m.rank_count = 2;
+      m.stage = process == 2 ? abi::InitStage::failed : abi::InitStage::entered;
+      m.result = process == 2 ? 3 : 0;
+      m.stage_age_ms = m.enter_age_ms = static_cast<uint32_t>(second) * 1000;
+      m.cuda_device = process % 4;
+      m.number = 1;
+      cluster.send(process, {m});
+    }
+    cluster.run_s(1);
+  }
+  const auto open = cluster.open_incidents();
+  INFO(text(cluster.incidents()));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].title == "communicator initialization does not end");
+  REQUIRE(ranks_of(open[0].culprits) == std::set<int>{1});
+  CHECK(open[0].culprits[0].pid == 102);
+  REQUIRE(open[0].victim_comms.size() == 1);
+  CHECK(open[0].victim_comms[0].comm == data.uid());
+}
+
 }  // namespace ccld::decision
