@@ -45,7 +45,7 @@ bool has_left(const ProcessModel& p, Nanoseconds now_ns) {
 Life life_of(const RankModel& r, const ProcessTable& processes) {
   if (!r.process) return Life::unknown;
   if (r.state == abi::CommState::aborted)
-    return unless_left(Life::aborted, *r.process, {r.down_ns, r.down_ns}, processes);
+    return unless_left(Life::aborted, *r.process, {r.aborted_ns, r.aborted_ns}, processes);
   const Life life = life_of(*r.process, processes);
   return r.not_watched && !cannot_return(life) ? Life::not_watched : life;
 }
@@ -59,7 +59,7 @@ bool lost(Life life) { return life != Life::well && life != Life::not_watched; }
 
 bool left_a_hang(const RankModel& r, const ProcessTable& processes) {
   const bool aborted = r.state == abi::CommState::aborted && !r.process->gone();
-  const Departures::Left left = aborted ? Departures::Left{r.down_ns, r.down_ns} : left_at(*r.process);
+  const Departures::Left left = aborted ? Departures::Left{r.aborted_ns, r.aborted_ns} : left_at(*r.process);
   return processes.why_left(*r.process, left) == Departures::Why::after_a_hang;
 }
 

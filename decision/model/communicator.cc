@@ -120,6 +120,12 @@ Nanoseconds Communicator::shown_in_flight_ns(const RankModel& r, Nanoseconds now
   return r.has_last && r.process ? r.process->clock.to_local(r.last.sample_monotonic_ns, now_ns) : 0;
 }
 
+// A snapshot may say it before the end of the communicator is announced, or NCCL has aborted it and nobody ends it.
+void Communicator::reach(RankModel& r, abi::CommState state, Nanoseconds at_ns) {
+  if (state == abi::CommState::aborted && r.aborted_ns == 0) r.aborted_ns = at_ns;
+  r.state = std::max(r.state, state);
+}
+
 // The newest snapshot shows this operation: it has ended after it.
 bool Communicator::ends_shown(RankModel& r, OpSeq op) {
   if (r.shows_in_flight.value == 0 || op < r.shows_in_flight || op > r.last.entered) return false;
@@ -202,13 +208,12 @@ void Communicator::down(const CommDown& m, ProcessModel& process, Nanoseconds no
   RankModel* r = member(m.rank, process, now_ns);
   if (!r) return;
   const Busy was = busy(*r);
-  r->state = std::max(r->state, m.state);
+  reach(*r, m.state, now_ns);
   r->entered = std::max(r->entered, m.last_entered);
   if (!r->down) {
     if (r->up) --process.comms_up;
     ++process.comms_ended;
     r->down = true;
-    r->down_ns = now_ns;
     for (ProcessModel::Membership& of : process.memberships) of.ended |= of.comm == uid_ && of.rank == m.rank;
     ++ranks_down_;
     moved(*r, now_ns);
@@ -352,7 +357,7 @@ void Communicator::in_flight(const InFlight& m, ProcessModel& process, Nanosecon
     r->completed = m.completed;
     if (const Signature* s = history_.signature_of(m.completed, m.rank)) finished(m.completed, *s);
   }
-  r->state = std::max(r->state, m.state);
+  reach(*r, m.state, sampled_ns);
   if (m.held)
     moved(*r, sampled_ns);  // somebody wanted it to: that is no standstill
   else if (news)

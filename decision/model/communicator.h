@@ -39,7 +39,7 @@ struct RankModel {
   OpSeq entered, launched, completed;
   Nanoseconds sampled_ns = 0;          // instant of `last`
   Nanoseconds moved_ns = 0;            // last movement of this communicator on this rank
-  Nanoseconds down_ns = 0;             // when it was heard to have ended, if it has
+  Nanoseconds aborted_ns = 0;          // when it was heard to have been aborted, if it was
   OpSeq last_round;                    // newest finished round reported
   OpSeq unseen;                        // newest operation that was handed over and of which nothing tells that it ended
   OpSeq shows_in_flight;               // of `last`: the oldest operation that nothing has ended since; 0: none
@@ -233,6 +233,7 @@ class Communicator {
   static Busy busy(const RankModel& r) { return {r.in_flight(), r.in_replay(), r.in_p2p()}; }
   void moved(RankModel&, Nanoseconds at_ns);
   static Nanoseconds shown_in_flight_ns(const RankModel&, Nanoseconds now_ns);
+  static void reach(RankModel&, abi::CommState, Nanoseconds at_ns);
   static bool ends_shown(RankModel&, OpSeq);
   static void complete(RankModel&, OpSeq newest);
   void finished(OpSeq, const Signature&);

@@ -203,6 +203,37 @@ Incident heard_late(int missing_rank, double hangs_s) {
   return only_incident(cluster);
 }
 
+TEST_CASE(
+    "A rank whose snapshots say that it has aborted because of a hang has left, before that is announced or without "
+    "it") {
+  Settings settings;
+  ProcessTable processes(settings);
+  Communicator all(comm, settings);
+  const auto snapshot = [&](double seconds, abi::CommState state) {
+    Batch b;
+    b.process = {"host", "boot", 1, 0, 1};
+    b.sent_monotonic_ns = static_cast<uint64_t>(seconds_to_ns(seconds));
+    ProcessModel& p = *processes.heard(b, seconds_to_ns(seconds));
+    InFlight m;
+    m.comm = comm;
+    m.sample_monotonic_ns = b.sent_monotonic_ns;
+    m.entered = OpSeq{5};
+    m.completed = OpSeq{4};
+    m.state = state;
+    all.in_flight(m, p, seconds_to_ns(seconds));
+  };
+  snapshot(40, abi::CommState::ready);
+  processes.departures().hangs(comm, seconds_to_ns(50));
+  const RankModel& r = *all.rank(Rank{0});
+  CHECK(life_of(r, processes) == Life::well);
+  snapshot(60, abi::CommState::aborted);
+  snapshot(61, abi::CommState::aborted);
+  CHECK(life_of(r, processes) == Life::left);
+  CHECK(left_a_hang(r, processes));
+  processes.departures().hangs(comm, std::nullopt);
+  CHECK(life_of(r, processes) == Life::aborted);
+}
+
 TEST_CASE("A service that comes into the middle of a hang takes nobody for its cause who left since") {
   CHECK(ranks_of(heard_late(5, 30).culprits) == std::set<int>{5});
   CHECK(ranks_of(heard_late(2, 0.2).culprits) == std::set<int>{2});
