@@ -312,8 +312,12 @@ void HangAnalysis::report(const Cause& cause, Finding& f, const HangView& view, 
   else
     return;  // what has just moved keeps its verdict
   // Time is no evidence of a fault: what ends by itself was a pause, however long, and the next one may be as long.
-  const bool overdue = std::any_of(cause.stalls.begin(), cause.stalls.end(),
-                                   [&](size_t i) { return watches[i]->hang.alarm && watches[i]->hang.alarm->overdue; });
+  // Whoever is waited for and still moves elsewhere is no more than busy, and gets as much time again.
+  const Nanoseconds confirm_ns = seconds_to_ns(settings_.hang_confirm_s);
+  const bool busy = processes_.newest_ns() - cause.moved_ns < confirm_ns && view.stall_ns < 2 * confirm_ns;
+  const bool overdue = !busy && std::any_of(cause.stalls.begin(), cause.stalls.end(), [&](size_t i) {
+    return watches[i]->hang.alarm && watches[i]->hang.alarm->overdue;
+  });
   if (f.hard || overdue) writer_.book().confirm(home.hang.incident, now_ns);
 }
 

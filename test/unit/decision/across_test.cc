@@ -519,6 +519,33 @@ TEST_CASE("A network device that stops several communicators is one cause, whome
   CHECK(reported[0].victim_comms[0].comm == (reported[0].comm == all.uid() ? some : all).uid());
 }
 
+TEST_CASE("A rank that others wait for is not certain to be stuck while it moves elsewhere, for twice the time") {
+  Cluster cluster;
+  Comm& all = cluster.add_comm_of_all();
+  Comm& some = cluster.add_comm({4, 5});
+  all.rounds(20);
+  some.rounds(20);
+  HangPlan plan;
+  plan.not_called = {4, 5};
+  all.hang(plan);
+  const auto moves_for_s = [&](int seconds) {
+    for (int second = 0; second < seconds; ++second) {
+      some.rounds(1);
+      cluster.run_s(1);
+    }
+    INFO(text(cluster.incidents()));
+    REQUIRE(cluster.open_incidents().size() == 1);
+    CHECK(ranks_of(cluster.open_incidents()[0].culprits) == std::set<int>{4, 5});
+    return cluster.open_incidents()[0].state;
+  };
+  CHECK(moves_for_s(350) == VerdictState::suspected);
+  SECTION("they move no more") {
+    cluster.run_s(305);
+    CHECK(cluster.open_incidents()[0].state == VerdictState::confirmed);
+  }
+  SECTION("they go on") { CHECK(moves_for_s(260) == VerdictState::confirmed); }
+}
+
 TEST_CASE("Two hangs with separate causes are two incidents") {
   Cluster cluster;
   Comm& a = cluster.add_comm({0, 1, 2, 3});
