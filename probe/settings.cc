@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "probe/counters/log.h"
+#include "schemas/abi/job.h"
 #include "schemas/endpoints/endpoint_list.h"
 
 namespace ccld::probe {
@@ -37,7 +38,7 @@ const Row table[] = {
     {"NCCL_PROBE_KEY_FILE", &Settings::key_file, "", 0, 0, Text::key_file,
      "File with the secret key by which the service knows this process (`ccld keys make`). Needed with "
      "`NCCL_PROBE_SERVER_KEY`."},
-    {"NCCL_PROBE_JOB", &Settings::job, "default", 0, 0, Text::job,
+    {"NCCL_PROBE_JOB", &Settings::job, abi::unnamed_job, 0, 0, Text::job,
      "Name of the job, equal on all its ranks. Not set: `SLURM_JOB_ID` if there is one."},
     {"NCCL_PROBE_FRAMES_DIR", &Settings::frames_dir, "/dev/shm", 0, 0, Text::folder,
      "Folder of the probing frames; it should be in memory and private to the machine."},

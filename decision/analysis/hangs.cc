@@ -326,7 +326,7 @@ bool HangAnalysis::may_wait_for(const KnownInit& m, const Cause& cause, const st
   std::set<const ProcessModel*> held;
   for (size_t i : cause.stalls)
     for (const RankModel& r : stalls[i].comm->ranks())
-      if (r.process && r.process->job == m.key.job) held.insert(r.process);
+      if (r.process && m.may_miss(*r.process)) held.insert(r.process);
   for (const auto& [rank, r] : initialization.ranks) held.erase(r.process);
   return held.size() + initialization.ranks.size() >= static_cast<size_t>(m.key.rank_count);
 }

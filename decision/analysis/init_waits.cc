@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
 namespace ccld::decision {
@@ -61,18 +62,49 @@ class GpusOfJobs {
 };
 
 // GPUs of the job that are not being initialized; at most one more than `most`.
-std::vector<InitWait::Member> others(const std::vector<GpusOfJobs::Gpu>& gpus, const Initialization& m, size_t most) {
+std::vector<InitWait::Member> others(const std::vector<GpusOfJobs::Gpu>& gpus, const KnownInit& known,
+                                     const Initialization& m, size_t most) {
   std::set<GpusOfJobs::Gpu> in;
-  for (const auto& [rank, r] : m.ranks) in.insert({r.process, r.cuda_device});
+  std::set<const ProcessModel*> processes;
+  for (const auto& [rank, r] : m.ranks) in.insert({r.process, r.cuda_device}), processes.insert(r.process);
+  const auto comes = [&](const GpusOfJobs::Gpu& gpu) {
+    return in.contains(gpu) || in.contains({gpu.first, -1}) || (gpu.second < 0 && processes.contains(gpu.first));
+  };
   std::vector<InitWait::Member> out;
   for (const GpusOfJobs::Gpu& gpu : gpus) {
     if (out.size() > most) break;
-    if (!in.contains(gpu) && !in.contains({gpu.first, -1})) out.push_back({gpu.first, gpu.second, Rank{-1}});
+    if (known.may_miss(*gpu.first) && !comes(gpu)) out.push_back({gpu.first, gpu.second, Rank{-1}});
   }
   return out;
 }
 
 }  // namespace
+
+ConnectedProcesses::ConnectedProcesses(const ProcessTable& processes, const Watches& watches) {
+  std::vector<const ProcessModel*> queue;
+  absl::flat_hash_set<CommUid> seen;
+  int part = 0;
+  for (const auto& [id, first] : processes.all()) {
+    const auto add = [&](const ProcessModel* p) {
+      if (p && parts_.try_emplace(p, part).second) queue.push_back(p);
+    };
+    add(first.get());
+    if (queue.empty()) continue;
+    while (!queue.empty()) {
+      const ProcessModel& p = *queue.back();
+      queue.pop_back();
+      for (const ProcessModel::Membership& member : p.memberships)
+        if (const auto it = watches.find(member.comm); it != watches.end() && seen.insert(member.comm).second)
+          for (const RankModel& r : it->second->comm.ranks()) add(r.process);
+    }
+    ++part;
+  }
+}
+
+int ConnectedProcesses::part_of(const ProcessModel& p) const {
+  const auto it = parts_.find(&p);
+  return it == parts_.end() ? -1 : it->second;
+}
 
 std::string init_name(const InitKey& key) {
   return absl::StrCat("with hash ", absl::Hex(key.comm_hash, absl::kZeroPad16));
@@ -82,6 +114,7 @@ std::vector<KnownInit> waiting_inits(const InitBook& inits, const ProcessTable& 
                                      Nanoseconds least_ns, Nanoseconds now_ns) {
   std::vector<KnownInit> out;
   GpusOfJobs gpus(processes, watches);
+  std::shared_ptr<const ConnectedProcesses> parts;
   for (const auto& [key, m] : inits.all()) {
     KnownInit k;
     k.key = key;
@@ -94,11 +127,17 @@ std::vector<KnownInit> waiting_inits(const InitBook& inits, const ProcessTable& 
     if (k.wait.waiting.empty()) continue;
     const size_t missing = static_cast<size_t>(key.rank_count) - std::min<size_t>(m.ranks.size(), key.rank_count);
     if (missing > 0 && !failed(m)) {
+      if (!abi::is_named(key.job)) {
+        if (!parts) parts = std::make_shared<const ConnectedProcesses>(processes, watches);
+        k.parts = parts;
+        for (const auto& [rank, r] : m.ranks)
+          if (r.process) k.parts_that_came.insert(parts->part_of(*r.process));
+      }
       if (const Communicator* comm = like(key, m, watches)) {
         for (const RankModel& r : comm->ranks())
           if (!m.ranks.contains(r.rank.value) && r.process) k.wait.missing.push_back({r.process, r.gpu(), r.rank});
       } else {
-        k.wait.missing = others(gpus.of(key.job), m, missing);
+        k.wait.missing = others(gpus.of(key.job), k, m, missing);
         if (k.wait.missing.size() > missing) k.wait.missing.clear();
         // Which of them is which rank is known of the last one only.
         if (missing == 1 && k.wait.missing.size() == 1)

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "decision/locate/places.h"
+#include "schemas/abi/job.h"
 
 namespace ccld::decision {
 namespace {
@@ -49,6 +50,33 @@ std::string device_of(const Stall& s) {
     return c.component == Component::nic && key(c) == key(culprits[0]);
   });
   return one ? key(culprits[0]) : "";
+}
+
+// By stall: the first one of its job. A job that has no name is what processes connect.
+std::vector<size_t> jobs_of(const std::vector<Stall>& stalls) {
+  std::vector<size_t> first(stalls.size());
+  const auto root = [&](size_t i) {
+    while (first[i] != i) i = first[i] = first[first[i]];
+    return i;
+  };
+  std::map<std::string, size_t> by_name;
+  std::map<const ProcessModel*, size_t> by_process;
+  for (size_t i = 0; i < stalls.size(); ++i) {
+    first[i] = i;
+    const auto unite = [&](size_t other) {
+      const size_t a = root(i), b = root(other);
+      first[std::max(a, b)] = std::min(a, b);
+    };
+    const Communicator& comm = *stalls[i].comm;
+    if (abi::is_named(comm.job())) {
+      unite(by_name.try_emplace(comm.job(), i).first->second);
+      continue;
+    }
+    for (const RankModel& r : comm.ranks())
+      if (r.process) unite(by_process.try_emplace(r.process, i).first->second);
+  }
+  for (size_t i = 0; i < stalls.size(); ++i) first[i] = root(i);
+  return first;
 }
 
 class Causes {
@@ -274,6 +302,7 @@ class Causes {
     merged_.resize(causes_.size());
     for (size_t i = 0; i < causes_.size(); ++i) merged_[i] = i;
     std::map<std::string, size_t> inside, hosts, never_heard;
+    std::vector<size_t> jobs;
     std::map<const HostModel*, size_t> lost_on;
     for (const std::vector<const WaitNode*>& actors : lives_)
       for (const WaitNode* a : actors)
@@ -297,8 +326,9 @@ class Causes {
           if (!key.empty()) same(inside, key, i);
       } else if (!lives_[i].empty() &&
                  std::none_of(lives_[i].begin(), lives_[i].end(), [](const WaitNode* a) { return a->process; })) {
-        // Nobody knows whether they are one process, or one host.
-        same(never_heard, "", i);
+        // Of a job, nobody knows whether they are one process, or one host.
+        if (jobs.empty()) jobs = jobs_of(stalls_);
+        same(never_heard, absl::StrCat(jobs[causes_[i].home]), i);
       } else if (causes_[i].kind == CauseKind::absent && !lives_[i].empty() && lives_[i][0]->process) {
         const ProcessModel& first = *lives_[i][0]->process;
         const bool whole_host = lost_on[first.host] >= 2 && (lives_[i][0]->life == Life::host_silent ||

@@ -470,7 +470,8 @@ void Cluster::send(int index, std::vector<Payload> payloads) {
   Process& p = processes_[index];
   Batch b;
   b.process = p.id;
-  b.job = options_.processes_per_job == 0 ? "job" : "job" + std::to_string(index / options_.processes_per_job);
+  b.job = options_.job;
+  if (options_.processes_per_job != 0) b.job += std::to_string(index / options_.processes_per_job);
   b.batch_seq = ++p.batch_seq;
   b.sent_monotonic_ns = now_ns_ + p.monotonic_offset_ns;
   b.sent_realtime_ns = now_ns_ + p.realtime_offset_ns;

@@ -47,6 +47,7 @@ struct ClusterOptions {
   Nanoseconds delay_max_ns = 0;     // extra delay of a batch, uniform; batches overtake each other
   bool reads_frames = false;        // siblings say what the frames of stopped and lost processes say
   int processes_per_job = 0;        // 0: all are of one
+  std::string job = "job";          // its name, with a number if there are several
 };
 
 Signature all_reduce(uint64_t count = 1 << 16, abi::Algorithm algorithm = abi::Algorithm::ring);

@@ -128,6 +128,32 @@ TEST_CASE("Who never speaks is named after the time of silence") {
   CHECK(open[0].culprits[0].rank == Rank{6});
 }
 
+TEST_CASE("Processes of two jobs that never spoke are two causes, also if nobody has named the jobs") {
+  ClusterOptions options;
+  SECTION("named") { options.processes_per_job = 4; }
+  SECTION("not named") { options.job = "default"; }
+  Cluster cluster({}, options);
+  for (int process : {3, 6}) cluster.lose_telemetry(process, true);
+  Comm& a = cluster.add_comm({0, 1, 2, 3});
+  Comm& b = cluster.add_comm({4, 5, 6, 7});
+  a.rounds(20);
+  b.rounds(20);
+  HangPlan without_fourth, without_third;
+  without_fourth.not_called = {3};
+  without_third.not_called = {2};
+  a.hang(without_fourth);
+  b.hang(without_third);
+  cluster.run_s(20);
+  const auto open = cluster.open_incidents();
+  INFO(text(cluster.incidents()));
+  REQUIRE(open.size() == 2);
+  for (const Incident& i : open) {
+    CHECK(ranks_of(i.culprits) == std::set<int>{i.comm == a.uid() ? 3 : 2});
+    CHECK(i.victim_comms.empty());
+  }
+  CHECK(open[0].comm != open[1].comm);
+}
+
 TEST_CASE("What waits in several communicators for processes that never spoke is one cause") {
   Cluster cluster;
   cluster.lose_telemetry(6, true);

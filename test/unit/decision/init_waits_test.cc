@@ -135,6 +135,47 @@ TEST_CASE("A rank that does not come to an initialization is named with its proc
   CHECK(open[0].culprits[0].reason == "did not come to the initialization of the communicator");
 }
 
+TEST_CASE("A process of another job that has no name either is not the one that an initialization misses") {
+  ClusterOptions options;
+  options.processes = 4;
+  options.job = "default";
+  Cluster cluster(with_init_timeout(20), options);
+  Comm* known = nullptr;
+  SECTION("of which nothing is known but that it lives") { cluster.add_comm({3}).rounds(10); }
+  SECTION("unless communicators connect it with those that wait, although some have no other one") {
+    known = &cluster.add_comm({2, 3});
+  }
+  if (known) known->rounds(10);
+  cluster.make(0xabc, 4, {{0, 0}, {1, 1}, {2, 2}});
+  cluster.run_s(30);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  REQUIRE(ranks_of(open[0].culprits) == std::set<int>{3});
+  CHECK(open[0].culprits[0].pid == (known ? 103 : 0));
+}
+
+TEST_CASE("An initialization does not wait for the hang of another job that has no name either") {
+  ClusterOptions options;
+  options.job = "default";
+  Cluster cluster(with_init_timeout(20), options);
+  Comm& other = cluster.add_comm({4, 5, 6, 7});
+  other.rounds(20);
+  HangPlan absent;
+  absent.not_called = {1};
+  other.hang(absent);
+  cluster.make(0xabc, 6, {{0, 0}, {1, 1}, {2, 2}, {3, 3}});
+  cluster.run_s(60);
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 2);
+  for (const Incident& i : open) {
+    const bool hang = i.comm == other.uid();
+    CHECK(ranks_of(i.culprits) == (hang ? std::set<int>{1} : std::set<int>{4, 5}));
+    CHECK_FALSE(mentions(i, "may wait for it"));
+  }
+}
+
 TEST_CASE("Who waits in an initialization that has failed on another rank is no culprit where he is missed") {
   Cluster cluster(with_init_timeout(100));
   Comm& data = cluster.add_comm({0, 1});
