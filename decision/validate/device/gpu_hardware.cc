@@ -29,6 +29,8 @@ using Clock = std::chrono::steady_clock;
 
 // How often a stream is asked. Times are those of its events: this delays the answer only.
 constexpr auto ask_again = std::chrono::microseconds(200);
+// Of one kernel: it takes microseconds, and a second on a machine that has no processor to spare.
+constexpr auto launch_ends_within = std::chrono::seconds(1);
 
 class HardwareError : public std::runtime_error {
  public:
@@ -172,7 +174,19 @@ class GpuHardware : public Hardware {
 
  private:
   void abort_in_job() {
-    if (in_job_ && comm_ != nullptr) ncclCommAbort(std::exchange(comm_, nullptr));
+    if (!in_job_ || comm_ == nullptr) return;
+    let_launch_end();
+    ncclCommAbort(std::exchange(comm_, nullptr));
+  }
+
+  // An abort that comes while NCCL's thread launches a kernel does not wait for that kernel, and gives the memory back
+  // that it is about to read. A launch is over soon, also where this process was stopped in its middle; what waits for
+  // other ranks longer than that has launched nothing.
+  void let_launch_end() {
+    const Clock::time_point until = Clock::now() + launch_ends_within;
+    ncclResult_t state = ncclInProgress;
+    while (ncclCommGetAsyncError(comm_, &state) == ncclSuccess && state == ncclInProgress && Clock::now() < until)
+      std::this_thread::sleep_for(ask_again);
   }
 
   // Of the step: they outlive what it throws.
