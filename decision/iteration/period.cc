@@ -7,8 +7,8 @@ namespace ccld::decision {
 namespace {
 
 constexpr double same_kinds_min = 0.95;  // kinds repeat exactly, but for an operation now and then
-constexpr double same_rhythm_min =
-    0.6;  // intervals have noise, and so have rare kinds, if other rare ones come between
+// Intervals have noise, and so have rare kinds, if other rare ones come between.
+constexpr double same_rhythm_min = 0.6;
 constexpr size_t repeats_min = 3;
 
 uint16_t most_common(std::vector<uint16_t> kinds) {

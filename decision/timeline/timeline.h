@@ -5,8 +5,8 @@
 // Contract: plain state, not thread-safe. Times of kernels are those of their own GPU's clock; clocks.h makes them
 // comparable. Bounded by `whatif_gpus_max` GPUs, `whatif_kernels_max` kernels and link_rows_max stages of links (of
 // each collective, and of all Sends and Recvs); what comes beyond is left out. What clear() keeps for the next window
-// comes on top: Sends and Recvs, at most as many, and a kernel of each GPU. A communicator or process may be forgotten meanwhile: nothing here
-// points to one.
+// comes on top: Sends and Recvs, at most as many, and a kernel of each GPU. A communicator or process may be forgotten
+// meanwhile: nothing here points to one.
 #pragma once
 
 #include <cstdint>

@@ -128,11 +128,11 @@ Beyond Past::compare(const Graph& g, const Timeline& t, const Kinds& kinds, Seld
     // What happened once in a window, and not in others, is no habit: a checkpoint.
     if (most != none) {
       const double once_ns = most_ns - second_ns;
-      // Of what happened once the host's part leaves, too.
-      const double host_ns = at(b.host_ns, most);
-      (std::isnan(host_ns) ? of.unknown_ns : of.host_ns) -=
-          std::isnan(host_ns) ? once_ns : std::clamp(host_ns, 0.0, once_ns);
-      of.host_ns = std::max(0.0, of.host_ns);
+      // The host's part of it leaves, too, as far as it is known.
+      if (const double host_ns = at(b.host_ns, most); std::isnan(host_ns))
+        of.unknown_ns -= once_ns;
+      else
+        of.host_ns = std::max(0.0, of.host_ns - std::clamp(host_ns, 0.0, once_ns));
       of.sum_ns -= once_ns;
       at(b.own_ns, most) -= static_cast<float>(once_ns);
     }

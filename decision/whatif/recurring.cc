@@ -28,7 +28,6 @@ bool Recurring::recurs(uint64_t key, const std::vector<float>& now) const {
 void Recurring::add(const Seldom& window) {
   ++windows_;
   const size_t most = 3 * settings_.slow_rounds_min;
-  // Where sizes are never the same again no work is: then there is nothing to remember.
   if (values_.size() + window.size() > recurring_entries_max) values_.clear();
   for (const auto& [key, ns] : window) {
     if (values_.size() >= recurring_entries_max) break;

@@ -1,8 +1,8 @@
 // Work of which there is one or two in a window: what it takes beyond the usual, window by window. So what a GPU needs
 // longer once in each iteration is told from what it needed longer once.
 //
-// Contract: plain state, not thread-safe. Bounded by recurring_entries_max; what was not seen for recurring_windows_max
-// windows is forgotten.
+// Contract: plain state, not thread-safe. Bounded by recurring_entries_max, beyond which all is forgotten: where sizes
+// are never the same again nothing recurs. What was not seen for recurring_windows_max windows is forgotten, too.
 #pragma once
 
 #include <cstddef>
