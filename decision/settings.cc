@@ -178,12 +178,13 @@ const Entry entries[] = {
      "a five-hundredth of a network of 10 Gbit/s, far below any that is in use for training; who knows the own network "
      "sets more"},
     {CCLD_FIELD(network_latency_max_ms), 0, 1e6, "what such a transfer may take, whatever it carries",
-     "the longest turn of a busy scheduler, several times"},
+     "a turn of a busy scheduler; what threads wait for processors beyond that is measured (processor_turns_max)"},
     {CCLD_FIELD(whatif_explained_min), 0, 1,
      "connections are why collectives take longer than before if they explain this part of it for certain; of what a "
      "connection has lost since it became slow, collectives must have become longer by this part",
-     "0.22 at most of links that a recorded slow GPU made look slow; with 0.35 as with 0.7 no recorded case and no "
-     "simulated one is judged otherwise"},
+     "0.22 at most of links that a recorded slow GPU made look slow; 0.47 and more of slow links, the least where "
+     "steps "
+     "queue up as far as there are slots"},
     {CCLD_FIELD(whatif_starting_windows), 0, 1000,
      "for so many windows after a job was first heard of nothing is said about its network, nor what its past alone "
      "says",

@@ -447,14 +447,14 @@ TEST_CASE("From the start on, the two directions of the only wire of a pipeline 
   CHECK(slow[0].peers == 1);
   CHECK(causes(5, 2).empty());  // with one peer, only what takes whatif_lone_times_min times as long counts
   // Both are slow: nothing tells but what the settings expect, for 64 KiB.
-  CHECK(causes(50, 50).empty());
+  CHECK(causes(30, 30).empty());
   CHECK(causes(80, 80, 0).empty());
   const auto both = causes(80, 80);
   REQUIRE(both.size() == 2);
   for (const Cause& c : both) {
     CHECK(c.kind == Cause::Kind::connection);
     CHECK((c.expected && c.peers == 0));
-    CHECK(c.reference_ns == Approx((30 + 65536 * 8 / 20e3) * ms));
+    CHECK(c.reference_ns == Approx((10 + 65536 * 8 / 20e3) * ms));
   }
 }
 
