@@ -93,7 +93,6 @@ uint64_t IterationAnalysis::incident(const std::string& job) const {
 
 bool IterationAnalysis::explained_elsewhere(const std::string& job) const {
   if (writer_.book().any_slow_open(job, incident(job))) return true;
-  if (const auto it = jobs_.find(job); it != jobs_.end() && it->second.suspected) return true;
   return std::any_of(watches_.begin(), watches_.end(), [&](const auto& entry) {
     const Watch& w = *entry.second;
     return w.comm.job() == job && (w.hang.incident != 0 || w.hang.stuck);
@@ -168,6 +167,8 @@ void IterationAnalysis::look(const std::string& name, Job& job, Nanoseconds now_
   }
   if (explained_elsewhere(name)) job.explained = true;
   if (job.explained && job.incident == 0) return;
+  // What is suspected may be the reason, if it is sure soon.
+  if (job.suspected && job.incident == 0 && static_cast<double>(change->lasts_ns) < 2 * verify_ns) return;
   Finding f = describe(job, *leading, *change);
   // It keeps what it was called: the times in it are estimates that wander.
   if (const Incident* known = writer_.book().find(job.incident); known && known->op == f.op) f.title = known->title;

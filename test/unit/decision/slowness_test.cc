@@ -233,6 +233,24 @@ TEST_CASE("A job of which all ranks compute longer is an incident of the job, al
   CHECK(cluster.open_incidents().empty());
 }
 
+TEST_CASE("That now this rank and now that one is suspected does not hide that all iterations take longer") {
+  Cluster cluster;
+  Comm& comm = cluster.add_comm_of_all();
+  iterations(comm, 300, 60 * ns_per_ms);
+  for (int i = 0; i < 160; ++i) {
+    RoundShape shape;
+    const int late = i / 15 % 4;
+    shape.gap_ns = [=](int r, uint64_t) { return (r == late ? 130 : 100) * ns_per_ms; };
+    comm.rounds(3, shape);
+    shape.signature = fake::all_reduce(1 << 20);
+    comm.rounds(1, shape);
+  }
+  const auto open = cluster.open_incidents();
+  INFO(text(open));
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].title.find("iteration time rose from 2") == 0);
+}
+
 TEST_CASE("A rank that makes the job slow is one incident, with what it does to the iteration time") {
   Cluster cluster;
   Comm& comm = cluster.add_comm_of_all();
