@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "schemas/wire/link_steps.h"
+
 namespace ccld::decision::timeline {
 namespace {
 
-// Of one collective: a ring of 64 channels over a few hundred ranks. Of all Sends and Recvs of a window: 128 for each
-// of 512 GPUs, 5 MiB.
-constexpr size_t link_rows_max = 1 << 16;
+// Of all collectives of a window: 1,024 for each of 512 GPUs (a ring of 16 channels: 32 operations), 48 MiB. Of all
+// Sends and Recvs likewise.
+constexpr size_t link_rows_max = 1 << 19;
 
 void note_launch(Gpu& g, uint64_t begin_ns, uint64_t launch_ns) {
   if (launch_ns != 0) g.launch_least_ns = std::min(g.launch_least_ns, static_cast<int64_t>(begin_ns - launch_ns));
@@ -73,6 +75,8 @@ bool Timeline::take_room(Gpu& g) {
 void Timeline::add(GpuKey key, const Rounds& m, int ranks) {
   Gpu* const g = gpu(key);
   if (!g) return;
+  // Stages of replays have the number of the recorded call: only those of the call itself are kept.
+  absl::flat_hash_set<uint64_t> kept;
   for (const Round& r : m.rounds) {
     if (!r.has_device_times() || !is_timed(r.flags, r.begin_device_ns, r.end_device_ns)) continue;
     // Several operations may share a kernel: the first of them stands for it.
@@ -88,16 +92,23 @@ void Timeline::add(GpuKey key, const Rounds& m, int ranks) {
     k.ranks = ranks;
     note_launch(*g, k.begin_ns, k.launch_monotonic_ns);
     add_tightly(g->kernels, k);
+    if (r.replay == 0 && !m.links.empty()) kept.insert(r.op.value);
   }
-  // Stages of replays have the number of the recorded call: only those of the call itself are kept.
-  absl::flat_hash_map<uint64_t, bool> called;
-  if (!m.links.empty())
-    for (const Round& r : m.rounds) called[r.op.value] |= r.replay == 0;
   for (const LinkStages& l : m.links) {
-    if (const auto it = called.find(l.op.value); it != called.end() && !it->second) continue;
-    auto& rows = links_[{m.comm, l.op}];
-    if (rows.size() < link_rows_max) rows.emplace_back(m.rank, l);
+    if (!kept.contains(l.op.value) || wire::link_priority(l.op.value) < link_priority_min_) continue;
+    links_[{m.comm, l.op}].emplace_back(m.rank, l);
+    if (++link_rows_ > link_rows_max) leave_out_links();
   }
+}
+
+// What remains is of the operations that probes prefer as well, so that both ends of a link are known.
+void Timeline::leave_out_links() {
+  ++link_priority_min_;
+  absl::erase_if(links_, [&](const auto& entry) {
+    if (wire::link_priority(entry.first.second.value) >= link_priority_min_) return false;
+    link_rows_ -= entry.second.size();
+    return true;
+  });
 }
 
 void Timeline::add(GpuKey key, const P2pRounds& m) {
@@ -200,6 +211,7 @@ void Timeline::clear(Nanoseconds age_ns, const std::vector<OpenEnd>& open_ends) 
   kernels_of_gpu_max_ =
       std::min<size_t>(kernels_of_gpu_most, settings_.whatif_kernels_max / std::max<size_t>(1, gpus_.size()));
   links_.clear();
+  link_rows_ = 0, link_priority_min_ = 0;
   links_of_calls_ = std::move(links_of_open);
   rows_of_calls_ = 0;
   for (const auto& [key, rows] : links_of_calls_) rows_of_calls_ += rows.size();

@@ -4,7 +4,7 @@
 //
 // Contract: plain state, not thread-safe. Times of kernels are those of their own GPU's clock; clocks.h makes them
 // comparable. Bounded by `whatif_gpus_max` GPUs, `whatif_kernels_max` kernels and link_rows_max stages of links (of
-// each collective, and of all Sends and Recvs); what comes beyond is left out. What clear() keeps for the next window
+// all collectives, and of all Sends and Recvs); what comes beyond is left out. What clear() keeps for the next window
 // comes on top: Sends and Recvs, at most as many, and a kernel of each GPU. A communicator or process may be forgotten
 // meanwhile: nothing here points to one.
 #pragma once
@@ -115,13 +115,16 @@ class Timeline {
   static CallKey key_of(const Kernel&, const Call&);
   Gpu* gpu(GpuKey);
   void keep(std::vector<Gpu>);  // instead of all GPUs
+  void leave_out_links();
   bool take_room(Gpu&);
 
   const Settings& settings_;
   size_t& gpus_in_all_;
   std::vector<Gpu> gpus_;
   absl::flat_hash_map<GpuKey, size_t> index_;
-  absl::flat_hash_map<std::pair<CommUid, OpSeq>, std::vector<std::pair<Rank, LinkStages>>> links_;
+  absl::flat_hash_map<std::pair<CommUid, OpSeq>, LinkRows> links_;
+  size_t link_rows_ = 0;
+  int link_priority_min_ = 0;  // of the operations in links_ (link_steps.h)
   std::vector<ClockPair> clock_pairs_;
   absl::flat_hash_map<CallKey, LinkRows> links_of_calls_;
   size_t rows_of_calls_ = 0;

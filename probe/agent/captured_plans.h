@@ -17,8 +17,10 @@ namespace ccld::probe {
 // Operations and calls that were recorded into graphs and may be replayed (about 1 MiB); beyond, the kernel that was
 // recorded first is forgotten (and counted), and its replays are not followed any more.
 constexpr size_t captured_max = 8192;
-// Rounds that lasted fewer samples say nothing about stages.
-constexpr uint32_t link_samples_min = 3;
+// Of rounds that a sample has seen in flight, beside the one that saw their end, the stages of links are told. A step
+// that waits for less than the time between two samples is seen to wait for all of it, or not at all, as often as makes
+// the mean over many rounds right.
+constexpr uint32_t link_samples_min = 2;
 
 class CapturedPlans {
  public:

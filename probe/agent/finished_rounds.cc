@@ -23,16 +23,19 @@ void add_links(const std::vector<LinkTrack>& links, uint64_t number, LinkColumns
   }
 }
 
-// Those of the longest, as many as fit.
+// Those of the longest, as many as fit; of about equally long ones those that the other ends choose, too.
 template <class Pending, class Number>
 void add_links(const std::vector<Pending>& taken, Number number, LinkColumns& columns) {
   std::vector<const Pending*> with_links;
   for (const Pending& pending : taken)
     if (!pending.links.empty()) with_links.push_back(&pending);
+  const auto rank = [&](const Pending* p) {
+    return std::pair(-__builtin_clz(p->samples | 1), wire::link_priority(number(p->row)));
+  };
   std::stable_sort(with_links.begin(), with_links.end(),
-                   [](const Pending* a, const Pending* b) { return a->samples > b->samples; });
+                   [&](const Pending* a, const Pending* b) { return rank(a) > rank(b); });
   for (const Pending* pending : with_links) {
-    if (columns.links.size() + pending->links.size() > links_per_message_max) break;
+    if (!columns.links.empty() && columns.links.size() + pending->links.size() > links_per_message_max) break;
     add_links(pending->links, number(pending->row), columns);
   }
 }

@@ -20,9 +20,9 @@ namespace ccld::probe {
 // others.
 constexpr size_t rounds_pending_max = 4096;
 constexpr size_t untimed_pending_max = rounds_pending_max / 2;
-// Stages of links are kept for the longest rounds, and for the longest calls, of a flush, up to this many rows (56
-// KiB).
-constexpr size_t links_per_message_max = 1024;
+// Stages of links are sent for the longest rounds, and for the longest calls, of a flush: for one of each at least, and
+// up to this many rows. So a rank with 16 channels tells those of 80 rounds a second, which is plenty for means.
+constexpr size_t links_per_message_max = 256;
 // How long the proxies of a finished kernel are watched for steps that are still on their way.
 constexpr uint64_t link_settle_ns = 50 * ns_per_ms;
 

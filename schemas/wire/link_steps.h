@@ -31,6 +31,16 @@ constexpr uint32_t first_counted_step(uint32_t steps) {
   return static_cast<uint32_t>((first + between - 1) / between * between);
 }
 
+// A link tells something only if both of its ends report the same round. So where not all rounds can be told, both ends
+// tell those with the highest of these: half as many have at least one more. As if by chance, so that no place in the
+// iteration is left out. `number`: of the operation, or of the call.
+constexpr int link_priority(uint64_t number) {
+  number *= 0x9e3779b97f4a7c15U;
+  number = (number ^ (number >> 32)) * 0xd6e8feb86659fd93U;
+  const auto low = static_cast<uint32_t>(number >> 32);
+  return low == 0 ? 32 : __builtin_ctz(low);
+}
+
 static_assert(first_counted_step(few_steps_max + 1) >= slots);
 static_assert(first_counted_step(few_steps_max + 1) < few_steps_max);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Nanoseconds late_ns = ns_per_s, late_report_ns = 100 * ns_per_ms, beat_ns = ns_per_s,
                       up_repeat_ns_min = 4 * ns_per_s, up_repeat_ns_max = 30 * ns_per_s, sample_ns = ns_per_ms;
-constexpr uint32_t link_samples_min = 3;
+constexpr uint32_t link_samples_min = 2;
 constexpr size_t links_max = 1024, operations_max = 16, calls_max = 64;
 
 uint32_t age_ms(Instant now, Instant since) {

@@ -1,10 +1,12 @@
 // One timeline of a job: what it keeps, from window to window, and how the clocks of its GPUs are compared.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
 #include "decision/timeline/matching.h"
+#include "schemas/wire/link_steps.h"
 #include "test/unit/decision/whatif_job.h"
 
 namespace ccld::decision::whatif {
@@ -27,13 +29,44 @@ TEST_CASE("A timeline keeps stages of Send and Recv that go over the network, an
   CHECK(t.links(CommUid{1}, Rank{0}, Rank{1}, 3)->size() == 1);
   CHECK(t.links(CommUid{1}, Rank{0}, Rank{1}, 4));
   CHECK_FALSE(t.links(CommUid{1}, Rank{1}, Rank{0}, 3));
-  m.links.assign(1 << 17, l);
+  m.links.assign((1 << 19) + 1, l);
   m.links.back().op = OpSeq{5};
   t.add({&process, 0}, m);
   CHECK(t.links(CommUid{1}, Rank{0}, Rank{1}, 3)->size() < m.links.size());
   CHECK_FALSE(t.links(CommUid{1}, Rank{0}, Rank{1}, 5));
   t.clear(0);
   CHECK_FALSE(t.links(CommUid{1}, Rank{0}, Rank{1}, 3));
+}
+
+TEST_CASE("A timeline keeps stages of so many collectives, and of those that probes prefer") {
+  Settings settings;
+  size_t gpus_in_all = 0;
+  Timeline t(settings, gpus_in_all);
+  int process = 0;
+  constexpr uint64_t operations = 120;
+  Rounds m;
+  m.comm = CommUid{1};
+  m.rank = Rank{0};
+  m.rounds.resize(1);
+  for (uint64_t op = 1; op <= operations; ++op) {
+    m.rounds[0].op = OpSeq{op}, m.rounds[0].begin_device_ns = 10 * op, m.rounds[0].end_device_ns = 10 * op + 5;
+    m.links.assign(1 << 13, Job::stages(0, op, 1, {1, 1, 2, 3}));
+    t.add({&process, 0}, m);
+  }
+  size_t rows = 0;
+  int least_kept = 99, most_left_out = -1;
+  for (uint64_t op = 1; op <= operations; ++op) {
+    const auto* const links = t.links(CommUid{1}, OpSeq{op});
+    if (links)
+      rows += links->size(), least_kept = std::min(least_kept, wire::link_priority(op));
+    else
+      most_left_out = std::max(most_left_out, wire::link_priority(op));
+  }
+  CHECK(rows <= 1 << 19);
+  CHECK(rows >= 1 << 17);
+  CHECK(most_left_out < least_kept);
+  t.clear(0);
+  CHECK_FALSE(t.links(CommUid{1}, OpSeq{1}));
 }
 
 TEST_CASE("Clocks are compared by the ends of collectives, whatever they began with") {

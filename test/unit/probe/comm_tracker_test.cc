@@ -1,6 +1,8 @@
 #include "probe/agent/comm_tracker.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "test/unit/probe/support.h"
 #include "test/unit/schemas/synthetic_frame.h"
@@ -882,6 +884,41 @@ TEST_CASE("the stages of a link tell where its steps waited") {
   CHECK(ms_after(receiver.gpu_mean_realtime_ns()) == Approx(mean + 3));
 }
 
+TEST_CASE("over many short rounds the stages tell how long steps waited, though each wait is shorter than a sample") {
+  Scene s(1);
+  abi::ProxyRecord& proxy = s.frame.proxy(0, Direction::send, 0, 4, 0, 3);
+  constexpr int rounds = 400, steps = 4;
+  constexpr double apart_ms = 0.3, wait_ms = 0.25, length_ms = 1.6;  // of steps; of each in the proxy; of a kernel
+  double waited_ms = 0;
+  int told = 0;
+  for (uint64_t round = 1; round <= rounds; ++round) {
+    const uint64_t token = 4 + round, base = steps * (round - 1);
+    const double begin_ms = std::fmod(0.618 * static_cast<double>(round), 1);  // after the sample before
+    const auto reached = [&](double ms) { return std::clamp(static_cast<int>(std::floor(ms / apart_ms)), 0, steps); };
+    s.frame.launch_operation(token, 1);
+    s.frame.begin(0, round, token, 100 * round);
+    abi::Lane& lane = s.frame.open_lane(0, Direction::send, round, static_cast<uint32_t>(base), 4);
+    proxy.base = base;
+    bool ended = false;
+    for (int sample = 1; !ended; ++sample) {
+      const double ms = sample - begin_ms;
+      lane.current_step = static_cast<uint32_t>(base) + static_cast<uint32_t>(reached(ms));
+      proxy.transmitted = proxy.done = base + static_cast<uint64_t>(reached(ms - wait_ms));
+      ++s.frame.header().proxy.ticks;
+      ended = ms >= length_ms;
+      if (ended) s.frame.count(0, round, steps, 0);
+      if (ended) s.frame.end(0, round, 100 * round + 50);
+      s.sample();
+    }
+    for (const wire::LinkStages& l : s.rounds().links) {
+      ++told;
+      waited_ms += static_cast<double>(l.wire_mean_realtime_ns() - l.gpu_mean_realtime_ns()) / 1e6;
+    }
+  }
+  CHECK(told == rounds);
+  CHECK(waited_ms / told == Approx(wait_ms).margin(0.02));
+}
+
 TEST_CASE("the stages of a Send and of a Recv go with the first call with that peer") {
   Scene s(1);
   s.frame.enter_p2p(Direction::recv, 4, 64);  // an earlier kernel's
@@ -952,7 +989,7 @@ TEST_CASE("short rounds and lanes without a proxy send no stages of proxies") {
   s.frame.count(0, 1, 0, 0);
   s.frame.end(0, 1, 200);
   s.sample();
-  CHECK(s.rounds().links.empty());  // two samples say nothing
+  CHECK(s.rounds().links.empty());  // it gave no step
   s.frame.launch_operation(6, 1);
   s.frame.begin(0, 2, 6, 300);
   s.frame.open_lane(0, Direction::send, 2, 100, 4);
