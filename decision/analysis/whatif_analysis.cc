@@ -188,6 +188,9 @@ std::vector<whatif::SlowCollectives> WhatIfAnalysis::find_slow_collectives(Job& 
     whatif::Late late;
     for (int member : whatif::at(graph.groups, groups.front())) {
       const int gpu = whatif::at(graph.nodes, member).gpu;
+      const RankModel* const r = comm.rank(whatif::at(graph.nodes, member).kernel->rank);
+      if (r && r->process)
+        late.sampled_every_ns = std::max(late.sampled_every_ns, 1e3 * r->process->sampled_every_us);
       if (whatif::at(lateness.late, gpu)) add_late(whatif::at(lateness.beyond.gpus, gpu), late);
     }
     auto slow = whatif::slow_collectives(comm, rounds, late, graph.turn_wait_ns, job.step_past, settings_);

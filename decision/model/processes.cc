@@ -300,6 +300,9 @@ void note_run_delays(ProcessModel& p, const Metrics& m, Nanoseconds now_ns) {
         if (const auto at = static_cast<uint64_t>(v.value); at <= p.sent_monotonic_ns)
           read_ns = p.clock.to_local(at, now_ns);
         break;
+      case abi::MetricId::agent_period_us:
+        p.sampled_every_us = static_cast<uint32_t>(std::clamp<int64_t>(v.value, 0, UINT32_MAX));
+        break;
       case abi::MetricId::proxy_away_ns: p.proxies_away.add({v.value}, now_ns); break;
       case abi::MetricId::pressure_cpu_some_us: delay.pressure_ns = us_to_ns(v.value); break;
       default: break;

@@ -140,6 +140,7 @@ struct ProcessModel {
   static constexpr int gpu_unknown = -1, gpus_several = -2;
   int gpu = gpu_unknown;
   uint32_t comms_up = 0, comms_ended = 0;  // announced and not ended; ended, whether announced or not
+  uint32_t sampled_every_us = 0;           // while something is in flight, as its probe says; 0: not known
 
   std::shared_ptr<const MetricTable> metrics;  // nullptr: none yet; replaced, never changed
   RunDelayHistory run_delays;                  // how long its threads waited for a processor

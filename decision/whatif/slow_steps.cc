@@ -39,13 +39,18 @@ bool only_seems_slow(const SlowLink& l, double longer_part, double explained_min
 }
 
 // While a late rank is awaited, steps queue up on connections that are well. So beside a late rank an operation loses
-// by a connection at most what it may take longer than before. And a step that takes longer than the whole transfer,
-// which counts from the last begin, has waited for the late rank.
-void leave_out_late(std::vector<SlowLink>& links, std::optional<double> longer_most_part, double transfer_ns,
-                    const Settings& settings) {
+// by a connection at most what it may take longer than before. A late GPU makes operations longer itself, and where its
+// steps pile up shows in stages, too: what is shorter than stages are sampled is believed beside one only if operations
+// have become longer by most of it (half of what is beyond whatif_explained_min may be the GPU's). And a step that
+// takes longer than the whole transfer, which counts from the last begin, has waited for the late rank.
+void leave_out_late(std::vector<SlowLink>& links, const Late& late, double longer_part,
+                    std::optional<double> longer_most_part, double transfer_ns, const Settings& settings) {
   std::erase_if(links, [&](SlowLink& l) {
     if (l.longer_ns > transfer_ns) return true;
     if (!longer_most_part || !became_slow(l, settings.whatif_explained_min)) return false;
+    if (late.who == Late::gpus && l.longer_ns < late.sampled_every_ns &&
+        only_seems_slow(l, longer_part, (1 + settings.whatif_explained_min) / 2))
+      return true;
     l.lost_part = std::min(l.lost_part, *longer_most_part);
     return l.lost_part < settings.whatif_gain_min;
   });
@@ -89,7 +94,7 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, const Late& 
   std::optional<double> longer_most_part;
   if (before) longer_most_part = longer_part + settings.whatif_deviations_min * before->deviation_ns / mean_ns;
   if (late.who != Late::nobody)
-    leave_out_late(of.links, longer_most_part, mean_ns, settings);
+    leave_out_late(of.links, late, longer_part, longer_most_part, mean_ns, settings);
   else if (before)
     std::erase_if(of.links,
                   [&](const SlowLink& l) { return only_seems_slow(l, longer_part, settings.whatif_explained_min); });

@@ -34,6 +34,7 @@ struct Late {
   // Of late GPUs: their own work takes so many times as long as it should, and so do operations because of them at
   // most.
   double gpu_times = INFINITY;
+  double sampled_every_ns = 0;  // stages of links, by the ranks' probes at most; 0: not known
 };
 
 // `turn_wait_ns`: what threads of all hosts wait whenever they want a processor. Where nothing stands out the past

@@ -62,7 +62,7 @@ void ChannelEndpoints::look(const abi::FrameView& frame, Kernel& kernel, uint32_
       if (endpoint.lane.poll_tick != lane.poll_tick) endpoint.polled_ns = s.now.monotonic_ns;
       endpoint.lane = lane;
       LinkTrack& link = link_of(kernel, endpoint, channel, direction, i);
-      link.gpu.reached(link.base_step, lane.current_step, steps_unlimited, s.now.realtime_ns);
+      link.gpu.reached(link.base_step, lane.current_step, steps_unlimited, s.now.happened_realtime_ns());
     }
   }
 }
@@ -133,7 +133,8 @@ void complete_link(Kernel& kernel, uint32_t channel, abi::Direction direction, u
     if (only != nullptr) return;
     only = &link;
   }
-  if (only != nullptr) only->gpu.reached(only->base_step, only->base_step + steps, steps_unlimited, now.realtime_ns);
+  if (only != nullptr)
+    only->gpu.reached(only->base_step, only->base_step + steps, steps_unlimited, now.happened_realtime_ns());
 }
 
 }  // namespace ccld::probe

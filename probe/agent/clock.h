@@ -11,6 +11,9 @@ namespace ccld::probe {
 struct Instant {
   uint64_t monotonic_ns = 0;
   int64_t realtime_ns = 0;
+  // Of a sample: what it sees happened since the sample before, by so much earlier on average.
+  int64_t seen_late_ns = 0;
+  int64_t happened_realtime_ns() const { return realtime_ns - seen_late_ns; }
 };
 
 class Clock {

@@ -1,5 +1,7 @@
 #include "probe/agent/comm_tracker.h"
 
+#include <algorithm>
+
 namespace ccld::probe {
 
 CommTracker::CommTracker(const abi::FrameView& frame, uint64_t comm_uid, int rank, const TrackerOptions& options,
@@ -17,6 +19,11 @@ CommTracker::CommTracker(const abi::FrameView& frame, uint64_t comm_uid, int ran
 
 void CommTracker::sample(Instant now) {
   Sampling& s = sampling_;
+  const uint64_t since_ns = now.monotonic_ns - sampled_ns_;
+  sampled_ns_ = now.monotonic_ns;
+  // After a rest nobody knows since when: what is in flight has not begun long ago.
+  if (busy()) apart_ns_ = since_ns;
+  now.seen_late_ns = static_cast<int64_t>(std::min(since_ns, apart_ns_) / 2);
   s.now = now;
   s.moved = false;
   records_.begin_sample();

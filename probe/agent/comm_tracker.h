@@ -102,6 +102,8 @@ class CommTracker {
   ProxyWatch proxies_;
   KernelFollower kernels_;
   Sampling sampling_;
+  uint64_t sampled_ns_ = 0;
+  uint64_t apart_ns_ = ns_per_ms;  // two samples while something was in flight; at first the default of the setting
   uint64_t slow_looked_ns_ = 0, retire_looked_ns_ = 0;
   uint64_t movement_ = 0, moved_ns_ = 0;
 };

@@ -114,7 +114,7 @@ void FinishedRounds::close_links(std::deque<Pending<Row>>& rows, const ProxyWatc
     const bool settled =
         std::all_of(pending.links.begin(), pending.links.end(), [](const LinkTrack& l) { return l.settled(); });
     if (!settled && now.monotonic_ns - pending.finished_ns < link_settle_ns) continue;
-    for (LinkTrack& link : pending.links) link.close(now.realtime_ns);
+    for (LinkTrack& link : pending.links) link.close(now.happened_realtime_ns());
     pending.open = false;
     --open_links_;
   }
@@ -133,7 +133,7 @@ std::vector<FinishedRounds::Pending<Row>> FinishedRounds::take(std::deque<Pendin
   while (!rows.empty() && (everything || !rows.front().open)) {
     Pending<Row>& front = rows.front();
     if (front.open) {
-      for (LinkTrack& link : front.links) link.close(now.realtime_ns);
+      for (LinkTrack& link : front.links) link.close(now.happened_realtime_ns());
       --open_links_;
     }
     taken.push_back(std::move(front));

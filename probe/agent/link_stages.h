@@ -1,9 +1,10 @@
 // How long the steps of one connection end spent before each stage, for one kernel (LinkStages of the wire).
 //
-// When a sample at time t sees a stage's counter advance from a to b, b - a steps reached the stage at t. The mean over
-// the steps, of many over the later half, is what is sent: the difference of two stages is the mean time a step waited
-// between them. That, and not a rate, is what tells a throttled wire from a delayed proxy. (Why the later half:
-// schemas/wire/link_steps.h.)
+// When a sample sees a stage's counter advance from a to b, b - a steps reached the stage since the sample before, on
+// average halfway. (The two ends of a connection are not sampled equally often: with the time of the sample, the wire
+// to the one that is sampled seldom would look slow.) The mean over the steps, of many over the later half, is what is
+// sent: the difference of two stages is the mean time a step waited between them. That, and not a rate, is what tells a
+// throttled wire from a delayed proxy. (Why the later half: schemas/wire/link_steps.h.)
 //
 // What happens to a step in the network is known when its proxy looks: one that seldom runs makes the network look
 // slow. So the time in which it did not look is told as well (proxy_away.h).
@@ -86,7 +87,7 @@ struct LinkTrack {
     has_proxy = true;
     net_device = proxy.net_device;
     proxy_worked |= ahead == 0;
-    const int64_t time_ns = now.realtime_ns;
+    const int64_t time_ns = now.happened_realtime_ns();
     const auto low = [](uint64_t steps) { return static_cast<uint32_t>(steps); };
     if (direction == abi::Direction::send) {
       wire.reached(base_step, low(proxy.transmitted), limit, time_ns);

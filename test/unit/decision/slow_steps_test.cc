@@ -160,6 +160,18 @@ TEST_CASE("What seems to have become slow while operations are as long as before
   check_only(job.window(on_the_wire({3, 4}, 5), {Late::nobody}, 150), {3, 4}, Component::link);
 }
 
+TEST_CASE("Beside a late GPU, what is shorter than stages are sampled must have made operations longer by most of it") {
+  Job job(ring);
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}));
+  const Longer wire = on_the_wire({3, 4}, 5);  // lost, of 130 ms: 47 %; they are longer by 23 %
+  const Late sampled_seldom{Late::gpus, 1.3, 10 * ms}, sampled_often{Late::gpus, 1.3, 2 * ms};
+  CHECK(!job.window(wire, sampled_seldom, 130));
+  check_only(job.window(wire, sampled_often, 130), {3, 4}, Component::link);
+  check_only(job.window(wire, {Late::gpus}, 130), {3, 4}, Component::link);  // it is not known how often
+  check_only(job.window(wire, {Late::hosts, INFINITY, 10 * ms}, 130), {3, 4}, Component::link);
+  check_only(job.window(wire, sampled_seldom, 170), {3, 4}, Component::link);
+}
+
 TEST_CASE("Where there are few operations in a window, those before it count, too") {
   Job job(ring);
   CHECK(!job.window_of({{on_the_wire({3, 4}, 10)}}, {Late::nobody}, 1));

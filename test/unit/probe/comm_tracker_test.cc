@@ -865,7 +865,7 @@ TEST_CASE("the stages of a link tell where its steps waited") {
   REQUIRE(m.links.size() == 2);
   const auto ms_after = [t0](int64_t mean) { return static_cast<double>(mean - t0) / 1e6; };
   CHECK(m.link_first_step == std::vector<uint32_t>{20, 20});
-  const double mean = 30.5;  // of the steps 21 to 40
+  const double mean = 30.5 - 0.5;  // of the steps 21 to 40, which happened half a sample before they were seen
   const wire::LinkStages& sender = m.links[1];
   CHECK(sender.direction() == static_cast<uint8_t>(Direction::send));
   CHECK(sender.peer() == 4);
@@ -917,6 +917,47 @@ TEST_CASE("over many short rounds the stages tell how long steps waited, though 
   }
   CHECK(told == rounds);
   CHECK(waited_ms / told == Approx(wait_ms).margin(0.02));
+}
+
+TEST_CASE("stages come at the same times, however often the process is sampled") {
+  static constexpr int rounds = 300, steps = 20;
+  const auto mean_error_ms = [](uint64_t apart_ms) {
+    Scene s(1);
+    abi::ProxyRecord& proxy = s.frame.proxy(0, Direction::send, 0, 4, 0, 3);
+    double error_ms = 0;
+    int told = 0;
+    for (uint64_t round = 1; round <= rounds; ++round) {
+      const uint64_t token = 4 + round, base = steps * (round - 1);
+      const auto now_ms = [&] { return static_cast<double>(s.clock.at.realtime_ns % 100'000'000'000) / 1e6; };
+      const double begin_ms =
+          now_ms() + static_cast<double>(apart_ms) * std::fmod(0.618 * static_cast<double>(round), 1);
+      const auto reached = [=](double ms) { return std::clamp(static_cast<int>(std::floor(ms)), 0, int{steps}); };
+      s.frame.launch_operation(token, 1);
+      s.frame.begin(0, round, token, 100 * round);
+      abi::Lane& lane = s.frame.open_lane(0, Direction::send, round, static_cast<uint32_t>(base), 4);
+      proxy.base = base;
+      for (bool ended = false; !ended;) {
+        const double ms = now_ms() + static_cast<double>(apart_ms) - begin_ms;
+        lane.current_step = static_cast<uint32_t>(base) + static_cast<uint32_t>(reached(ms));
+        proxy.transmitted = proxy.done = base + static_cast<uint64_t>(reached(ms));
+        ++s.frame.header().proxy.ticks;
+        ended = ms >= steps + 1;
+        if (ended) s.frame.count(0, round, steps, 0);
+        if (ended) s.frame.end(0, round, 100 * round + 50);
+        s.sample(apart_ms);
+      }
+      for (const wire::LinkStages& l : s.rounds().links) {
+        const double mean_ms = (wire::first_counted_step(steps) + 1 + steps) / 2.0;
+        error_ms += static_cast<double>(l.wire_mean_realtime_ns() % 100'000'000'000) / 1e6 - begin_ms - mean_ms;
+        ++told;
+      }
+    }
+    CHECK(told == rounds);
+    return error_ms / told;
+  };
+  const double often = mean_error_ms(1), seldom = mean_error_ms(6);
+  CHECK(often == Approx(0).margin(0.1));
+  CHECK(seldom == Approx(0).margin(0.3));
 }
 
 TEST_CASE("the stages of a Send and of a Recv go with the first call with that peer") {
