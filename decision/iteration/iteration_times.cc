@@ -188,15 +188,13 @@ Nanoseconds IterationTimes::lasts_ns(Samples from, Samples to, Nanoseconds until
 
 void IterationTimes::sample(const Sample& s) {
   samples_.push_back(s);
-  if (samples_.size() > samples_max) {
-    samples_.pop_front();
-    // The memory of the level before outlasts any verification.
-    if (change_ > 1) --change_;
-  }
+  if (samples_.size() > samples_max) forget_one();
   const std::optional<size_t> ago = changes_.add(std::log(std::max<double>(s.time_ns, 1)));
   if (change_ == 0) {
     if (ago && *ago < samples_.size()) {
       change_ = samples_.size() - *ago;
+      first_of_change_ = samples_[change_];
+      forgotten_ns_ = 0;
       gap_ns_.clear();
       gaps_ = 0;
     }
@@ -205,6 +203,19 @@ void IterationTimes::sample(const Sample& s) {
   // Back where it was, or lower: a jitter, which widens what is usual, or a relief, which is the new usual.
   const IterationLevel before = usual(), recent = now();
   if (samples_.size() - change_ >= now_samples && recent.time_ns < before.time_ns * (1 + settings_.iteration_rise_min / 2)) accept();
+}
+
+// Half of the memory is for the level before a change: as long as that lasts it is compared with it.
+void IterationTimes::forget_one() {
+  if (change_ == 0 || change_ > samples_max / 2) {
+    samples_.pop_front();
+    if (change_ > 0) --change_;
+    return;
+  }
+  const Samples oldest = samples_.begin() + static_cast<std::ptrdiff_t>(change_);
+  const Nanoseconds until_ns = samples_.back().at_ns;
+  forgotten_ns_ += lasts_ns(oldest, samples_.end(), until_ns) - lasts_ns(oldest + 1, samples_.end(), until_ns);
+  samples_.erase(oldest);
 }
 
 IterationLevel IterationTimes::usual() const {
@@ -231,10 +242,10 @@ bool IterationTimes::verified() const {
 
 std::optional<IterationChange> IterationTimes::risen(Nanoseconds now_ns) const {
   if (!verified()) return std::nullopt;
-  const Sample& first = samples_[change_];
+  const Sample& first = first_of_change_;
   IterationChange c;
   const auto middle = samples_.begin() + static_cast<std::ptrdiff_t>(change_);
-  c.lasts_ns = lasts_ns(middle, samples_.end(), now_ns);
+  c.lasts_ns = forgotten_ns_ + lasts_ns(middle, samples_.end(), now_ns);
   if (c.lasts_ns < seconds_to_ns(lasting_s(settings_))) return std::nullopt;
   c.before = level(samples_.begin(), middle);
   c.after = level(middle, samples_.end());

@@ -79,6 +79,7 @@ class IterationTimes {
   void find_shift();
   void search();
   void sample(const Sample&);
+  void forget_one();
   void watch_gaps(const RoundEntry&, Nanoseconds now_ns);
   using Samples = std::deque<Sample>::const_iterator;
   static IterationLevel level(Samples from, Samples to);
@@ -103,7 +104,9 @@ class IterationTimes {
 
   ChangePoints changes_{0.05};  // of logarithms of times
   std::deque<Sample> samples_;
-  size_t change_ = 0;  // index of the first sample of the new level; 0: none
+  size_t change_ = 0;             // index of the first sample of the new level, of those that are remembered; 0: none
+  Sample first_of_change_;        // if there is one
+  Nanoseconds forgotten_ns_ = 0;  // of the new level: how long it has lasted until those that are remembered
   std::vector<float> usual_gap_ns_, gap_ns_;  // by rank, running means
   uint32_t usual_gaps_ = 0, gaps_ = 0;
   Nanoseconds gaps_ns_ = 0;

@@ -84,6 +84,23 @@ TEST_CASE("Iterations that got longer for good are reported once it has lasted")
   CHECK_FALSE(w.risen());
 }
 
+TEST_CASE("Iterations that got longer stay so for as long as they are") {
+  Witness w;
+  w.iterations(200, 90, 10);
+  for (int s = 45; s <= 540; s += 45) {
+    w.iterations(100, 140, 10);
+    const auto change = w.risen();
+    INFO(s);
+    REQUIRE(change);
+    CHECK(static_cast<double>(change->lasts_ns) == Approx(s * 1e9).margin(2e9));
+    CHECK(change->before.time_ns == Approx(300e6).epsilon(0.03));
+    CHECK(change->since.value > 590);
+    CHECK(change->since.value < 620);
+  }
+  w.iterations(100, 90, 10);
+  CHECK_FALSE(w.risen());
+}
+
 TEST_CASE("A slower phase after a short one is no rise") {
   Witness w;
   w.iterations(60, 90, 10);  // 18 s
