@@ -9,7 +9,7 @@ from topology import links_between_nodes, ranks_with_proxies, wire_bytes
 HOUR_S = 3600
 JOB = "training"  # what the ranks call their job: the service hears it, and must not learn the case from it
 
-# suite: matrix, layout, pace, start, pipeline, nvls or benign. settings: the part of thresholds.json. plan: a document for faults.plan.Plan.
+# suite: matrix, layout, pace, start, pipeline, short, nvls or benign. settings: the part of thresholds.json. plan: a document for faults.plan.Plan.
 # truth_from_board: the class depends on where the stopped rank was, which the status board tells (truth.py).
 Case = namedtuple("Case", "id suite fault_class algorithm protocol ranks repetition variant settings plan truth_from_board")
 

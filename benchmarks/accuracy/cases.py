@@ -6,6 +6,7 @@ import random
 
 import nvls_cases
 import pipeline_cases
+import short_cases
 import start_cases
 from case import HOUR_S, JOB, Case, Cell, environment, layout_name, rank_count_of, short_name
 from topology import comm_name
@@ -133,16 +134,18 @@ def benign(seed, seconds_each, names=None):
 
 
 def full(seed):
-    return matrix(seed) + layouts(seed) + pace(seed) + start_cases.cases(seed) + pipeline_cases.cases(seed) + nvls_cases.cases(seed) + benign(seed, 300)
+    return matrix(seed) + layouts(seed) + pace(seed) + start_cases.cases(seed) + pipeline_cases.cases(seed) + short_cases.cases(seed) \
+        + nvls_cases.cases(seed) + benign(seed, 300)
 
 
 def sample(seed):
     """One case of each class, algorithms, protocols and variants by the seed, one hang among several communicators, one case that is slow from the
-    start, one that is slow in the pipeline, one of NVLS, a minute without a fault."""
+    start, one that is slow in the pipeline, one of short operations, one of NVLS, a minute without a fault."""
     rng = random.Random("%d sample" % seed)
     chosen = []
     for fault_class in CLASSES:
         chosen.append(rng.choice([case for case in matrix(seed) if case.fault_class == fault_class and case.ranks == 8]))
     chosen.append(rng.choice([case for case in layouts(seed) if case.fault_class not in SLOW and case.ranks == 8]))
     healthy = benign(seed, 60, [rng.choice(["ring", "layout", "tree", "low_latency"])])
-    return chosen + [rng.choice(start_cases.cases(seed)), rng.choice(pipeline_cases.cases(seed)), rng.choice(nvls_cases.cases(seed))] + healthy
+    return chosen + [rng.choice(start_cases.cases(seed)), rng.choice(pipeline_cases.cases(seed)), rng.choice(short_cases.cases(seed)),
+                     rng.choice(nvls_cases.cases(seed))] + healthy

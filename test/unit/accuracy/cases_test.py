@@ -53,14 +53,14 @@ class CasesTest(unittest.TestCase):
         self.assertEqual({case.plan["name"] for case in cases.full(1)}, {cases.JOB})
         for case in cases.full(1):
             self.assertNotIn("settings", case.plan)
-            # Thresholds belong to a suite, not to a class.
-            self.assertEqual(case.settings, {"matrix": "faults"}.get(case.suite, case.suite))
+            # Thresholds belong to suites, not to a class.
+            self.assertEqual(case.settings, {"matrix": "faults", "short": "faults"}.get(case.suite, case.suite))
 
     def test_a_sample_has_one_case_of_each_class_one_of_each_other_suite_and_a_minute_without_a_fault(self):
         for seed in range(20):
             sample = cases.sample(seed)
             self.assertEqual([case.fault_class for case in sample if case.suite == "matrix"], list(cases.CLASSES))
-            self.assertEqual(Counter(case.suite for case in sample), {"matrix": 6, "layout": 1, "start": 1, "pipeline": 1, "nvls": 1, "benign": 1})
+            self.assertEqual(Counter(case.suite for case in sample), {"matrix": 6, "layout": 1, "start": 1, "pipeline": 1, "short": 1, "nvls": 1, "benign": 1})
             self.assertEqual(sum(case.plan["workload"]["seconds"] for case in sample if case.suite == "benign"), 60)
 
     def test_samples_of_different_seeds_rotate(self):
