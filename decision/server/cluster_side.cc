@@ -33,7 +33,7 @@ void ClusterSide::drain(AnalysisLoop& loop, const ControlDesk::Send& send, ToOwn
       bytes += r.bytes.size();
       contents.push_back({.bytes = r.bytes, .connection = &r.connection, .at_other_node = true});
     }
-    loop.on_messages(contents, now_ns, realtime_now_ns(), send, [](size_t, const Batch&) {});
+    loop.on_messages(contents, now_ns, now_ns + realtime_minus_clock_ns(), send, [](size_t, const Batch&) {});
   }
 }
 
@@ -46,7 +46,7 @@ void ClusterSide::take_turn(AnalysisLoop& loop, Nanoseconds now_ns) const {
     webhook_->end();
     return;
   }
-  auto left_open = history::all_left_open_of(turn->standing.open, {realtime_now_ns() - now_ns});
+  auto left_open = history::all_left_open_of(turn->standing.open, {realtime_minus_clock_ns()});
   loop.lead({run_, turn->standing.last_id}, std::move(left_open), now_ns, take_up_ns_);
   webhook_->begin();
 }

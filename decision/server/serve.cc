@@ -260,7 +260,7 @@ void drain(TelemetrySocket& socket, ConnectionRoom& room, const ControlDesk::Sen
   while (last != TelemetrySocket::Received::nothing) {
     const Nanoseconds now_ns = monotonic_now_ns();
     if (now_ns >= until_ns) return;
-    const Nanoseconds realtime_ns = realtime_now_ns();
+    const Nanoseconds realtime_ns = now_ns + realtime_minus_clock_ns();
     loop.look_at_memory(now_ns);
     // Where memory is short, but not yet at the last resort, ConnectionWatch cuts.
     room.look(now_ns,
@@ -322,7 +322,7 @@ int analyse_until_stopped(TelemetrySocket& socket, ConnectionRoom& room, int sig
     if (now_ns > next_tick_ns + tick_period_ns) loop.count_late_tick();
     socket.renew_key();
     cluster.take_turn(loop, now_ns);
-    loop.tick(now_ns, realtime_now_ns(), monotonic_now_ns);
+    loop.tick(now_ns, now_ns + realtime_minus_clock_ns(), monotonic_now_ns);
     next_tick_ns = std::max(next_tick_ns + tick_period_ns, monotonic_now_ns());
   }
 }
@@ -407,7 +407,7 @@ absl::Status serve(const ServeOptions& options) {
   if (in_cluster && history == nullptr) return absl::InvalidArgumentError("--cluster: a node keeps the history of all: --state must name a folder for it");
   const Numbering numbering{run, history != nullptr ? history->last_id_before() : 0};
   const std::string state_folder = history != nullptr ? history->folder() : "";
-  auto left_open = history != nullptr && !in_cluster ? history::all_left_open_of(history->left_open(), {realtime_now_ns() - monotonic_now_ns()}) : std::vector<LeftOpen>();
+  auto left_open = history != nullptr && !in_cluster ? history::all_left_open_of(history->left_open(), {realtime_minus_clock_ns()}) : std::vector<LeftOpen>();
   if (!left_open.empty()) spdlog::info("{} incidents were left open by an earlier run", left_open.size());
   const WebhookOptions webhook_options{options.webhook, options.webhook_secret_file, options.webhook_ca_file, options.webhook_min_state};
   auto webhook = Webhook::open(webhook_options, history.get(), run, realtime_now_ns() / ns_per_ms);
