@@ -19,9 +19,11 @@ std::string text_or_nothing(const Json& object, const char* key) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
+// Texts are cut to milliseconds. From the middle of one the same text is made again, though the calendar and the clock
+// are never read together quite alike.
 Nanoseconds instant_of(const Json& verdict, const char* key, const report::WallClock& clock) {
   const auto ms = time_ms_of(text_or_nothing(verdict, key));
-  return ms.has_value() ? *ms * ns_per_ms - clock.realtime_minus_clock_ns : 0;
+  return ms.has_value() ? *ms * ns_per_ms + ns_per_ms / 2 - clock.realtime_minus_clock_ns : 0;
 }
 
 }  // namespace
