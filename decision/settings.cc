@@ -182,8 +182,8 @@ const Entry entries[] = {
     {CCLD_FIELD(whatif_explained_min), 0, 1,
      "connections are why collectives take longer than before if they explain this part of it for certain; of what a "
      "connection has lost since it became slow, collectives must have become longer by this part",
-     "0.22 at most of links that a recorded slow GPU made look slow, 0.47 and more of slow links: the least where steps "
-     "queue up as far as there are slots"},
+     "0.22 at most of links that a recorded slow GPU made look slow, 0.4 and more of slow links: the least where as many "
+     "steps queue up as there are slots"},
     {CCLD_FIELD(whatif_starting_windows), 0, 1000,
      "for so many windows after a job was first heard of nothing is said about its network, nor what its past alone "
      "says",

@@ -70,7 +70,7 @@ struct Settings {
   double network_rate_min_mbit_s = 20;
   double network_latency_max_ms = 10;
   double whatif_away_min = 0.4;
-  double whatif_explained_min = 0.45;
+  double whatif_explained_min = 0.3;
   double whatif_proxy_part_min = 0.15;
   uint64_t whatif_starting_windows = 2;
   double whatif_clocks_times_min = 2;
