@@ -40,9 +40,9 @@ bool only_seems_slow(const SlowLink& l, double longer_part, double explained_min
 
 // While a late rank is awaited, steps queue up on connections that are well. So beside a late rank an operation loses
 // by a connection at most what it may take longer than before. A late GPU makes operations longer itself, and where its
-// steps pile up shows in stages, too: what is shorter than stages are sampled is believed beside one only if operations
-// have become longer by most of it (half of what is beyond whatif_explained_min may be the GPU's). And a step that
-// takes longer than the whole transfer, which counts from the last begin, has waited for the late rank.
+// steps pile up shows in stages, too: a delay shorter than the time between two samples is believed beside one only if
+// operations have become longer by most of it (half of what is beyond whatif_explained_min may be the GPU's). And a
+// step that takes longer than the whole transfer, which counts from the last begin, has waited for the late rank.
 void leave_out_late(std::vector<SlowLink>& links, const Late& late, double longer_part,
                     std::optional<double> longer_most_part, double transfer_ns, const Settings& settings) {
   std::erase_if(links, [&](SlowLink& l) {

@@ -29,11 +29,12 @@ void add_links(const std::vector<Pending>& taken, Number number, LinkColumns& co
   std::vector<const Pending*> with_links;
   for (const Pending& pending : taken)
     if (!pending.links.empty()) with_links.push_back(&pending);
-  const auto rank = [&](const Pending* p) {
+  // By how many doublings long: the two ends count a sample more or less.
+  const auto preference = [&](const Pending* p) {
     return std::pair(-__builtin_clz(p->samples | 1), wire::link_priority(number(p->row)));
   };
   std::stable_sort(with_links.begin(), with_links.end(),
-                   [&](const Pending* a, const Pending* b) { return rank(a) > rank(b); });
+                   [&](const Pending* a, const Pending* b) { return preference(a) > preference(b); });
   for (const Pending* pending : with_links) {
     if (!columns.links.empty() && columns.links.size() + pending->links.size() > links_per_message_max) break;
     add_links(pending->links, number(pending->row), columns);
@@ -114,7 +115,7 @@ void FinishedRounds::close_links(std::deque<Pending<Row>>& rows, const ProxyWatc
     const bool settled =
         std::all_of(pending.links.begin(), pending.links.end(), [](const LinkTrack& l) { return l.settled(); });
     if (!settled && now.monotonic_ns - pending.finished_ns < link_settle_ns) continue;
-    for (LinkTrack& link : pending.links) link.close(now.happened_realtime_ns());
+    for (LinkTrack& link : pending.links) link.close(now.realtime_ns);
     pending.open = false;
     --open_links_;
   }
@@ -133,7 +134,7 @@ std::vector<FinishedRounds::Pending<Row>> FinishedRounds::take(std::deque<Pendin
   while (!rows.empty() && (everything || !rows.front().open)) {
     Pending<Row>& front = rows.front();
     if (front.open) {
-      for (LinkTrack& link : front.links) link.close(now.happened_realtime_ns());
+      for (LinkTrack& link : front.links) link.close(now.realtime_ns);
       --open_links_;
     }
     taken.push_back(std::move(front));

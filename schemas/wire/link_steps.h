@@ -32,8 +32,8 @@ constexpr uint32_t first_counted_step(uint32_t steps) {
 }
 
 // A link tells something only if both of its ends report the same round. So where not all rounds can be told, both ends
-// tell those with the highest of these: half as many have at least one more. As if by chance, so that no place in the
-// iteration is left out. `number`: of the operation, or of the call.
+// tell those with the highest priority. Half of all numbers have at least 1, a quarter at least 2, and so on; which of
+// them is as if by chance, so that no place in the iteration is left out. `number`: of the operation, or of the call.
 constexpr int link_priority(uint64_t number) {
   number *= 0x9e3779b97f4a7c15U;
   number = (number ^ (number >> 32)) * 0xd6e8feb86659fd93U;
