@@ -200,9 +200,15 @@ void IterationTimes::sample(const Sample& s) {
     }
     return;
   }
-  // Back where it was, or lower: a jitter, which widens what is usual, or a relief, which is the new usual.
-  const IterationLevel before = usual(), recent = now();
-  if (samples_.size() - change_ >= now_samples && recent.time_ns < before.time_ns * (1 + settings_.iteration_rise_min / 2)) accept();
+  // Back where it was, or lower: a jitter, which widens what is usual, or a relief, which is the new usual. If the
+  // newest is not, a rise may just begin.
+  const double usual_ns = usual().time_ns, now_ns = now().time_ns,
+               back_ns = usual_ns * (1 + settings_.iteration_rise_min / 2);
+  if (samples_.size() - change_ >= now_samples && std::max<double>(now_ns, s.time_ns) < back_ns) return accept();
+  // A jitter before the rise belongs to the level before it.
+  if (now_ns < usual_ns * (1 + settings_.iteration_rise_min)) return;
+  while (change_ + 1 < samples_.size() && samples_[change_].time_ns < (usual_ns + now_ns) / 2)
+    first_of_change_ = samples_[++change_];
 }
 
 // Half of the memory is for the level before a change: as long as that lasts it is compared with it.

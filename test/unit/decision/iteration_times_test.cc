@@ -101,6 +101,26 @@ TEST_CASE("Iterations that got longer stay so for as long as they are") {
   CHECK_FALSE(w.risen());
 }
 
+TEST_CASE("A rise that begins with a jitter is one") {
+  Witness w;
+  w.settings.slow_window_s = 2.5;
+  w.noise = 0;
+  w.iterations(9, 190, 10);  // until the period is known
+  // Of a link that became slow. The jitter before it looks like a change of its own.
+  const auto last_ms = [&](std::initializer_list<double> all) {
+    for (const double ms : all) w.iterations(1, (2 * ms - 30) / 3, 10);
+  };
+  last_ms({301, 299, 287, 308, 296, 295, 300, 293, 300, 307, 305, 312});
+  last_ms({301, 334, 290, 300, 386});
+  const uint64_t began = w.op;
+  last_ms({491, 507, 560, 487, 573, 490, 483, 485, 511, 489, 494, 498, 503, 497, 508, 493, 499, 486, 483, 484, 491});
+  const auto change = w.risen();
+  REQUIRE(change);
+  CHECK(change->before.time_ns == Approx(600e6).epsilon(0.03));
+  CHECK(change->since.value > began - 12);
+  CHECK(change->since.value < began + 12);
+}
+
 TEST_CASE("A slower phase after a short one is no rise") {
   Witness w;
   w.iterations(60, 90, 10);  // 18 s
