@@ -126,15 +126,30 @@ void ChannelEndpoints::look_at_waits(const abi::FrameView& frame, const Kernel& 
   }
 }
 
-void complete_link(Kernel& kernel, uint32_t channel, abi::Direction direction, uint32_t steps, Instant now) {
-  LinkTrack* only = nullptr;
-  for (LinkTrack& link : kernel.links) {
-    if (link.channel != channel || link.direction != direction) continue;
-    if (only != nullptr) return;
-    only = &link;
-  }
-  if (only != nullptr)
-    only->gpu.reached(only->base_step, only->base_step + steps, steps_unlimited, now.happened_realtime_ns());
+void complete_links(Kernel& kernel, uint32_t channel, abi::Direction direction, uint32_t steps, uint32_t operations,
+                    Instant now) {
+  const auto visit = [&](auto function) {
+    for (LinkTrack& link : kernel.links)
+      if (link.channel == channel && link.direction == direction) function(link);
+  };
+  LinkTrack* other = nullptr;  // whose proxy does not tell
+  size_t links = 0, told = 0;
+  uint32_t told_steps = 0;
+  visit([&](LinkTrack& link) {
+    ++links;
+    if (link.proxy_steps == 0) {
+      other = &link;
+    } else {
+      ++told;
+      told_steps += link.proxy_steps;
+    }
+  });
+  const auto reached = [&](LinkTrack& link, uint32_t of_link) {
+    link.gpu.reached(link.base_step, link.base_step + of_link, steps_unlimited, now.happened_realtime_ns());
+  };
+  if (links == 1) return visit([&](LinkTrack& link) { reached(link, steps); });
+  if (other == nullptr ? told_steps != steps : operations != 1 || told + 1 != links || told_steps > steps) return;
+  visit([&](LinkTrack& link) { reached(link, &link == other ? steps - told_steps : link.proxy_steps); });
 }
 
 }  // namespace ccld::probe

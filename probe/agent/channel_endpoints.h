@@ -64,8 +64,9 @@ class ChannelEndpoints {
   std::unique_ptr<Endpoint[]> endpoints_;  // directions x lanes_per_direction; from the first look on
 };
 
-// The kernel has ended on the channel after so many steps: if it had one link in that direction, those between the last
-// look and the end were that link's.
-void complete_link(Kernel&, uint32_t channel, abi::Direction, uint32_t steps, Instant now);
+// The kernel has ended on the channel after so many steps in that direction. Those between the last look and the end
+// are given to its links where it is certain whose they were: a proxy knows how many steps its link has in an
+// operation, and a single other link has what is left. `operations`: that the kernel carries.
+void complete_links(Kernel&, uint32_t channel, abi::Direction, uint32_t steps, uint32_t operations, Instant now);
 
 }  // namespace ccld::probe

@@ -79,8 +79,11 @@ void KernelFollower::run_ended(uint32_t channel, uint32_t run, const abi::RoundE
     kernel.ended_send += counts->send_steps;
     kernel.ended_recv += counts->recv_steps;
     kernel.shares.push_back({channel, counts->send_steps, counts->recv_steps, busy_ns});
-    complete_link(kernel, channel, abi::Direction::send, counts->send_steps, s.now);
-    complete_link(kernel, channel, abi::Direction::recv, counts->recv_steps, s.now);
+    if (!kernel.links.empty()) {
+      const uint32_t operations = records_.cargo_of(kernel.token).items;
+      complete_links(kernel, channel, abi::Direction::send, counts->send_steps, operations, s.now);
+      complete_links(kernel, channel, abi::Direction::recv, counts->recv_steps, operations, s.now);
+    }
   } else {
     kernel.counts_valid = false;
   }

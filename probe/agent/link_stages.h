@@ -67,6 +67,7 @@ struct LinkTrack {
   int32_t peer = -1;
   uint32_t base_step = 0;
   uint32_t limit = steps_unlimited;  // steps of the kernel, once it has ended
+  uint32_t proxy_steps = 0;          // of its proxy's operation for this kernel; 0: not known
   Stage gpu, ready, wire, done;
   int32_t net_device = -1;
   bool has_proxy = false;
@@ -87,6 +88,7 @@ struct LinkTrack {
     has_proxy = true;
     net_device = proxy.net_device;
     proxy_worked |= ahead == 0;
+    if (ahead == 0) proxy_steps = static_cast<uint32_t>(proxy.step_count);
     const int64_t time_ns = now.happened_realtime_ns();
     const auto low = [](uint64_t steps) { return static_cast<uint32_t>(steps); };
     if (direction == abi::Direction::send) {
