@@ -16,7 +16,7 @@ namespace {
 // What one kind of operations shows.
 struct OfKind {
   std::vector<SlowLink> links;
-  bool slow = false;  // something takes longer than otherwise, whatever it may be
+  bool slow = false;  // something takes longer than otherwise, whatever it may be, or the operations do
   double lost_part = 0, lost_ns = 0;
   bool longer = false;  // than before, because of the links
 };
@@ -76,6 +76,11 @@ bool may_want_a_processor(const SlowLink& l, double lost_ns, double turn_wait_ns
          l.under_way_ns <= settings.processor_step_turns_max * turn_wait_ns;
 }
 
+bool takes_longer(double mean_ns, const StepPast::UsualTransfer& usual, const Settings& settings) {
+  return mean_ns >= settings.whatif_transfer_times_min * usual.ns &&
+         mean_ns - usual.ns >= settings.whatif_deviations_min * usual.deviation_ns;
+}
+
 OfKind look_at(const Communicator& comm, const OperationKind& kind, const Late& late, double turn_wait_ns,
                StepPast& past, const Settings& settings) {
   const Connections connections = add_up(past.with_earlier(comm.uid(), kind.kind, kind.operations), settings);
@@ -87,9 +92,9 @@ OfKind look_at(const Communicator& comm, const OperationKind& kind, const Late& 
   for (const CollectiveRound* r : kind.rounds) out_of_sight.insert(r->out_of_sight.begin(), r->out_of_sight.end());
   const SlowGpu gpu = find_slow_gpu(connections, reference, out_of_sight);
   if (gpu.link && of.links.empty() && late.who == Late::nobody && all_ranks_known(kind)) of.links.push_back(*gpu.link);
-  of.slow = network.slow || gpu.slow || !of.links.empty();
   const auto before = past.transfer(comm.uid(), kind.kind);
   const double mean_ns = kind.sum_ns / static_cast<double>(kind.rounds.size());
+  of.slow = network.slow || gpu.slow || !of.links.empty() || (before && takes_longer(mean_ns, *before, settings));
   const double longer_part = before ? 1 - before->ns / mean_ns : 0;
   std::optional<double> longer_most_part;
   if (before) longer_most_part = longer_part + settings.whatif_deviations_min * before->deviation_ns / mean_ns;

@@ -37,6 +37,7 @@ std::optional<UsualStep> StepPast::usual(const Key& key) const {
 void StepPast::learn(const Key& key, const std::vector<Passage>& passages) {
   if (passages.empty() || (seen_.size() >= connections_max && !seen_.contains(key))) return;
   Seen& seen = seen_[key];
+  if (is_over(seen.last)) seen = {};
   seen.last = windows_;
   std::vector<double> given_after(passages.size());
   for (size_t part = 0; part < passage_parts; ++part) {
@@ -51,7 +52,8 @@ void StepPast::learn(const Key& key, const std::vector<Passage>& passages) {
 
 std::optional<StepPast::UsualTransfer> StepPast::transfer(CommUid comm, size_t kind) const {
   const auto it = kinds_.find({comm, kind});
-  if (it == kinds_.end() || it->second.transfer_ns.size() < settings_.whatif_peers_min) return std::nullopt;
+  if (it == kinds_.end() || it->second.transfer_ns.size() < settings_.whatif_peers_min || is_over(it->second.learnt))
+    return std::nullopt;
   return UsualTransfer{it->second.transfer_ns.middle(), it->second.transfer_ns.deviation()};
 }
 
@@ -71,8 +73,11 @@ void StepPast::learn(CommUid comm, size_t kind, const std::vector<OperationSteps
     for (const auto& [ends, passage] : operation.passages) connections[ends].push_back(passage);
   }
   for (const auto& [ends, passages] : connections) learn({comm, kind, ends.first, ends.second}, passages);
-  if (SeenKind* const seen = kind_of(comm, kind); seen && !operations.empty())
-    seen->transfer_ns.add(transfers_ns, settings_);
+  SeenKind* const seen = kind_of(comm, kind);
+  if (!seen || operations.empty()) return;
+  if (is_over(seen->learnt)) seen->transfer_ns = {};
+  seen->learnt = windows_;
+  seen->transfer_ns.add(transfers_ns, settings_);
 }
 
 std::vector<OperationSteps> StepPast::with_earlier(CommUid comm, size_t kind,
@@ -95,7 +100,7 @@ std::vector<OperationSteps> StepPast::with_earlier(CommUid comm, size_t kind,
 
 void StepPast::end_window() {
   if (++windows_ % past_windows_max != 0) return;
-  const auto over = [&](const auto& entry) { return entry.second.last + past_windows_max <= windows_; };
+  const auto over = [&](const auto& entry) { return is_over(entry.second.last); };
   absl::erase_if(seen_, over);
   absl::erase_if(kinds_, [&](const auto& entry) {
     if (!over(entry)) return false;

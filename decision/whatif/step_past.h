@@ -36,7 +36,8 @@ class StepPast {
 
   // nullopt: fewer than whatif_peers_min means are known.
   std::optional<UsualStep> usual(const Key&) const;
-  // From the last begin to the last end of such an operation; nullopt: likewise.
+  // From the last begin to the last end of such an operation; nullopt: likewise, or not learnt for past_windows_max
+  // windows.
   struct UsualTransfer {
     double ns = 0, deviation_ns = 0;
   };
@@ -60,8 +61,9 @@ class StepPast {
   struct SeenKind {
     Means transfer_ns;
     std::vector<OperationSteps> newest;  // of each connection fewer than slow_rounds_min
-    uint64_t last = 0;
+    uint64_t last = 0, learnt = 0;
   };
+  bool is_over(uint64_t window) const { return window + past_windows_max <= windows_; }
   void learn(const Key&, const std::vector<Passage>&);
   SeenKind* kind_of(CommUid, size_t kind);
 
