@@ -1,6 +1,7 @@
 #include "probe/agent/finished_rounds.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "probe/agent/records.h"
@@ -23,15 +24,26 @@ void add_links(const std::vector<LinkTrack>& links, uint64_t number, LinkColumns
   }
 }
 
-// Those of the longest, as many as fit; of about equally long ones those that the other ends choose, too.
+// As many as fit: of the kinds that take longest, and of a kind those that the other ends choose, too. Not the longest
+// of a kind: they would tell of what happens now and then only.
 template <class Pending, class Number>
 void add_links(const std::vector<Pending>& taken, Number number, LinkColumns& columns) {
+  struct Kind {
+    uint64_t samples = 0, rounds = 0;
+  };
+  std::map<uint64_t, Kind> kinds;  // by the steps of the kernel
+  const auto steps = [](const Pending& p) { return uint64_t{p.row.send_steps} << 32 | p.row.recv_steps; };
   std::vector<const Pending*> with_links;
-  for (const Pending& pending : taken)
-    if (!pending.links.empty()) with_links.push_back(&pending);
+  for (const Pending& pending : taken) {
+    if (pending.links.empty()) continue;
+    with_links.push_back(&pending);
+    Kind& kind = kinds[steps(pending)];
+    kind.samples += pending.samples, ++kind.rounds;
+  }
   // By how many doublings long: the two ends count a sample more or less.
   const auto preference = [&](const Pending* p) {
-    return std::pair(-__builtin_clz(p->samples | 1), wire::link_priority(number(p->row)));
+    const Kind& kind = kinds[steps(*p)];
+    return std::pair(-__builtin_clzll(kind.samples / kind.rounds | 1), wire::link_priority(number(p->row)));
   };
   std::stable_sort(with_links.begin(), with_links.end(),
                    [&](const Pending* a, const Pending* b) { return preference(a) > preference(b); });

@@ -19,12 +19,15 @@ std::vector<LinkTrack> connections(uint16_t count) {
   return links;
 }
 
-// The operations of which links are told if those from `first` to `last` are sent together.
-std::set<uint64_t> told(uint64_t first, uint64_t last, uint32_t samples, uint16_t links, uint64_t longest = 0) {
+// The operations of which links are told if those from `first` to `last` are sent together. `longest`: takes ten times
+// as long, and has so many steps.
+std::set<uint64_t> told(uint64_t first, uint64_t last, uint32_t samples, uint16_t links, uint64_t longest = 0,
+                        uint32_t its_steps = 40) {
   FinishedRounds finished(7, 0, true);
   for (uint64_t op = first; op <= last; ++op) {
     FinishedRound round{};
     round.samples = op == longest ? 10 * samples : samples;
+    round.send_steps = op == longest ? its_steps : 4;
     finished.add(op, abi::OpRecord{}, round, connections(links), now);
   }
   const RoundsMessage m = finished.take_rounds(now, true);
@@ -53,10 +56,15 @@ TEST_CASE("where not all links can be told, both ends choose the same rounds") {
   }
 }
 
-TEST_CASE("links of the longest round are told first, and of one round however many") {
+TEST_CASE("links of the longest kind are told first, and of one round however many") {
   CHECK(told(1, 40, 2, 32, 23).count(23) == 1);
   CHECK(told(1, 40, 2, links_per_message_max, 23) == std::set<uint64_t>{23});
   CHECK(told(1, 2, 2, links_per_message_max + 1, 2) == std::set<uint64_t>{2});
+}
+
+TEST_CASE("a round that takes longer than others of its kind is told no sooner") {
+  const std::set<uint64_t> alike = told(1, 40, 2, 32);
+  for (uint64_t longest = 1; longest <= 40; ++longest) CHECK(told(1, 40, 2, 32, longest, 4) == alike);
 }
 
 }  // namespace
