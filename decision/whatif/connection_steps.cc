@@ -29,12 +29,15 @@ std::map<int32_t, double> find_away_parts(const Connections& connections) {
   return parts;
 }
 
-UsualStep usual_now(const Connections& connections, bool network, size_t& peers) {
+// Of the faster half in each part. `of`: what is known of a connection, by part.
+template <class Of>
+UsualStep usual_of(const Connections& connections, bool network, Of of, size_t& peers) {
   UsualStep usual;
   for (size_t part = 0; part < passage_parts; ++part) {
     std::vector<double> all_ns;
     for (const auto& [ends, c] : connections)
-      if (c.network == network) all_ns.push_back(c.times.most_ns(part));
+      if (c.network == network)
+        if (const std::optional<double> ns = of(ends, c, part)) all_ns.push_back(*ns);
     if (all_ns.empty()) return usual;
     std::sort(all_ns.begin(), all_ns.end());
     peers = (all_ns.size() + 1) / 2;
@@ -43,6 +46,14 @@ UsualStep usual_now(const Connections& connections, bool network, size_t& peers)
     if (part != to_be_taken) usual.given_after_ns += usual.ns[part];
   }
   return usual;
+}
+
+// By how much longer a step takes, in the parts in which it does. `ns`: of a part.
+template <class Of>
+double longer_ns(Of ns, const UsualStep& usual) {
+  double all_ns = 0;
+  for (size_t part = 0; part < to_be_taken; ++part) all_ns += std::max(0.0, ns(part) - usual.ns[part]);
+  return all_ns;
 }
 
 }  // namespace
@@ -68,15 +79,24 @@ Connections add_up(const std::vector<OperationSteps>& operations, const Settings
 }
 
 double beyond_ns(const StepTimes& now, const UsualStep& usual) {
-  double ns = 0;
-  for (size_t part = 0; part < to_be_taken; ++part) ns += std::max(0.0, now.mean_ns(part) - usual.ns[part]);
-  return ns;
+  return longer_ns([&](size_t part) { return now.mean_ns(part); }, usual);
 }
 
 StepReference::StepReference(CommUid comm, size_t kind, const Connections& connections, const StepPast& past,
                              const Settings& settings)
     : comm_(comm), kind_(kind), past_(past), settings_(settings), away_parts_(find_away_parts(connections)) {
-  for (bool network : {false, true}) peers_[network] = usual_now(connections, network, peer_count_[network]);
+  for (bool network : {false, true}) {
+    const auto now = [](const Ends&, const ConnectionSteps& c, size_t part) {
+      return std::optional(c.times.most_ns(part));
+    };
+    const auto then = [&](const Ends& ends, const ConnectionSteps&, size_t part) -> std::optional<double> {
+      const auto usual = before(ends);
+      return usual ? std::optional(usual->ns[part]) : std::nullopt;
+    };
+    size_t known = 0;
+    peers_[network] = usual_of(connections, network, now, peer_count_[network]);
+    peers_before_[network] = usual_of(connections, network, then, known);
+  }
 }
 
 std::optional<UsualStep> StepReference::before(const Ends& ends) const {
@@ -89,9 +109,16 @@ std::optional<StepReference::Exceeded> StepReference::exceeded(const Ends& ends,
     return ns > 0 && ns >= (times - 1) * usual.given_after_ns &&
            ns >= settings_.whatif_deviations_min * std::max(c.times.given_after_error_ns(), usual.deviation_ns);
   };
-  if (exceeds(peers_[c.network], times_min(peer_count_[c.network], settings_))) return Exceeded{peers_[c.network]};
+  const double times = times_min(peer_count_[c.network], settings_);
   const auto past = before(ends);
-  if (past && exceeds(*past, settings_.whatif_transfer_times_min)) return Exceeded{*past, true};
+  const bool by_past = past && exceeds(*past, settings_.whatif_transfer_times_min);
+  // What is as before, and was not slower than its peers, is not slow: they are quicker than usual.
+  const UsualStep& peers_before = peers_before_[c.network];
+  const bool may_be_slow =
+      !past || by_past ||
+      longer_ns([&](size_t part) { return past->ns[part]; }, peers_before) >= (times - 1) * peers_before.given_after_ns;
+  if (may_be_slow && exceeds(peers_[c.network], times)) return Exceeded{peers_[c.network]};
+  if (by_past) return Exceeded{*past, true};
   return std::nullopt;
 }
 

@@ -59,6 +59,7 @@ class StepReference {
   // What a step takes on the faster half of the connections within nodes, and over the network, at most: one direction
   // of a wire is half of them, so a healthy one is among these.
   UsualStep peers_[2];
+  UsualStep peers_before_[2];  // of those whose past is known
   size_t peer_count_[2] = {};
 };
 
