@@ -195,6 +195,7 @@ struct ProxySteps {
   uint64_t operation;
   uint64_t base, posted, received, transmitted, done, step_count;  // absolute connection steps
   uint64_t now_ns;             // CLOCK_MONOTONIC_COARSE
+  uint64_t (*exact_ns)();      // CLOCK_MONOTONIC, read only where something has moved; nullptr: that costs too much
 };
 void proxy_visited(Comm*, const ProxySteps&);
 

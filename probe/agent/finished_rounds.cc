@@ -13,14 +13,12 @@ namespace {
 void add_links(const std::vector<LinkTrack>& links, uint64_t number, LinkColumns& columns) {
   for (const LinkTrack& l : links) {
     if (l.gpu.steps() == 0) continue;
-    const uint32_t first = l.first_step();
-    const int64_t gpu = l.gpu.mean_ns(first);
-    const int64_t ready = l.direction == abi::Direction::send ? gpu : l.ready.mean_ns(first);
-    columns.links.emplace_back(number, gpu, ready, l.wire.mean_ns(first), l.done.mean_ns(first), l.peer,
+    const StageMeans m = l.means();
+    columns.links.emplace_back(number, m.gpu_ns, m.ready_ns, m.wire_ns, m.done_ns, l.peer,
                                l.has_proxy ? l.net_device : -1, l.gpu.steps(), l.channel,
                                static_cast<uint8_t>(l.direction), static_cast<uint8_t>(l.lane / abi::lane_peers));
     columns.link_proxy_away_us.push_back(l.proxy_away_us());
-    columns.link_first_step.push_back(first);
+    columns.link_first_step.push_back(l.first_step());
   }
 }
 
@@ -124,6 +122,7 @@ void FinishedRounds::close_links(std::deque<Pending<Row>>& rows, const ProxyWatc
   for (Pending<Row>& pending : rows) {
     if (!pending.open) continue;
     proxies.update(pending.links, now);
+    proxies.take_times(pending.links, now);
     const bool settled =
         std::all_of(pending.links.begin(), pending.links.end(), [](const LinkTrack& l) { return l.settled(); });
     if (!settled && now.monotonic_ns - pending.finished_ns < link_settle_ns) continue;

@@ -59,6 +59,17 @@ class Stage {
 
 constexpr uint32_t steps_unlimited = 0x7fffffff;
 
+// Realtime; 0: not known.
+struct StageMeans {
+  int64_t gpu_ns = 0, ready_ns = 0, wire_ns = 0, done_ns = 0;
+};
+
+// What its proxy itself has told of its operation (ProxyTimes).
+struct ToldTimes {
+  uint32_t steps[abi::proxy_stages] = {};
+  int64_t mean_ns[abi::proxy_stages] = {};  // realtime
+};
+
 // One connection end during one kernel. A lane that serves several peers one after the other has one link for each.
 struct LinkTrack {
   uint16_t channel = 0;
@@ -73,6 +84,7 @@ struct LinkTrack {
   bool has_proxy = false;
   bool proxy_worked = false;  // the proxy was seen at this kernel's first step, or beyond it
   ProxyAway away;
+  ToldTimes told;
 
   // From which on steps count in the means.
   uint32_t first_step() const { return wire::first_counted_step(gpu.steps()); }
@@ -108,6 +120,41 @@ struct LinkTrack {
     if (sends && done.steps() >= gpu.steps()) return false;
     if (ahead < 0) return limit == steps_unlimited;  // it has not begun
     return (sends ? proxy.done : proxy.transmitted) < proxy.base + proxy.step_count;
+  }
+  void told_times(const abi::ProxyOperationTimes& times, Instant now) {
+    proxy_worked = true;
+    for (unsigned stage = 0; stage < abi::proxy_stages; ++stage) {
+      told.steps[stage] = times.steps[stage];
+      if (times.steps[stage] == 0) continue;
+      const uint64_t monotonic_ns = times.began_ns + times.sum_ns[stage] / times.steps[stage];
+      told.mean_ns[stage] = now.realtime_ns - static_cast<int64_t>(now.monotonic_ns - monotonic_ns);
+    }
+  }
+  // The proxy has told of all steps that count. It does not if the kernel carries several operations.
+  bool is_told() const {
+    const uint32_t all = gpu.steps() - first_step();
+    const auto has = [&](abi::ProxyStage stage) { return all != 0 && told.steps[stage] == all; };
+    return has(abi::stage_transmitted) &&
+           (direction == abi::Direction::send ? has(abi::stage_done)
+                                              : has(abi::stage_posted) && has(abi::stage_received));
+  }
+  // When the GPU moves on is only seen by samples. So how long its steps wait on their way from or to the proxy is the
+  // difference of two means that are sampled alike.
+  StageMeans means() const {
+    const uint32_t first = first_step();
+    StageMeans m{gpu.mean_ns(first), ready.mean_ns(first), wire.mean_ns(first), done.mean_ns(first)};
+    if (is_told()) {
+      const int64_t transmitted_ns = told.mean_ns[abi::stage_transmitted];
+      int64_t& sampled_ns = direction == abi::Direction::send ? m.wire_ns : m.done_ns;
+      if (sampled_ns != 0 && m.gpu_ns != 0) m.gpu_ns += transmitted_ns - sampled_ns;
+      sampled_ns = transmitted_ns;
+      if (direction == abi::Direction::send)
+        m.done_ns = told.mean_ns[abi::stage_done];
+      else
+        m.ready_ns = told.mean_ns[abi::stage_posted], m.wire_ns = told.mean_ns[abi::stage_received];
+    }
+    if (direction == abi::Direction::send) m.ready_ns = m.gpu_ns;
+    return m;
   }
   uint32_t proxy_away_us() const { return static_cast<uint32_t>(std::min<uint64_t>(away.ns() / 1000, UINT32_MAX)); }
   // Nobody waits any longer: steps that have not reached a stage by now get there now at the earliest. Otherwise the

@@ -42,22 +42,39 @@ void ProxyWatch::sample(Sampling& s) {
   }
 }
 
+// Two connections may join the same peers on a channel; the kernel's is the one that began nearest to the endpoint's
+// first step.
+std::optional<uint16_t> ProxyWatch::proxy_of(const LinkTrack& link) const {
+  std::optional<uint16_t> best;
+  int64_t best_gap = 0;
+  for (const uint16_t i : at(link.channel, link.direction)) {
+    const abi::ProxyRecord& record = proxies_[i].record;
+    if (record.peer != link.peer) continue;
+    const int64_t gap = std::abs(int64_t{abi::distance(static_cast<uint32_t>(record.base), link.base_step)});
+    if (best && gap >= best_gap) continue;
+    best = i;
+    best_gap = gap;
+  }
+  return best;
+}
+
 void ProxyWatch::update(std::vector<LinkTrack>& links, Instant now) const {
+  for (LinkTrack& link : links)
+    if (const auto proxy = proxy_of(link)) link.proxy_reached(proxies_[*proxy].record, now);
+}
+
+void ProxyWatch::take_times(std::vector<LinkTrack>& links, Instant now) const {
   for (LinkTrack& link : links) {
-    const Proxy* best = nullptr;
-    int64_t best_gap = 0;
-    // Two connections may join the same peers on a channel; the kernel's is the one that began nearest to the
-    // endpoint's first step.
-    for (const uint16_t i : at(link.channel, link.direction)) {
-      const Proxy& proxy = proxies_[i];
-      if (proxy.record.peer != link.peer) continue;
-      const int64_t gap = std::abs(int64_t{abi::distance(static_cast<uint32_t>(proxy.record.base), link.base_step)});
-      if (best != nullptr && gap >= best_gap) continue;
-      best = &proxy;
-      best_gap = gap;
-    }
-    if (best == nullptr) continue;
-    link.proxy_reached(best->record, now);
+    if (!link.has_proxy || link.is_told()) continue;
+    const auto proxy = proxy_of(link);
+    abi::ProxyOperationTimes times[abi::times_operations];
+    if (!proxy || !frame_.read_proxy_times(*proxy, times)) continue;
+    const abi::ProxyOperationTimes* its = nullptr;
+    for (const abi::ProxyOperationTimes& of : times)
+      if (of.began_ns != 0 && static_cast<uint32_t>(of.base) == link.base_step &&
+          (its == nullptr || of.began_ns > its->began_ns))
+        its = &of;
+    if (its != nullptr) link.told_times(*its, now);
   }
 }
 

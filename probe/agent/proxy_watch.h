@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "probe/agent/link_stages.h"
@@ -26,11 +27,15 @@ class ProxyWatch {
   void sample(Sampling&);
   // Takes the stages of links up to what the last sample has seen.
   void update(std::vector<LinkTrack>&, Instant now) const;
+  // Takes what proxies have told of the links of a kernel that has ended.
+  void take_times(std::vector<LinkTrack>&, Instant now) const;
 
   const std::vector<Proxy>& all() const { return proxies_; }
   uint64_t tick_ns() const { return tick_ns_; }  // when a proxy thread was last seen to look; 0: never
 
  private:
+  // Of those that serve the link's channel, direction and peer.
+  std::optional<uint16_t> proxy_of(const LinkTrack&) const;
   std::vector<uint16_t>& at(uint32_t channel, abi::Direction direction) {
     return of_[channel * abi::directions + static_cast<unsigned>(direction)];
   }

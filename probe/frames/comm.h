@@ -50,6 +50,7 @@ struct Comm {
   abi::OpRecord* operations = nullptr;     // abi::ops_max
   abi::P2pRecord* p2ps = nullptr;          // abi::p2ps_max
   abi::ProxyRecord* proxies = nullptr;     // abi::proxies_max
+  abi::ProxyTimes* proxy_times = nullptr;  // likewise
   abi::DeviceChannel* channels = nullptr;  // setup.channel_count
 
   // ---- user thread (HOT functions)

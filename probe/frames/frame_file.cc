@@ -82,7 +82,8 @@ void lay_out(Comm& comm) {
   comm.operations = reinterpret_cast<abi::OpRecord*>(comm.header + 1);
   comm.p2ps = reinterpret_cast<abi::P2pRecord*>(comm.operations + abi::ops_max);
   comm.proxies = reinterpret_cast<abi::ProxyRecord*>(comm.p2ps + abi::p2ps_max);
-  comm.channels = reinterpret_cast<abi::DeviceChannel*>(comm.proxies + abi::proxies_max);
+  comm.proxy_times = reinterpret_cast<abi::ProxyTimes*>(comm.proxies + abi::proxies_max);
+  comm.channels = reinterpret_cast<abi::DeviceChannel*>(comm.proxy_times + abi::proxies_max);
 }
 
 std::string reason(const std::string& what, int error) { return what + ": " + strerror(error); }
@@ -103,6 +104,8 @@ void fill_process_part(const FrameOptions& options, const Comm& comm) {
   identity.p2ps_stride = sizeof(abi::P2pRecord);
   identity.proxies_offset = offset(comm.proxies);
   identity.proxies_stride = sizeof(abi::ProxyRecord);
+  identity.proxy_times_offset = offset(comm.proxy_times);
+  identity.proxy_times_stride = sizeof(abi::ProxyTimes);
   identity.channels_offset = offset(comm.channels);
   identity.channels_stride = sizeof(abi::DeviceChannel);
   identity.nccl_version = comm.setup.nccl_version;

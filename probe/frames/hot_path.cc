@@ -12,6 +12,7 @@
 #include "probe/probe.h"
 #include "probe/process/process_file.h"
 #include "probe/process/proxy_threads.h"
+#include "schemas/wire/link_steps.h"
 
 namespace ccld::probe {
 namespace {
@@ -330,12 +331,15 @@ bool moved(const abi::ProxyRecord& record, const ProxySteps& steps) {
          record.transmitted != steps.transmitted || record.done != steps.done;
 }
 
+bool same_operation(const abi::ProxyRecord& record, const ProxySteps& steps) {
+  return record.connection != 0 && record.base == steps.base && record.operation == steps.operation;
+}
+
 // Before the steps of this visit are written: the record still shows the operation of the visit before. A gap in which
 // nothing came to do keeps nobody waiting: on a busy machine a progress thread that finds nothing again and again gets
 // a processor seldom.
 void note_away(Comm& comm, abi::ProxyRecord& record, const ProxySteps& steps) {
-  const bool same = record.connection != 0 && record.base == steps.base && record.operation == steps.operation;
-  if (!same) {
+  if (!same_operation(record, steps)) {
     store_relaxed(record.away_before_ns, record.away_ns);
     store_relaxed(record.began_ns, steps.now_ns);
   } else if (const uint64_t gap_ns = steps.now_ns - record.visited_ns;
@@ -345,6 +349,32 @@ void note_away(Comm& comm, abi::ProxyRecord& record, const ProxySteps& steps) {
     metric_add(process_file(), abi::MetricId::proxy_away_ns, steps.now_ns - std::min(from_ns, steps.now_ns));
   }
   store_relaxed(record.visited_ns, steps.now_ns);
+}
+
+// Likewise before they are written.
+void note_times(const abi::ProxyRecord& record, const ProxySteps& steps, abi::ProxyTimes& times) {
+  const bool begins = !same_operation(record, steps);
+  if (steps.exact_ns == nullptr || (!begins && !moved(record, steps))) return;
+  const uint64_t now_ns = steps.exact_ns();
+  const uint32_t begun = times.operations_begun + begins, version = times.version;
+  abi::ProxyOperationTimes& of = times.operations[(begun - 1) % abi::times_operations];
+  store_relaxed(times.version, version + 1);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  if (begins) {
+    store_relaxed(times.operations_begun, begun);
+    store_relaxed(of.base, steps.base);
+    store_relaxed(of.began_ns, now_ns);
+  }
+  const uint64_t first = steps.base + wire::first_counted_step(static_cast<uint32_t>(steps.step_count));
+  const uint64_t reached[abi::proxy_stages] = {steps.posted, steps.received, steps.transmitted, steps.done};
+  for (unsigned stage = 0; stage < abi::proxy_stages; ++stage) {
+    const uint32_t before = begins ? 0 : of.steps[stage];
+    const uint64_t sum_ns = begins ? 0 : of.sum_ns[stage];
+    const auto now = static_cast<uint32_t>(reached[stage] > first ? reached[stage] - first : 0);
+    store_relaxed(of.steps[stage], now);
+    store_relaxed(of.sum_ns[stage], sum_ns + (now - before) * (now_ns - of.began_ns));
+  }
+  store_release(times.version, version + 2);
 }
 
 }  // namespace
@@ -358,6 +388,7 @@ void proxy_visited(Comm* comm, const ProxySteps& steps) {
     count_dropped(*comm, steps.connection);
     return;
   }
+  note_times(*record, steps, comm->proxy_times[record - comm->proxies]);
   note_away(*comm, *record, steps);
   store_relaxed(record->peer, steps.peer);
   store_relaxed(record->channel, steps.channel);

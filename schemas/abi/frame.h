@@ -22,6 +22,8 @@
 //                                                          commit before and after
 //   P2pRecord          user thread in NCCL calls           likewise, with the number of the call
 //   ProxyRecord        proxy progress thread               each word: relaxed store; `ticks` increases with every visit
+//   ProxyTimes         proxy progress thread               `version` is odd while anything changes; readers check it before
+//                                                          and after
 //   RoundRow, Lane,    GPU threads (one writer per word)   16-byte vector stores that carry their own run (an end: its
 //   poll ticks                                             lap), or single 4-byte stores; a row counts only if its run is
 //                                                          the wanted one
@@ -52,7 +54,7 @@ namespace ccld::abi {
 
 constexpr uint32_t frame_magic = 0x444c4343;  // "CCLD"
 constexpr uint16_t frame_abi_major = 5;
-constexpr uint16_t frame_abi_minor = 0;
+constexpr uint16_t frame_abi_minor = 1;
 
 // A host may hand CUDA 1024 kernels more than have run, in less time than passes between two looks. The kernel that hangs must
 // still have its record then, so twice as many operations are remembered, and of Send and Recv, which come in groups, more.
@@ -60,6 +62,7 @@ constexpr unsigned ops_max = 2048;
 constexpr unsigned p2ps_max = 4096;
 constexpr unsigned replay_slots_max = 4096; // kernels recorded into graphs whose replays are numbered
 constexpr unsigned proxies_max = 256;       // connections with a proxy; more are counted in ProxyLine::dropped
+constexpr unsigned times_operations = 7;    // of a connection whose times are remembered: an observer looks seldom
 // A progress thread comes by every few microseconds. Gaps below the longest tick of kernels (100 Hz) cannot be told.
 constexpr uint64_t proxy_away_min_ns = 10'000'000;
 constexpr unsigned channels_max = 64;       // NCCL's MAXCHANNELS
@@ -160,7 +163,9 @@ struct FrameIdentity {
   char job[64];
   char comm_name[64];
   uint32_t pid_namespace;      // in which pid counts: inode of /proc/self/ns/pid; 0: not known (version 3.0, or not readable)
-  uint8_t reserved[504 - 380];
+  uint32_t proxy_times_offset;  // since version 5.1; 0: there are none
+  uint32_t proxy_times_stride;
+  uint8_t reserved[504 - 388];
   uint64_t end_marker;         // equals frame_magic
 };
 
@@ -291,6 +296,24 @@ struct alignas(128) ProxyRecord {
   uint64_t away_before_ns;      // away_ns when the operation began
 };
 
+// When the steps of an operation reached the stages that its proxy sees, told by the proxy itself: an observer who
+// looks now and then cannot date them. Of many steps only the later ones count (schemas/wire/link_steps.h).
+enum ProxyStage : unsigned { stage_posted, stage_received, stage_transmitted, stage_done, proxy_stages };
+struct ProxyOperationTimes {
+  uint64_t base;                  // step at which the operation began
+  uint64_t began_ns;              // CLOCK_MONOTONIC: the first visit to it
+  uint32_t steps[proxy_stages];   // that have reached the stage, of those that count
+  uint64_t sum_ns[proxy_stages];  // of their times since began_ns
+};
+
+// Of one connection; the same place as its ProxyRecord has.
+struct alignas(128) ProxyTimes {
+  uint32_t version;           // 0: nothing was ever told, for it would have cost too much
+  uint32_t operations_begun;  // the newest one is in operations[(operations_begun - 1) % times_operations]
+  uint64_t reserved[7];
+  ProxyOperationTimes operations[times_operations];
+};
+
 // ---- device-written part ---------------------------------------------------------------------------------------
 
 // A kernel on a channel. Slot: run % rounds_max. Three 16-byte rows, each valid if it is of the wanted run.
@@ -341,10 +364,10 @@ struct alignas(128) DeviceChannel {
   Lane lanes[directions][lanes_per_direction];
 };
 
-// Behind the header: OpRecords, P2pRecords, ProxyRecords, DeviceChannels.
+// Behind the header: OpRecords, P2pRecords, ProxyRecords, ProxyTimes, DeviceChannels.
 constexpr size_t frame_bytes(unsigned channel_count) {
   return sizeof(FrameHeader) + ops_max * sizeof(OpRecord) + p2ps_max * sizeof(P2pRecord) +
-         proxies_max * sizeof(ProxyRecord) + channel_count * sizeof(DeviceChannel);
+         proxies_max * (sizeof(ProxyRecord) + sizeof(ProxyTimes)) + channel_count * sizeof(DeviceChannel);
 }
 
 static_assert(sizeof(FrameIdentity) == 512);
@@ -354,6 +377,7 @@ static_assert(offsetof(FrameIdentity, pid_start_ticks) == 112);
 static_assert(offsetof(FrameIdentity, gpu_bus_id) == 128);
 static_assert(offsetof(FrameIdentity, comm_name) == 312);
 static_assert(offsetof(FrameIdentity, pid_namespace) == 376);
+static_assert(offsetof(FrameIdentity, proxy_times_offset) == 380);
 static_assert(offsetof(FrameIdentity, end_marker) == 504);
 static_assert(sizeof(ApiLine) == 128 && sizeof(AgentLine) == 128 && sizeof(StateLine) == 128 && sizeof(ProxyLine) == 128 &&
               sizeof(StreamLine) == 128);
@@ -367,6 +391,7 @@ static_assert(sizeof(OpRecord) == 128);
 static_assert(offsetof(OpRecord, plan) == 40 && offsetof(OpRecord, function) == 48 && offsetof(OpRecord, channel_count) == 54 &&
               offsetof(OpRecord, replay_slot) == 56 && offsetof(OpRecord, signals) == 64);
 static_assert(sizeof(ProxyRecord) == 128);
+static_assert(sizeof(ProxyOperationTimes) == 64 && sizeof(ProxyTimes) == 512);
 static_assert(offsetof(ProxyRecord, ticks) == 24 && offsetof(ProxyRecord, step_count) == 80);
 static_assert(offsetof(ProxyRecord, visited_ns) == 88 && offsetof(ProxyRecord, away_before_ns) == 112);
 static_assert(sizeof(P2pRecord) == 64 && offsetof(P2pRecord, plan) == 48 && offsetof(P2pRecord, signals) == 63);

@@ -152,10 +152,13 @@ class FrameView {
          &view.p2ps_stride_},
         {"proxies", id.proxies_offset, id.proxies_stride, sizeof(ProxyRecord), proxies_max, &view.proxies_,
          &view.proxies_stride_},
+        {"times of proxies", id.proxy_times_offset, id.proxy_times_stride, sizeof(ProxyTimes), proxies_max,
+         &view.proxy_times_, &view.proxy_times_stride_},
         {"channels", id.channels_offset, id.channels_stride, sizeof(DeviceChannel), id.channel_count, &view.channels_,
          &view.channels_stride_},
     };
     for (const Part& part : parts) {
+      if (part.base == &view.proxy_times_ && part.offset == 0) continue;  // of an older version
       const uint64_t end = part.offset + uint64_t{part.stride} * part.count;
       if (part.offset < sizeof(FrameHeader) || part.offset % 128 != 0 || part.stride % 64 != 0 ||
           part.stride < part.record_bytes || end > id.file_bytes)
@@ -216,6 +219,16 @@ class FrameView {
     if (index >= proxies_max) return false;
     reading::load_words(proxies_ + size_t{index} * proxies_stride_, out, sizeof(ProxyRecord));
     return out->connection != 0;
+  }
+
+  // Times of the newest operations of that connection, in no order; false: none, or they change right now.
+  bool read_proxy_times(uint32_t index, ProxyOperationTimes (&out)[times_operations]) const {
+    if (index >= proxies_max || proxy_times_ == nullptr) return false;
+    const auto* times = reinterpret_cast<const ProxyTimes*>(proxy_times_ + size_t{index} * proxy_times_stride_);
+    const uint32_t version = __atomic_load_n(&times->version, __ATOMIC_ACQUIRE);
+    if (version == 0 || version % 2 != 0) return false;
+    reading::load_words(times->operations, out, sizeof out);
+    return reading::load(times->version) == version;
   }
 
   // The rows of the n-th kernel of this communicator on a channel.
@@ -370,9 +383,10 @@ class FrameView {
   const unsigned char* operations_ = nullptr;
   const unsigned char* p2ps_ = nullptr;
   const unsigned char* proxies_ = nullptr;
+  const unsigned char* proxy_times_ = nullptr;
   const unsigned char* channels_ = nullptr;
   uint32_t channel_count_ = 0;
-  uint32_t ops_stride_ = 0, p2ps_stride_ = 0, proxies_stride_ = 0, channels_stride_ = 0;
+  uint32_t ops_stride_ = 0, p2ps_stride_ = 0, proxies_stride_ = 0, proxy_times_stride_ = 0, channels_stride_ = 0;
 };
 
 // ---- what the lanes of one channel wait for ----------------------------------------------------------------------

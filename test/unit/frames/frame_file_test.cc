@@ -87,7 +87,9 @@ TEST_CASE("A new frame file says whose it is and where its parts are") {
   CHECK(identity.p2ps_stride == sizeof(abi::P2pRecord));
   CHECK(identity.proxies_offset == identity.p2ps_offset + abi::p2ps_max * identity.p2ps_stride);
   CHECK(identity.proxies_stride == sizeof(abi::ProxyRecord));
-  CHECK(identity.channels_offset == identity.proxies_offset + abi::proxies_max * identity.proxies_stride);
+  CHECK(identity.proxy_times_offset == identity.proxies_offset + abi::proxies_max * identity.proxies_stride);
+  CHECK(identity.proxy_times_stride == sizeof(abi::ProxyTimes));
+  CHECK(identity.channels_offset == identity.proxy_times_offset + abi::proxies_max * identity.proxy_times_stride);
   CHECK(identity.channels_offset == device_channels_offset(comm));
   CHECK(identity.channels_offset + 2 * identity.channels_stride == bytes.size());
   CHECK(identity.channels_offset % alignof(abi::DeviceChannel) == 0);

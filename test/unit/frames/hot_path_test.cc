@@ -11,6 +11,7 @@
 #include "probe/frames/recording.h"
 #include "probe/probe.h"
 #include "schemas/abi/frame_reader.h"
+#include "schemas/wire/link_steps.h"
 #include "test/unit/frames/temporary_folder.h"
 
 namespace ccld::probe {
@@ -509,6 +510,56 @@ TEST_CASE("A connection sums the time in which its proxy did not poll, operation
   visit(970, 2);
   CHECK((record.away_ns == 61 * ms && record.away_before_ns == 41 * ms));
   CHECK(record.visited_ns == 970 * ms);
+}
+
+TEST_CASE("A proxy tells when the steps of each of its operations reached their stages") {
+  Frame frame;
+  const abi::ProxyTimes& times = frame->proxy_times[0];
+  static uint64_t now_ns;
+  static int reads;
+  now_ns = 1000, reads = 0;
+  const auto visit = [&](uint64_t operation, uint64_t base, uint64_t count, uint64_t transmitted, uint64_t done) {
+    ProxySteps s = steps(0x1000, base + done);
+    s.operation = operation;
+    s.base = s.posted = s.received = base;
+    s.transmitted = base + transmitted;
+    s.step_count = count;
+    s.exact_ns = [] { return ++reads, now_ns; };
+    proxy_visited(frame.comm(), s);
+  };
+  visit(1, 8, 4, 0, 0);
+  now_ns = 1100;
+  visit(1, 8, 4, 0, 0);
+  CHECK(reads == 1);  // nothing has moved
+  visit(1, 8, 4, 1, 0);
+  now_ns = 1400;
+  visit(1, 8, 4, 4, 2);
+  const abi::ProxyOperationTimes& first = times.operations[0];
+  CHECK((first.base == 8 && first.began_ns == 1000));
+  CHECK((first.steps[abi::stage_transmitted] == 4 && first.sum_ns[abi::stage_transmitted] == 100 + 3 * 400));
+  CHECK((first.steps[abi::stage_done] == 2 && first.sum_ns[abi::stage_done] == 2 * 400));
+  now_ns = 1500;
+  visit(1, 8, 4, 4, 4);
+  CHECK((first.steps[abi::stage_done] == 4 && first.sum_ns[abi::stage_done] == 2 * 400 + 2 * 500));
+  // Of many steps the later ones count.
+  constexpr uint64_t many = 40;
+  const uint64_t from = ccld::wire::first_counted_step(many);
+  now_ns = 2000;
+  visit(2, 12, many, 0, 0);
+  now_ns = 2100;
+  visit(2, 12, many, from, 0);
+  now_ns = 2300;
+  visit(2, 12, many, many, 0);
+  CHECK((first.base == 8 && first.steps[abi::stage_done] == 4));
+  const abi::ProxyOperationTimes& second = times.operations[1];
+  CHECK((second.base == 12 && second.began_ns == 2000));
+  CHECK((second.steps[abi::stage_transmitted] == many - from &&
+         second.sum_ns[abi::stage_transmitted] == (many - from) * 300));
+  CHECK((times.version != 0 && times.version % 2 == 0 && times.operations_begun == 2));
+  // Where the clock is too slow nothing is told.
+  ProxySteps s = steps(0x2000, 3);
+  proxy_visited(frame.comm(), s);
+  CHECK(frame->proxy_times[1].version == 0);
 }
 
 TEST_CASE("All records can be used, and connections beyond them are counted once each") {

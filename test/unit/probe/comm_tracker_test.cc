@@ -995,6 +995,50 @@ TEST_CASE("stages come at the same times, however often the process is sampled")
   CHECK(seldom == Approx(0).margin(0.3));
 }
 
+TEST_CASE("what a proxy tells of its times goes before what samples say of them") {
+  for (const bool whole : {true, false}) {
+    INFO(whole);
+    Scene s(1);
+    s.frame.launch_operation(5, 1);
+    s.frame.begin(0, 1, 5, 100);
+    abi::Lane& lane = s.frame.open_lane(0, Direction::send, 1, 300, 2);
+    abi::ProxyRecord& proxy = s.frame.proxy(0, Direction::send, 0, 2, 300, 3);
+    proxy.step_count = 4;
+    s.sample();
+    const Instant began = s.clock.at;
+    s.sample();
+    abi::ProxyTimes& times = s.frame.proxy_times(0);
+    times.version = 2;
+    abi::ProxyOperationTimes& of = times.operations[0];
+    of.base = 300;
+    of.began_ns = began.monotonic_ns;
+    of.steps[abi::stage_transmitted] = of.steps[abi::stage_done] = whole ? 4 : 3;
+    of.sum_ns[abi::stage_transmitted] = 4 * 250'000;
+    of.sum_ns[abi::stage_done] = 4 * 1'700'000;
+    times.operations[1] = of;  // of an earlier operation
+    times.operations[1].base = 296;
+    times.operations[1].sum_ns[abi::stage_done] = 0;
+    lane.current_step = 304;
+    proxy.transmitted = proxy.done = 304;
+    ++s.frame.header().proxy.ticks;
+    s.frame.count(0, 1, 4, 0);
+    s.frame.end(0, 1, 9000);
+    s.sample(4);
+    const RoundsMessage m = s.rounds();
+    REQUIRE(m.links.size() == 1);
+    const wire::LinkStages& l = m.links[0];
+    const auto us_after = [&](int64_t ns) { return (ns - began.realtime_ns) / 1000; };
+    if (whole) {
+      CHECK(us_after(l.wire_mean_realtime_ns()) == 250);
+      CHECK(us_after(l.done_mean_realtime_ns()) == 1700);
+      CHECK(l.gpu_mean_realtime_ns() == l.wire_mean_realtime_ns());  // samples saw both at the same time
+    } else {
+      CHECK(us_after(l.wire_mean_realtime_ns()) == 3000);  // halfway between two samples
+      CHECK(l.done_mean_realtime_ns() == l.wire_mean_realtime_ns());
+    }
+  }
+}
+
 TEST_CASE("the stages of a Send and of a Recv go with the first call with that peer") {
   Scene s(1);
   s.frame.enter_p2p(Direction::recv, 4, 64);  // an earlier kernel's

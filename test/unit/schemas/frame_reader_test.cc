@@ -107,7 +107,9 @@ TEST_CASE("a random header never makes the reader look outside the memory") {
   for (int round = 0; round < 3000; ++round) {
     SyntheticFrame frame(1);
     auto* words = reinterpret_cast<uint32_t*>(&frame.header().identity);
-    const unsigned word = 2 + random() % 10;  // file_bytes .. p2ps_stride
+    constexpr unsigned times_word = offsetof(FrameIdentity, proxy_times_offset) / sizeof *words;
+    // file_bytes .. p2ps_stride, and the two of the times
+    const unsigned word = random() % 6 == 0 ? times_word + random() % 2 : 2 + random() % 10;
     words[word] = random() % 3 == 0 ? random() : words[word] + (random() % 64) * 128 - 4096;
     const auto view = FrameView::open(frame.memory(), frame.bytes(), nullptr);
     if (!view) continue;
@@ -119,7 +121,8 @@ TEST_CASE("a random header never makes the reader look outside the memory") {
     P2pRecord p2p;
     for (unsigned i = 0; i < ops_max; ++i) view->read_operation(i, &op);
     for (unsigned i = 0; i < p2ps_max; ++i) view->read_p2p(i, &p2p);
-    for (unsigned i = 0; i < proxies_max; ++i) view->read_proxy(i, &proxy);
+    ProxyOperationTimes times[times_operations];
+    for (unsigned i = 0; i < proxies_max; ++i) view->read_proxy(i, &proxy), view->read_proxy_times(i, times);
     for (unsigned c = 0; c < channels_max + 2; ++c) {
       for (unsigned i = 0; i < lanes_per_direction; ++i) view->read_lane(c, Direction::send, i, &lane);
       view->read_end(c, random(), &end);
@@ -410,6 +413,21 @@ TEST_CASE("of several receive lanes in a polling group none is certain") {
   CHECK((lanes[0].wait == WaitKind::data && lanes[0].want_step == 5 && !lanes[0].certain));
   CHECK((lanes[1].wait == WaitKind::data && lanes[1].want_step == 6 && !lanes[1].certain));
   CHECK((lanes[2].wait == WaitKind::data && lanes[2].want_step == 7 && lanes[2].certain));
+}
+
+TEST_CASE("The times of a proxy are read whole or not at all") {
+  SyntheticFrame frame(1);
+  ProxyOperationTimes times[times_operations];
+  const auto read = [&] { return FrameView::open(frame.memory(), frame.bytes(), nullptr)->read_proxy_times(3, times); };
+  CHECK_FALSE(read());  // nothing was ever told
+  frame.proxy_times(3).version = 5;
+  frame.proxy_times(3).operations[2].base = 77;
+  CHECK_FALSE(read());  // they change right now
+  frame.proxy_times(3).version = 6;
+  REQUIRE(read());
+  CHECK(times[2].base == 77);
+  frame.header().identity.proxy_times_offset = 0;  // of a version that tells none
+  CHECK_FALSE(read());
 }
 
 TEST_CASE("a group that waits for credit does not wait for data") {

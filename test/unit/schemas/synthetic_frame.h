@@ -28,7 +28,9 @@ class SyntheticFrame {
     id.p2ps_stride = sizeof(abi::P2pRecord);
     id.proxies_offset = id.p2ps_offset + abi::p2ps_max * id.p2ps_stride;
     id.proxies_stride = sizeof(abi::ProxyRecord);
-    id.channels_offset = id.proxies_offset + abi::proxies_max * id.proxies_stride;
+    id.proxy_times_offset = id.proxies_offset + abi::proxies_max * id.proxies_stride;
+    id.proxy_times_stride = sizeof(abi::ProxyTimes);
+    id.channels_offset = id.proxy_times_offset + abi::proxies_max * id.proxy_times_stride;
     id.channels_stride = sizeof(abi::DeviceChannel);
     id.nccl_version = 22907;
     id.mode = abi::mode_operations | abi::mode_steps | abi::mode_proxies;
@@ -54,6 +56,9 @@ class SyntheticFrame {
   abi::OpRecord* operations() { return reinterpret_cast<abi::OpRecord*>(at(header().identity.ops_offset)); }
   abi::P2pRecord* p2ps() { return reinterpret_cast<abi::P2pRecord*>(at(header().identity.p2ps_offset)); }
   abi::ProxyRecord* proxies() { return reinterpret_cast<abi::ProxyRecord*>(at(header().identity.proxies_offset)); }
+  abi::ProxyTimes& proxy_times(unsigned index) {
+    return reinterpret_cast<abi::ProxyTimes*>(at(header().identity.proxy_times_offset))[index];
+  }
   abi::DeviceChannel& channel(unsigned c) {
     return *reinterpret_cast<abi::DeviceChannel*>(
         at(header().identity.channels_offset + c * header().identity.channels_stride));
