@@ -47,6 +47,9 @@ class Job {
     }
     return slow_collectives(comm_, rounds, late, turn_wait_ms * ms, past_, settings_);
   }
+  void end_windows(uint64_t count) {
+    while (count-- > 0) past_.end_window();
+  }
   double turn_wait_ms = 0;
   double last_begins_ms = 0;  // rank 7
   std::vector<Rank> unknown;  // of which nothing is reported
@@ -215,6 +218,27 @@ TEST_CASE("Slowness does not become usual, however long it lasts") {
   Job job(ring);
   for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
   for (int i = 0; i < 50; ++i) CHECK(job.window(both(on_the_wire({3, 4}, 10), on_the_wire({7, 0}, 9))).has_value());
+}
+
+TEST_CASE("Operations that take longer than usual teach nothing until the past is forgotten") {
+  Job job(ring);
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}, {Late::nobody}, healthy_ms));
+  for (int i = 0; i < 30; ++i) CHECK(!job.window({}));
+  const Longer wire = on_the_wire({3, 4}, 5);
+  check_only(job.window(wire), {3, 4}, Component::link);
+  job.end_windows(past_windows_max);
+  for (int i = 0; i < 3; ++i) CHECK(!job.window({}));
+  CHECK(!job.window(wire));  // they take as long as before
+}
+
+TEST_CASE("A connection that is as it was, no slower than its peers, is not slow because these are quicker") {
+  for (const double before_ms : {1.0, 0.1}) {  // on the other wire
+    Job job(ring);
+    for (int i = 0; i < 3; ++i)
+      job.window(both(on_the_wire({3, 4}, 1), on_the_wire({7, 0}, before_ms)), {Late::nobody}, healthy_ms);
+    const auto slow = job.window(on_the_wire({3, 4}, 1.1), {Late::hosts}, 26);
+    CHECK(slow.has_value() == (before_ms < 1));  // then it is slow from the start
+  }
 }
 
 TEST_CASE("Steps that wait for a GPU do not become usual while nobody knows for which") {
