@@ -6,6 +6,9 @@
 // sent: the difference of two stages is the mean time a step waited between them. That, and not a rate, is what tells a
 // throttled wire from a delayed proxy. (Why the later half: schemas/wire/link_steps.h.)
 //
+// Proxies tell themselves when their stages were reached (ProxyTimes), so that is what is sent where it is known for
+// the whole kernel.
+//
 // What happens to a step in the network is known when its proxy looks: one that seldom runs makes the network look
 // slow. So the time in which it did not look is told as well (proxy_away.h).
 //
