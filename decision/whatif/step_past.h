@@ -63,6 +63,7 @@ class StepPast {
     std::vector<OperationSteps> newest;  // of each connection fewer than slow_rounds_min
     uint64_t last = 0, learnt = 0;
   };
+  // What was last learnt in that window is forgotten.
   bool is_over(uint64_t window) const { return window + past_windows_max <= windows_; }
   void learn(const Key&, const std::vector<Passage>&);
   SeenKind* kind_of(CommUid, size_t kind);

@@ -351,7 +351,8 @@ void note_away(Comm& comm, abi::ProxyRecord& record, const ProxySteps& steps) {
   store_relaxed(record.visited_ns, steps.now_ns);
 }
 
-// Likewise before they are written.
+// When steps reached the stages that the proxy sees (ProxyTimes). As note_away, before those of this visit are written.
+// Readers look at the version, so nobody waits.
 void note_times(const abi::ProxyRecord& record, const ProxySteps& steps, abi::ProxyTimes& times) {
   const bool begins = !same_operation(record, steps);
   if (steps.exact_ns == nullptr || (!begins && !moved(record, steps))) return;
